@@ -109,7 +109,7 @@ impl Instance {
     /// schema that this program needs, and once [`Instance::leave`] was called.
     pub async fn ready(&self) -> Result<Readiness> {
         if self.leaving.load(Ordering::Relaxed) {
-            return Err(Error::unavailable("this instance is about to stop"));
+            return Err(Error::unavailable("this instance is stopping"));
         }
         if self.awaits_indexes.load(Ordering::Relaxed) {
             if self.rankings.indexes.is_loading() {

@@ -28,8 +28,8 @@ BEYOND_SCHEMAS = [
     r"^period: .*seasons are asked for by name",
     r"^name: .*not 'previous'$",
     # Which fields go together.
-    r"^(limit|from|cursor): does not go with users$",
-    r"^from: does not go with cursor$",
+    r"^(limit|from|cursor): cannot be combined with users$",
+    r"^from: cannot be combined with cursor$",
     r"^ties: a sum board has no tiebreak",
     r"^points_min: must not be above points_max",
     r"^gain_max: must be a JSON object of the kinds of period that the board keeps",

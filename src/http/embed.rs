@@ -1,5 +1,5 @@
-//! `/embed/{board}`: a board for the pages of others, and the script that shows it there. Only pages of the origins that the settings name
-//! may show it in a frame.
+//! `/embed/{board}`: a board in a frame on other sites' pages, and the script that embeds it. Only
+//! pages of the origins in the settings may embed it.
 
 use actix_web::{
     Error as ActixError, HttpRequest, HttpResponse,
@@ -21,7 +21,7 @@ use crate::{
         page::{self, Rows, TopBody},
         pages::{
             asset::ELEMENT,
-            embed::{EmbedPage, Look, page as embed_page, problem as problem_page},
+            embed::{Appearance, EmbedPage, page as embed_page, problem as problem_page},
             link::Link,
         },
         server::cors::Origin,
@@ -29,19 +29,20 @@ use crate::{
     model::period::PeriodSelector,
 };
 
-/// What the page may do in its frame: look as its style sheets say, run its scripts, ask this service.
+/// Content security policy of the page in the frame: its own style sheets and scripts, and requests
+/// to this service.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'none'; \
      base-uri 'none'; frame-ancestors";
 
-/// Where the script always is; under its other name it never changes.
+/// Stable path of the script. Its other path contains a digest and never changes content.
 const SCRIPT_PATH: &str = "/assets/centile-board.js";
 
-/// How browsers may keep it: what has changed comes to everybody within minutes.
-const SCRIPT_KEPT: &str = "public, max-age=300";
+/// Cache policy at the stable path: a new version reaches all pages within minutes.
+const SCRIPT_CACHE_CONTROL: &str = "public, max-age=300";
 
-const SCRIPT_KEPT_UNCHANGED: &str = "public, max-age=31536000, immutable";
+const IMMUTABLE: &str = "public, max-age=31536000, immutable";
 
-/// Rows of a frame.
+/// Default rows of a frame.
 const LIMIT_DEFAULT: u32 = 10;
 
 const LIMIT_MAX: u32 = 100;
@@ -55,7 +56,7 @@ pub(super) fn endpoints() -> [Endpoint; 3] {
     ]
 }
 
-/// What is to be shown, and how.
+/// Options of the frame.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct EmbedQuery {
@@ -65,7 +66,7 @@ struct EmbedQuery {
     size: Option<String>,
 }
 
-/// A board.
+/// Shows a board.
 async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let page = board(&api, &request).await?;
     let mut response = HttpResponse::Ok();
@@ -80,23 +81,24 @@ fn policy(api: &Api) -> String {
     format!("{POLICY} {}", framers(&api.settings.frame_origins))
 }
 
-/// What is wrong as a page for a frame, in the look that was asked for, and the policy of it.
-pub(super) fn explained(request: &HttpRequest, title: &str, detail: &str) -> Option<(Markup, String)> {
+/// Renders a problem as a page for the frame, in the requested appearance, and returns it with its
+/// policy.
+pub(super) fn problem(request: &HttpRequest, title: &str, detail: &str) -> Option<(Markup, String)> {
     let api = request.app_data::<Data<Api>>()?;
-    let look = query::parse::<EmbedQuery>(request).map_or_else(
-        |_| Look::default(),
-        |EmbedQuery { theme, size, .. }| Look {
+    let appearance = query::parse::<EmbedQuery>(request).map_or_else(
+        |_| Appearance::default(),
+        |EmbedQuery { theme, size, .. }| Appearance {
             theme: theme.and_then(|theme| theme.parse().ok()).unwrap_or_default(),
             size: size.and_then(|size| size.parse().ok()).unwrap_or_default(),
         },
     );
-    Some((problem_page(title, detail, look), policy(api)))
+    Some((problem_page(title, detail, appearance), policy(api)))
 }
 
 async fn board(api: &Api, request: &HttpRequest) -> Result<Markup> {
     let BoardPath { board } = BoardPath::of(request)?;
     let query: EmbedQuery = query::parse(request)?;
-    let look = Look {
+    let appearance = Appearance {
         theme: query.theme.as_deref().map(str::parse).transpose()?.unwrap_or_default(),
         size: query.size.as_deref().map(str::parse).transpose()?.unwrap_or_default(),
     };
@@ -126,10 +128,10 @@ async fn board(api: &Api, request: &HttpRequest) -> Result<Markup> {
         rows: &scores,
         stale_for,
     };
-    Ok(embed_page(&page, look))
+    Ok(embed_page(&page, appearance))
 }
 
-/// Who may show a page in a frame, as a policy has it (CSP, level 3, 6.4.2).
+/// Returns the origins that may embed the page, in the syntax of a policy (CSP, level 3, 6.4.2).
 fn framers(origins: &[Origin]) -> String {
     if origins.is_empty() {
         return "'none'".to_owned();
@@ -141,14 +143,15 @@ fn framers(origins: &[Origin]) -> String {
     sources.collect::<Vec<_>>().join(" ")
 }
 
-/// The script. A page of another origin runs it as a module, which a browser lets it only where it might read it, too.
+/// Responds with the script. Browsers run a module of another origin only if CORS lets the page
+/// read it.
 async fn script(request: HttpRequest) -> Result<HttpResponse> {
-    let (path, unchanged) = (request.path(), ELEMENT.path());
+    let (path, versioned) = (request.path(), ELEMENT.path());
     let is_ours = || path.strip_prefix("/assets/").is_some_and(|name| ELEMENT.is_version_of(name));
-    let kept = if path == unchanged {
-        SCRIPT_KEPT_UNCHANGED
+    let kept = if path == versioned {
+        IMMUTABLE
     } else if path == SCRIPT_PATH {
-        SCRIPT_KEPT
+        SCRIPT_CACHE_CONTROL
     } else if is_ours() {
         "no-cache"
     } else {
@@ -158,12 +161,13 @@ async fn script(request: HttpRequest) -> Result<HttpResponse> {
     response
         .content_type(ELEMENT.media_type)
         .insert_header((header::CACHE_CONTROL, kept))
-        .insert_header((header::CONTENT_LOCATION, unchanged))
+        .insert_header((header::CONTENT_LOCATION, versioned))
         .insert_header((header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"));
     Ok(text::file(&request, response, &ELEMENT))
 }
 
-/// Takes X-Frame-Options off what others may show in a frame by its policy: that header knows no list of origins, and would forbid it to all.
+/// Removes `X-Frame-Options` from responses that some origins may embed: that header cannot list
+/// origins and would forbid all.
 pub(super) async fn let_frame(
     request: ServiceRequest,
     next: Next<impl MessageBody>,

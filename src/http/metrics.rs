@@ -1,4 +1,4 @@
-//! `/metrics`: what the instance counts, and what its parts have now.
+//! `/metrics`: the counters of this instance and the current state of its parts.
 
 use std::fmt::Write as _;
 
@@ -6,9 +6,10 @@ use metrics::{counter, gauge};
 
 use crate::{Error, Result, instance::Instance, ranking::IndexStatus, telemetry::RECORDER};
 
-/// Everything there is to know now, as Prometheus reads it. [`Error::Unavailable`] while PostgreSQL does not answer.
+/// Renders all metrics in the text format of Prometheus. [`Error::Unavailable`] while PostgreSQL
+/// does not respond.
 pub async fn render(instance: &Instance) -> Result<String> {
-    let handle = RECORDER.get().ok_or_else(|| Error::Internal("nothing is counted in this process".to_owned()))?;
+    let handle = RECORDER.get().ok_or_else(|| Error::Internal("this process has no metrics recorder".to_owned()))?;
     let upkeep = instance.store.upkeep().await?;
     for (name, value) in [
         ("centile_periods_due", upkeep.periods_due),
@@ -43,11 +44,12 @@ pub async fn render(instance: &Instance) -> Result<String> {
     Ok(handle.render() + &index_numbers(instance))
 }
 
-/// The rank indexes. They come and go, which a recorder that keeps every series does not know of.
+/// Renders the metrics of the rank indexes. Indexes come and go, but the recorder would keep every
+/// series.
 fn index_numbers(instance: &Instance) -> String {
     let (indexes, (directory_bytes, directory_users)) = instance.rankings.indexes.status();
     let mut text = format!(
-        "# HELP centile_index_memory_bytes Bytes that rank indexes and the user directory may take.\n\
+        "# HELP centile_index_memory_bytes Maximum bytes of all rank indexes and the user directory.\n\
          # TYPE centile_index_memory_bytes gauge\ncentile_index_memory_bytes {}\n\
          # HELP centile_directory_bytes Bytes of the user directory.\n\
          # TYPE centile_directory_bytes gauge\ncentile_directory_bytes {directory_bytes}\n\
@@ -56,7 +58,7 @@ fn index_numbers(instance: &Instance) -> String {
         instance.rankings.indexes.memory()
     );
     let mut add = |name: &str, help: &str, value: fn(&IndexStatus) -> Option<f64>| {
-        // Writing to a text cannot fail.
+        // Writing to a String cannot fail.
         writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge").ok();
         for index in &indexes {
             if let Some(value) = value(index) {
@@ -69,8 +71,10 @@ fn index_numbers(instance: &Instance) -> String {
     add("centile_index_age_seconds", "Time since the last round of a rank index.", |index| {
         index.age.map(|age| age.as_secs_f64())
     });
-    add("centile_index_refused_bytes", "Bytes that a rank index would need for which there is no memory.", |index| {
-        index.age.is_none().then_some(index.bytes as f64)
-    });
+    add(
+        "centile_index_refused_bytes",
+        "Bytes that a rank index needs and that the memory limit does not allow.",
+        |index| index.age.is_none().then_some(index.bytes as f64),
+    );
     text
 }

@@ -1,11 +1,15 @@
-//! HTTP: the one place that knows of requests and responses. A file per resource, after the URL; each holds the request,
-//! the response, its description for `OpenAPI` and the handler, in that order.
+//! HTTP: the only module that knows requests and responses. Each file covers a resource and follows
+//! its URL. It holds the request, the response, its `OpenAPI` description and the handler, in that
+//! order.
 //!
-//! Handlers take what they need step by step, in the order in which a request may be refused: key, path, query, body.
-//! So a caller without a key never makes the service read a body. Only whether scores would have to wait is asked before all that, and again at
-//! its end.
-//! A signed request's signature is checked with the key, and once more with the body, which nobody sees before: so each handler asks for the
-//! key, and whoever takes a body reads it before anything is done.
+//! Handlers check a request step by step, in the order of possible refusals: key, path, query,
+//! body. So the service never reads the body of a caller without a key. Only the admission of
+//! scores comes earlier, so that an overloaded instance refuses them at once; it is checked again
+//! before the write.
+//!
+//! The signature of a request is checked with the key or, for a request with a body, once the body
+//! has arrived and before anything else reads it. So each handler requires the key first, and reads
+//! the body before it changes anything.
 
 pub(crate) mod api;
 mod embed;
@@ -66,67 +70,70 @@ use crate::{
     telemetry,
 };
 
-/// How long a connection without a request stays open. Proxies hold theirs for 60 seconds (the defaults of nginx and of AWS
-/// load balancers) and must be the ones to close: a request that crosses with the server's closing is lost.
+/// How long an idle connection stays open. Proxies keep theirs for 60 seconds (the defaults of
+/// nginx and of AWS load balancers). The proxy must close first: a request that crosses with the
+/// server's closing is lost.
 const KEEP_ALIVE: Duration = Duration::from_secs(75);
 
-/// Bytes of answers that wait in the system's buffer of a connection and are not sent yet.
-const UNSENT_BYTES: u32 = 32 << 10;
+/// Maximum unsent bytes of responses in the system's buffer of a connection.
+const UNSENT_MAX_BYTES: u32 = 32 << 10;
 
-/// How long a client that was answered before it had sent its body may go on sending.
-const CLOSING: Duration = Duration::from_secs(1);
+/// How long a client may keep sending its body after an early response.
+const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The longest head of a request, in bytes, by which actix goes.
-const HEAD_BYTES: usize = 131_072;
+/// Maximum head of a request, in bytes: the limit of actix.
+const HEAD_MAX_BYTES: usize = 131_072;
 
-/// What the HTTP layer is told from outside.
+/// Settings of the HTTP layer.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Worker threads.
     pub workers: usize,
-    /// Longest request body, in bytes.
+    /// Maximum request body, in bytes.
     pub body_limit_bytes: usize,
-    /// Most bytes of request bodies at a time, over all connections; a quarter of it besides for those that need no key.
+    /// Maximum bytes of all request bodies at a time. Calls that need no key have a quarter of it
+    /// in addition.
     pub bodies_limit_bytes: usize,
     /// The board behind `/v1/scores`.
     pub default_board: BoardSlug,
-    /// How long a stop waits for the requests that are under way.
+    /// How long a shutdown waits for running requests.
     pub stop_within: Duration,
-    /// Most connections of clients at a time.
+    /// Maximum concurrent client connections.
     pub connections: usize,
-    /// Most listeners at a time.
+    /// Maximum concurrent subscribers of live events.
     pub listeners: usize,
-    /// Most of them from one address, if that is limited.
+    /// Maximum concurrent subscribers from one address, if limited.
     pub address_listeners: Option<NonZero<usize>>,
-    /// How long a listener hears nothing before there is a sign of life.
+    /// Time without an event after which a subscriber gets a heartbeat.
     pub heartbeat: Duration,
-    /// Whether avatars may have an http address.
+    /// Whether avatars may have http URLs.
     pub allows_http_avatars: bool,
-    /// How long the head of a request may take to arrive, its body, and its answer to be taken.
+    /// Timeout for receiving the head of a request, for receiving its body, and for sending the
+    /// response.
     pub client_timeout: Duration,
-    /// How many requests a key may make, if that is limited.
+    /// Rate limit of a key, if any.
     pub key_rate: Option<Rate>,
-    /// How many requests an address may make that come without a key, if that is limited.
+    /// Rate limit of an address for requests without a key, if any.
     pub address_rate: Option<Rate>,
-    /// Proxies that are believed when they say for whom they ask.
+    /// Proxies whose statements about the client's address are trusted.
     pub trusted_proxies: Vec<TrustedProxy>,
-    /// Origins whose pages may read answers.
+    /// Origins whose pages may read responses.
     pub cors_origins: Vec<Origin>,
-    /// Origins whose pages may show boards in a frame.
+    /// Origins whose pages may embed boards in frames.
     pub frame_origins: Vec<Origin>,
-    /// What is shown to clients, who then come by TLS only; in clear without.
+    /// TLS certificate. With it clients must use TLS, without it connections are unencrypted.
     pub certificate: Option<Arc<Certificate>>,
 }
 
 impl Settings {
-    /// The longest request body unless configured otherwise: 1 MiB, ample for 1,000 events.
+    /// Default maximum request body: 1 MiB, ample for 1,000 events.
     pub const DEFAULT_BODY_LIMIT_BYTES: usize = 1024 * 1024;
-    /// Listeners at a time unless configured otherwise: they leave connections for others.
+    /// Default maximum of concurrent subscribers. It leaves connections for other requests.
     pub const DEFAULT_LISTENERS: usize = 8_000;
-    /// Bytes of all bodies at a time unless configured otherwise: 64 of the longest.
+    /// Default maximum bytes of all request bodies: 64 of maximum size.
     pub const DEFAULT_BODIES_LIMIT_BYTES: usize = 64 * 1024 * 1024;
 
-    /// What holds unless configured otherwise, with one worker and no limit of requests.
+    /// Returns the default settings, with one worker and no rate limits.
     #[must_use]
     pub fn new(default_board: BoardSlug) -> Self {
         Self {
@@ -151,28 +158,28 @@ impl Settings {
     }
 }
 
-/// What every handler is given.
+/// State shared by all handlers.
 #[derive(Debug)]
 pub(crate) struct Api {
     instance: Arc<Instance>,
     settings: Settings,
     rates: Arc<Rates>,
-    /// Of bodies that come with a key.
+    /// Memory for bodies of requests with a key.
     bodies: BodyMemory,
-    /// Of those that need none.
+    /// Memory for bodies of calls that need no key.
     open_bodies: BodyMemory,
     files: export::DownloadSlots,
     listeners: Arc<Slots>,
-    /// Cancelled when the server stops: what has no end of its own ends then.
+    /// Cancelled at shutdown, to end streams that would not end on their own.
     ending: CancellationToken,
 }
 
-/// The paths of the API. Where two fit a request, the first one answers. Routes are tried in order, so
-/// the most requested come first.
+/// Returns the paths of the API. The first match handles a request. The most frequent paths come
+/// first, because routes are tried in order.
 fn endpoints() -> Vec<Endpoint> {
     vec![
         Endpoint::new("/v1/boards/{board}/scores").get(list::list).on(Method::POST, submit::submit),
-        // A player may be called `query`: what a player's path answers is left to it.
+        // A player's id may be `query`: other methods on this path belong to that player.
         Endpoint::leaving("/v1/boards/{board}/scores/query", &[Method::GET, Method::HEAD, Method::DELETE])
             .on(Method::POST, list::query),
         Endpoint::new("/v1/boards/{board}/scores/{user_id}").get(standing::show).on(Method::DELETE, standing::reset),
@@ -204,7 +211,7 @@ fn endpoints() -> Vec<Endpoint> {
     ]
 }
 
-/// Every path, and the answer to all others.
+/// Registers every path, and the 404 response for all others.
 fn routes(config: &mut web::ServiceConfig) {
     for endpoint in endpoints()
         .into_iter()
@@ -219,14 +226,16 @@ fn routes(config: &mut web::ServiceConfig) {
         ready(Err::<HttpResponse, _>(Error::NotFound {
             what: "path",
             name: request.uri().path().to_owned(),
-            hint: Some("/docs lists those that there are".into()),
+            hint: Some("/docs lists all paths".into()),
         }))
     }));
 }
 
-/// What a browser is told about every answer: to take it for what it says it is, to run nothing in it, to show it in no frame of others.
-/// The pages under `/docs` say for themselves what they run, those under `/embed` who may show them in a frame. Over TLS, also to come in no
-/// other way to this host.
+/// Returns the security headers of every response.
+///
+/// Browsers must not guess media types, run anything, or show the response in a frame. The pages
+/// under `/docs` and `/embed` set policies of their own. Over TLS, browsers must keep using TLS for
+/// this host.
 fn security_headers(is_tls: bool) -> DefaultHeaders {
     let headers = DefaultHeaders::new()
         .add((header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
@@ -236,7 +245,8 @@ fn security_headers(is_tls: bool) -> DefaultHeaders {
     if is_tls { headers.add((header::STRICT_TRANSPORT_SECURITY, "max-age=31536000")) } else { headers }
 }
 
-/// Whether TLS is agreed upon with whoever connects from `peer`, or there were too many of its connections already.
+/// Returns whether to start a TLS handshake with `peer`. Refuses an address with too many recent
+/// connections.
 fn may_shake_hands(api: &Api, peer: Option<SocketAddr>) -> bool {
     let address = peer.and_then(|peer| address::of_connection(&api.settings.trusted_proxies, peer));
     let may = address.is_none_or(|address| api.rates.may_shake_hands(address));
@@ -246,28 +256,31 @@ fn may_shake_hands(api: &Api, peer: Option<SocketAddr>) -> bool {
     may
 }
 
-/// Starts to serve the API on `listener`, which the caller has bound (port 0 works). The server runs once it is awaited
-/// or spawned; it stops by its handle and leaves signals alone, which belong to the command line.
+/// Serves the API on `listener`, which the caller has bound (port 0 works).
+///
+/// The server runs once it is awaited or spawned, and stops by its handle. It leaves signals to the
+/// command line.
 pub fn serve(instance: Arc<Instance>, listener: TcpListener, settings: Settings) -> Result<Server> {
     telemetry::install();
     let failed = |error| Error::Internal(format!("cannot serve on the listening socket: {error}"));
     let address = listener.local_addr().map_err(failed)?;
-    // An answer that fits into the system's buffers is one that the stream knows nothing more of. What the client does not take in time
-    // the system gives up itself, with the connection; each has this from the socket that listens.
+    // Once a response fits into the system's buffers, this process no longer sees its progress. So
+    // the system itself drops a connection whose client reads too slowly. Connections inherit the
+    // option from the listening socket.
     #[cfg(target_os = "linux")]
     {
         let socket = socket2::SockRef::from(&listener);
         socket.set_tcp_user_timeout(Some(settings.client_timeout)).map_err(failed)?;
-        // Otherwise megabytes wait in the system's buffer. It reports room for more only when a third of
-        // them is gone, which takes a slow client longer than its timeout.
-        socket.set_tcp_notsent_lowat(UNSENT_BYTES).map_err(failed)?;
+        // Without this limit megabytes wait in the system's buffer, which reports free space only
+        // after a third of them is sent. A slow client needs longer for that than its timeout.
+        socket.set_tcp_notsent_lowat(UNSENT_MAX_BYTES).map_err(failed)?;
     }
     let (workers, stop_within) = (settings.workers.max(1), settings.stop_within);
     let connections = settings.connections.div_ceil(workers);
     let allowed = Allowed {
         transfer: settings.client_timeout,
         idle: KEEP_ALIVE,
-        unread_bytes: settings.body_limit_bytes.saturating_add(HEAD_BYTES),
+        unread_bytes: settings.body_limit_bytes.saturating_add(HEAD_MAX_BYTES),
     };
     let rates = Arc::new(Rates::new(settings.key_rate, settings.address_rate));
     let counted = Arc::clone(&rates);
@@ -291,7 +304,7 @@ pub fn serve(instance: Arc<Instance>, listener: TcpListener, settings: Settings)
         ended.cancel();
     });
     let api = web::Data::new(Api { instance, settings, rates, bodies, open_bodies, files, listeners, ending });
-    // As actix' own HttpServer does it, but for the stream, which is watched.
+    // Like actix's HttpServer, except that the stream is monitored.
     let connections = move || {
         let (api, acceptor, stopping) = (api.clone(), acceptor.clone(), stopping.clone());
         let connected = api.clone();
@@ -306,10 +319,10 @@ pub fn serve(instance: Arc<Instance>, listener: TcpListener, settings: Settings)
             .wrap(from_fn(observe::observe));
         let app = app.into_factory().map_err(|error: actix_web::Error| error.error_response());
         let http = HttpService::build()
-            // The stream has its own times.
+            // The stream has its own timeouts.
             .keep_alive(KeepAlive::Os)
             .client_request_timeout(Duration::ZERO)
-            .client_disconnect_timeout(CLOSING)
+            .client_disconnect_timeout(DISCONNECT_TIMEOUT)
             .local_addr(address)
             .graceful_shutdown_signal(move || {
                 let stopping = stopping.clone();
@@ -318,7 +331,7 @@ pub fn serve(instance: Arc<Instance>, listener: TcpListener, settings: Settings)
             .on_connect_ext(|stream: &Watched, data| {
                 data.insert(stream.activity());
             })
-            // What actix would make absolute addresses of: nothing here does.
+            // actix would use this configuration for absolute URLs; nothing here does.
             .finish(map_config(app, |()| AppConfig::default()));
         fn_service(move |stream: TcpStream| {
             let peer = stream.peer_addr().ok();
@@ -345,7 +358,7 @@ mod tests {
 
     use super::*;
 
-    /// The answer to a request that is settled before a handler needs the service.
+    /// Returns a response that needs no instance.
     async fn answer(method: Method, uri: &str) -> ServiceResponse {
         let app = test::init_service(App::new().configure(routes)).await;
         test::call_service(&app, test::TestRequest::with_uri(uri).method(method).to_request()).await
@@ -356,7 +369,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn what_does_not_exist_is_a_problem() {
+    async fn an_unknown_path_is_a_problem() {
         for uri in ["/v1", "/v1/boards/", "/v1/boards/arena/scores/", "/v1/boards/arena/scores/a/b", "/docs/none"] {
             let response = answer(Method::GET, uri).await;
             assert_eq!(response.status(), StatusCode::NOT_FOUND, "{uri}");
@@ -365,10 +378,10 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn a_method_that_a_path_does_not_have_is_a_problem_that_names_those_it_has() {
+    async fn an_unsupported_method_is_a_problem_that_lists_the_methods() {
         for endpoint in endpoints() {
             let wanted = match endpoint.path() {
-                // The player of that name is there, too.
+                // Includes the methods of the player with that id.
                 "/v1/boards/{board}/scores/query" => "GET, HEAD, DELETE, POST".to_owned(),
                 _ => endpoint.methods().iter().map(Method::as_str).collect::<Vec<_>>().join(", "),
             };
@@ -381,7 +394,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn the_page_needs_no_other_host() {
+    async fn the_docs_page_loads_nothing_from_other_hosts() {
         let response = answer(Method::GET, "/docs").await;
         assert_eq!(header_of(&response, header::LOCATION), "/docs/");
         let start = test::read_body(answer(Method::GET, "/docs/swagger-initializer.js").await).await;
@@ -390,13 +403,13 @@ mod tests {
         assert!(start.contains("\"validatorUrl\": \"none\""), "{start}");
         for file in ["", "index.html", "swagger-initializer.js"] {
             let body = test::read_body(answer(Method::GET, &format!("/docs/{file}")).await).await;
-            assert!(!String::from_utf8_lossy(&body).contains("//cdn"), "{file} asks another host");
+            assert!(!String::from_utf8_lossy(&body).contains("//cdn"), "{file} loads from another host");
         }
         assert_eq!(answer(Method::GET, "/docs/swagger-ui-bundle.js").await.status(), StatusCode::OK);
     }
 
     #[actix_web::test]
-    async fn life_and_document_are_told_without_the_service() {
+    async fn health_and_openapi_need_no_instance() {
         for uri in ["/healthz", "/openapi.json"] {
             assert_eq!(answer(Method::GET, uri).await.status(), StatusCode::OK, "{uri}");
             assert_eq!(answer(Method::HEAD, uri).await.status(), StatusCode::OK, "{uri}");

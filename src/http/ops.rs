@@ -1,7 +1,7 @@
-//! `/ops/`: what whoever runs the service looks at, with an admin key. It reads, and nothing else.
+//! `/ops/`: the page for operators, with an admin key. It is read-only.
 //!
-//! A browser asks for the key and sends it along with this path alone, as it does with a password: by the slash at its end, that is all that
-//! the key is sent to (RFC 7617, 2.2).
+//! A browser asks for the key like for a password and sends it with this path only. The slash at
+//! the end of the path limits it to that (RFC 7617, 2.2).
 
 use std::future::{Ready, ready};
 
@@ -26,14 +26,14 @@ use crate::{
     },
 };
 
-/// Where the page is.
+/// Path of the page.
 pub(super) const PATH: &str = "/ops/";
 
-/// Has a browser ask for a name, whatever it may be, and for a password, which is the key.
+/// Makes a browser ask for a user name, which is ignored, and a password, which is the key.
 const CHALLENGE: HeaderValue =
     HeaderValue::from_static("Basic realm=\"Centile: an admin key as password\", charset=\"UTF-8\"");
 
-/// By which a browser tells where a request comes from, and what for.
+/// Headers in which a browser says where a request comes from and what for.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
@@ -42,10 +42,10 @@ const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
 /// The page, which is not part of the API.
 pub(super) fn endpoints() -> [Endpoint; 2] {
-    [Endpoint::new("/ops").get(to_the_page), Endpoint::new(PATH).get(show)]
+    [Endpoint::new("/ops").get(redirect), Endpoint::new(PATH).get(show)]
 }
 
-/// What may be chosen.
+/// Selects a board.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OpsQuery {
@@ -53,12 +53,12 @@ struct OpsQuery {
     board: Option<String>,
 }
 
-/// Leads `/ops` to `/ops/`, where the key is asked for.
-fn to_the_page() -> Ready<HttpResponse> {
+/// Redirects `/ops` to `/ops/`, where the browser asks for the key.
+fn redirect() -> Ready<HttpResponse> {
     ready(HttpResponse::PermanentRedirect().insert_header((header::LOCATION, PATH)).finish())
 }
 
-/// The page. Nothing of it is kept on the way, and a browser without a key is told to ask for one.
+/// Responds with the page. It is never cached, and a browser without a key is asked for one.
 async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     match page(&api, &request).await {
         Ok(page) => Ok(HttpResponse::Ok()
@@ -67,7 +67,7 @@ async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
             .insert_header((header::CONTENT_SECURITY_POLICY, POLICY))
             .body(page.into_string())),
         Err(Error::Unauthorized(message)) => {
-            let hint = "to a browser give an admin key as the password; the name may be anything";
+            let hint = "in a browser, enter an admin key as the password and any user name";
             let mut response = Error::Unauthorized(format!("{message}; {hint}")).error_response();
             response.headers_mut().insert(header::WWW_AUTHENTICATE, CHALLENGE);
             Ok(response)
@@ -76,17 +76,17 @@ async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     }
 }
 
-/// Whether a page of another site has a browser ask, which would send the key along; but for those where somebody follows a link (Fetch
-/// Metadata, 2). Programs do not say.
-fn is_asked_for_by_others(request: &HttpRequest) -> bool {
+/// Returns whether a page of another site made the request; the browser would send the key along.
+/// Following a link is allowed (Fetch Metadata, 2). Programs do not send these headers.
+fn is_cross_site(request: &HttpRequest) -> bool {
     let said = |name: &HeaderName| request.headers().get(name).map(HeaderValue::as_bytes);
     let is_ours = said(&SEC_FETCH_SITE).is_none_or(|site| [&b"same-origin"[..], b"none"].contains(&site));
     !is_ours && (said(&SEC_FETCH_MODE) != Some(b"navigate") || said(&SEC_FETCH_DEST) != Some(b"document"))
 }
 
 async fn page(api: &Api, request: &HttpRequest) -> Result<Markup> {
-    if is_asked_for_by_others(request) {
-        return Err(Error::Forbidden("a page of another site may not ask for this; open it by itself".to_owned()));
+    if is_cross_site(request) {
+        return Err(Error::Forbidden("pages of other sites may not request this page; open it directly".to_owned()));
     }
     caller::admin(api, request).await?;
     let query: OpsQuery = query::parse(request)?;

@@ -1,4 +1,4 @@
-//! `/` and `/boards/{board}`: what people look at. Whatever is wrong, they are answered with a page.
+//! `/` and `/boards/{board}`: the pages for players. Errors are shown as pages too.
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,7 +26,7 @@ use crate::{
         pages::{
             asset::Asset,
             board::{BoardPage, PlayerShown, page as board_page},
-            home::{Glance, Leaders, page as home_page},
+            home::{BoardSummary, TopRows, page as home_page},
             link::{FRIENDS_MAX, Link},
             problem::page as problem_page,
         },
@@ -41,32 +41,33 @@ use crate::{
     scoring,
 };
 
-/// What a page may do: look as its style sheet says, run its script, ask this service.
+/// Content security policy of a page: its own style sheet, script and images, and requests to this
+/// service.
 pub(super) const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; \
      base-uri 'none'; frame-ancestors 'none'";
 
 /// Media type of pages.
 pub(super) const HTML: &str = "text/html; charset=utf-8";
 
-/// A browser uses a file without asking for a year: its name changes with what is in it.
-const FOR_EVER: &str = "public, max-age=31536000, immutable";
+/// Cache policy of a file whose name changes with its content: browsers may keep it for a year.
+const IMMUTABLE: &str = "public, max-age=31536000, immutable";
 
-/// Rows of a page.
+/// Default rows of a page.
 const LIMIT_DEFAULT: u32 = 25;
 
 const LIMIT_MAX: u32 = 100;
 
-/// Boards whose tops the first page shows; of others, the names.
-const GLANCES: usize = 12;
+/// Maximum boards on the home page that are shown with their top. Others are shown by name.
+const SUMMARIES_MAX: usize = 12;
 
-/// Players of each.
-const LEADERS: u32 = 3;
+/// Rows of each top on the home page.
+const SUMMARY_ROWS: u32 = 3;
 
-/// Players above and below the one who is looked at.
+/// Neighbours on each side of the selected player.
 const AROUND: u32 = 4;
 
-/// Acts that a player's curve is made of.
-const ACTS: u32 = 200;
+/// Maximum transactions in the chart of a player's score.
+const TRANSACTIONS_MAX: u32 = 200;
 
 /// The pages, which are not part of the API.
 pub(super) fn endpoints() -> [Endpoint; 3] {
@@ -77,7 +78,7 @@ pub(super) fn endpoints() -> [Endpoint; 3] {
     ]
 }
 
-/// What a board's page is asked for.
+/// Options of a board's page.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct BoardQuery {
@@ -89,7 +90,7 @@ struct BoardQuery {
     friends: Vec<String>,
 }
 
-/// What is read of a top as it is cached.
+/// The parts of a cached top that pages show.
 #[derive(Debug, Deserialize)]
 pub(super) struct TopBody {
     pub(super) period: Period,
@@ -97,13 +98,13 @@ pub(super) struct TopBody {
     pub(super) scores: Vec<Row>,
 }
 
-/// Rows of a ranking, and how long ago they were right if that is no longer certain.
+/// Rows of a ranking. `stale_for` is their age if they may be out of date.
 pub(super) struct Rows {
     pub(super) top: TopBody,
     pub(super) stale_for: Option<Duration>,
 }
 
-/// The boards there are.
+/// Shows the home page, with all public boards.
 async fn home(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     Ok(answer(&request, boards(&api, &request).await?))
 }
@@ -112,20 +113,20 @@ async fn boards(api: &Api, request: &HttpRequest) -> Result<Markup> {
     query::none(request)?;
     let mut boards = boards::list(&api.instance.store).await?;
     boards.retain(|board| board.reading == Reading::Public);
-    let tops = boards.iter().take(GLANCES).map(async |board| {
-        let rows = rows(api, board, &PeriodSelector::Current(first_kind(board)), 1, LEADERS).await;
+    let tops = boards.iter().take(SUMMARIES_MAX).map(async |board| {
+        let rows = rows(api, board, &PeriodSelector::Current(first_kind(board)), 1, SUMMARY_ROWS).await;
         let Rows { top: TopBody { period, players, scores }, stale_for } = if_known(rows).unwrap_or_else(|error| {
-            tracing::error!(%error, board = %board.slug, "the page of all boards lacks a top");
+            tracing::error!(%error, board = %board.slug, "cannot show a top on the home page");
             None
         })?;
-        Some(Leaders { period, players, rows: scores, stale_for })
+        Some(TopRows { period, players, rows: scores, stale_for })
     });
     let mut tops = join_all(tops).await.into_iter();
-    let glances: Vec<_> = boards.iter().map(|board| Glance { board, top: tops.next().flatten() }).collect();
-    Ok(home_page(&glances))
+    let summaries: Vec<_> = boards.iter().map(|board| BoardSummary { board, top: tops.next().flatten() }).collect();
+    Ok(home_page(&summaries))
 }
 
-/// A board.
+/// Shows a board's page.
 async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     Ok(answer(&request, one_board(&api, &request).await?))
 }
@@ -139,7 +140,7 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Markup> {
     if query.friends.len() > FRIENDS_MAX {
         return Err(Error::invalid(
             "friends",
-            format!("must be at most {FRIENDS_MAX} ids, not {}", query.friends.len()),
+            format!("must have at most {FRIENDS_MAX} ids, not {}", query.friends.len()),
         ));
     }
     let selector = match &query.period {
@@ -159,7 +160,7 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Markup> {
     let friends: Vec<UserId> =
         link.friends.iter().map(|id| id.parse()).collect::<Result<_>>().map_err(|error| error.in_field("friends"))?;
 
-    // Each part is exact for a state of its own: of these the page is put together as it comes.
+    // Each part is exact for a version of its own. The page combines them as they are.
     let instance = &api.instance;
     let (rows, periods, distribution, player, chosen) = futures::join!(
         rows(api, &board, &selector, from, limit),
@@ -176,7 +177,8 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Markup> {
     );
     let Rows { top: TopBody { period, players, scores }, stale_for } = rows?;
     let (periods, friends) = (if_known(periods)?, if_known(chosen)?.flatten());
-    // What is some seconds old may be of the period before, or of one in which nobody had scored.
+    // A cached distribution may belong to the previous period, or to the time before the first
+    // score.
     let is_of_rows = |spread: &Distribution| {
         spread.header.period.name() == period.name() && (spread.header.players == 0) == (players == 0)
     };
@@ -203,24 +205,24 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Markup> {
     }))
 }
 
-/// The board of this name. A browser has no key to show: who reads with one is told why there is nothing to see.
+/// Finds a board that the caller may read. A browser cannot send a key, so the error for other
+/// boards says why they have no page.
 pub(super) async fn public(api: &Api, request: &HttpRequest, slug: &BoardSlug) -> Result<Arc<Board>> {
     caller::readable(api, request, slug).await.map_err(|error| match error {
-        Error::Unauthorized(_) => {
-            Error::Unauthorized("this board is read with a key, by programs; it has no page".into())
-        }
+        Error::Unauthorized(_) => Error::Unauthorized("this board has no page: it can only be read with a key".into()),
         other => other,
     })
 }
 
-/// The kind of period that is shown first.
+/// Returns the kind of period that is shown by default.
 pub(super) fn first_kind(board: &Board) -> PeriodKind {
     board.periods.first().copied().unwrap_or(PeriodKind::AllTime)
 }
 
-/// Rows from a position. The first ones come from the cache of tops, which has them also while the database is away.
+/// Reads rows from a position. The first rows come from the cache of tops, which works while the
+/// database cannot be reached.
 pub(super) async fn rows(api: &Api, board: &Board, selector: &PeriodSelector, from: u64, limit: u32) -> Result<Rows> {
-    let broken = |error| Error::Internal(format!("a top list cannot be read: {error}"));
+    let broken = |error| Error::Internal(format!("cannot parse a cached top: {error}"));
     if from == 1 {
         let top = top::top(&api.instance.rankings, board, selector, limit, top_body::render).await?;
         return Ok(Rows { top: serde_json::from_str(&top.body).map_err(broken)?, stale_for: top.stale_for });
@@ -230,7 +232,7 @@ pub(super) async fn rows(api: &Api, board: &Board, selector: &PeriodSelector, fr
     Ok(Rows { top, stale_for: None })
 }
 
-/// The player who is looked at.
+/// Reads the selected player.
 async fn player(
     api: &Api,
     board: &Board,
@@ -239,20 +241,23 @@ async fn player(
 ) -> Result<Option<PlayerShown>> {
     let Some(user) = user else { return Ok(None) };
     let instance = &api.instance;
-    let (standing, acts) = futures::join!(
+    let (standing, transactions) = futures::join!(
         read::standing(&instance.rankings, board, selector, user, AROUND),
-        scoring::history(&instance.store, board, user, ACTS, None)
+        scoring::history(&instance.store, board, user, TRANSACTIONS_MAX, None)
     );
     Ok(Some(match standing {
-        Ok(standing) => PlayerShown::Standing(Box::new(standing), acts.map(|(acts, _)| acts).unwrap_or_default()),
-        // The hint is for players who are known.
-        Err(Error::NotFound { what: "user", hint, .. }) => PlayerShown::Nowhere { is_known: hint.is_some() },
-        Err(Error::Unavailable { .. }) => PlayerShown::Unknown,
+        Ok(standing) => PlayerShown::Standing(
+            Box::new(standing),
+            transactions.map(|(transactions, _)| transactions).unwrap_or_default(),
+        ),
+        // Only an unknown player comes without a hint.
+        Err(Error::NotFound { what: "user", hint, .. }) => PlayerShown::NoScore { is_known: hint.is_some() },
+        Err(Error::Unavailable { .. }) => PlayerShown::Unavailable,
         Err(error) => return Err(error),
     }))
 }
 
-/// `None` for what cannot be read while the database is away.
+/// Returns `None` for a read that failed because the database cannot be reached.
 fn if_known<T>(read: Result<T>) -> Result<Option<T>> {
     match read {
         Ok(value) => Ok(Some(value)),
@@ -261,7 +266,7 @@ fn if_known<T>(read: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// A page as it is sent.
+/// Builds the response for a page.
 fn answer(request: &HttpRequest, page: Markup) -> HttpResponse {
     let mut response = HttpResponse::Ok();
     response.insert_header((header::CACHE_CONTROL, "no-cache")).insert_header((header::CONTENT_TYPE, HTML));
@@ -269,7 +274,7 @@ fn answer(request: &HttpRequest, page: Markup) -> HttpResponse {
     text::made(request, response, page.into_string())
 }
 
-/// Tells on a page what is wrong, whoever found that, where a page was asked for.
+/// Replaces a problem document by a page if the request was for a page.
 pub(super) async fn explain(
     request: ServiceRequest,
     next: Next<impl MessageBody>,
@@ -280,7 +285,7 @@ pub(super) async fn explain(
     let mut response = next.call(request).await?;
     let problem = response.response_mut().extensions_mut().remove::<Problem>().filter(|_| is_for_page);
     let Some(Problem { status, title, detail, .. }) = problem else { return Ok(response.map_into_left_body()) };
-    let framed = if is_for_frame { embed::explained(response.request(), title, &detail) } else { None };
+    let framed = if is_for_frame { embed::problem(response.request(), title, &detail) } else { None };
     let (page, policy) = match framed {
         Some((page, policy)) => (page, HeaderValue::try_from(policy).map_err(ErrorInternalServerError)?),
         None => (problem_page(status, title, &detail), HeaderValue::from_static(POLICY)),
@@ -292,10 +297,10 @@ pub(super) async fn explain(
     }))
 }
 
-/// A file that pages ask for.
+/// Responds with a file that pages load.
 async fn asset(request: HttpRequest, name: Path<String>) -> Result<HttpResponse> {
     let asset = Asset::find(&name).ok_or_else(|| Error::not_found("file", format!("/assets/{name}")))?;
-    let kept = if request.path() == asset.path() { FOR_EVER } else { "no-cache" };
+    let kept = if request.path() == asset.path() { IMMUTABLE } else { "no-cache" };
     let mut response = HttpResponse::Ok();
     response.content_type(asset.media_type).insert_header((header::CACHE_CONTROL, kept));
     Ok(text::file(&request, response, asset))

@@ -87,7 +87,7 @@ async fn a_player_is_found_and_the_way_back_leads_back() {
     browser.write("#player", "somebody").await;
     browser.press(ENTER).await;
     browser.until("document.querySelector('.player .empty')").await;
-    assert_eq!(browser.text(".player .empty").await, "There is no player of this id.");
+    assert_eq!(browser.text(".player .empty").await, "Unknown player.");
     assert_eq!(browser.complaints().await, Vec::<String>::new());
 }
 

@@ -342,5 +342,5 @@ async fn a_file_without_its_end_is_known_by_that() {
     assert_eq!(ended.status.code(), Some(1), "{told}");
     assert!(told.lines().last().unwrap().starts_with("error: "), "{told}");
     assert!(text.lines().count() < MANY);
-    site.serve.told("a file was broken off", 1).await;
+    site.serve.told("download aborted", 1).await;
 }

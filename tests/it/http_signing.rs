@@ -212,7 +212,7 @@ async fn what_was_here_before_is_refused_everywhere_until_it_is_too_old_to_come_
         [signature.clone(), signature.replace(&signature[16..], &signature[16..].to_uppercase().replace("V1", "v1"))]
     {
         let problem = signer.send(&other, &put, target, &first, Some(&again)).await.is(409);
-        assert!(problem["detail"].as_str().unwrap().contains("sign it anew"), "{problem}");
+        assert!(problem["detail"].as_str().unwrap().contains("sign it again"), "{problem}");
     }
     assert_eq!(site.get(target).await.is(200)["name"], "Countess");
 

@@ -44,54 +44,58 @@ pub(crate) struct CreateBoard {
     /// Name in URLs.
     #[schema(example = "arena", min_length = 1, max_length = 40, pattern = "^[a-z][a-z0-9_-]*$")]
     slug: String,
-    /// Title for people; the slug when absent.
+    /// Title shown to people; the slug when absent.
     #[schema(example = "Arena", min_length = 1, max_length = 128, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     title: Option<String>,
-    /// How scores add up.
+    /// How scores combine.
     mode: Mode,
     /// Which scores are better; `desc` when absent.
     order: Option<Order>,
-    /// What becomes of equal scores; `shared` when absent.
+    /// How equal scores are ranked; `shared` when absent.
     ties: Option<Ties>,
-    /// The kinds of period kept, each once; all four when absent.
+    /// Kinds of period that the board keeps, each once; all four when absent.
     #[schema(value_type = Option<BTreeSet<KeptPeriod>>, example = json!(["all_time", "week"]), min_items = 1, max_items = 4)]
     periods: Option<Vec<PeriodKind>>,
-    /// Writer lanes; by the number of cores when absent.
+    /// Number of writer lanes; chosen from the number of cores when absent.
     #[schema(value_type = Option<i16>, minimum = 1, maximum = 64)]
     lanes: Option<Integer<i16>>,
     /// IANA time zone in which days, weeks and months begin; `UTC` when absent.
     #[schema(example = "Europe/Berlin", min_length = 1, max_length = 128, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     time_zone: Option<String>,
-    /// Least points an event may carry; −(2⁵³ − 1) when absent.
+    /// Minimum points of an event; −(2⁵³ − 1) when absent.
     #[schema(value_type = Option<i64>, example = 0, minimum = -9_223_372_036_854_775_807i64)]
     points_min: Option<Integer>,
-    /// Most points an event may carry; 2⁵³ − 1 when absent.
+    /// Maximum points of an event; 2⁵³ − 1 when absent.
     #[schema(value_type = Option<i64>, example = 1_000, minimum = -9_223_372_036_854_775_807i64)]
     points_max: Option<Integer>,
-    /// Where the first score ranges of a ranking lie, while it has no players to tell.
+    /// Bounds of the first score ranges of a ranking, used while there are no players to derive
+    /// them from.
     #[schema(value_type = Option<FirstLayoutObject>)]
     first_layout: Option<FirstLayoutRequest>,
-    /// Players in the top that is kept for good of each closed period; 100 when absent.
+    /// Players in the frozen top of each closed period; 100 when absent.
     #[schema(value_type = Option<i32>, minimum = 1, maximum = 1_000, default = 100)]
     frozen_top_size: Option<Integer<i32>>,
-    /// How many closed periods of a kind keep their archive, the newest, from 1 to 1,000,000; of a kind that is absent or
-    /// null, all.
+    /// Number of newest closed periods that keep their archive, by kind: from 1 to 1,000,000. A
+    /// kind that is absent or null keeps all.
     #[serde(default)]
     #[schema(value_type = BTreeMap<ArchivedKind, KeptNumber>, example = json!({"day": 30, "week": 52}))]
     kept_archives: BTreeMap<String, Option<Integer<i32>>>,
-    /// Who may read; `public` when absent.
+    /// Who may read the board; `public` when absent.
     reading: Option<Reading>,
-    /// Most events of a player in any 60 seconds; any number when absent.
+    /// Maximum events of a player in any 60 seconds; unlimited when absent.
     #[schema(value_type = Option<i32>, minimum = 1, maximum = 10_000, example = 60)]
     events_per_minute: Option<Integer<i32>>,
-    /// The most that a player may gain in a period, by its kind, one that the board keeps or `season`: from 1 to 2⁵³ − 1; of a kind that
-    /// is absent or null, anything. On `sum` boards what is won in the period, whatever is lost in between; on `best` and
-    /// `latest` boards how much better a score is than the one that the player came into the period with, or, of a newcomer,
-    /// than the first in it.
+    /// Maximum gain of a player in a period, by kind of period: from 1 to 2⁵³ − 1. A kind that is
+    /// absent or null is unlimited. The kind is `season` or one that the board keeps.
+    ///
+    /// On `sum` boards the gain is what the player has won in the period; losses do not reduce it.
+    /// On `best` and `latest` boards it is the improvement over the score at the start of the period,
+    /// or over the first score of a new player.
     #[serde(default)]
     #[schema(value_type = BTreeMap<PeriodKind, GainNumber>, example = json!({"day": 5_000}))]
     gain_max: BTreeMap<String, Option<Integer>>,
-    /// What becomes of an event that breaks the bounds of points, `events_per_minute` or `gain_max`; `refuse` when absent.
+    /// How to treat an event outside the points bounds, `events_per_minute` or `gain_max`; `refuse`
+    /// when absent.
     on_violation: Option<OnViolation>,
 }
 
@@ -113,7 +117,7 @@ impl TryFrom<CreateBoard> for NewBoard {
             points_max: request.points_max.map_or(DEFAULT_POINTS_BOUND, |Integer(points)| points),
             first_layout: request.first_layout.map(FirstLayout::from),
             frozen_top_size: request.frozen_top_size.map_or(DEFAULT_FROZEN_TOP_SIZE, |Integer(size)| size),
-            // All is what a new board keeps anyway.
+            // A new board keeps all archives by default.
             kept_archives: kept_archives(request.kept_archives)?
                 .into_iter()
                 .filter_map(|(kind, kept)| Some((kind, kept?)))
@@ -126,26 +130,26 @@ impl TryFrom<CreateBoard> for NewBoard {
     }
 }
 
-/// Refuses what PostgreSQL could not even be asked about; which zones there are is for it to say.
+/// Refuses a text that PostgreSQL cannot take. PostgreSQL decides which zones exist.
 fn check_time_zone(name: Option<&str>) -> Result<()> {
     name.map_or(Ok(()), |name| check_text("time_zone", name, 128))
 }
 
-/// How many closed periods of a kind keep their archive.
+/// Number of closed periods of a kind that keep their archive.
 #[derive(Debug, ToSchema)]
 #[schema(minimum = 1, maximum = 1_000_000)]
-#[expect(dead_code, reason = "describes what the checks of the domain allow")]
+#[expect(dead_code, reason = "describes the values that the domain accepts")]
 struct KeptNumber(Option<i32>);
 
-/// The most that a player may gain in a period of a kind.
+/// Maximum gain of a player in a period of one kind.
 #[derive(Debug, ToSchema)]
 #[schema(minimum = 1, maximum = 9_007_199_254_740_991i64)]
-#[expect(dead_code, reason = "describes what the checks of the domain allow")]
+#[expect(dead_code, reason = "describes the values that the domain accepts")]
 struct GainNumber(Option<i64>);
 
-/// The kinds of period that a board keeps by itself: all but seasons, which are made one by one.
+/// Kinds of period that open automatically. Seasons are created one by one.
 #[derive(Debug, ToSchema)]
-#[expect(dead_code, reason = "describes what the checks of the domain allow")]
+#[expect(dead_code, reason = "describes the values that the domain accepts")]
 #[serde(rename_all = "snake_case")]
 enum KeptPeriod {
     /// The whole life of the board.
@@ -158,35 +162,37 @@ enum KeptPeriod {
     Month,
 }
 
-/// How many archives of which kinds are kept. The kinds are text until here because a refusal names the member at fault,
-/// which serde cannot tell of keys that are anything else.
+/// Parses the number of archives to keep, by kind. The kinds are strings up to this point, because
+/// serde cannot name an invalid key of any other type.
 fn kept_archives(given: BTreeMap<String, Option<Integer<i32>>>) -> Result<KeptArchivesChange> {
     let known = given.into_iter().map(|(name, kept)| match ArchivedKind::from_name(&name) {
         Some(kind) => Ok((kind, kept.map(|Integer(kept)| kept))),
-        None => {
-            Err(Error::invalid(format!("kept_archives.{name}"), "there are archives of day, week, month and season"))
-        }
-    });
-    known.collect()
-}
-
-/// What a player may gain in which kinds of period.
-fn gain_max(given: BTreeMap<String, Option<Integer>>) -> Result<GainMaxChange> {
-    let known = given.into_iter().map(|(name, most)| match PeriodKind::from_name(&name) {
-        Some(kind) => Ok((kind, most.map(|Integer(most)| most))),
         None => Err(Error::invalid(
-            format!("gain_max.{name}"),
-            "the kinds of period are all_time, day, week, month and season",
+            format!("kept_archives.{name}"),
+            "is not a kind with archives: day, week, month, season",
         )),
     });
     known.collect()
 }
 
-/// Changes to a board; what is absent stays. Mode, order, ties, time zone and lanes cannot change once events exist.
+/// Parses the maximum gains, by kind of period.
+fn gain_max(given: BTreeMap<String, Option<Integer>>) -> Result<GainMaxChange> {
+    let known = given.into_iter().map(|(name, most)| match PeriodKind::from_name(&name) {
+        Some(kind) => Ok((kind, most.map(|Integer(most)| most))),
+        None => Err(Error::invalid(
+            format!("gain_max.{name}"),
+            "is not a kind of period: all_time, day, week, month, season",
+        )),
+    });
+    known.collect()
+}
+
+/// Changes to a board. An absent field stays as it is. Mode, order, ties, time zone and lanes
+/// cannot change once events exist.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UpdateBoard {
-    /// New title for people.
+    /// New title.
     #[schema(example = "Arena, season two", min_length = 1, max_length = 128, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     title: Option<String>,
     /// New mode.
@@ -201,33 +207,33 @@ pub(crate) struct UpdateBoard {
     /// New number of writer lanes.
     #[schema(value_type = Option<i16>, minimum = 1, maximum = 64)]
     lanes: Option<Integer<i16>>,
-    /// New least points an event may carry.
+    /// New minimum points of an event.
     #[schema(value_type = Option<i64>, minimum = -9_223_372_036_854_775_807i64)]
     points_min: Option<Integer>,
-    /// New most points an event may carry.
+    /// New maximum points of an event.
     #[schema(value_type = Option<i64>, minimum = -9_223_372_036_854_775_807i64)]
     points_max: Option<Integer>,
-    /// New size of the top that is kept of each period closed from now on.
+    /// New size of the frozen top, for periods closed from now on.
     #[schema(value_type = Option<i32>, minimum = 1, maximum = 1_000)]
     frozen_top_size: Option<Integer<i32>>,
-    /// How many closed periods of a kind keep their archive: a number from 1 to 1,000,000, or null for all again. Kinds that
-    /// are absent stay as they are.
+    /// Number of newest closed periods that keep their archive, by kind: from 1 to 1,000,000, or
+    /// null for all. An absent kind stays as it is.
     #[serde(default)]
     #[schema(value_type = BTreeMap<ArchivedKind, KeptNumber>, example = json!({"day": 30, "week": null}))]
     kept_archives: BTreeMap<String, Option<Integer<i32>>>,
-    /// Who may read from now on.
+    /// Who may read the board from now on.
     reading: Option<Reading>,
-    /// New limit of events of a player in any 60 seconds; null takes it off.
+    /// New maximum of a player's events in any 60 seconds; null removes the limit.
     #[serde(default, deserialize_with = "body::present")]
-    #[expect(clippy::option_option, reason = "absent, null and given are three different wishes")]
+    #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
     #[schema(value_type = Option<i32>, minimum = 1, maximum = 10_000)]
     events_per_minute: Option<Option<Integer<i32>>>,
-    /// The most that a player may gain in a period, by its kind: a number from 1 to 2⁵³ − 1, or null for anything again. Kinds that
-    /// are absent stay as they are.
+    /// Maximum gain of a player in a period, by kind of period: from 1 to 2⁵³ − 1, or null for no
+    /// limit. An absent kind stays as it is.
     #[serde(default)]
     #[schema(value_type = BTreeMap<PeriodKind, GainNumber>, example = json!({"day": 5_000, "week": null}))]
     gain_max: BTreeMap<String, Option<Integer>>,
-    /// What becomes of an event that breaks a rule from now on.
+    /// How to treat an event that breaks a rule from now on.
     on_violation: Option<OnViolation>,
 }
 
@@ -261,44 +267,45 @@ pub(crate) struct BoardResponse {
     /// Name in URLs.
     #[schema(example = "arena")]
     slug: String,
-    /// Title for people.
+    /// Title shown to people.
     #[schema(example = "Arena")]
     title: String,
-    /// How scores add up.
+    /// How scores combine.
     mode: Mode,
     /// Which scores are better.
     order: Order,
-    /// What becomes of equal scores.
+    /// How equal scores are ranked.
     ties: Ties,
-    /// The kinds of period kept.
+    /// Kinds of period that the board keeps.
     #[schema(value_type = Vec<KeptPeriod>)]
     periods: Vec<PeriodKind>,
-    /// Writer lanes.
+    /// Number of writer lanes.
     lanes: i16,
     /// IANA time zone in which days, weeks and months begin.
     #[schema(example = "UTC")]
     time_zone: String,
-    /// Least points an event may carry.
+    /// Minimum points of an event.
     points_min: i64,
-    /// Most points an event may carry.
+    /// Maximum points of an event.
     points_max: i64,
-    /// Players in the top that is kept for good of each closed period.
+    /// Players in the frozen top of each closed period.
     #[schema(example = 100)]
     frozen_top_size: i32,
-    /// How many closed periods of a kind keep their archive; of a kind that is absent, all.
+    /// Number of newest closed periods that keep their archive, by kind. A kind that is absent
+    /// keeps all.
     #[schema(value_type = BTreeMap<ArchivedKind, i32>, example = json!({"day": 30, "week": 52}))]
     kept_archives: KeptArchives,
-    /// Who may read: everybody, or whoever has a key for the board.
+    /// Who may read the board: everyone, or only holders of a key for it.
     reading: Reading,
-    /// Most events of a player in any 60 seconds; null for any number.
+    /// Maximum events of a player in any 60 seconds; null for no limit.
     #[schema(required = true, example = 60)]
     events_per_minute: Option<i32>,
-    /// The most that a player may gain in a period, by its kind; of a kind that is absent, anything.
+    /// Maximum gain of a player in a period, by kind of period. A kind that is absent is unlimited.
     #[schema(value_type = BTreeMap<PeriodKind, i64>, example = json!({"day": 5_000}))]
     gain_max: GainMax,
-    /// What becomes of an event that breaks a rule.
+    /// How the board treats an event that breaks a rule.
     on_violation: OnViolation,
-    /// When the board was made.
+    /// When the board was created.
     created_at: DateTime<Utc>,
 }
 
@@ -333,14 +340,14 @@ pub(crate) struct BoardsResponse {
     boards: Vec<BoardResponse>,
 }
 
-/// Make a board
+/// Create a board
 ///
 /// Needs an admin key.
 #[utoipa::path(
     post, path = "/v1/boards", operation_id = "create_board", tag = "boards", security(("key" = [])),
     request_body = CreateBoard,
     responses(
-        (status = 201, description = "The board was made.", body = BoardResponse,
+        (status = 201, description = "The board was created.", body = BoardResponse,
             headers(("Location" = String, description = "Path of the board."))),
         WriteProblems,
     ),
@@ -351,7 +358,7 @@ pub(crate) async fn create(api: Data<Api>, request: HttpRequest, payload: Payloa
     let new: CreateBoard = body::json(&api, &request, payload).await?;
     let board = boards::create(&api.instance.boards, new.try_into()?, &by).await?;
     let location = header::HeaderValue::try_from(format!("/v1/boards/{}", board.slug))
-        .map_err(|error| Error::Internal(format!("board {} has no address: {error}", board.slug)))?;
+        .map_err(|error| Error::Internal(format!("cannot build the path of board {}: {error}", board.slug)))?;
     let mut response = reply::written(StatusCode::CREATED, &BoardResponse::from(&board));
     response.headers_mut().insert(header::LOCATION, location);
     Ok(response)
@@ -359,7 +366,7 @@ pub(crate) async fn create(api: Data<Api>, request: HttpRequest, payload: Payloa
 
 /// List the boards
 ///
-/// Those that everybody may read, and with a key those that it is for, too.
+/// Lists the boards that everyone may read and, with a key, the boards of the key.
 #[utoipa::path(
     get, path = "/v1/boards", operation_id = "list_boards", tag = "boards",
     responses((status = 200, description = "The boards, by slug.", body = BoardsResponse), ListProblems),
@@ -388,7 +395,7 @@ pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
 #[utoipa::path(
     patch, path = "/v1/boards/{board}", operation_id = "update_board", tag = "boards", security(("key" = [])),
     params(BoardPath), request_body = UpdateBoard,
-    responses((status = 200, description = "The board as it is now.", body = BoardResponse), WriteProblems),
+    responses((status = 200, description = "The changed board.", body = BoardResponse), WriteProblems),
 )]
 pub(crate) async fn update(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
     let by = caller::admin(&api, &request).await?;

@@ -1,4 +1,4 @@
-//! `/v1/scores`: the default board in the shapes that leaderboard clients have long known.
+//! `/v1/scores`: the default board, in the response shapes of common leaderboard clients.
 
 use actix_web::{
     HttpRequest, HttpResponse,
@@ -16,7 +16,9 @@ use crate::{
             list::limit,
             problem::{ListProblems, ReadProblems, WriteProblems},
             reply,
-            submit::{EventResult, Events, SubmitRequest, SubmitResponse, Written, kept_apart, write_many, write_one},
+            submit::{
+                EventResult, Events, SubmitRequest, SubmitResponse, Written, quarantine_response, write_many, write_one,
+            },
         },
         extract::{caller, path::UserPath, query},
     },
@@ -29,17 +31,17 @@ use crate::{
     scoring,
 };
 
-/// How long a list.
+/// Selects the number of rows.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ClassicListQuery {
-    /// Most rows.
+    /// Maximum rows.
     #[param(minimum = 1, maximum = 1000, default = 10)]
     limit: Option<u64>,
 }
 
-/// A player's line.
+/// A player's row.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ClassicRow<'a> {
     /// The caller's own id of the player.
@@ -67,7 +69,7 @@ impl<'a> From<&'a Row> for ClassicRow<'a> {
 pub(crate) struct ClassicListResponse<'a> {
     /// The players, best first.
     data: Vec<ClassicRow<'a>>,
-    /// Rows in `data`.
+    /// Number of rows in `data`.
     #[schema(example = 10)]
     total: usize,
 }
@@ -78,46 +80,47 @@ pub(crate) struct ClassicUser<'a> {
     /// The caller's own id of the player.
     #[schema(example = "ada")]
     user_id: &'a str,
-    /// Score of all time; null on a board that does not keep it.
+    /// All-time score; null on a board without the period `all_time`.
     #[schema(example = 1_234, required = true)]
     score: Option<i64>,
-    /// Rank of all time; null on a board that does not keep it.
+    /// All-time rank; null on a board without the period `all_time`.
     #[schema(example = 1, minimum = 1, required = true)]
     rank: Option<u64>,
 }
 
-/// One player of the default board.
+/// A player of the default board.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ClassicUserResponse<'a> {
     /// The player.
     user_info: ClassicUser<'a>,
 }
 
-/// What became of one event, or of each event of a list.
+/// The result of one event, or of each event of a list.
 #[derive(Debug, ToSchema)]
 #[expect(dead_code, reason = "describes the two bodies, which the handler writes")]
 #[serde(untagged)]
 pub(crate) enum ClassicSubmitAnswer<'a> {
-    /// Of one event.
+    /// Result of a single event.
     One(ClassicUserResponse<'a>),
-    /// Of a list.
+    /// Results of a list.
     Many(SubmitResponse),
 }
 
 /// Write scores on the default board
 ///
-/// Needs a server key for the board, or an admin key. Takes what the board's own path takes.
+/// Needs a server key for the board, or an admin key. Accepts the same body as the board's own
+/// path.
 #[utoipa::path(
     post, path = "/v1/scores", operation_id = "submit_classic_scores", tag = "classic", security(("key" = [])),
     request_body = SubmitRequest,
     responses(
         (status = 200, description = "The player's new score and rank.", body = ClassicSubmitAnswer),
-        (status = 202, description = "The one event was put into quarantine.", body = EventResult),
+        (status = 202, description = "The event was quarantined.", body = EventResult),
         WriteProblems,
     ),
 )]
 pub(crate) async fn submit(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
-    let _welcome = scoring::admit(&api.instance.writers, &api.instance.boards, &api.settings.default_board)?;
+    let _admission = scoring::admit(&api.instance.writers, &api.instance.boards, &api.settings.default_board)?;
     let key = caller::authenticated(&api, &request).await?;
     key.may_write(&api.settings.default_board)?;
     query::none(&request)?;
@@ -127,7 +130,7 @@ pub(crate) async fn submit(api: Data<Api>, request: HttpRequest, payload: Payloa
             let user_id = event.user_id.clone();
             let accepted = match write_one(&api.instance, &board, event).await? {
                 Written::Accepted(accepted) => accepted,
-                Written::Quarantined(quarantined) => return Ok(kept_apart(quarantined)),
+                Written::Quarantined(quarantined) => return Ok(quarantine_response(quarantined)),
             };
             let standing = accepted.periods.get(PeriodKind::AllTime.name());
             let user_info = ClassicUser {
@@ -147,7 +150,7 @@ pub(crate) async fn submit(api: Data<Api>, request: HttpRequest, payload: Payloa
 /// Read the top of the default board
 #[utoipa::path(
     get, path = "/v1/scores", operation_id = "list_classic_scores", tag = "classic", params(ClassicListQuery),
-    responses((status = 200, description = "The best of all time.", body = ClassicListResponse), ListProblems),
+    responses((status = 200, description = "The top of the period `all_time`.", body = ClassicListResponse), ListProblems),
 )]
 pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let query: ClassicListQuery = query::parse(&request)?;
@@ -162,7 +165,7 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
 /// Read a player of the default board
 #[utoipa::path(
     get, path = "/v1/scores/{user_id}", operation_id = "show_classic_score", tag = "classic", params(UserPath),
-    responses((status = 200, description = "Score and rank of all time.", body = ClassicUserResponse), ReadProblems),
+    responses((status = 200, description = "The player's all-time score and rank.", body = ClassicUserResponse), ReadProblems),
 )]
 pub(crate) async fn standing(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let UserPath { user_id } = UserPath::of(&request)?;

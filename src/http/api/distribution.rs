@@ -1,4 +1,4 @@
-//! `/v1/boards/{board}/distribution`: how scores are spread.
+//! `/v1/boards/{board}/distribution`: the distribution of scores.
 
 use actix_web::{HttpRequest, HttpResponse, web::Data};
 use serde::{Deserialize, Serialize};
@@ -19,23 +19,23 @@ use crate::{
     ranking::read,
 };
 
-/// Which period.
+/// Selects the period.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct DistributionQuery {
-    /// Which period, as in a list; `all_time` when absent.
+    /// Period, as in a list; `all_time` when absent.
     #[param(value_type = Option<PeriodText>)]
     period: Option<String>,
 }
 
-/// A score that a share of the players do not pass.
+/// A percentile of the scores.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PercentileResponse {
     /// 0, 10, …, 100.
     #[schema(example = 90, minimum = 0, maximum = 100)]
     percentile: u8,
-    /// The score there, by `percentile_disc`.
+    /// Score at this percentile, by `percentile_disc`.
     #[schema(example = 1_234)]
     score: i64,
 }
@@ -54,14 +54,15 @@ pub(crate) struct BarResponse {
     players: u64,
 }
 
-/// How scores are spread.
+/// The distribution of scores.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct DistributionResponse<'a> {
     #[serde(flatten)]
     ranking: RankingResponse<'a>,
-    /// The score at each tenth percentile, worst to best; empty without players.
+    /// Scores at every tenth percentile, worst to best; empty without players.
     percentiles: Vec<PercentileResponse>,
-    /// Up to 20 ranges of equal width from the worst score to the best; both ends belong to a range.
+    /// Up to 20 ranges of equal width, from the worst score to the best. Both ends belong to their
+    /// range.
     histogram: Vec<BarResponse>,
 }
 
@@ -79,17 +80,17 @@ impl<'a> DistributionResponse<'a> {
     }
 }
 
-/// Read how scores are spread
+/// Read the distribution of scores
 #[utoipa::path(
     get, path = "/v1/boards/{board}/distribution", operation_id = "show_distribution", tag = "reading",
     params(BoardPath, DistributionQuery),
     responses(
         (status = 200, description = "Percentiles and histogram.", body = DistributionResponse,
             headers(
-                ("ETag" = String, description = "Of a closed period: for `If-None-Match`."),
-                ("X-Centile-Source" = String, description = "`index` if the rank index in memory answered, else `sql`."),
+                ("ETag" = String, description = "Entity tag for `If-None-Match`. Present for a closed period."),
+                ("X-Centile-Source" = String, description = "`index` if the response came from the rank index in memory, otherwise `sql`."),
             )),
-        (status = 304, description = "Of a closed period: the answer is still the one that `If-None-Match` names."),
+        (status = 304, description = "The period is closed and the response has not changed since the one that `If-None-Match` names."),
         ReadProblems,
     ),
 )]

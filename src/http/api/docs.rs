@@ -1,4 +1,5 @@
-//! `/openapi.json`, `/docs/`: what the API is, for programs and for people. Nothing here needs another host.
+//! `/openapi.json` and `/docs/`: the OpenAPI document and a page to try the API. Neither loads
+//! anything from another host.
 
 use std::{
     borrow::Cow,
@@ -18,22 +19,24 @@ use crate::{
     http::api::{endpoint::Endpoint, openapi::openapi, problem::TooManyProblem},
 };
 
-/// Where the document is.
+/// Path of the OpenAPI document.
 const DOCUMENT_PATH: &str = "/openapi.json";
 
-/// What the page may do: run its own scripts, show its own pictures and those within its style sheets, ask this service.
+/// Content security policy of the page: its own scripts, its own images and those in its style
+/// sheets, and requests to this service.
 const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
      connect-src 'self'; frame-ancestors 'none'";
 
-/// The document as it is sent; empty, which [`document`] refuses, should it not be possible to write it as JSON.
+/// The serialized document. Empty if it cannot be serialized; [`document`] then responds with an
+/// error.
 static DOCUMENT: LazyLock<String> = LazyLock::new(|| openapi().to_json().unwrap_or_default());
 
-/// The pages for people, which are not part of the API.
+/// The documentation pages, which are not part of the API.
 pub(crate) fn endpoints() -> [Endpoint; 2] {
-    [Endpoint::new("/docs").get(to_the_page), Endpoint::new("/docs/{file:.*}").get(page)]
+    [Endpoint::new("/docs").get(redirect), Endpoint::new("/docs/{file:.*}").get(page)]
 }
 
-/// Get this document
+/// Get the OpenAPI document
 #[utoipa::path(
     get, path = "/openapi.json", operation_id = "openapi", tag = "operation",
     responses((status = 200, description = "The OpenAPI document of the service.", body = Object), TooManyProblem),
@@ -49,21 +52,21 @@ pub(crate) fn document() -> Ready<Result<HttpResponse>> {
     })
 }
 
-/// Leads `/docs` to `/docs/`: the page asks for its files relative to its own address.
-fn to_the_page() -> Ready<HttpResponse> {
+/// Redirects `/docs` to `/docs/`, because the page loads its files by relative URLs.
+fn redirect() -> Ready<HttpResponse> {
     ready(HttpResponse::PermanentRedirect().insert_header((header::LOCATION, "/docs/")).finish())
 }
 
-/// A file of the page on which the API can be tried.
+/// Responds with a file of the documentation page.
 fn page(name: web::Path<String>) -> Ready<Result<HttpResponse>> {
     ready(file(&name.into_inner()))
 }
 
 fn file(name: &str) -> Result<HttpResponse> {
-    // Without `none` the page would send the document's address to a validator on another host.
+    // Otherwise the page would send the document's URL to a validator on another host.
     let config = Config::from(DOCUMENT_PATH).validator_url("none");
     let file = utoipa_swagger_ui::serve(name, Arc::new(config))
-        .map_err(|error| Error::Internal(format!("page {name:?} cannot be made: {error}")))?
+        .map_err(|error| Error::Internal(format!("cannot render page {name:?}: {error}")))?
         .ok_or_else(|| Error::not_found("page", format!("/docs/{name}")))?;
     let mut response = HttpResponse::Ok();
     response
@@ -74,7 +77,7 @@ fn file(name: &str) -> Result<HttpResponse> {
         response.insert_header(ContentEncoding::Gzip);
     }
     Ok(response.body(match file.bytes {
-        // Part of the program, and not to be copied for each.
+        // Part of the program; not copied per response.
         Cow::Borrowed(bytes) => Bytes::from_static(bytes),
         Cow::Owned(bytes) => bytes.into(),
     }))

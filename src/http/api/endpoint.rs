@@ -1,4 +1,4 @@
-//! A path of the API and the methods that it answers.
+//! A path of the API and its methods.
 
 use actix_web::{
     FromRequest, Handler, HttpRequest, Resource, Responder,
@@ -9,22 +9,24 @@ use actix_web::{
 
 use crate::http::api::problem;
 
-/// A path and its handlers. Any other method is answered with 405 and an `Allow` header naming those it has.
+/// A path and its handlers. Other methods get 405, with an `Allow` header that lists the path's
+/// methods.
 pub(crate) struct Endpoint {
     path: &'static str,
-    /// What the path registered after it answers in its stead.
+    /// Methods that a path registered later handles for the same URL.
     left: Vec<Method>,
     methods: Vec<Method>,
     resource: Resource,
 }
 
 impl Endpoint {
-    /// A path that answers nothing yet.
+    /// Creates a path without methods.
     pub(crate) fn new(path: &'static str) -> Self {
         Self { path, left: Vec::new(), methods: Vec::new(), resource: web::resource(path) }
     }
 
-    /// A path that leaves the methods `left` to the path registered after it, and counts them among those that it has.
+    /// Creates a path that leaves the methods `left` to a path registered later. They count as
+    /// methods of this path.
     pub(crate) fn leaving(path: &'static str, left: &[Method]) -> Self {
         let mut endpoint = Self::new(path);
         endpoint.left = left.to_vec();
@@ -34,7 +36,7 @@ impl Endpoint {
         endpoint
     }
 
-    /// Answers GET, and HEAD, for which the server leaves the body out (RFC 9110, 9.3.2).
+    /// Handles GET and HEAD. For HEAD the server omits the body (RFC 9110, 9.3.2).
     pub(crate) fn get<F, Args>(mut self, handler: F) -> Self
     where
         F: Handler<Args>,
@@ -45,7 +47,7 @@ impl Endpoint {
         self.route(guard::Any(guard::Get()).or(guard::Head()), handler)
     }
 
-    /// Answers `method`.
+    /// Handles `method`.
     pub(crate) fn on<F, Args>(mut self, method: Method, handler: F) -> Self
     where
         F: Handler<Args>,
@@ -66,25 +68,25 @@ impl Endpoint {
         self
     }
 
-    /// The path, as the document of the API writes it.
+    /// The path, as in the OpenAPI document.
     #[cfg(test)]
     pub(crate) fn path(&self) -> &'static str {
         self.path
     }
 
-    /// The methods that the path answers.
+    /// The methods with a handler.
     #[cfg(test)]
     pub(crate) fn methods(&self) -> &[Method] {
         &self.methods
     }
 
-    /// The methods that `Allow` names.
+    /// Returns the value of the `Allow` header.
     pub(crate) fn allow(&self) -> String {
         let methods: Vec<_> = self.left.iter().chain(&self.methods).map(Method::as_str).collect();
         methods.join(", ")
     }
 
-    /// Makes the path part of an application.
+    /// Registers the path with an application.
     pub(crate) fn register(self, config: &mut web::ServiceConfig) {
         let allow = self.allow();
         let path = self.path;

@@ -32,8 +32,8 @@ use crate::{
     telemetry,
 };
 
-/// Concurrent downloads of an instance: in all, per network, and more for requests with a key. Each has a
-/// connection to the database, and keeps a snapshot there.
+/// Maximum concurrent downloads of an instance: in total, per network, and in addition for requests
+/// with a key. Each download holds a database connection and a snapshot.
 const OPEN_SLOTS: usize = 4;
 const SLOTS_OF_NETWORK: Option<NonZero<usize>> = NonZero::new(2);
 const KEYED_SLOTS: usize = 2;
@@ -46,13 +46,13 @@ pub(crate) struct DownloadSlots {
 }
 
 impl DownloadSlots {
-    /// All are free.
+    /// Creates free slots.
     pub(crate) fn new() -> Self {
         Self { open: Slots::new("files", OPEN_SLOTS, SLOTS_OF_NETWORK), keyed: Slots::new("files", KEYED_SLOTS, None) }
     }
 
-    /// A slot. [`Error::Unavailable`] or [`Error::TooMany`] if there is none. A key is looked for only if
-    /// the slots for everybody are taken.
+    /// Takes a slot. [`Error::Unavailable`] or [`Error::TooMany`] if none is free. The key is
+    /// checked only if the open slots are taken.
     async fn take(&self, network: Option<IpAddr>, has_key: impl Future<Output = bool>) -> Result<Slot> {
         let taken = match self.open.take(network) {
             Err(_) if has_key.await => self.keyed.take(network),
@@ -62,16 +62,17 @@ impl DownloadSlots {
     }
 }
 
-/// How long one may take: ten million players take a minute or two, the rest is for slow lines. Then the connection is broken off, so that
-/// nobody takes the part for the whole.
-const SENT_WITHIN: Duration = Duration::from_mins(30);
+/// Timeout for download a file. Ten million players take a minute or two; the rest is for slow
+/// connections. After it the connection is aborted, so that no client mistakes a part for the whole
+/// file.
+const DOWNLOAD_TIMEOUT: Duration = Duration::from_mins(30);
 
-/// Which period.
+/// Selects the period.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ExportQuery {
-    /// Which period, as in a list; `all_time` when absent.
+    /// Period, as in a list; `all_time` when absent.
     #[param(value_type = Option<PeriodText>)]
     period: Option<String>,
 }
@@ -83,18 +84,21 @@ pub(crate) struct FileResponse(#[expect(dead_code, reason = "describes the body,
 
 /// Read a whole period as CSV
 ///
-/// Every player, best first, in one state, as RFC 4180 has it: a line that names the columns, then `position`, `rank`, `user_id`, `user_name`,
-/// `score` and `reached_at` of each. An instance sends four files at a time (otherwise 503), at most two to
-/// one address (otherwise 429). Requests with a key may use two more. A download may take 30 minutes. A file that cannot be sent whole has no end: the connection is closed before the last chunk. Names are written as they are, also where a spreadsheet
-/// would take them for formulas.
+/// Returns every player of one version, best first, in the format of RFC 4180. The header line
+/// names the columns `position`, `rank`, `user_id`, `user_name`, `score` and `reached_at`.
+///
+/// An instance sends four files at a time (otherwise 503), at most two to one address (otherwise
+/// 429). Requests with a key may use two more. A download may take 30 minutes. If a download fails,
+/// the connection closes without the last chunk. Names are not escaped against formulas in
+/// spreadsheets.
 #[utoipa::path(
     get, path = "/v1/boards/{board}/scores.csv", operation_id = "export_csv", tag = "reading",
     params(BoardPath, ExportQuery),
     responses(
         (status = 200, description = "All players of the period.", body = FileResponse, content_type = "text/csv",
             headers(
-                ("Centile-Version" = String, description = "The state that the file is exact for."),
-                ("Centile-Players" = u64, description = "How many players it has."),
+                ("Centile-Version" = String, description = "Version that the file is exact for."),
+                ("Centile-Players" = u64, description = "Number of players in the file."),
             )),
         ReadProblems,
     ),
@@ -105,15 +109,15 @@ pub(crate) async fn csv(api: Data<Api>, request: HttpRequest) -> Result<HttpResp
 
 /// Read a whole period as NDJSON
 ///
-/// As CSV, but for its form: a JSON object a line, whose members are called like the columns.
+/// The same rows as in CSV, as one JSON object per line. The members have the names of the columns.
 #[utoipa::path(
     get, path = "/v1/boards/{board}/scores.ndjson", operation_id = "export_ndjson", tag = "reading",
     params(BoardPath, ExportQuery),
     responses(
         (status = 200, description = "All players of the period.", body = FileResponse, content_type = "application/x-ndjson",
             headers(
-                ("Centile-Version" = String, description = "The state that the file is exact for."),
-                ("Centile-Players" = u64, description = "How many players it has."),
+                ("Centile-Version" = String, description = "Version that the file is exact for."),
+                ("Centile-Players" = u64, description = "Number of players in the file."),
             )),
         ReadProblems,
     ),
@@ -134,7 +138,7 @@ async fn file(api: &Api, request: &HttpRequest, format: Format) -> Result<HttpRe
         Format::Csv => ("text/csv; charset=utf-8; header=present", "csv"),
         Format::Ndjson => ("application/x-ndjson", "ndjson"),
     };
-    // Neither a slug nor a period has a character that would have to be quoted; on some systems a file cannot have a colon in its name.
+    // A slug or period needs no quotes in the header. Some systems forbid colons in file names.
     let name = format!("{}-{}.{ending}", board.slug, export.header.period.name().replace(':', "-"));
     let mut response = HttpResponse::Ok();
     response
@@ -147,33 +151,34 @@ async fn file(api: &Api, request: &HttpRequest, format: Format) -> Result<HttpRe
         return Ok(response.streaming(stream::empty::<Result<Bytes>>()));
     }
     let activity = request.conn_data::<Rc<Activity>>().cloned();
-    let until = Instant::now() + SENT_WITHIN;
-    let sending = Sending { export, until, activity, answering: None, _slot: slot };
-    Ok(response.streaming(stream::try_unfold(sending, Sending::next)))
+    let deadline = Instant::now() + DOWNLOAD_TIMEOUT;
+    let download = Download { export, deadline, activity, answering: None, _slot: slot };
+    Ok(response.streaming(stream::try_unfold(download, Download::next)))
 }
 
-/// A file on its way.
-struct Sending {
+/// A download in progress.
+struct Download {
     export: Export,
-    until: Instant,
+    deadline: Instant,
     activity: Option<Rc<Activity>>,
-    /// From the first piece on: the request counts as answered by then, and its connection would be closed for being idle.
+    /// Set from the first chunk on. Without it the connection would count as idle and be closed.
     answering: Option<Answering>,
     _slot: Slot,
 }
 
-impl Sending {
-    /// The next piece. An error has the connection closed without an end of the file.
+impl Download {
+    /// Returns the next chunk. An error closes the connection without the end of the file.
     async fn next(mut self) -> Result<Option<(Bytes, Self)>> {
         if let Some(activity) = self.activity.take() {
             self.answering = Some(activity.answering());
         }
-        let piece = timeout_at(self.until, self.export.read_on()).await;
-        let piece = piece.unwrap_or_else(|_| Err(Error::TooSlow("the file was not taken in time".to_owned())));
-        match piece {
-            Ok(piece) => Ok(piece.map(|piece| (Bytes::from(piece), self))),
+        let chunk = timeout_at(self.deadline, self.export.read_on()).await;
+        let chunk =
+            chunk.unwrap_or_else(|_| Err(Error::TooSlow("the client did not receive the file in time".to_owned())));
+        match chunk {
+            Ok(chunk) => Ok(chunk.map(|chunk| (Bytes::from(chunk), self))),
             Err(error) => {
-                tracing::warn!(%error, "a file was broken off");
+                tracing::warn!(%error, "download aborted");
                 Err(error)
             }
         }

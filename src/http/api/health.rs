@@ -1,4 +1,4 @@
-//! `/healthz`, `/readyz`: what whoever runs the service asks it.
+//! `/healthz`, `/readyz` and `/metrics`: checks and metrics for operators.
 
 use std::future::{Ready, ready};
 
@@ -22,17 +22,17 @@ use crate::{
     },
 };
 
-/// The word for "yes".
+/// The text `ok`.
 #[derive(Debug, ToSchema)]
 #[schema(value_type = String, example = "ok")]
 pub(crate) struct HealthResponse(
     #[expect(dead_code, reason = "describes the body, which is always the same")] &'static str,
 );
 
-/// Tell whether the process lives
+/// Check that the process is alive
 #[utoipa::path(
     get, path = "/healthz", operation_id = "healthz", tag = "operation",
-    responses((status = 200, description = "The process lives.", body = HealthResponse, content_type = "text/plain")),
+    responses((status = 200, description = "The process is alive.", body = HealthResponse, content_type = "text/plain")),
 )]
 pub(crate) fn alive() -> Ready<HttpResponse> {
     ready(
@@ -43,7 +43,7 @@ pub(crate) fn alive() -> Ready<HttpResponse> {
     )
 }
 
-/// That requests can be answered, and with what.
+/// The state of an instance that can serve requests.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ReadyResponse {
     status: ReadyStatus,
@@ -51,38 +51,38 @@ pub(crate) struct ReadyResponse {
     cache: CacheState,
 }
 
-/// The word for "ready"; whatever else is no answer but a problem.
+/// The only status: an instance that is not ready responds with a problem.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum ReadyStatus {
     Ready,
 }
 
-/// How the database's schema compares with the one that this program was built for.
+/// The database's schema compared with the one that this program needs.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum SchemaEdition {
-    /// It is that one.
+    /// The schema that this program needs.
     Same,
-    /// It is a newer one: this instance is to be replaced.
+    /// A newer schema. Replace this instance by a newer program.
     Newer,
 }
 
-/// Whether Redis answers, without which everything is only slower.
+/// Whether Redis responds. Without it the service is only slower.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum CacheState {
-    /// It does, or none is used.
+    /// Redis responds, or none is configured.
     Reachable,
-    /// It does not.
+    /// Redis does not respond.
     Unreachable,
 }
 
-/// Tell whether requests can be answered
+/// Check that requests can be served
 #[utoipa::path(
     get, path = "/readyz", operation_id = "readyz", tag = "operation",
     responses(
-        (status = 200, description = "The database answers, and has the schema that is needed.", body = ReadyResponse),
+        (status = 200, description = "The database responds and has the required schema.", body = ReadyResponse),
         UnavailableProblem,
     ),
 )]
@@ -93,16 +93,16 @@ pub(crate) async fn ready_to_serve(api: Data<Api>) -> Result<HttpResponse> {
     Ok(reply::written(StatusCode::OK, &ReadyResponse { status: ReadyStatus::Ready, schema, cache }))
 }
 
-/// Numbers in the text format of Prometheus.
+/// Metrics in the text format of Prometheus.
 #[derive(Debug, ToSchema)]
 #[schema(value_type = String, example = "centile_periods_due 0")]
 pub(crate) struct MetricsResponse(#[expect(dead_code, reason = "describes the body, which is text")] &'static str);
 
-/// Tell how the service is, in numbers
+/// Read the metrics
 #[utoipa::path(
     get, path = "/metrics", operation_id = "metrics", tag = "operation",
     responses(
-        (status = 200, description = "Numbers in the text format of Prometheus.", body = MetricsResponse, content_type = "text/plain"),
+        (status = 200, description = "Metrics in the text format of Prometheus.", body = MetricsResponse, content_type = "text/plain"),
         UnavailableProblem,
     ),
 )]

@@ -20,20 +20,20 @@ use crate::{
     scoring,
 };
 
-/// Which rows of the ledger.
+/// Selects rows of the ledger.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct HistoryQuery {
-    /// Most rows.
+    /// Maximum rows.
     #[param(minimum = 1, maximum = 1000, default = 50)]
     limit: Option<u64>,
-    /// `next` of an earlier answer.
+    /// `next` of an earlier response.
     #[param(min_length = 1)]
     cursor: Option<String>,
 }
 
-/// One act on a player's scores.
+/// A row of a player's ledger.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct HistoryRowResponse<'a> {
     /// Id in the ledger.
@@ -42,19 +42,19 @@ pub(crate) struct HistoryRowResponse<'a> {
     /// `score`, `void`, `reset`, `ban` or `unban`.
     #[schema(example = "score")]
     kind: &'a str,
-    /// Points, of a score.
+    /// Points of a score.
     #[schema(example = 50, required = true)]
     points: Option<i64>,
-    /// What breaks ties, of a score that has it.
+    /// Tiebreak of a score, if it has one.
     #[schema(required = true)]
     tiebreak: Option<i16>,
-    /// Why, as whoever acted put it.
+    /// The reason given for the transaction.
     #[schema(example = "boss defeated", required = true)]
     reason: Option<&'a str>,
-    /// Id of the score transaction that a `void` undoes.
+    /// Id of the score transaction that a `void` cancels.
     #[schema(required = true)]
     voids: Option<i64>,
-    /// The time it counts for.
+    /// Time that the transaction counts for.
     occurred_at: DateTime<Utc>,
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct HistoryResponse<'a> {
     /// The caller's own id of the player.
     #[schema(example = "ada")]
     user_id: &'a str,
-    /// The acts, newest first.
+    /// The rows, newest first.
     history: Vec<HistoryRowResponse<'a>>,
     /// `cursor` of the next, older rows; null after the oldest.
     #[schema(required = true)]
@@ -90,7 +90,7 @@ pub(crate) struct HistoryResponse<'a> {
 
 /// Read a player's history
 ///
-/// Every act on the player's scores on the board, newest first.
+/// Lists every transaction of the player on the board, newest first.
 #[utoipa::path(
     get, path = "/v1/boards/{board}/scores/{user_id}/history", operation_id = "list_history", tag = "reading",
     params(BoardPath, UserPath, HistoryQuery),

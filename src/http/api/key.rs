@@ -27,32 +27,34 @@ use crate::{
     },
 };
 
-/// What a new key is to be.
+/// A new key.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CreateKey {
-    /// Whom it is for; of each name two keys work at most, so that one can take the other's place.
+    /// Name of the holder. At most two keys of a name are valid at once, so that one can replace
+    /// the other.
     #[schema(example = "match server", min_length = 1, max_length = 128, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     name: String,
-    /// What it is for.
+    /// What the key allows.
     role: Role,
-    /// Boards of the key, each once. Absent for a key for all boards, and for an admin key.
+    /// Boards of the key, each once. Absent for a key for all boards and for an admin key.
     #[schema(value_type = Option<Vec<BoardName>>, min_items = 1, example = json!(["arena"]))]
     boards: Option<Vec<String>>,
     /// Whether the key is for all boards. An admin key always is.
     #[serde(default)]
     all_boards: bool,
-    /// Whether its requests have to be signed. Refused where the service has no master key to keep the signing secret under.
+    /// Whether the key must sign its requests. Refused if the service has no master key to encrypt
+    /// the signing secret.
     #[serde(default)]
     signed: bool,
-    /// When it stops working; never when absent.
+    /// When the key expires; never when absent.
     expires_at: Option<DateTime<Utc>>,
 }
 
 /// Name of a board.
 #[derive(Debug, ToSchema)]
 #[schema(example = "arena", min_length = 1, max_length = 40, pattern = "^[a-z][a-z0-9_-]*$")]
-#[expect(dead_code, reason = "describes what a board may be called")]
+#[expect(dead_code, reason = "describes a valid board name")]
 struct BoardName(String);
 
 impl TryFrom<CreateKey> for NewKey {
@@ -76,33 +78,33 @@ impl TryFrom<CreateKey> for NewKey {
     }
 }
 
-/// A key, without anything secret.
+/// A key without its secrets.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct KeyResponse {
-    /// Its id, which is part of its text.
+    /// Id of the key, which is a part of its text.
     #[schema(example = "0123456789abcdef")]
     id: String,
-    /// Whom it is for.
+    /// Name of the holder.
     #[schema(example = "match server")]
     name: String,
-    /// What it is for.
+    /// What the key allows.
     role: Role,
-    /// Boards that it is for; all when empty.
+    /// Boards of the key; empty for all boards.
     #[schema(example = json!(["arena"]))]
     boards: Vec<String>,
-    /// Whether its requests have to be signed.
+    /// Whether the key must sign its requests.
     signed: bool,
-    /// Whether it works.
+    /// Whether the key is valid.
     state: KeyState,
-    /// When it was made.
+    /// When the key was created.
     created_at: DateTime<Utc>,
-    /// When it stops working.
+    /// When the key expires.
     #[schema(required = true)]
     expires_at: Option<DateTime<Utc>>,
-    /// When it was revoked.
+    /// When the key was revoked.
     #[schema(required = true)]
     revoked_at: Option<DateTime<Utc>>,
-    /// When it was last used, to the minute.
+    /// When the key was last used, to the minute.
     #[schema(required = true)]
     last_used_at: Option<DateTime<Utc>>,
 }
@@ -127,10 +129,10 @@ impl From<&Key> for KeyResponse {
 /// A new key.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct NewKeyResponse {
-    /// Its text, to be sent as `Authorization: Bearer …`. Shown this once and stored nowhere.
+    /// The key's text. Send it as `Authorization: Bearer …`. It is shown only once and not stored.
     #[schema(example = "ctl_0123456789abcdef_…")]
     key: String,
-    /// What its requests are signed with, if they have to be. Shown this once, too.
+    /// Secret for signing requests, if the key signs. It is shown only once.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "ctls_…")]
     signing_secret: Option<String>,
@@ -145,13 +147,14 @@ pub(crate) struct KeysResponse {
     keys: Vec<KeyResponse>,
 }
 
-/// Make a key
+/// Create a key
 ///
-/// Needs an admin key. The answer shows the new key's text this once, and what it signs with, if it does.
+/// Needs an admin key. Only this response shows the key's text and, if the key signs, its signing
+/// secret.
 #[utoipa::path(
     post, path = "/v1/keys", operation_id = "create_key", tag = "keys", security(("key" = [])),
     request_body = CreateKey,
-    responses((status = 201, description = "The key was made.", body = NewKeyResponse), WriteProblems),
+    responses((status = 201, description = "The key was created.", body = NewKeyResponse), WriteProblems),
 )]
 pub(crate) async fn create(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
     let by = caller::admin(&api, &request).await?;
@@ -168,7 +171,7 @@ pub(crate) async fn create(api: Data<Api>, request: HttpRequest, payload: Payloa
 
 /// List the keys
 ///
-/// Needs an admin key. Secrets are not among what is shown: nobody has them but the holders.
+/// Needs an admin key. The response contains no secrets.
 #[utoipa::path(
     get, path = "/v1/keys", operation_id = "list_keys", tag = "keys", security(("key" = [])),
     responses((status = 200, description = "All keys, newest first.", body = KeysResponse), ActProblems),
@@ -182,10 +185,11 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
 
 /// Revoke a key
 ///
-/// Needs an admin key. Every instance refuses the key within five seconds. Revoking it again changes nothing.
+/// Needs an admin key. Every instance refuses the key within five seconds. Repeating the call
+/// changes nothing.
 #[utoipa::path(
     delete, path = "/v1/keys/{key_id}", operation_id = "revoke_key", tag = "keys", security(("key" = [])),
-    params(KeyPath), responses((status = 204, description = "The key works no more."), ActProblems),
+    params(KeyPath), responses((status = 204, description = "The key was revoked."), ActProblems),
 )]
 pub(crate) async fn revoke(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let by = caller::admin(&api, &request).await?;

@@ -1,4 +1,4 @@
-//! `/v1/boards/{board}/scores` read as a list: the top, a page at any depth, chosen players.
+//! `/v1/boards/{board}/scores` as a list: the top, a page at any depth, or chosen players.
 
 use std::collections::HashSet;
 
@@ -33,66 +33,71 @@ use crate::{
     ranking::read,
 };
 
-/// Most rows of a page.
+/// Maximum rows of a page.
 const LIMIT_MAX: u32 = 1_000;
 
-/// Rows of a page when the caller does not say.
+/// Default rows of a page.
 pub(crate) const LIMIT_DEFAULT: u32 = 10;
 
-/// Most players that one call may choose.
+/// Maximum players that one call may choose.
 const CHOSEN_MAX: usize = 500;
 
-/// Longest body of a query, in bytes: ids of 128 bytes each, six letters for each byte where a client escapes them all (`\u0061`), and
-/// 9 KB for what stands around them.
+/// Maximum body of a query, in bytes. It fits ids of 128 bytes with every byte escaped by the
+/// client (`\u0061`, six characters), and 9 KB of other text.
 const QUERY_BYTES: usize = CHOSEN_MAX * 6 * 128 + 9_216;
 
-/// Which players are wanted: the top, a page from `from` or `cursor`, or just `users`.
+/// Selects the top, a page from `from` or `cursor`, or just `users`.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
-    /// `all_time`, `day`, `week` or `month`; one of the past as `week:2024-01-15` (its Monday), `month:2024-01`,
-    /// `day:2024-01-15`, or `week:previous`; a season as `season:spring`. `all_time` when absent. Closed or not, periods
-    /// are read in the same way.
+    /// `all_time`, `day`, `week` or `month` for the current period; `all_time` when absent.
+    /// `week:previous` is the one before. `week:2024-01-15` (a Monday), `month:2024-01` and
+    /// `day:2024-01-15` name one period, open or closed. `season:spring` names a season.
     #[param(value_type = Option<PeriodText>)]
     period: Option<String>,
-    // No `default` here or in `from`: clients made from the document send its defaults, even beside what they do not go with.
-    /// Most rows of the page; 10 when absent. Does not go with `users`.
+    // No `default` here or in `from`: generated clients send the defaults of the document even
+    // where they are not allowed.
+    /// Maximum rows of the page; 10 when absent. Cannot be combined with `users`.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u64>,
-    /// Position of the first row; 1 when this and `cursor` are absent. Does not go with `cursor` or `users`.
+    /// Position of the first row; 1 when this and `cursor` are absent. Cannot be combined with
+    /// `cursor` or `users`.
     #[param(minimum = 1)]
     from: Option<u64>,
-    /// `next` of an earlier page: no player who stays put is repeated or skipped.
+    /// `next` of an earlier page. Players whose rank key has not changed are neither repeated nor
+    /// skipped.
     #[param(min_length = 1)]
     cursor: Option<String>,
-    /// Just these players, once for each; 1 to 500. Goes with `period` alone.
+    /// Only these players: 1 to 500 ids. Repeat the parameter for each. Can be combined only with
+    /// `period`.
     #[serde(default)]
     #[param(value_type = Vec<UserIdText>, max_items = 500, example = json!(["ada", "bob"]))]
     users: Vec<String>,
 }
 
-/// Just these players.
+/// Selects players by id.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChosenRequest {
     /// Ids of the players.
     #[schema(value_type = Vec<UserIdText>, min_items = 1, max_items = 500, example = json!(["ada", "bob"]))]
     users: Vec<String>,
-    /// Which period, as in the query of a list; `all_time` when absent.
+    /// Period, as in the query of a list; `all_time` when absent.
     #[schema(value_type = Option<PeriodText>)]
     period: Option<String>,
 }
 
-/// What every answer about a ranking begins with.
+/// The common first members of every response about a ranking.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RankingResponse<'a> {
     /// Name of the board.
     #[schema(example = "arena")]
     board: &'a str,
-    /// The period that was meant.
+    /// The period of the ranking.
     period: PeriodResponse<'a>,
-    /// The state that the answer is exact for; opaque: equal versions mean equal states.
+    /// Version of the ranking that the response is exact for. It is opaque; equal versions mean
+    /// equal states.
     version: &'a str,
     /// Players in the ranking.
     #[schema(example = 1_000_000)]
@@ -100,7 +105,7 @@ pub(crate) struct RankingResponse<'a> {
 }
 
 impl<'a> RankingResponse<'a> {
-    /// The beginning of an answer about `board`.
+    /// Describes the ranking that `header` stands for.
     pub(crate) fn new(board: &'a Board, header: &'a Header) -> Self {
         Self {
             board: board.slug.as_str(),
@@ -111,10 +116,10 @@ impl<'a> RankingResponse<'a> {
     }
 }
 
-/// A player's line.
+/// A player's row in a ranking.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RowResponse<'a> {
-    /// Place in the total order, from 1, never shared.
+    /// Place in the total order, from 1; never shared.
     #[schema(example = 7, minimum = 1)]
     position: u64,
     /// Rank, shared among equals on `shared` boards.
@@ -126,7 +131,7 @@ pub(crate) struct RowResponse<'a> {
     /// Name.
     #[schema(example = "Ada")]
     user_name: &'a str,
-    /// Address of a picture.
+    /// URL of the player's avatar.
     #[schema(required = true)]
     avatar: Option<&'a str>,
     /// Score.
@@ -154,10 +159,10 @@ impl<'a> From<&'a Row> for RowResponse<'a> {
 /// A page of a ranking.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PageResponse<'a> {
-    /// True in a top that could not be renewed because the database cannot be reached.
+    /// True if the database cannot be reached and the top may be out of date.
     #[serde(skip_serializing_if = "Option::is_none")]
     stale: Option<bool>,
-    /// How long ago a stale top was right.
+    /// Age of a stale top, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     stale_for_seconds: Option<u64>,
     #[serde(flatten)]
@@ -170,7 +175,8 @@ pub(crate) struct PageResponse<'a> {
 }
 
 impl<'a> PageResponse<'a> {
-    /// What is answered with `page` while it is fresh; `top` marks a body that has become stale.
+    /// Builds the response for a fresh `page`. The module `top` adds the members that mark a stale
+    /// one.
     pub(crate) fn new(board: &'a Board, page: &'a Page) -> Self {
         Self {
             stale: None,
@@ -182,10 +188,10 @@ impl<'a> PageResponse<'a> {
     }
 }
 
-/// The line of a chosen player.
+/// The row of a chosen player.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ChosenRowResponse<'a> {
-    /// Place among the chosen players, shared like ranks.
+    /// Rank among the chosen players, shared like ranks.
     #[schema(example = 1, minimum = 1)]
     place: u64,
     #[serde(flatten)]
@@ -197,9 +203,9 @@ pub(crate) struct ChosenRowResponse<'a> {
 pub(crate) struct ChosenResponse<'a> {
     #[serde(flatten)]
     ranking: RankingResponse<'a>,
-    /// The chosen players who have a score, best first.
+    /// The chosen players with a score, best first.
     scores: Vec<ChosenRowResponse<'a>>,
-    /// Ids of those who have none, in the order asked.
+    /// Ids of the chosen players without a score, in the order of the request.
     missing: &'a [String],
 }
 
@@ -214,7 +220,7 @@ impl<'a> ChosenResponse<'a> {
     }
 }
 
-/// A page, or, with `users`, the chosen players.
+/// A page or, with `users`, the chosen players.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 pub(crate) enum ListResponse<'a> {
@@ -226,28 +232,29 @@ pub(crate) enum ListResponse<'a> {
 
 /// Read a ranking
 ///
-/// Without `from`, `cursor` and `users` this is the top, which is cached: it lags by at most 250 ms. While the database
-/// cannot be reached the top goes on being served, with `stale` and `stale_for_seconds` at the beginning of the body and
-/// the age in `Age`. Every other answer is exact for the version that it names.
+/// Without `from`, `cursor` and `users` this is the top. It is cached and lags by at most 250 ms.
+/// While the database cannot be reached, the cached top is served with `stale` and
+/// `stale_for_seconds` in the body and its age in `Age`. Every other response is exact for the
+/// version that it names.
 ///
-/// The top of a closed period is frozen, as far as its board has tops frozen (100 players as a rule): the same players
-/// under the names that they had when it closed. Every other answer about a closed period shows the names of now. What is
-/// asked for by name (`week:2024-01-15`) may be used for a minute once the period is closed; all else has to be asked for
-/// again, with `If-None-Match` where there is an `ETag`.
+/// The top of a closed period is frozen (100 players, unless the board says otherwise): it shows
+/// the same players and names as at the closing. Other responses about a closed period show current
+/// names. A closed period requested by name (`week:2024-01-15`) may be cached for a minute.
+/// Revalidate all other responses, with `If-None-Match` where there is an `ETag`.
 #[utoipa::path(
     get, path = "/v1/boards/{board}/scores", operation_id = "list_scores", tag = "reading",
     params(BoardPath, ListQuery),
     responses(
         (status = 200, description = "A page of the ranking, or the chosen players.", body = ListResponse,
             headers(
-                ("ETag" = String, description = "Of the top, and of everything in a closed period: for `If-None-Match`."),
-                ("X-Centile-Source" = String, description = "`index` if the rank index in memory answered, else `sql`."),
-                ("Cache-Control" = String, description = "`max-age=60, must-revalidate` for a closed period that is asked for by name; else `no-cache`."),
-                ("Age" = u64, description = "Of a stale top: seconds since it was right."),
+                ("ETag" = String, description = "Entity tag for `If-None-Match`. Present for the top and for a closed period."),
+                ("X-Centile-Source" = String, description = "`index` if the response came from the rank index in memory, otherwise `sql`."),
+                ("Cache-Control" = String, description = "`max-age=60, must-revalidate` for a closed period requested by name, otherwise `no-cache`."),
+                ("Age" = u64, description = "Age of a stale top, in seconds."),
             )),
-        (status = 304, description = "The answer is still the one that `If-None-Match` names."),
-        (status = 400, description = "Path and query have more than 65,534 bytes, which is no longer read; the answer has no body. \
-            `POST /v1/boards/{board}/scores/query` takes that many players."),
+        (status = 304, description = "The response has not changed since the one that `If-None-Match` names."),
+        (status = 400, description = "Path and query are longer than 65,534 bytes. The response has no body. \
+            Send that many ids to `POST /v1/boards/{board}/scores/query`."),
         ReadProblems,
     ),
 )]
@@ -260,7 +267,7 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
             [("limit", query.limit.is_some()), ("from", query.from.is_some()), ("cursor", query.cursor.is_some())]
         {
             if is_given {
-                return Err(Error::invalid(name, "does not go with users"));
+                return Err(Error::invalid(name, "cannot be combined with users"));
             }
         }
         let users = chosen_ids(&query.users)?;
@@ -271,7 +278,7 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     }
     let limit = limit(query.limit)?;
     let start = match (query.from, query.cursor) {
-        (Some(_), Some(_)) => return Err(Error::invalid("from", "does not go with cursor")),
+        (Some(_), Some(_)) => return Err(Error::invalid("from", "cannot be combined with cursor")),
         (None, Some(cursor)) => PageStart::Cursor(cursor),
         (from, None) => PageStart::Position(query::bounded("from", from, 1, 1, i64::MAX.unsigned_abs())?),
     };
@@ -291,13 +298,13 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
 
 /// Read chosen players
 ///
-/// What a list with `users` answers, for more ids than fit a URL.
+/// Does the same as a list with `users`, for more ids than fit into a URL.
 #[utoipa::path(
     post, path = "/v1/boards/{board}/scores/query", operation_id = "query_scores", tag = "reading",
     params(BoardPath), request_body = ChosenRequest,
     responses(
         (status = 200, description = "The chosen players.", body = ChosenResponse,
-            headers(("X-Centile-Source" = String, description = "`index` if the rank index in memory answered, else `sql`."))),
+            headers(("X-Centile-Source" = String, description = "`index` if the response came from the rank index in memory, otherwise `sql`."))),
         QueryProblems,
     ),
 )]
@@ -311,10 +318,10 @@ pub(crate) async fn query(api: Data<Api>, request: HttpRequest, payload: Payload
     reply::untagged(&chosen.header, &ChosenResponse::new(&board, &chosen))
 }
 
-/// The ids asked for, each once.
+/// Parses the chosen ids and drops repeated ones.
 fn chosen_ids(users: &[String]) -> Result<Vec<UserId>> {
     if users.is_empty() || users.len() > CHOSEN_MAX {
-        return Err(Error::invalid("users", format!("must be 1 to {CHOSEN_MAX} ids, not {}", users.len())));
+        return Err(Error::invalid("users", format!("must have 1 to {CHOSEN_MAX} ids, not {}", users.len())));
     }
     let mut seen = HashSet::new();
     let mut ids = Vec::with_capacity(users.len());
@@ -327,7 +334,7 @@ fn chosen_ids(users: &[String]) -> Result<Vec<UserId>> {
     Ok(ids)
 }
 
-/// The number of rows wanted.
+/// Returns the number of rows of a page.
 pub(crate) fn limit(given: Option<u64>) -> Result<u32> {
     query::bounded("limit", given, LIMIT_DEFAULT, 1, LIMIT_MAX)
 }

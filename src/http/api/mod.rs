@@ -1,4 +1,4 @@
-//! Resources of the API: a file for each.
+//! Resources of the API, a file for each.
 
 pub(crate) mod board;
 pub(crate) mod classic;

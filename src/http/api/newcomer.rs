@@ -18,46 +18,46 @@ use crate::{
     ranking::read,
 };
 
-/// Which score.
+/// Selects a score and a period.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct NewcomerQuery {
-    /// The score to place.
+    /// The score to rank.
     #[param(example = 1_234, minimum = -9_223_372_036_854_775_807i64)]
     score: i64,
-    /// Which period, as in a list; `all_time` when absent.
+    /// Period, as in a list; `all_time` when absent.
     #[param(value_type = Option<PeriodText>)]
     period: Option<String>,
 }
 
-/// Where a score would stand.
+/// The rank of a score.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct NewcomerResponse<'a> {
     #[serde(flatten)]
     ranking: RankingResponse<'a>,
-    /// The score that was asked about.
+    /// The score of the request.
     #[schema(example = 1_234)]
     score: i64,
-    /// The rank that a newcomer with this score would have.
+    /// The rank that a new player with this score would have.
     #[schema(example = 6, minimum = 1)]
     rank: u64,
 }
 
 /// Read the rank of a score
 ///
-/// The rank that a newcomer with this score would have now: behind equals, except on `shared` boards. Of a closed period,
-/// the rank that it would have had.
+/// Returns the rank that a new player with this score would have now: behind equal scores, except
+/// on `shared` boards. For a closed period, the rank that it would have had.
 #[utoipa::path(
     get, path = "/v1/boards/{board}/rank", operation_id = "show_rank_of_score", tag = "reading",
     params(BoardPath, NewcomerQuery),
     responses(
         (status = 200, description = "The rank of the score.", body = NewcomerResponse,
             headers(
-                ("ETag" = String, description = "Of a closed period: for `If-None-Match`."),
-                ("X-Centile-Source" = String, description = "`index` if the rank index in memory answered, else `sql`."),
+                ("ETag" = String, description = "Entity tag for `If-None-Match`. Present for a closed period."),
+                ("X-Centile-Source" = String, description = "`index` if the response came from the rank index in memory, otherwise `sql`."),
             )),
-        (status = 304, description = "Of a closed period: the answer is still the one that `If-None-Match` names."),
+        (status = 304, description = "The period is closed and the response has not changed since the one that `If-None-Match` names."),
         ReadProblems,
     ),
 )]

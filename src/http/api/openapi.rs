@@ -1,4 +1,4 @@
-//! The `OpenAPI` document, made from the code: each handler describes itself, and this file puts them together.
+//! The `OpenAPI` document. Each handler describes itself; this file assembles the descriptions.
 
 use utoipa::{
     Modify, OpenApi,
@@ -17,7 +17,7 @@ use crate::http::{
     live,
 };
 
-/// The document of this service.
+/// Builds the document of this service.
 #[must_use]
 pub fn openapi() -> utoipa::openapi::OpenApi {
     Document::openapi()
@@ -27,11 +27,11 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
 #[openapi(
     info(
         title = "Centile",
-        description = "A leaderboard service. Every rank is exact for the version that its answer names. Reading needs no \
-            key unless a board asks for one; writing needs a key. It is sent as `Authorization: Bearer …`. Where requests are limited, \
-            `RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset` say how many may be made at once, how many of \
-            them are left, and in how many seconds all of them will be. Errors are problem documents (RFC 9457), also for a path that is unknown (404) and a method that a path does not \
-            have (405, with `Allow`).",
+        description = "A leaderboard service. Every rank is exact for the version that its response names. Reading needs no \
+            key unless a board requires one; writing needs a key. Send it as `Authorization: Bearer …`. \
+            If a rate limit is configured, `RateLimit-Limit` is the number of requests allowed at once, `RateLimit-Remaining` \
+            the number left, and `RateLimit-Reset` the seconds until all are available again. Errors are problem documents \
+            (RFC 9457), also for an unknown path (404) and for a method that a path does not support (405, with `Allow`).",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
     paths(
@@ -77,24 +77,24 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
     tags(
         (name = "reading", description = "Rankings: the top, pages, one player, chosen players, the distribution."),
         (name = "writing", description = "Scores, from game servers."),
-        (name = "boards", description = "What is ranked, by which rules, over which periods."),
-        (name = "players", description = "What is known of players."),
-        (name = "administration", description = "Acts on players and scores; all are kept in the ledger."),
-        (name = "keys", description = "Who may read, write and administer."),
-        (name = "classic", description = "The default board in well-known shapes."),
-        (name = "operation", description = "For whoever runs the service."),
+        (name = "boards", description = "Boards, their rules, periods and seasons."),
+        (name = "players", description = "Player profiles."),
+        (name = "administration", description = "Voids, resets, bans, erasures and quarantine."),
+        (name = "keys", description = "API keys."),
+        (name = "classic", description = "The default board in the response shapes of common clients."),
+        (name = "operation", description = "Health checks, metrics and the OpenAPI document."),
     ),
 )]
 struct Document;
 
-/// What several calls refer to: the key, and the problem answers.
+/// Adds what several calls refer to: the key, and the problem responses.
 struct Shared;
 
 impl Modify for Shared {
     fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
         let key = HttpBuilder::new()
             .scheme(HttpAuthScheme::Bearer)
-            .description(Some("An API key, made with `centile key create`. One that signs also needs `Centile-Signature: t=SECONDS,v1=HEX` with each request, where HEX is the HMAC-SHA256 over `SECONDS.METHOD.PATH?QUERY.BODY`."))
+            .description(Some("An API key, created with `centile key create`. A signing key also needs `Centile-Signature: t=SECONDS,v1=HEX` in each request. HEX is the HMAC-SHA256 of `SECONDS.METHOD.PATH?QUERY.BODY`."))
             .build();
         let components = document.components.get_or_insert_with(Components::new);
         components.add_security_scheme("key", SecurityScheme::Http(key));
@@ -122,10 +122,10 @@ mod tests {
     }
 
     #[test]
-    fn the_document_and_the_routes_are_the_same() {
+    fn the_document_lists_exactly_the_routes() {
         let mut routed = BTreeSet::new();
         for endpoint in crate::http::endpoints() {
-            // HEAD goes with GET and is not described by itself.
+            // HEAD is part of GET and has no description of its own.
             for method in endpoint.methods().iter().filter(|method| *method != actix_web::http::Method::HEAD) {
                 routed.insert((method.to_string(), endpoint.path().to_owned()));
             }
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn every_reference_leads_somewhere() {
+    fn every_reference_has_a_target() {
         let document = serde_json::to_value(openapi()).unwrap_or_default();
         let mut open = vec![&document];
         while let Some(value) = open.pop() {
@@ -142,7 +142,7 @@ mod tests {
                 serde_json::Value::Object(members) => {
                     if let Some(target) = members.get("$ref").and_then(|target| target.as_str()) {
                         let pointer = target.strip_prefix('#').unwrap_or_default();
-                        assert!(document.pointer(pointer).is_some(), "{target} leads nowhere");
+                        assert!(document.pointer(pointer).is_some(), "{target} does not exist");
                     }
                     open.extend(members.values());
                 }

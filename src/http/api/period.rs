@@ -19,12 +19,12 @@ use crate::{
     ranking::period,
 };
 
-/// How many periods are wanted.
+/// Selects the number of periods.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct PeriodsQuery {
-    /// Most periods of each kind.
+    /// Maximum periods of each kind.
     #[param(minimum = 1, maximum = 1000, default = 10)]
     limit: Option<u64>,
 }
@@ -32,20 +32,20 @@ pub(crate) struct PeriodsQuery {
 /// A period of a board.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PeriodResponse<'a> {
-    /// Its name wherever a call takes a `period`.
+    /// Name of the period wherever a call takes a `period`.
     #[schema(example = "week:2024-01-15")]
     name: String,
-    /// Its kind.
+    /// Kind of period.
     kind: PeriodKind,
-    /// Its label: `2024-01-15`, `2024-01`, `all_time`, or a season's name.
+    /// Label: `2024-01-15`, `2024-01`, `all_time`, or a season's name.
     #[schema(example = "2024-01-15")]
     label: &'a str,
-    /// How far it is in its life.
+    /// State of the period.
     state: PeriodState,
     /// First instant; null for `all_time`.
     #[schema(required = true)]
     starts_at: Option<DateTime<Utc>>,
-    /// First instant after it; null for `all_time`.
+    /// First instant after the period; null for `all_time`.
     #[schema(required = true)]
     ends_at: Option<DateTime<Utc>>,
 }

@@ -1,4 +1,4 @@
-//! Errors as callers see them: `application/problem+json` (RFC 9457), every 4xx and 5xx.
+//! Error responses: every 4xx and 5xx is `application/problem+json` (RFC 9457).
 
 use std::collections::BTreeMap;
 
@@ -17,41 +17,43 @@ use crate::Error;
 /// Media type of problem documents.
 pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
 
-/// Longest `detail` in bytes: a detail may quote what the caller sent, which may be a whole body.
+/// Maximum length of `detail`, in bytes. A detail may quote a value from the request, which can be
+/// long.
 const DETAIL_MAX_BYTES: usize = 512;
 
 /// A problem document (RFC 9457): what went wrong, for programs and for people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct Problem {
-    /// Stable name of the kind of problem.
+    /// Stable identifier of the kind of problem.
     #[serde(rename = "type")]
     #[schema(example = "urn:centile:problem:invalid")]
     kind: String,
-    /// Short summary, the same for every problem of the kind.
-    #[schema(example = "A value cannot be taken")]
+    /// Short summary, the same for every problem of this kind.
+    #[schema(example = "Invalid value")]
     pub(crate) title: &'static str,
     /// HTTP status code.
     #[schema(example = 422, minimum = 400, maximum = 599)]
     pub(crate) status: u16,
-    /// What is wrong in this case.
+    /// Explanation of this problem.
     #[schema(example = "limit: must be from 1 to 1000, not 0")]
     pub(crate) detail: String,
-    /// The field or parameter at fault; `[3].points` is a field of the fourth element of a list.
+    /// The field or parameter at fault. `[3].points` is a field of the fourth element of a list.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "limit")]
     field: Option<String>,
-    /// Seconds after which a new try is worth it.
+    /// Seconds to wait before a retry.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_after: Option<u64>,
 }
 
 impl Problem {
-    /// What a caller is told of `error`. A fault of the service itself is logged here and not shown.
+    /// Describes `error` to the caller. The cause of an internal error is logged here and not
+    /// shown.
     pub(crate) fn of(error: &Error) -> Self {
         let problem = error.problem();
         let detail = if let Error::Internal(cause) = error {
-            tracing::error!(error = %cause, "a request failed");
-            "the service failed; the cause is in its log".to_owned()
+            tracing::error!(error = %cause, "request failed");
+            "internal error; the service log has the cause".to_owned()
         } else {
             shortened(error.to_string())
         };
@@ -69,7 +71,7 @@ impl Problem {
     }
 }
 
-/// At most [`DETAIL_MAX_BYTES`] of `text`, with an ellipsis where it was cut.
+/// Cuts `text` to [`DETAIL_MAX_BYTES`], with an ellipsis if anything was cut.
 fn shortened(mut text: String) -> String {
     if text.len() > DETAIL_MAX_BYTES {
         text.truncate(text.floor_char_boundary(DETAIL_MAX_BYTES));
@@ -78,7 +80,7 @@ fn shortened(mut text: String) -> String {
     text
 }
 
-/// Whole seconds to wait, at least one, where waiting helps.
+/// Returns the whole seconds to wait, at least one, for an error that a retry may avoid.
 fn retry_after(error: &Error) -> Option<u64> {
     match error {
         Error::Unavailable { retry_after, .. } | Error::TooMany { retry_after, .. } => {
@@ -94,25 +96,26 @@ impl ResponseError for Error {
     }
 
     fn error_response(&self) -> HttpResponse {
-        told(&mut builder(self), self)
+        problem_response(&mut builder(self), self)
     }
 }
 
-/// An answer that tells of `error`; for whoever tells it otherwise, the problem goes along.
-fn told(response: &mut HttpResponseBuilder, error: &Error) -> HttpResponse {
+/// Writes `error` as a problem document. The response also carries the [`Problem`], so that
+/// middleware can render it as a page.
+fn problem_response(response: &mut HttpResponseBuilder, error: &Error) -> HttpResponse {
     let problem = Problem::of(error);
     let mut response = response.json(&problem);
     response.extensions_mut().insert(problem);
     response
 }
 
-/// The answer to a method that the path does not know; `allow` lists those that it does.
+/// Returns the response to a method that the path does not have; `allow` lists the path's methods.
 pub(crate) fn method_not_allowed(method: &str, path: &str, allow: &str) -> HttpResponse {
-    let error = Error::MethodNotAllowed(format!("{path} answers {allow}, not {method}"));
-    told(builder(&error).insert_header((header::ALLOW, allow)), &error)
+    let error = Error::MethodNotAllowed(format!("{path} supports {allow}, not {method}"));
+    problem_response(builder(&error).insert_header((header::ALLOW, allow)), &error)
 }
 
-/// Status and headers of the answer to `error`.
+/// Builds the status and headers of the response to `error`.
 pub(crate) fn builder(error: &Error) -> HttpResponseBuilder {
     let mut response = HttpResponse::build(error.status_code());
     response.content_type(MEDIA_TYPE).insert_header((header::CACHE_CONTROL, "no-store"));
@@ -123,37 +126,33 @@ pub(crate) fn builder(error: &Error) -> HttpResponseBuilder {
         response.insert_header((header::WWW_AUTHENTICATE, "Bearer"));
     }
     if matches!(error, Error::TooSlow(_)) {
-        // What else may come belongs to a request that has been answered.
+        // The rest of the body may still arrive on this connection.
         response.force_close();
     }
     response
 }
 
-/// The problems that the document describes: status, name among its components, description.
+/// The problems in the OpenAPI document: status, component name, description.
 const DESCRIBED: [(u16, &str, &str); 12] = [
-    (400, "Malformed", "The request cannot be read: its body is not JSON."),
+    (400, "Malformed", "The body is not valid JSON."),
     (
         401,
         "Unauthorized",
-        "No key, or one that is not valid, or no valid signature of a key that signs; `WWW-Authenticate` names the scheme.",
+        "The key is missing or invalid, or a signing key came without a valid signature. `WWW-Authenticate` names the scheme.",
     ),
-    (403, "Forbidden", "The key is valid and may not do this."),
-    (404, "NotFound", "There is no such board, user, period or score transaction."),
-    (408, "TooSlow", "The body took too long to arrive; the connection is closed."),
-    (409, "Conflict", "The request contradicts what is stored."),
-    (413, "TooLarge", "The body, or the list in it, is larger than allowed."),
-    (415, "UnsupportedMediaType", "The body is not sent as `application/json`, or it is compressed."),
-    (422, "Invalid", "A value cannot be taken; `field` names it."),
-    (429, "TooMany", "The key, or the address, has made too many requests; `Retry-After` says when to make the next."),
-    (500, "Internal", "The service failed; its log has the cause."),
-    (
-        503,
-        "Unavailable",
-        "The service cannot answer now and nothing was written; `Retry-After` says when to try again.",
-    ),
+    (403, "Forbidden", "The key is valid but does not allow this call."),
+    (404, "NotFound", "The board, user, period or score transaction does not exist."),
+    (408, "TooSlow", "The body did not arrive in time. The connection is closed."),
+    (409, "Conflict", "The request conflicts with stored data."),
+    (413, "TooLarge", "The body or the list in it is too large."),
+    (415, "UnsupportedMediaType", "The body is compressed or not sent as `application/json`."),
+    (422, "Invalid", "A value is invalid; `field` names it."),
+    (429, "TooMany", "The key or address has made too many requests. Retry after the seconds in `Retry-After`."),
+    (500, "Internal", "Internal error. The service log has the cause."),
+    (503, "Unavailable", "The service is unavailable and wrote nothing. Retry after the seconds in `Retry-After`."),
 ];
 
-/// The problem answers as components of the document, by name.
+/// Returns the problem responses as named components of the OpenAPI document.
 pub(crate) fn components() -> impl Iterator<Item = (&'static str, Response)> {
     DESCRIBED.into_iter().map(|(status, name, description)| {
         let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(Problem::name()))).build();
@@ -167,13 +166,13 @@ pub(crate) fn components() -> impl Iterator<Item = (&'static str, Response)> {
     })
 }
 
-/// References to the components for `statuses`.
+/// Returns references to the components for `statuses`.
 fn references(statuses: &[u16]) -> BTreeMap<String, RefOr<Response>> {
     let named = DESCRIBED.iter().filter(|(status, ..)| statuses.contains(status));
     named.map(|(status, name, _)| (status.to_string(), Ref::from_response_name(*name).into())).collect()
 }
 
-/// The problem of a service that cannot answer.
+/// Problems of a service that cannot respond.
 pub(crate) struct UnavailableProblem;
 
 impl IntoResponses for UnavailableProblem {
@@ -182,7 +181,7 @@ impl IntoResponses for UnavailableProblem {
     }
 }
 
-/// The problem of a caller who asks too often, for a call that has no other.
+/// The problem of a caller over its rate limit, for a call that has no other.
 pub(crate) struct TooManyProblem;
 
 impl IntoResponses for TooManyProblem {
@@ -191,7 +190,7 @@ impl IntoResponses for TooManyProblem {
     }
 }
 
-/// Problems of a call that reads a list of everything.
+/// Problems of a call that lists everything.
 pub(crate) struct ListProblems;
 
 impl IntoResponses for ListProblems {
@@ -200,7 +199,7 @@ impl IntoResponses for ListProblems {
     }
 }
 
-/// Problems of a call that reads something named.
+/// Problems of a call that reads a named resource.
 pub(crate) struct ReadProblems;
 
 impl IntoResponses for ReadProblems {
@@ -209,7 +208,7 @@ impl IntoResponses for ReadProblems {
     }
 }
 
-/// Problems of a call that reads something described in its body.
+/// Problems of a call that reads, with parameters in its body.
 pub(crate) struct QueryProblems;
 
 impl IntoResponses for QueryProblems {
@@ -218,7 +217,7 @@ impl IntoResponses for QueryProblems {
     }
 }
 
-/// Problems of a call that acts without a body.
+/// Problems of a call that changes something and has no body.
 pub(crate) struct ActProblems;
 
 impl IntoResponses for ActProblems {
@@ -227,7 +226,7 @@ impl IntoResponses for ActProblems {
     }
 }
 
-/// Problems of a call that writes what is in its body.
+/// Problems of a call that writes the content of its body.
 pub(crate) struct WriteProblems;
 
 impl IntoResponses for WriteProblems {
@@ -250,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_is_told_in_whole_seconds_rounded_up() {
+    fn retry_after_is_rounded_up_to_whole_seconds() {
         for (millis, seconds) in [(0, 1), (250, 1), (1_000, 1), (1_001, 2)] {
             let error = Error::Unavailable { message: "full".into(), retry_after: Duration::from_millis(millis) };
             assert_eq!(retry_after(&error), Some(seconds));
@@ -260,14 +259,14 @@ mod tests {
     }
 
     #[test]
-    fn a_detail_that_quotes_a_whole_body_is_cut() {
+    fn a_long_detail_is_cut() {
         let problem = Problem::of(&Error::invalid("points", "é".repeat(1_000)));
         assert!(problem.detail.len() <= DETAIL_MAX_BYTES + '…'.len_utf8());
         assert!(problem.detail.ends_with('…'));
     }
 
     #[test]
-    fn every_status_that_is_referred_to_is_described() {
+    fn every_referenced_status_has_a_component() {
         assert_eq!(WriteProblems::responses().len(), DESCRIBED.len());
         for (status, ..) in DESCRIBED {
             assert!(WriteProblems::responses().contains_key(&status.to_string()));

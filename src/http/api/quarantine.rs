@@ -1,4 +1,4 @@
-//! `/v1/boards/{board}/quarantine`: events that broke a rule of the board, and what becomes of them.
+//! `/v1/boards/{board}/quarantine`: events that broke a rule of the board and wait for a decision.
 
 use actix_web::{
     HttpRequest, HttpResponse,
@@ -28,18 +28,18 @@ use crate::{
     scoring::quarantine,
 };
 
-/// Which events of the quarantine.
+/// Selects events of the quarantine.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct QuarantineQuery {
-    /// What has become of them; `waiting` when absent.
+    /// State of the events; `waiting` when absent.
     #[param(value_type = Option<State>)]
     state: Option<String>,
-    /// Most rows.
+    /// Maximum rows.
     #[param(minimum = 1, maximum = 1000, default = 50)]
     limit: Option<u64>,
-    /// `next` of an earlier answer.
+    /// `next` of an earlier response.
     #[param(min_length = 1)]
     cursor: Option<String>,
 }
@@ -47,7 +47,7 @@ pub(crate) struct QuarantineQuery {
 /// An event of the quarantine, as it was submitted.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct QuarantinedEventResponse<'a> {
-    /// Its id in the quarantine.
+    /// Id of the event in the quarantine.
     #[schema(example = 7)]
     quarantine_id: i64,
     /// The caller's own id of the player.
@@ -56,35 +56,36 @@ pub(crate) struct QuarantinedEventResponse<'a> {
     /// Points.
     #[schema(example = 5_000)]
     points: i64,
-    /// What breaks ties, where it has that.
+    /// The event's tiebreak, if it has one.
     #[schema(required = true)]
     tiebreak: Option<i16>,
-    /// Why, as the game put it.
+    /// The reason given with the event.
     #[schema(example = "boss defeated", required = true)]
     reason: Option<&'a str>,
     /// The caller's id of the event.
     #[schema(example = "match-7:ada", required = true)]
     id: Option<&'a str>,
-    /// The rule that it broke: `points_out_of_bounds`, `too_many_events` or `gain_too_large`.
+    /// The rule that the event broke: `points_out_of_bounds`, `too_many_events` or
+    /// `gain_too_large`.
     #[schema(example = "gain_too_large")]
     rule: &'a str,
-    /// What is allowed, and what was met.
+    /// The limit and the value that exceeded it.
     #[schema(example = "1000 in day:2024-01-15, not 5000")]
     detail: &'a str,
-    /// When it was submitted.
+    /// When the event was submitted.
     submitted_at: DateTime<Utc>,
-    /// What has become of it.
+    /// The event's state.
     state: State,
-    /// When it was decided.
+    /// When the event was accepted or rejected.
     #[schema(required = true)]
     decided_at: Option<DateTime<Utc>>,
-    /// Who decided.
+    /// Who accepted or rejected the event.
     #[schema(example = "key 0123456789abcdef", required = true)]
     decided_by: Option<&'a str>,
-    /// Why, as whoever decided put it.
+    /// The reason given for the decision.
     #[schema(required = true)]
     decided_why: Option<&'a str>,
-    /// Id of the score transaction that an accepted event became.
+    /// Id of the score transaction of an accepted event.
     #[schema(required = true)]
     transaction_id: Option<i64>,
 }
@@ -110,13 +111,13 @@ impl<'a> From<&'a QuarantinedEvent> for QuarantinedEventResponse<'a> {
     }
 }
 
-/// A part of a board's quarantine.
+/// A page of a board's quarantine.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct QuarantineResponse<'a> {
     /// Name of the board.
     #[schema(example = "arena")]
     board: &'a str,
-    /// The events, in the order in which they came.
+    /// The events, oldest first.
     events: Vec<QuarantinedEventResponse<'a>>,
     /// `cursor` of the next events; null after the last.
     #[schema(required = true)]
@@ -125,8 +126,8 @@ pub(crate) struct QuarantineResponse<'a> {
 
 /// List the events in quarantine
 ///
-/// Needs an admin key. Events that broke a rule of a board that keeps such events apart, the oldest first. Decided ones are listed
-/// for 90 days.
+/// Needs an admin key. Lists events that broke a rule of the board, oldest first. Accepted and
+/// rejected events are listed for 90 days.
 #[utoipa::path(
     get, path = "/v1/boards/{board}/quarantine", operation_id = "list_quarantine", tag = "administration",
     security(("key" = [])), params(BoardPath, QuarantineQuery),
@@ -138,7 +139,7 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let query: QuarantineQuery = query::parse(&request)?;
     let limit = query::bounded("limit", query.limit, 50, 1, 1_000)?;
     let state = query.state.as_deref().map_or(Some(State::Waiting), State::from_name);
-    let state = state.ok_or_else(|| Error::invalid("state", "is waiting, accepted or rejected"))?;
+    let state = state.ok_or_else(|| Error::invalid("state", "must be waiting, accepted or rejected"))?;
     let board = path.find(&api.instance).await?;
     let (events, next) = quarantine::list(&api.instance.store, &board, state, limit, query.cursor.as_deref()).await?;
     Ok(reply::written(
@@ -151,7 +152,7 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     ))
 }
 
-/// What an accepted event became.
+/// The result of accepting an event.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AcceptedEventResponse {
     /// Id of the score transaction in the ledger.
@@ -161,8 +162,8 @@ pub(crate) struct AcceptedEventResponse {
 
 /// Accept an event
 ///
-/// Needs an admin key. The event enters the ledger with the time of now, and counts in the periods that hold now, whatever rules it
-/// breaks. Accepting it again changes nothing.
+/// Needs an admin key. Writes the event to the ledger with the current time, whatever rules it
+/// breaks. It counts in the current periods. Repeating the call changes nothing.
 #[utoipa::path(
     post, path = "/v1/boards/{board}/quarantine/{quarantine_id}/accept", operation_id = "accept_event",
     tag = "administration", security(("key" = [])), params(BoardPath, QuarantinePath),
@@ -182,7 +183,7 @@ pub(crate) async fn accept(api: Data<Api>, request: HttpRequest, payload: Payloa
 
 /// Reject an event
 ///
-/// Needs an admin key. The event never enters the ledger. Rejecting it again changes nothing.
+/// Needs an admin key. The event never enters the ledger. Repeating the call changes nothing.
 #[utoipa::path(
     post, path = "/v1/boards/{board}/quarantine/{quarantine_id}/reject", operation_id = "reject_event",
     tag = "administration", security(("key" = [])), params(BoardPath, QuarantinePath),

@@ -1,4 +1,4 @@
-//! Successful answers.
+//! Successful responses.
 
 use actix_web::{
     HttpMessage, HttpRequest, HttpResponse,
@@ -19,18 +19,19 @@ use crate::{
     },
 };
 
-/// The header that tells whether an answer came from a rank index or from SQL.
+/// Header that tells whether a response came from the rank index or from SQL.
 const SOURCE: &str = "x-centile-source";
 
-/// Initial size of the buffer for a response, in bytes. Most responses fit; a longer one reallocates.
+/// Initial size of the buffer for a response, in bytes. Most responses fit; a longer one
+/// reallocates.
 const INITIAL_BYTES: usize = 2_048;
 
-/// What was read: a cache may keep it, and must ask before using it again.
+/// Responds to a read. A cache may store the response but must revalidate it.
 pub(crate) fn read(body: &impl Serialize) -> HttpResponse {
     HttpResponse::Ok().insert_header((header::CACHE_CONTROL, "no-cache")).json(body)
 }
 
-/// An answer without an entity tag: about an open period, or to a request with a body.
+/// Responds without an entity tag: about an open period, or to a request with a body.
 pub(crate) fn untagged(about: &Header, body: &impl Serialize) -> Result<HttpResponse> {
     let mut response = HttpResponse::Ok();
     response.insert_header((header::CACHE_CONTROL, "no-cache")).insert_header((SOURCE, about.answered_by.name()));
@@ -40,11 +41,12 @@ pub(crate) fn untagged(about: &Header, body: &impl Serialize) -> Result<HttpResp
 fn json(body: &impl Serialize) -> Result<Bytes> {
     let mut text = Vec::with_capacity(INITIAL_BYTES);
     serde_json::to_writer(&mut text, body)
-        .map_err(|error| Error::Internal(format!("an answer cannot be written as JSON: {error}")))?;
+        .map_err(|error| Error::Internal(format!("cannot write a response as JSON: {error}")))?;
     Ok(text.into())
 }
 
-/// What was read about the period that `selector` means. Of a closed one with its tag, or 304 when `request` names that.
+/// Responds to a read of a ranking. A closed period gets its entity tag, or 304 if `request` names
+/// the tag.
 pub(crate) fn ranked(
     request: &HttpRequest,
     reading: Reading,
@@ -58,18 +60,19 @@ pub(crate) fn ranked(
     tagged(request, etag, lifetime(reading, selector, true), about.answered_by, || json(body))
 }
 
-/// For how long a cache may use an answer without asking again. What a name means once it is closed changes by a
-/// correction only; an alias such as `week:previous` comes to mean another period.
+/// Returns how long a cache may use a response without revalidation. A closed period named by its
+/// label changes only by a correction; an alias such as `week:previous` moves on to another period.
 pub(crate) fn lifetime(reading: Reading, selector: &PeriodSelector, is_closed: bool) -> &'static str {
     match (selector, reading) {
         (PeriodSelector::Labelled(..), Reading::Public) if is_closed => "max-age=60, must-revalidate",
-        // `must-revalidate` would let a cache that others share keep it all the same (RFC 9111, section 3.5).
+        // With `must-revalidate` alone a shared cache could store the response (RFC 9111, section
+        // 3.5).
         (PeriodSelector::Labelled(..), Reading::Key) if is_closed => "private, max-age=60, must-revalidate",
         _ => "no-cache",
     }
 }
 
-/// JSON with an entity tag, or 304 when `request` names that tag.
+/// Responds with JSON and an entity tag, or with 304 if `request` names the tag.
 pub(crate) fn tagged(
     request: &HttpRequest,
     etag: &str,
@@ -78,8 +81,8 @@ pub(crate) fn tagged(
     body: impl FnOnce() -> Result<Bytes>,
 ) -> Result<HttpResponse> {
     let tag: EntityTag =
-        format!("\"{etag}\"").parse().map_err(|_| Error::Internal(format!("{etag:?} cannot be an entity tag")))?;
-    let is_known = knows(request, &tag);
+        format!("\"{etag}\"").parse().map_err(|_| Error::Internal(format!("{etag:?} is not a valid entity tag")))?;
+    let is_known = has_tag(request, &tag);
     let mut response = if is_known { HttpResponse::NotModified() } else { HttpResponse::Ok() };
     response.insert_header(ETag(tag)).insert_header((header::CACHE_CONTROL, cache_control));
     response.insert_header((SOURCE, answered_by.name()));
@@ -89,8 +92,8 @@ pub(crate) fn tagged(
     Ok(response.insert_header(header::ContentType::json()).body(body()?))
 }
 
-/// Whether whoever sent `request` has what bears this tag.
-pub(crate) fn knows(request: &HttpRequest, tag: &EntityTag) -> bool {
+/// Returns whether `request` names this tag in `If-None-Match`.
+pub(crate) fn has_tag(request: &HttpRequest, tag: &EntityTag) -> bool {
     match request.get_header::<IfNoneMatch>() {
         Some(IfNoneMatch::Any) => true,
         Some(IfNoneMatch::Items(known)) => known.iter().any(|known| known.weak_eq(tag)),
@@ -98,12 +101,12 @@ pub(crate) fn knows(request: &HttpRequest, tag: &EntityTag) -> bool {
     }
 }
 
-/// What came of a write: for this caller alone, this once.
+/// Responds to a write. Caches must not store the response.
 pub(crate) fn written(status: StatusCode, body: &impl Serialize) -> HttpResponse {
     HttpResponse::build(status).insert_header((header::CACHE_CONTROL, "no-store")).json(body)
 }
 
-/// A write of which there is nothing to say but that it is done.
+/// Responds to a write without a result.
 pub(crate) fn done() -> HttpResponse {
     HttpResponse::NoContent().insert_header((header::CACHE_CONTROL, "no-store")).finish()
 }

@@ -1,4 +1,4 @@
-//! `/v1/boards/{board}/seasons`: periods with a name and bounds of their own.
+//! `/v1/boards/{board}/seasons`: periods with their own name, start and end.
 
 use actix_web::{
     HttpRequest, HttpResponse,
@@ -24,18 +24,18 @@ use crate::{
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CreateSeason {
-    /// Name on its board.
+    /// Name of the season on its board.
     #[schema(example = "spring", min_length = 1, max_length = 40, pattern = "^[a-z0-9][a-z0-9_-]*$")]
     name: String,
-    /// When it begins: a time (RFC 3339), or a date for the beginning of that day in the board's time zone.
+    /// Start: a time (RFC 3339), or a date for the beginning of that day in the board's time zone.
     #[schema(value_type = EdgeText, example = "2030-03-01")]
     starts_at: String,
-    /// When it is over, in the same forms: on that date it is over already.
+    /// End, in the same forms. It is exclusive: a date means the beginning of that day.
     #[schema(value_type = EdgeText, example = "2030-06-01T12:00:00Z")]
     ends_at: String,
 }
 
-/// Where a season begins or ends.
+/// Start or end of a season.
 #[derive(Debug, ToSchema)]
 #[expect(dead_code, reason = "describes what `Edge` reads")]
 #[serde(untagged)]
@@ -47,7 +47,7 @@ enum EdgeText {
     Instant(DateTime<Utc>),
 }
 
-/// The edge of a season that stood in `field`.
+/// Parses the start or end of a season from `field`.
 fn edge(field: &str, text: &str) -> Result<Edge> {
     text.parse().map_err(|error| match error {
         Error::Invalid { message, .. } => Error::invalid(field, message),
@@ -61,29 +61,30 @@ pub(crate) struct SeasonResponse<'a> {
     /// Name of the board.
     #[schema(example = "arena")]
     board: &'a str,
-    /// Name on its board.
+    /// Name of the season on its board.
     #[schema(example = "spring")]
     name: &'a str,
-    /// Its name wherever a call takes a `period`.
+    /// Name of the season wherever a call takes a `period`.
     #[schema(example = "season:spring")]
     period: String,
     /// First instant.
     starts_at: DateTime<Utc>,
-    /// First instant after it.
+    /// First instant after the season.
     ends_at: DateTime<Utc>,
-    /// How far it is in its life; `open` from the moment it is made.
+    /// State of the period; `open` from creation on.
     state: PeriodState,
 }
 
-/// Make a season
+/// Create a season
 ///
-/// Needs an admin key. A season has to be made before its first score; it may overlap other periods and seasons.
+/// Needs an admin key. Create a season before its first score. Seasons may overlap other periods
+/// and seasons.
 #[utoipa::path(
     post, path = "/v1/boards/{board}/seasons", operation_id = "create_season", tag = "boards", security(("key" = [])),
     params(BoardPath), request_body = CreateSeason,
     responses(
-        (status = 201, description = "The season was made.", body = SeasonResponse,
-            headers(("Location" = String, description = "Path of its ranking."))),
+        (status = 201, description = "The season was created.", body = SeasonResponse,
+            headers(("Location" = String, description = "Path of the season's ranking."))),
         WriteProblems,
     ),
 )]
@@ -97,7 +98,7 @@ pub(crate) async fn create(api: Data<Api>, request: HttpRequest, payload: Payloa
     let season = season::create(&api.instance.store, &board, &new.name, (starts_at, ends_at), &by).await?;
     let period = format!("season:{}", season.name);
     let location = header::HeaderValue::try_from(format!("/v1/boards/{}/scores?period={period}", board.slug))
-        .map_err(|error| Error::Internal(format!("season {} has no address: {error}", season.name)))?;
+        .map_err(|error| Error::Internal(format!("cannot build the path of season {}: {error}", season.name)))?;
     let answer = SeasonResponse {
         board: board.slug.as_str(),
         name: &season.name,

@@ -25,25 +25,25 @@ use crate::{
     scoring,
 };
 
-/// Which period, and how many neighbours.
+/// Selects a period and the number of neighbours.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct StandingQuery {
-    /// Which period, as in a list; `all_time` when absent.
+    /// Period, as in a list; `all_time` when absent.
     #[param(value_type = Option<PeriodText>)]
     period: Option<String>,
-    /// Players wanted above, and as many below.
+    /// Number of players to return on each side.
     #[param(minimum = 0, maximum = 100, default = 4)]
     around: Option<u64>,
 }
 
-/// Why a player starts anew.
+/// Reason for a reset.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ResetQuery {
-    /// Kept in the ledger.
+    /// Reason for the ledger.
     #[param(example = "asked for it", min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     reason: Option<String>,
 }
@@ -59,7 +59,7 @@ pub(crate) struct StandingResponse<'a> {
     /// Name.
     #[schema(example = "Ada")]
     user_name: &'a str,
-    /// Address of a picture.
+    /// URL of the player's avatar.
     #[schema(required = true)]
     avatar: Option<&'a str>,
     /// Score.
@@ -68,7 +68,7 @@ pub(crate) struct StandingResponse<'a> {
     /// Rank, shared among equals on `shared` boards.
     #[schema(example = 6, minimum = 1)]
     rank: u64,
-    /// Place in the total order, from 1, never shared.
+    /// Place in the total order, from 1; never shared.
     #[schema(example = 7, minimum = 1)]
     position: u64,
     /// 100 × players strictly worse ÷ max(players − 1, 1).
@@ -104,17 +104,17 @@ impl<'a> StandingResponse<'a> {
 
 /// Read a player's standing
 ///
-/// Score, rank, position and percentile, with the players just above and below.
+/// Returns score, rank, position and percentile, with the players just above and below.
 #[utoipa::path(
     get, path = "/v1/boards/{board}/scores/{user_id}", operation_id = "show_standing", tag = "reading",
     params(BoardPath, UserPath, StandingQuery),
     responses(
         (status = 200, description = "The player's standing.", body = StandingResponse,
             headers(
-                ("ETag" = String, description = "Of a closed period: for `If-None-Match`."),
-                ("X-Centile-Source" = String, description = "`index` if the rank index in memory answered, else `sql`."),
+                ("ETag" = String, description = "Entity tag for `If-None-Match`. Present for a closed period."),
+                ("X-Centile-Source" = String, description = "`index` if the response came from the rank index in memory, otherwise `sql`."),
             )),
-        (status = 304, description = "Of a closed period: the answer is still the one that `If-None-Match` names."),
+        (status = 304, description = "The period is closed and the response has not changed since the one that `If-None-Match` names."),
         ReadProblems,
     ),
 )]
@@ -131,11 +131,12 @@ pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
 
 /// Reset a player
 ///
-/// Needs an admin key. The player starts anew in the periods that hold now; the ledger keeps what was.
+/// Needs an admin key. The player starts anew in the current periods. The ledger keeps all earlier
+/// transactions.
 #[utoipa::path(
     delete, path = "/v1/boards/{board}/scores/{user_id}", operation_id = "reset_player", tag = "administration",
     security(("key" = [])), params(BoardPath, UserPath, ResetQuery),
-    responses((status = 204, description = "The player has no score on the board any more."), ActProblems),
+    responses((status = 204, description = "The player's scores in the current periods were reset."), ActProblems),
 )]
 pub(crate) async fn reset(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let by = caller::admin(&api, &request).await?;

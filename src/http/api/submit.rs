@@ -1,4 +1,4 @@
-//! `POST /v1/boards/{board}/scores`: how scores come in, one event or a list of them.
+//! `POST /v1/boards/{board}/scores`: writes one score event or a list of them.
 
 use std::collections::BTreeMap;
 
@@ -37,45 +37,47 @@ use crate::{
     scoring,
 };
 
-/// Most events of one request.
+/// Maximum events of one request.
 const EVENTS_MAX: usize = 1_000;
 
-/// What is wanted beside the new scores.
+/// Options of a write.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct SubmitQuery {
-    /// Whether to answer with new and previous ranks too.
+    /// Whether results include new and previous ranks.
     #[serde(default)]
     #[param(value_type = Option<bool>, default = false)]
     ranks: bool,
 }
 
-/// One scoring event.
+/// One score event.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EventRequest {
-    /// The caller's own id of the player: 1 to 128 bytes of UTF-8 without control characters. A player unknown so far is
-    /// made.
+    /// The caller's own id of the player: 1 to 128 bytes of UTF-8 without control characters. An
+    /// unknown player is created.
     #[schema(value_type = UserIdText)]
     user_id: String,
-    /// Points earned (`sum`), or the score itself (`best`, `latest`): a whole number within the board's bounds.
+    /// Points earned (`sum`), or the score itself (`best`, `latest`): a whole number within the
+    /// board's bounds.
     #[schema(value_type = i64, example = 50, minimum = -9_223_372_036_854_775_807i64)]
     points: Integer,
-    /// Why, up to 256 bytes.
+    /// Reason for the score, up to 256 bytes.
     #[schema(example = "boss defeated", min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     reason: Option<String>,
-    /// The caller's id of the event, up to 128 bytes, unique per board and player. It makes retries safe: the same
-    /// content is answered as the first time and changes nothing, other content is refused. Required with a key that signs.
+    /// The caller's id of the event, up to 128 bytes, unique per board and player. It makes retries
+    /// safe: an event with the same content gets the first result and changes nothing; other
+    /// content is refused. Required with a signing key.
     #[schema(example = "match-7:ada", min_length = 1, max_length = 128, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     id: Option<String>,
-    /// Breaks ties on `tiebreak` boards, larger wins; not on `sum` boards.
+    /// Breaks ties on `tiebreak` boards; larger wins. Not allowed on `sum` boards.
     #[schema(value_type = Option<i16>, minimum = -2048, maximum = 2047)]
     tiebreak: Option<Integer>,
 }
 
 impl EventRequest {
-    /// The event, checked as far as that is possible without its board.
+    /// Validates the event as far as possible without its board.
     fn checked(self, ranks: bool) -> Result<Event> {
         if let Some(reason) = &self.reason {
             check_text("reason", reason, 256)?;
@@ -100,7 +102,7 @@ impl EventRequest {
     }
 }
 
-/// One event, or a list of them. A refused event of a list does not touch the others.
+/// One event, or a list of them. A refused event does not affect the others of its list.
 #[derive(Debug, ToSchema)]
 #[schema(example = json!({"user_id": "ada", "points": 50, "reason": "boss defeated", "id": "match-7:ada"}))]
 #[expect(dead_code, reason = "describes the body, which `Events::parse` reads event by event")]
@@ -108,7 +110,7 @@ impl EventRequest {
 pub(crate) enum SubmitRequest {
     /// One event.
     One(EventRequest),
-    /// A list.
+    /// A list of events.
     Many(EventList),
 }
 
@@ -118,7 +120,7 @@ pub(crate) enum SubmitRequest {
 #[expect(dead_code, reason = "describes the list, which `Events::parse` reads event by event")]
 pub(crate) struct EventList(Vec<EventRequest>);
 
-/// The events of a request, each readable or refused by itself.
+/// The events of a request. Each event of a list is valid or refused separately.
 #[derive(Debug)]
 pub(crate) enum Events {
     /// The body was one event.
@@ -128,19 +130,22 @@ pub(crate) enum Events {
 }
 
 impl Events {
-    /// The events in the body of `request`, which was sent with `key`, with or without ranks in their answers.
+    /// Reads the events in the body of `request`, which was sent with `key`. `ranks` asks for ranks
+    /// in the results.
     pub(crate) async fn of(api: &Api, request: &HttpRequest, payload: Payload, key: &Key, ranks: bool) -> Result<Self> {
         let events = Self::parse(&body::text(api, request, payload).await?, ranks)?;
         if key.signed { events.with_ids() } else { Ok(events) }
     }
 
-    /// The same, each event without an id refused: a signed request may be sent again by whoever saw it, and an id is what makes that harmless.
+    /// Refuses each event without an id. A signed request may be sent again by anyone who has seen
+    /// it; the id makes a repeat harmless.
     fn with_ids(self) -> Result<Self> {
         let with_id = |event: Event| match event.id {
             Some(_) => Ok(event),
-            None => {
-                Err(Error::invalid("id", "is needed with a key that signs: it keeps the request from counting twice"))
-            }
+            None => Err(Error::invalid(
+                "id",
+                "is required with a signing key: it keeps a repeated request from counting twice",
+            )),
         };
         Ok(match self {
             Self::One(event) => Self::One(with_id(event)?),
@@ -148,17 +153,17 @@ impl Events {
         })
     }
 
-    /// The events in the JSON `text`.
+    /// Parses the events in the JSON `text`.
     fn parse(text: &str, ranks: bool) -> Result<Self> {
         if !text.trim_ascii_start().starts_with('[') {
             return body::object::<EventRequest>(text)?.checked(ranks).map(Self::One);
         }
         let events: Vec<&RawValue> = body::parse(text)?;
         if events.is_empty() {
-            return Err(Error::invalid(body::WHOLE, "the list holds no events"));
+            return Err(Error::invalid(body::WHOLE, "must contain at least one event"));
         }
         if events.len() > EVENTS_MAX {
-            return Err(Error::TooLarge(format!("{} events; at most {EVENTS_MAX} fit one request", events.len())));
+            return Err(Error::TooLarge(format!("the list has {} events; the maximum is {EVENTS_MAX}", events.len())));
         }
         let read = |event: &RawValue| body::object::<EventRequest>(event.get())?.checked(ranks);
         Ok(Self::Many(events.into_iter().map(read).collect()))
@@ -171,11 +176,12 @@ pub(crate) struct NewStandingResponse {
     /// Score after the event.
     #[schema(example = 1_234)]
     score: i64,
-    /// Rank after the commit; with `ranks=true`.
+    /// Rank after the commit; present with `ranks=true`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = 6, minimum = 1)]
     rank: Option<u64>,
-    /// The rank that the score before the event would have now; with `ranks=true`, and not for a newcomer.
+    /// Current rank of the score before the event. Present with `ranks=true`, except for a new
+    /// player.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = 9, minimum = 1)]
     previous_rank: Option<u64>,
@@ -187,23 +193,23 @@ impl From<NewStanding> for NewStandingResponse {
     }
 }
 
-/// An event that is in the ledger.
+/// An event that was written to the ledger.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AcceptedResponse {
     status: AcceptedStatus,
-    /// Whether this is the answer of an earlier call with the same id.
+    /// Whether this is the stored result of an earlier event with the same id.
     repeated: bool,
     /// Id of the score transaction in the ledger.
     #[schema(example = 1_042)]
     transaction_id: i64,
-    /// The time it counts for.
+    /// Time that the event counts for.
     occurred_at: DateTime<Utc>,
-    /// The player's standing per period, by the period's name.
+    /// The player's standing in each period, by the period's name.
     #[schema(example = json!({"all_time": {"score": 1234}, "week:2024-01-15": {"score": 50}}))]
     periods: BTreeMap<String, NewStandingResponse>,
 }
 
-/// The word for an event that is in the ledger.
+/// Status of an accepted event.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum AcceptedStatus {
@@ -223,21 +229,21 @@ impl From<Accepted> for AcceptedResponse {
     }
 }
 
-/// An event that broke a rule of its board, and is kept apart until an administrator decides.
+/// An event that broke a rule of its board and waits in quarantine for an administrator.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct QuarantinedResponse {
     status: QuarantinedStatus,
-    /// Whether this is the answer of an earlier call with the same id.
+    /// Whether this is the stored result of an earlier event with the same id.
     repeated: bool,
-    /// Its id in the board's quarantine.
+    /// Id of the event in the board's quarantine.
     #[schema(example = 7)]
     quarantine_id: i64,
-    /// The rule that it broke.
+    /// The rule that the event broke.
     #[schema(example = "points: board arena takes 0 to 100 per event")]
     detail: String,
 }
 
-/// The word for an event that is kept apart.
+/// Status of an event in quarantine.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum QuarantinedStatus {
@@ -251,15 +257,15 @@ impl From<Quarantined> for QuarantinedResponse {
     }
 }
 
-/// An event of a list that was refused.
+/// A refused event of a list.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RefusedResponse {
     status: RefusedStatus,
-    /// Why.
+    /// Reason for the refusal.
     error: Problem,
 }
 
-/// The word for an event that was refused.
+/// Status of a refused event.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum RefusedStatus {
@@ -272,55 +278,59 @@ impl From<Error> for RefusedResponse {
     }
 }
 
-/// What became of one event. Each variant has a struct, and so a name in the document, with its word in `status`: generators of clients leave
-/// out what has no name.
+/// The result of one event.
+///
+/// Each variant has its own struct with a `status`, so that the OpenAPI document names it: client
+/// generators omit variants without a name.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(description = "What became of one event; `status` says which.")]
+#[schema(description = "The result of one event; `status` tells its kind.")]
 #[serde(untagged)]
 pub(crate) enum EventResult {
-    /// It is in the ledger.
+    /// The event is in the ledger.
     Accepted(AcceptedResponse),
-    /// It is not, and waits for an administrator.
+    /// The event is in quarantine and waits for an administrator.
     Quarantined(QuarantinedResponse),
-    /// It is not, and `error` says why.
+    /// The event was refused; `error` says why.
     Refused(RefusedResponse),
 }
 
-/// What became of the events of a list.
+/// The results of a list of events.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SubmitResponse {
-    /// One result for each event, in their order.
+    /// One result for each event, in the order of the request.
     results: Vec<EventResult>,
 }
 
-/// What became of one event, or of each event of a list.
+/// The result of one event, or of each event of a list.
 #[derive(Debug, ToSchema)]
 #[expect(dead_code, reason = "describes the two bodies, which the handler writes")]
 #[serde(untagged)]
 pub(crate) enum SubmitAnswer {
-    /// Of one event: accepted or quarantined, since a refusal is answered with its own status.
+    /// Result of a single event: accepted or quarantined. A refused event gets an error response
+    /// instead.
     One(EventResult),
-    /// Of a list.
+    /// Results of a list.
     Many(SubmitResponse),
 }
 
 /// Write scores
 ///
-/// Needs a server key for the board, or an admin key. Answers once the scores are committed. One event that is refused
-/// is answered with the problem's status, and one that is put into quarantine with 202; in a list each event has its own
-/// result, and the answer is 200.
+/// Needs a server key for the board, or an admin key. Responds once the scores are committed.
+///
+/// A single refused event gets an error response with the problem's status; a single quarantined
+/// event gets 202. A list gets 200 and one result for each event.
 #[utoipa::path(
     post, path = "/v1/boards/{board}/scores", operation_id = "submit_scores", tag = "writing",
     security(("key" = [])), params(BoardPath, SubmitQuery), request_body = SubmitRequest,
     responses(
-        (status = 200, description = "What became of the events.", body = SubmitAnswer),
-        (status = 202, description = "The one event was put into quarantine.", body = EventResult),
+        (status = 200, description = "The result of the event, or of each event of a list.", body = SubmitAnswer),
+        (status = 202, description = "The event was quarantined.", body = EventResult),
         WriteProblems,
     ),
 )]
 pub(crate) async fn submit(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
-    // Before all else: what is refused is to cost nothing.
-    let _welcome = match BoardPath::of(&request) {
+    // First of all, so that an overloaded instance refuses a write at little cost.
+    let _admission = match BoardPath::of(&request) {
         Ok(path) => Some(scoring::admit(&api.instance.writers, &api.instance.boards, &path.board)?),
         Err(_) => None,
     };
@@ -332,7 +342,7 @@ pub(crate) async fn submit(api: Data<Api>, request: HttpRequest, payload: Payloa
     match Events::of(&api, &request, payload, &key, ranks).await? {
         Events::One(event) => Ok(match write_one(&api.instance, &board, event).await? {
             Written::Accepted(accepted) => reply::written(StatusCode::OK, &EventResult::Accepted(accepted.into())),
-            Written::Quarantined(quarantined) => kept_apart(quarantined),
+            Written::Quarantined(quarantined) => quarantine_response(quarantined),
         }),
         Events::Many(events) => {
             let results = write_many(&api.instance, &board, events).await?;
@@ -341,17 +351,17 @@ pub(crate) async fn submit(api: Data<Api>, request: HttpRequest, payload: Payloa
     }
 }
 
-/// What became of one event that was not refused.
+/// The result of an event that was not refused.
 #[derive(Debug)]
 pub(crate) enum Written {
-    /// It is in the ledger.
+    /// The event is in the ledger.
     Accepted(Accepted),
-    /// It waits for an administrator.
+    /// The event waits for an administrator.
     Quarantined(Quarantined),
 }
 
-/// The answer to one event that waits for an administrator.
-pub(crate) fn kept_apart(quarantined: Quarantined) -> HttpResponse {
+/// Builds the response to a quarantined event.
+pub(crate) fn quarantine_response(quarantined: Quarantined) -> HttpResponse {
     reply::written(StatusCode::ACCEPTED, &EventResult::Quarantined(quarantined.into()))
 }
 
@@ -361,11 +371,11 @@ pub(crate) async fn write_one(instance: &Instance, board: &Board, event: Event) 
         Some(Outcome::Accepted(accepted)) => Ok(Written::Accepted(accepted)),
         Some(Outcome::Quarantined(quarantined)) => Ok(Written::Quarantined(quarantined)),
         Some(Outcome::Refused(error)) => Err(error),
-        None => Err(miscounted()),
+        None => Err(outcome_mismatch()),
     }
 }
 
-/// Writes the events that could be read, and gives each event of the list its result.
+/// Writes the valid events and returns a result for each event of the list.
 pub(crate) async fn write_many(
     instance: &Instance,
     board: &Board,
@@ -384,14 +394,15 @@ pub(crate) async fn write_many(
     Ok(SubmitResponse { results: merged(refusals, outcomes)? })
 }
 
-/// Results in the order of the events: `refusals` holds `None` for each event that has an outcome.
+/// Merges results in the order of the events. `refusals` holds `None` for each event that has an
+/// outcome.
 fn merged(refusals: Vec<Option<Error>>, outcomes: Vec<Outcome>) -> Result<Vec<EventResult>> {
     let mut outcomes = outcomes.into_iter();
     let mut results = Vec::with_capacity(refusals.len());
     for (index, refusal) in refusals.into_iter().enumerate() {
         let outcome = match refusal {
             Some(error) => Outcome::Refused(error),
-            None => outcomes.next().ok_or_else(miscounted)?,
+            None => outcomes.next().ok_or_else(outcome_mismatch)?,
         };
         results.push(match outcome {
             Outcome::Accepted(accepted) => EventResult::Accepted(accepted.into()),
@@ -399,10 +410,10 @@ fn merged(refusals: Vec<Option<Error>>, outcomes: Vec<Outcome>) -> Result<Vec<Ev
             Outcome::Refused(error) => EventResult::Refused(at(index, error).into()),
         });
     }
-    if outcomes.next().is_some() { Err(miscounted()) } else { Ok(results) }
+    if outcomes.next().is_some() { Err(outcome_mismatch()) } else { Ok(results) }
 }
 
-/// The same refusal, naming the field within the list.
+/// Prefixes the field of a refusal with the event's index in the list.
 fn at(index: usize, error: Error) -> Error {
     match error {
         Error::Invalid { field, message } if field == body::WHOLE => Error::invalid(format!("[{index}]"), message),
@@ -411,8 +422,8 @@ fn at(index: usize, error: Error) -> Error {
     }
 }
 
-fn miscounted() -> Error {
-    Error::Internal("there are not as many outcomes as events".into())
+fn outcome_mismatch() -> Error {
+    Error::Internal("the number of outcomes differs from the number of events".into())
 }
 
 #[cfg(test)]
@@ -437,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn one_bad_event_does_not_spoil_the_list() -> Result<()> {
+    fn an_invalid_event_does_not_affect_the_others() -> Result<()> {
         let text =
             r#" [{"user_id":"a","points":1}, {"user_id":"b","points":1e400}, ["c",1], {"user_id":"","points":1}] "#;
         let Events::Many(events) = Events::parse(text, true)? else { panic!("a list was read as one event") };
@@ -447,14 +458,14 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_is_not_json_is_refused_whole() {
+    fn a_list_with_invalid_json_is_refused_as_a_whole() {
         for text in [r#"[{"user_id":"a","points":NaN}]"#, r#"[{"user_id":"a","points":1}"#, "[,]"] {
             assert!(matches!(Events::parse(text, false), Err(Error::Malformed(_))), "{text}");
         }
     }
 
     #[test]
-    fn with_a_key_that_signs_each_event_needs_an_id() -> Result<()> {
+    fn each_event_needs_an_id_with_a_signing_key() -> Result<()> {
         let one = |text| Events::parse(text, false).and_then(Events::with_ids);
         assert!(matches!(one(r#"{"user_id":"a","points":1,"id":"x"}"#), Ok(Events::One(_))));
         assert!(one(r#"{"user_id":"a","points":1}"#).is_err_and(|error| field_of(&error) == "id"));
@@ -514,7 +525,7 @@ mod tests {
     }
 
     #[test]
-    fn outcomes_that_do_not_match_the_events_are_a_fault() {
+    fn a_wrong_number_of_outcomes_is_an_internal_error() {
         assert!(merged(vec![None, None], vec![accepted(1)]).is_err());
         assert!(merged(vec![None], vec![accepted(1), accepted(2)]).is_err());
     }

@@ -1,4 +1,5 @@
-//! Texts for browsers: compressed for those that take it, and not sent again to those that have the very same.
+//! Texts for browsers: compressed where accepted, with `304 Not Modified` for a text that the
+//! browser has.
 
 use actix_web::{
     HttpMessage as _, HttpRequest, HttpResponse, HttpResponseBuilder,
@@ -18,9 +19,10 @@ use crate::{
     model::key,
 };
 
-/// A text that was made for this request.
+/// Responds with a text made for this request.
 ///
-/// Anybody may read all that it shows, so that its length, compressed together with what the address says, gives nothing away.
+/// The text must be public. Its compressed length depends on its content and on the URL, and would
+/// reveal secrets.
 pub(crate) fn made(request: &HttpRequest, mut response: HttpResponseBuilder, text: String) -> HttpResponse {
     let tag = key::hex(&Sha256::digest(&text)[..8]);
     if is_known(request, &mut response, tag) {
@@ -32,7 +34,7 @@ pub(crate) fn made(request: &HttpRequest, mut response: HttpResponseBuilder, tex
     }
 }
 
-/// A file.
+/// Responds with a file.
 pub(crate) fn file(request: &HttpRequest, mut response: HttpResponseBuilder, asset: &'static Asset) -> HttpResponse {
     if is_known(request, &mut response, asset.digest.clone()) {
         return response.finish();
@@ -45,11 +47,11 @@ pub(crate) fn file(request: &HttpRequest, mut response: HttpResponseBuilder, ass
     }
 }
 
-/// Names the text, and makes the answer a 304 for whoever has it.
+/// Adds the text's entity tag and returns whether the request names it. The response is then a 304.
 fn is_known(request: &HttpRequest, response: &mut HttpResponseBuilder, tag: String) -> bool {
-    // Weak: the same text, compressed or not.
+    // The weak tag is the same for the compressed text.
     let tag = EntityTag::new_weak(tag);
-    let is_known = reply::knows(request, &tag);
+    let is_known = reply::has_tag(request, &tag);
     response.insert_header(ETag(tag)).insert_header((header::VARY, header::ACCEPT_ENCODING.as_str()));
     if is_known {
         response.status(StatusCode::NOT_MODIFIED);

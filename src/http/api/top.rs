@@ -1,4 +1,5 @@
-//! The top of a ranking: a body that is rendered once, cached whole, and asked for again with its `ETag`.
+//! The top of a ranking. Its body is rendered once and cached whole; clients revalidate it with its
+//! `ETag`.
 
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ use crate::{
     ranking::top::{self, Top},
 };
 
-/// Answers with the first `limit` players, or with 304 when `request` names the `ETag` they have.
+/// Responds with the first `limit` players, or with 304 if `request` names their `ETag`.
 pub(crate) async fn answer(
     api: &Api,
     request: &HttpRequest,
@@ -34,18 +35,19 @@ pub(crate) async fn answer(
     respond(request, board.reading, selector, &top)
 }
 
-/// The body to cache.
+/// Renders the body to cache.
 pub(crate) fn render(board: &Board, page: &Page) -> Result<String> {
     serde_json::to_string(&PageResponse::new(board, page))
-        .map_err(|error| Error::Internal(format!("a top list cannot be written as JSON: {error}")))
+        .map_err(|error| Error::Internal(format!("cannot write a top as JSON: {error}")))
 }
 
-/// `top` as an answer to `request`.
+/// Responds to `request` with `top`.
 ///
-/// A stale body says so and is answered whole and without `ETag`: the tag is that of the body without the mark.
+/// A stale top is marked and sent whole, without an `ETag`: its tag belongs to the body without the
+/// mark.
 fn respond(request: &HttpRequest, reading: Reading, selector: &PeriodSelector, top: &Top) -> Result<HttpResponse> {
     let members =
-        top.body.strip_prefix('{').ok_or_else(|| Error::Internal("a top list was rendered as no object".into()))?;
+        top.body.strip_prefix('{').ok_or_else(|| Error::Internal("a top was not rendered as a JSON object".into()))?;
     if let Some(age) = top.stale_for {
         let seconds = age.as_secs();
         return Ok(HttpResponse::Ok()
@@ -59,7 +61,7 @@ fn respond(request: &HttpRequest, reading: Reading, selector: &PeriodSelector, t
     })
 }
 
-/// A body that all who are being answered with it share, however long they take to read it.
+/// A body shared by all responses, however slowly clients read it.
 struct Shared(Arc<str>);
 
 impl AsRef<[u8]> for Shared {
@@ -91,24 +93,24 @@ mod tests {
         }
     }
 
-    fn asked_with(known: &str) -> StatusCode {
+    fn status_with(known: &str) -> StatusCode {
         let request = TestRequest::default().insert_header((header::IF_NONE_MATCH, known)).to_http_request();
         respond(&request, Reading::Public, &PeriodSelector::default(), &top(None))
             .map_or(StatusCode::INTERNAL_SERVER_ERROR, |response| response.status())
     }
 
     #[test]
-    fn a_known_tag_is_answered_with_304() {
+    fn a_matching_tag_gets_304() {
         for known in ["\"7-12.4-10\"", "W/\"7-12.4-10\"", "\"other\", \"7-12.4-10\"", "*"] {
-            assert_eq!(asked_with(known), StatusCode::NOT_MODIFIED, "{known}");
+            assert_eq!(status_with(known), StatusCode::NOT_MODIFIED, "{known}");
         }
         for other in ["\"7-12.4-11\"", "7-12.4-10", "\"\"", ","] {
-            assert_eq!(asked_with(other), StatusCode::OK, "{other}");
+            assert_eq!(status_with(other), StatusCode::OK, "{other}");
         }
     }
 
     #[actix_web::test]
-    async fn a_stale_top_says_so_and_is_answered_whole() -> Result<()> {
+    async fn a_stale_top_is_marked_and_sent_whole() -> Result<()> {
         let request = TestRequest::default().insert_header((header::IF_NONE_MATCH, "*")).to_http_request();
         let response =
             respond(&request, Reading::Public, &PeriodSelector::default(), &top(Some(Duration::from_millis(3_900))))?;
@@ -121,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn all_who_are_answered_share_one_body() -> Result<()> {
+    fn responses_share_one_body() -> Result<()> {
         let top = top(None);
         for _ in 0..2 {
             let request = TestRequest::default().to_http_request();
@@ -133,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_is_no_object_is_never_sent() {
+    fn a_body_that_is_not_an_object_is_never_sent() {
         let broken = Top { body: "".into(), ..top(None) };
         assert!(
             respond(&TestRequest::default().to_http_request(), Reading::Public, &PeriodSelector::default(), &broken)

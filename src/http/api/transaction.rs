@@ -21,12 +21,12 @@ use crate::{
 
 /// Void a score
 ///
-/// Needs an admin key. The score does not count any more, in the periods that are still open; the ledger keeps it.
+/// Needs an admin key. The score no longer counts in open periods. The ledger keeps it.
 #[utoipa::path(
     post, path = "/v1/boards/{board}/transactions/{transaction_id}/void", operation_id = "void_score",
     tag = "administration", security(("key" = [])), params(BoardPath, TransactionPath),
     request_body = Option<ActRequest>,
-    responses((status = 204, description = "The score does not count any more."), WriteProblems),
+    responses((status = 204, description = "The score was voided."), WriteProblems),
 )]
 pub(crate) async fn void(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
     let by = caller::admin(&api, &request).await?;

@@ -1,4 +1,4 @@
-//! `/v1/users/{user_id}`: players, whom all boards share.
+//! `/v1/users/{user_id}`: players, shared by all boards.
 
 use actix_web::{
     HttpRequest, HttpResponse,
@@ -26,19 +26,19 @@ use crate::{
     users::{self, Editor},
 };
 
-/// What is to be known of a player; what is absent stays.
+/// Profile of a player. An absent field stays as it is.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PutUser {
-    /// Name shown in lists, up to 128 bytes; a new player's is the id.
+    /// Name shown in lists, up to 128 bytes. The name of a new player is the id by default.
     #[schema(example = "Ada", min_length = 1, max_length = 128, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     name: Option<String>,
-    /// Address of a picture, up to 1,024 bytes; null removes it.
+    /// URL of the player's avatar, up to 1,024 bytes; null removes it.
     #[serde(default, deserialize_with = "body::present")]
-    #[expect(clippy::option_option, reason = "absent, null and given are three different wishes")]
+    #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
     #[schema(value_type = Option<String>, example = "https://example.com/ada.png", max_length = 1024, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     avatar: Option<Option<String>>,
-    /// Whatever the game keeps with a player, up to 8,192 bytes.
+    /// Any data that the game keeps with the player, up to 8,192 bytes of JSON.
     #[schema(value_type = Option<Object>, example = json!({"clan": "Lovelace"}))]
     metadata: Option<Map<String, Value>>,
 }
@@ -53,17 +53,17 @@ impl From<PutUser> for Profile {
     }
 }
 
-/// Why an administrator acts. The whole body may be left out.
+/// Reason for an administrator's act. The body may be absent.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ActRequest {
-    /// Kept in the ledger and the audit log, up to 256 bytes.
+    /// Reason for the ledger and the audit log, up to 256 bytes.
     #[schema(example = "cheated", min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     reason: Option<String>,
 }
 
 impl ActRequest {
-    /// The act that the body of `request` describes.
+    /// Reads the act from the body of `request`.
     pub(crate) async fn read(api: &Api, request: &HttpRequest, payload: Payload, by: Actor) -> Result<Act> {
         let Self { reason } = body::optional_json(api, request, payload).await?;
         Act::new(by, reason)
@@ -73,19 +73,19 @@ impl ActRequest {
 /// A player.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct UserResponse {
-    /// The caller's own id.
+    /// The caller's own id of the player.
     #[schema(example = "ada")]
     user_id: String,
     /// Name shown in lists.
     #[schema(example = "Ada")]
     name: String,
-    /// Address of a picture.
+    /// URL of the player's avatar.
     #[schema(required = true)]
     avatar: Option<String>,
-    /// Whatever the game keeps with a player.
+    /// Data that the game keeps with the player.
     #[schema(value_type = Object, example = json!({"clan": "Lovelace"}))]
     metadata: Value,
-    /// Whether the player is banned, and so in no ranking.
+    /// Whether the player is banned. A banned player is in no ranking.
     banned: bool,
 }
 
@@ -101,16 +101,16 @@ impl From<User> for UserResponse {
     }
 }
 
-/// Make or change a player
+/// Create or change a player
 ///
-/// Needs a server key or an admin key. A key that is for some boards changes players without scores and
-/// players of these boards. An avatar is an https address.
+/// Needs a server key or an admin key. A server key for some boards may change players of these
+/// boards and players without scores. The avatar must be an https URL.
 #[utoipa::path(
     put, path = "/v1/users/{user_id}", operation_id = "put_user", tag = "players", security(("key" = [])),
     params(UserPath), request_body = PutUser,
     responses(
         (status = 200, description = "The player was changed.", body = UserResponse),
-        (status = 201, description = "The player was made.", body = UserResponse),
+        (status = 201, description = "The player was created.", body = UserResponse),
         WriteProblems,
     ),
 )]
@@ -131,7 +131,7 @@ pub(crate) async fn put(api: Data<Api>, request: HttpRequest, payload: Payload) 
 
 /// Show a player
 ///
-/// Needs a key once every board asks its readers for one.
+/// Needs a key if every board needs one for reading.
 #[utoipa::path(
     get, path = "/v1/users/{user_id}", operation_id = "show_user", tag = "players", params(UserPath),
     responses((status = 200, description = "The player.", body = UserResponse), ReadProblems),
@@ -144,33 +144,36 @@ pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     Ok(reply::read(&UserResponse::from(user)))
 }
 
-/// The id of a player who was forgotten.
+/// The result of erasing a player.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ErasedResponse {
-    /// The id from now on, which says nothing.
+    /// The new id, which is random.
     #[schema(example = "erased-5a0ab5dc-3a39-4a66-8a1b-6d2a4f2c1f3e")]
     user_id: String,
 }
 
-/// Under which id.
+/// Identifies the request.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct EraseQuery {
-    /// An id of the request, 1 to 128 bytes that say nothing of the player. The same again gives the same answer, for seven days.
+    /// An id of the request, 1 to 128 bytes without information about the player. A repeated
+    /// request with the same id gets the same response for seven days.
     #[param(example = "5f0c1b7e", min_length = 1, max_length = 128)]
     id: Option<String>,
 }
 
-/// Forget a player
+/// Erase a player
 ///
-/// Needs an admin key. Id, name, avatar and metadata are replaced wherever they are kept, the frozen tops of closed periods included, and there
-/// is no way back. Scores stay under the new id. Whoever comes with the old id from now on is a new player: to be able to ask once more where an
-/// answer was lost, give the request an id.
+/// Needs an admin key. Replaces id, name, avatar and metadata everywhere, also in the frozen tops
+/// of closed periods. This cannot be undone. Scores stay under the new id.
+///
+/// The old id is free afterwards: an event with it creates a new player. Give the request an id if
+/// you want to retry it safely.
 #[utoipa::path(
     delete, path = "/v1/users/{user_id}", operation_id = "erase_user", tag = "administration", security(("key" = [])),
     params(UserPath, EraseQuery),
-    responses((status = 200, description = "The player is forgotten.", body = ErasedResponse), ActProblems),
+    responses((status = 200, description = "The player was erased.", body = ErasedResponse), ActProblems),
 )]
 pub(crate) async fn erase(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let by = caller::admin(&api, &request).await?;
@@ -182,7 +185,8 @@ pub(crate) async fn erase(api: Data<Api>, request: HttpRequest) -> Result<HttpRe
 
 /// Ban a player
 ///
-/// Needs an admin key. Takes the player out of every open ranking, and refuses the player's events, until unbanned.
+/// Needs an admin key. Removes the player from every open ranking and refuses the player's events
+/// until the player is unbanned.
 #[utoipa::path(
     post, path = "/v1/users/{user_id}/ban", operation_id = "ban_user", tag = "administration", security(("key" = [])),
     params(UserPath), request_body = Option<ActRequest>,
@@ -199,7 +203,7 @@ pub(crate) async fn ban(api: Data<Api>, request: HttpRequest, payload: Payload) 
 
 /// Unban a player
 ///
-/// Needs an admin key. Puts the player back where the ledger says.
+/// Needs an admin key. Restores the player's entries from the ledger.
 #[utoipa::path(
     post, path = "/v1/users/{user_id}/unban", operation_id = "unban_user", tag = "administration",
     security(("key" = [])), params(UserPath), request_body = Option<ActRequest>,

@@ -1,6 +1,6 @@
-//! Request bodies: JSON of a limited size, with refusals that name the field.
+//! Request bodies: JSON of a limited size. Errors name the field at fault.
 //!
-//! What is not JSON is malformed (400); JSON that the call cannot take is invalid (422).
+//! A body that is not JSON is malformed (400). JSON that does not fit the call is invalid (422).
 
 use std::ops::Deref;
 
@@ -25,23 +25,24 @@ use crate::{
     model::board::DEFAULT_POINTS_BOUND,
 };
 
-/// The field that a refusal names when the body as a whole is at fault.
+/// Field that an error names when the body as a whole is at fault.
 pub(crate) const WHOLE: &str = "body";
 
-/// Characters of a number that a refusal repeats.
-const SHOWN_MAX: usize = 40;
+/// Maximum characters of a rejected number that an error repeats.
+const SHOWN_MAX_CHARS: usize = 40;
 
-/// How deep a body may be nested: as deep as `serde_json` reads, also where a part is kept as it is and nobody reads it.
+/// Maximum nesting depth of a body: the limit of `serde_json`. It also applies to parts that are
+/// kept as raw JSON.
 const DEPTH_MAX: usize = 127;
 
-/// Where the memory of a body begins, in bytes: as much as most need.
-const FIRST_BYTES: usize = 1_024;
+/// Smallest buffer of a body, in bytes: enough for most bodies.
+const MIN_CAPACITY_BYTES: usize = 1_024;
 
-/// The text of a body, which takes room as long as it lives.
+/// A request body's text and its reserved share of the body memory.
 #[derive(Debug)]
 pub(crate) struct Text<'a> {
     text: String,
-    _held: Reservation<'a>,
+    _reservation: Reservation<'a>,
 }
 
 impl Deref for Text<'_> {
@@ -52,20 +53,26 @@ impl Deref for Text<'_> {
     }
 }
 
-/// The body of `request` as text, empty when there is none. Its signature is right, if it has to have one; whether it was here before is
-/// not asked: for calls that only read, and for events, whose ids tell. Where the signature is still to be checked no network takes all the room.
+/// Returns the body of `request`, or an empty text if it has none.
+///
+/// Checks the signature if the key requires one, but accepts a repeated request. Use it for calls
+/// that only read, and for score events, whose ids detect repeats. Until its signature is checked,
+/// a body counts against the body memory of its client's network.
 pub(crate) async fn text<'a>(api: &'a Api, request: &HttpRequest, payload: web::Payload) -> Result<Text<'a>> {
     let limit = api.settings.body_limit_bytes;
-    let held = if signature::is_waiting(request) {
+    let reservation = if signature::is_pending(request) {
         api.bodies.hold_for(address::of(api, request).map(address::network), limit)
     } else {
         api.bodies.hold()
     };
-    read(&api.settings, limit, held, request, payload).await
+    read(&api.settings, limit, reservation, request, payload).await
 }
 
-/// As [`text`], for a call that may come without a key: of at most `limit` bytes, and then with room of its own, so that nobody without a key takes
-/// that of those who have one, nor one network all that the others have.
+/// Like [`text`], for a call that needs no key, with a limit of `limit` bytes.
+///
+/// A body without a valid key takes memory from a separate pool, limited per network. So callers
+/// without a key cannot exhaust the memory of callers with one, and no network can exhaust the
+/// pool.
 pub(crate) async fn open_text<'a>(
     api: &'a Api,
     limit: usize,
@@ -74,18 +81,18 @@ pub(crate) async fn open_text<'a>(
 ) -> Result<Text<'a>> {
     let limit = limit.min(api.settings.body_limit_bytes);
     let authorization = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    // A key that signs proves nothing before its body has come.
-    let held = match key_cache::known(&api.instance.keys, authorization) {
+    // A signing key proves nothing until the body has arrived.
+    let reservation = match key_cache::known(&api.instance.keys, authorization) {
         Known::Works(known) if known.signing_secret.is_none() => api.bodies.hold(),
         _ => api.open_bodies.hold_for(address::of(api, request).map(address::network), limit),
     };
-    read(&api.settings, limit, held, request, payload).await
+    read(&api.settings, limit, reservation, request, payload).await
 }
 
 async fn read<'a>(
     settings: &Settings,
     limit: usize,
-    mut held: Reservation<'a>,
+    mut reservation: Reservation<'a>,
     request: &HttpRequest,
     payload: web::Payload,
 ) -> Result<Text<'a>> {
@@ -97,12 +104,12 @@ async fn read<'a>(
         return Err(Error::UnsupportedMediaType("send the body without Content-Encoding".into()));
     }
     let time = settings.client_timeout;
-    let bytes = timeout(time, received(payload, limit, &mut held))
+    let bytes = timeout(time, receive(payload, limit, &mut reservation))
         .await
         .map_err(|_| Error::TooSlow(format!("the body did not arrive within {} seconds", time.as_secs_f64())))??;
     signature::check(request, &bytes).await?;
-    caller::still(request).await?;
-    // A call whose body is optional may come without a type; bytes may not.
+    caller::recheck(request).await?;
+    // A call whose body is optional may omit the type; a body that is not empty must have one.
     if !bytes.is_empty() && !is_json(request) {
         return Err(Error::UnsupportedMediaType("send JSON as Content-Type: application/json".into()));
     }
@@ -110,11 +117,11 @@ async fn read<'a>(
     if is_deeper(&text, DEPTH_MAX) {
         return Err(Error::Malformed(format!("the body is nested more than {DEPTH_MAX} deep")));
     }
-    Ok(Text { text, _held: held })
+    Ok(Text { text, _reservation: reservation })
 }
 
-/// The bytes of a body, for which room is taken as they come: what is only announced takes none.
-async fn received(mut payload: web::Payload, limit: usize, held: &mut Reservation<'_>) -> Result<Vec<u8>> {
+/// Receives a body. Memory is reserved as bytes arrive, not for the announced length.
+async fn receive(mut payload: web::Payload, limit: usize, reservation: &mut Reservation<'_>) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     while let Some(part) = payload.next().await {
         let part = part.map_err(|error| Error::Malformed(format!("the body could not be received: {error}")))?;
@@ -123,8 +130,8 @@ async fn received(mut payload: web::Payload, limit: usize, held: &mut Reservatio
             return Err(too_large(limit));
         }
         if length > bytes.capacity() {
-            let capacity = length.next_power_of_two().clamp(FIRST_BYTES.min(limit), limit);
-            held.grow_to(capacity)?;
+            let capacity = length.next_power_of_two().clamp(MIN_CAPACITY_BYTES.min(limit), limit);
+            reservation.grow_to(capacity)?;
             bytes.reserve_exact(capacity - bytes.len());
         }
         bytes.extend_from_slice(&part);
@@ -136,7 +143,8 @@ fn too_large(limit: usize) -> Error {
     Error::TooLarge(format!("the body has more than {limit} bytes"))
 }
 
-/// Whether lists and objects stand in each other more than `depth` deep in JSON; of what is no JSON it may say anything.
+/// Returns whether arrays and objects nest more than `depth` deep. The answer means nothing if
+/// `text` is not JSON.
 fn is_deeper(text: &str, depth: usize) -> bool {
     let (mut open, mut is_string, mut is_escaped) = (0_usize, false, false);
     for byte in text.bytes() {
@@ -155,7 +163,8 @@ fn is_deeper(text: &str, depth: usize) -> bool {
     false
 }
 
-/// Whether the body is declared to be JSON: `application/json`, or a type built on it.
+/// Returns whether the body is declared as JSON: `application/json` or a type with the suffix
+/// `+json`.
 fn is_json(request: &HttpRequest) -> bool {
     let declared = request.mime_type().ok().flatten();
     declared.is_some_and(|mime| {
@@ -163,14 +172,14 @@ fn is_json(request: &HttpRequest) -> bool {
     })
 }
 
-/// The body of `request` as a `T`, for a call that changes something: a signed request that was here before is refused.
+/// Reads the body as a `T`, for a call that changes something. Refuses a repeated signed request.
 pub(crate) async fn json<T: DeserializeOwned>(api: &Api, request: &HttpRequest, payload: web::Payload) -> Result<T> {
     let value = object(&text(api, request, payload).await?)?;
-    signature::once(request).await?;
+    signature::refuse_replay(request).await?;
     Ok(value)
 }
 
-/// As [`json`]; the `T` is its default when there is no body, or `null` for one.
+/// Like [`json`]; an absent body or `null` gives the default of `T`.
 pub(crate) async fn optional_json<T: DeserializeOwned + Default>(
     api: &Api,
     request: &HttpRequest,
@@ -178,11 +187,12 @@ pub(crate) async fn optional_json<T: DeserializeOwned + Default>(
 ) -> Result<T> {
     let text = text(api, request, payload).await?;
     let value = if text.is_empty() || text.trim_ascii() == "null" { T::default() } else { object(&text)? };
-    signature::once(request).await?;
+    signature::refuse_replay(request).await?;
     Ok(value)
 }
 
-/// The JSON object `text` as a `T`. serde would also fill the fields of a struct from a list, in their order.
+/// Parses the JSON object `text`. serde alone would also accept an array that lists a struct's
+/// fields in order.
 pub(crate) fn object<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T> {
     if !text.trim_ascii_start().starts_with('{') {
         parse::<IgnoredAny>(text)?;
@@ -191,7 +201,7 @@ pub(crate) fn object<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T> {
     parse(text)
 }
 
-/// The JSON `text` as a `T`.
+/// Parses the JSON `text`.
 pub(crate) fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let parsed = serde_path_to_error::deserialize(&mut deserializer)
@@ -201,20 +211,24 @@ pub(crate) fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T> {
             Ok(value)
         });
     match parsed {
-        // Only a failure pays for a second look, which tells JSON that does not fit from what is not JSON at all.
+        // Only a failure pays for a second pass, which tells invalid values from invalid JSON.
         Err(error) if serde_json::from_str::<IgnoredAny>(text).is_err() => Err(Error::Malformed(error.to_string())),
         parsed => parsed,
     }
 }
 
-/// Why a value was refused, naming the field: where serde stood (`path`), or what it names itself; `whole` for neither.
+/// Turns a serde message into an error that names the field.
+///
+/// The field comes from `path`, where serde stopped, and from the message. Without either it is
+/// `whole`.
 pub(crate) fn refusal(whole: &str, path: &Path, message: &str) -> Error {
-    // serde_path_to_error writes `?` for a segment that it does not know.
+    // serde_path_to_error writes `?` for an unknown segment.
     let path = match path.to_string().trim_end_matches('?').trim_end_matches('.') {
         "" => ".".to_owned(),
         known => known.to_owned(),
     };
-    // serde stands at the whole when a field of it is missing or repeated, and names that field in its message only.
+    // For a missing or repeated field serde stops at the parent and names the field only in the
+    // message.
     let named = ["missing field `", "duplicate field `"].into_iter().find_map(|start| message.strip_prefix(start));
     let field = match (path.as_str(), named.and_then(|rest| rest.split('`').next())) {
         (".", Some(name)) => name.to_owned(),
@@ -225,18 +239,20 @@ pub(crate) fn refusal(whole: &str, path: &Path, message: &str) -> Error {
     Error::invalid(field, message)
 }
 
-/// A whole JSON number, as JSON Schema has it: `1000`, `1000.0` and `1e3` are the same one; `1.5` and `"5"` are none. In digits alone it
-/// may be anything that fits a `T`. With a fraction or an exponent it is refused from 2⁵³ on: most programs read such a number as a
-/// double, which stands for more than one whole number there (RFC 8259, section 6).
+/// A whole JSON number, as JSON Schema defines it: `1000`, `1000.0` and `1e3` are equal.
+///
+/// `1.5` and `"5"` are refused. A number in plain digits may be anything that fits a `T`. A number
+/// with a fraction or an exponent must be below 2⁵³: most programs read it as a double, and a
+/// double of 2⁵³ or more stands for several whole numbers (RFC 8259, section 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Integer<T = i64>(pub(crate) T);
 
 impl<'de, T: TryFrom<i64>> Deserialize<'de> for Integer<T> {
-    /// Reads the number's text: a double has been rounded, and may be whole where the number is not.
+    /// Reads the number's text, because a rounded double can be whole when the number is not.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = <&RawValue>::deserialize(deserializer)?.get();
-        // Of a long one the beginning says enough.
-        let shown: String = text.chars().take(SHOWN_MAX).collect();
+        // The beginning of a long number is enough.
+        let shown: String = text.chars().take(SHOWN_MAX_CHARS).collect();
         let expected = format!("a whole number of {} bits", 8 * size_of::<T>());
         let refused = |unexpected: Unexpected<'_>| de::Error::invalid_value(unexpected, &expected.as_str());
         if !text.starts_with(|first: char| first == '-' || first.is_ascii_digit()) {
@@ -256,7 +272,8 @@ impl<'de, T: TryFrom<i64>> Deserialize<'de> for Integer<T> {
     }
 }
 
-/// The value of a JSON number with a fraction or an exponent. `None` if it is not whole, or 2⁵³ or more.
+/// Returns the value of a JSON number with a fraction or an exponent, or `None` if it is not whole
+/// or is 2⁵³ or more.
 fn whole(text: &str) -> Option<i64> {
     let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
     let (digits, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -266,7 +283,7 @@ fn whole(text: &str) -> Option<i64> {
     if significant.is_empty() {
         return Some(0);
     }
-    // Zeros at the end, by which the value is larger than its significant digits.
+    // Trailing zeros multiply the significant digits by a power of ten.
     let trailing = digits.len() - digits.trim_end_matches('0').len();
     let zeros = exponent.parse::<i64>().ok()?.checked_add(i64::try_from(trailing).ok()?)?;
     let zeros = zeros.checked_sub(i64::try_from(fraction.len()).ok()?)?;
@@ -275,7 +292,7 @@ fn whole(text: &str) -> Option<i64> {
     (value <= DEFAULT_POINTS_BOUND).then_some(if is_negative { -value } else { value })
 }
 
-/// The kind of a JSON value that is not a number.
+/// Returns the type of a JSON value that is not a number.
 fn unexpected(text: &str) -> Unexpected<'_> {
     match text.as_bytes().first() {
         Some(b'"') => serde_json::from_str(text).map_or(Unexpected::Other("string"), Unexpected::Str),
@@ -287,9 +304,10 @@ fn unexpected(text: &str) -> Unexpected<'_> {
     }
 }
 
-/// Reads a field whose absence and `null` mean different things: absent is `None` (by `#[serde(default)]`), `null` is
-/// `Some(None)`.
-#[expect(clippy::option_option, reason = "absent, null and given are three different wishes")]
+/// Reads a field for which absence and `null` differ.
+///
+/// An absent field gives `None` (by `#[serde(default)]`), `null` gives `Some(None)`.
+#[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
 pub(crate) fn present<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
 where
     D: Deserializer<'de>,
@@ -305,7 +323,7 @@ mod tests {
     use super::*;
     use crate::http::server::body_memory::BodyMemory;
 
-    /// The status with which a body is refused, or 200, at a limit of 16 bytes.
+    /// Returns the status for a body with a limit of 16 bytes: 200 if it is accepted.
     async fn status_of(request: TestRequest) -> u16 {
         let (settings, memory) = (Settings::new(parsed("arena")), BodyMemory::new(16));
         let (request, mut payload) = request.to_http_parts();
@@ -340,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_is_what_stands_open_at_once() {
+    fn depth_counts_the_brackets_open_at_once() {
         for (text, depth) in [
             ("", 0),
             ("1", 0),
@@ -357,7 +375,7 @@ mod tests {
 
     #[derive(Debug, Deserialize)]
     #[serde(deny_unknown_fields)]
-    #[expect(dead_code, reason = "only what is refused matters here")]
+    #[expect(dead_code, reason = "the tests check only the errors")]
     struct Sample {
         points: Integer,
         inner: Option<Inner>,
@@ -367,7 +385,7 @@ mod tests {
 
     #[derive(Debug, Deserialize)]
     #[serde(deny_unknown_fields)]
-    #[expect(dead_code, reason = "only what is refused matters here")]
+    #[expect(dead_code, reason = "the tests check only the errors")]
     struct Inner {
         depth: Integer,
     }
@@ -435,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_json_is_malformed_and_says_where() {
+    fn invalid_json_is_malformed_and_names_the_place() {
         let cases = [
             (r#"{"points":NaN}"#, "points: expected value"),
             (r#"{"points":-Infinity}"#, "points: invalid number"),

@@ -1,4 +1,4 @@
-//! Who calls, and what for: the API key of a request.
+//! The caller of a request: its API key and what the key allows.
 
 use std::{
     borrow::Cow,
@@ -22,30 +22,35 @@ use crate::{
     },
 };
 
-/// How long after it was looked at a key may be acted with: by so much more than what is known of it is old, and a body may take far longer.
-const GOOD_FOR: Duration = Duration::from_millis(500);
+/// Age of a key check after which the key is checked again once the body has arrived.
+///
+/// It adds to the age of the cached key, so it is short. A body may take far longer to arrive.
+const RECHECK_AFTER: Duration = Duration::from_millis(500);
 
-/// That a request's key was looked at, and when.
-struct Seen {
+/// When and where a request's key was checked.
+struct KeyCheck {
     instance: Arc<Instance>,
-    at: Instant,
+    checked_at: Instant,
 }
 
-/// The key that `request` was sent with. [`Error::Unauthorized`] when there is none, or one that is not valid, or one that signs while the
-/// request's signature is missing or wrong; over a body it is checked when that is read.
+/// Returns the key of `request`.
+///
+/// [`Error::Unauthorized`] if the key is missing or invalid, or if a signing key comes without a
+/// valid signature. A signature that covers a body is checked when the body is read.
 pub(crate) async fn authenticated(api: &Api, request: &HttpRequest) -> Result<Arc<Key>> {
     let known = key_cache::find(&api.instance.keys, authorization(request)?.as_deref()).await?;
-    request.extensions_mut().insert(Seen { instance: Arc::clone(&api.instance), at: Instant::now() });
-    signature::demand(api, request, &known).await?;
+    request.extensions_mut().insert(KeyCheck { instance: Arc::clone(&api.instance), checked_at: Instant::now() });
+    signature::require(api, request, &known).await?;
     Ok(Arc::clone(&known.key))
 }
 
-/// Looks at the key of `request` again, if it was [`authenticated`] and its body has been long in coming. [`Error::Unauthorized`] when the key was
-/// revoked meanwhile, or is over.
-pub(crate) async fn still(request: &HttpRequest) -> Result<()> {
-    let seen = request.extensions_mut().remove::<Seen>();
-    if let Some(seen) = seen.filter(|seen| seen.at.elapsed() > GOOD_FOR) {
-        key_cache::find(&seen.instance.keys, authorization(request)?.as_deref()).await?;
+/// Checks the key of an [`authenticated`] request again if its body was slow to arrive.
+///
+/// [`Error::Unauthorized`] if the key was revoked or has expired meanwhile.
+pub(crate) async fn recheck(request: &HttpRequest) -> Result<()> {
+    let check = request.extensions_mut().remove::<KeyCheck>();
+    if let Some(check) = check.filter(|check| check.checked_at.elapsed() > RECHECK_AFTER) {
+        key_cache::find(&check.instance.keys, authorization(request)?.as_deref()).await?;
     }
     Ok(())
 }
@@ -56,8 +61,11 @@ fn authorization(request: &HttpRequest) -> Result<Option<Cow<'_, str>>> {
     header.map(|value| value.to_str().map(|text| as_sent(request.path(), text)).map_err(not_ascii)).transpose()
 }
 
-/// The text of an `Authorization` header on the way to `path`, as programs send it. Where people look, a browser asks them for the key as a password
-/// (`Basic`, RFC 7617). Nowhere else: it sends that along by itself afterwards, also with what other pages have it ask for.
+/// Returns an `Authorization` header for `path` in the form that programs send.
+///
+/// On the `/ops/` page, a browser sends the key as a password (`Basic`, RFC 7617). Other paths
+/// ignore passwords: browsers resend them automatically, even for requests that another site's page
+/// makes.
 pub(crate) fn as_sent<'a>(path: &str, text: &'a str) -> Cow<'a, str> {
     let password = (path == ops::PATH).then(|| password(text)).flatten();
     password.map_or(Cow::Borrowed(text), |password| Cow::Owned(format!("Bearer {password}")))
@@ -70,8 +78,11 @@ fn password(text: &str) -> Option<String> {
     Some(password.trim().to_owned())
 }
 
-/// The board of this name, if whoever sent `request` may read it. A board that everybody may read asks for no key, and looks
-/// at none. [`Error::Unavailable`] for whoever has no key for it while nobody can tell whether one is needed.
+/// Returns a board that the caller may read. A public board needs no key, and a key sent for it is
+/// ignored.
+///
+/// [`Error::Unavailable`] if the caller has no valid key for the board and the service cannot tell
+/// whether the board needs one.
 pub(crate) async fn readable(api: &Api, request: &HttpRequest, slug: &BoardSlug) -> Result<Arc<Board>> {
     let board = boards::find(&api.instance.boards, slug).await?;
     if board.reading == Reading::Key {
@@ -79,7 +90,7 @@ pub(crate) async fn readable(api: &Api, request: &HttpRequest, slug: &BoardSlug)
         let allowed = authenticated(api, request).await.and_then(|key| key.may_read(slug));
         allowed.map_err(|error| match error {
             Error::Unauthorized(_) | Error::Forbidden(_) if is_shut => Error::unavailable(format!(
-                "the database cannot be reached now; who may read board {slug} is not known"
+                "the database cannot be reached now, so access to board {slug} cannot be checked"
             )),
             other => other,
         })?;
@@ -87,7 +98,7 @@ pub(crate) async fn readable(api: &Api, request: &HttpRequest, slug: &BoardSlug)
     Ok(board)
 }
 
-/// The boards that whoever sent `request` may read.
+/// Returns the boards that the caller may read.
 pub(crate) async fn readable_boards(api: &Api, request: &HttpRequest) -> Result<Vec<Board>> {
     let key = if request.headers().contains_key(header::AUTHORIZATION) {
         Some(authenticated(api, request).await?)
@@ -101,26 +112,26 @@ pub(crate) async fn readable_boards(api: &Api, request: &HttpRequest) -> Result<
     Ok(boards)
 }
 
-/// Whether the request has a key that works.
+/// Returns whether the request has a valid key.
 pub(crate) async fn has_key(api: &Api, request: &HttpRequest) -> bool {
     request.headers().contains_key(header::AUTHORIZATION) && authenticated(api, request).await.is_ok()
 }
 
-/// The key of a game server or of an admin. [`Error::Forbidden`] when it is another kind of key.
+/// Returns the caller's key if it is a server or admin key. [`Error::Forbidden`] for any other.
 pub(crate) async fn server(api: &Api, request: &HttpRequest) -> Result<Arc<Key>> {
     let key = authenticated(api, request).await?;
     key.may_serve()?;
     Ok(key)
 }
 
-/// Whoever sent `request` with an admin key. [`Error::Forbidden`] when it is another kind of key.
+/// Returns the holder of an admin key. [`Error::Forbidden`] for any other key.
 pub(crate) async fn admin(api: &Api, request: &HttpRequest) -> Result<Actor> {
     let key = authenticated(api, request).await?;
     key.may_administer()?;
     Ok(Actor::from(&*key))
 }
 
-/// Refuses a request without a key to read players' profiles with, once every board asks for one.
+/// Requires a key for reading player profiles if every board requires one.
 pub(crate) async fn profile_reader(api: &Api, request: &HttpRequest) -> Result<()> {
     let boards = boards::list(&api.instance.store).await?;
     if !boards.is_empty() && boards.iter().all(|board| board.reading == Reading::Key) {
@@ -134,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_password_is_a_key_where_people_look_and_nowhere_else() {
+    fn only_the_ops_page_accepts_the_key_as_a_password() {
         let sent = |path: &str, text: &str| as_sent(path, text).into_owned();
         let basic = |pair: &str| format!("Basic {}", BASE64_STANDARD.encode(pair));
         assert_eq!(sent("/ops/", &basic("ada:ctl_1_2")), "Bearer ctl_1_2");

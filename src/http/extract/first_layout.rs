@@ -1,4 +1,4 @@
-//! Where a new board's first score ranges lie, as its request says it.
+//! The bounds of a new board's first score ranges, as a request gives them.
 
 use std::collections::BTreeSet;
 
@@ -7,13 +7,13 @@ use utoipa::ToSchema;
 
 use crate::{http::extract::body::Integer, model::board::FirstLayout};
 
-/// Where the first score ranges of a ranking lie.
+/// Bounds of a ranking's first score ranges.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum FirstLayoutRequest {
-    /// 1 to 99 scores.
+    /// 1 to 99 scores that separate the ranges.
     Bounds(Vec<Integer>),
-    /// A score.
+    /// A score for ranges of equal width.
     ExpectedPoints(Integer),
 }
 
@@ -28,42 +28,42 @@ impl From<FirstLayoutRequest> for FirstLayout {
     }
 }
 
-/// Where the first score ranges of a ranking lie.
+/// Bounds of a ranking's first score ranges.
 #[derive(Debug, ToSchema)]
 #[schema(as = FirstLayout)]
 #[expect(
     dead_code,
-    reason = "describes `FirstLayoutRequest`, of which the document would not say that it has one member"
+    reason = "describes `FirstLayoutRequest`: derived from that type, the schema would not require exactly one member"
 )]
 #[serde(untagged)]
 pub(crate) enum FirstLayoutObject {
-    /// Between given scores.
+    /// Given bounds.
     Bounds(LayoutByBounds),
-    /// In equal ranges.
+    /// Ranges of equal width.
     ExpectedPoints(LayoutByPoints),
 }
 
-/// One range between each two of these scores.
+/// Scores that separate the ranges.
 #[derive(Debug, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "describes what the checks of the domain allow")]
+#[expect(dead_code, reason = "describes the values that the domain accepts")]
 pub(crate) struct LayoutByBounds {
     /// 1 to 99 scores, strictly ascending.
     #[schema(min_items = 1, max_items = 99, example = json!([100, 1_000]))]
     bounds: BTreeSet<LayoutBound>,
 }
 
-/// A score at which a ranking is cut.
+/// A score that separates two ranges.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, ToSchema)]
 #[schema(minimum = -9_223_372_036_854_775_807i64)]
 pub(crate) struct LayoutBound(i64);
 
-/// 100 ranges of equal width from 0 to a score.
+/// 100 ranges of equal width, from 0 to a score.
 #[derive(Debug, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "describes what the checks of the domain allow")]
+#[expect(dead_code, reason = "describes the values that the domain accepts")]
 pub(crate) struct LayoutByPoints {
-    /// That score.
+    /// Upper end of the ranges.
     #[schema(minimum = 100, example = 5_000)]
     expected_points: i64,
 }

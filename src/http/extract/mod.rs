@@ -1,4 +1,4 @@
-//! Parts of a request that handlers take: caller, body, path, query.
+//! Parts of a request that handlers read: caller, signature, path, query, body.
 
 pub(crate) mod body;
 pub(crate) mod caller;

@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// Path of what belongs to a board.
+/// Path below a board.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct BoardPath {
@@ -25,10 +25,10 @@ pub(crate) struct BoardPath {
 }
 
 impl BoardPath {
-    /// The board named in the path of `request`.
+    /// Reads the board's name from the path of `request`.
     pub(crate) fn of(request: &HttpRequest) -> Result<Self> {
         let name = segment(request, "board")?;
-        // What no board can be called is not found, like what no board is called.
+        // A name that no board can have is reported like an unknown board.
         let board = BoardSlug::from_str(&name).map_err(|error| Error::NotFound {
             what: "board",
             name,
@@ -40,7 +40,7 @@ impl BoardPath {
         Ok(Self { board })
     }
 
-    /// The board itself.
+    /// Finds the board.
     pub(crate) async fn find(&self, instance: &Instance) -> Result<Arc<Board>> {
         boards::find(&instance.boards, &self.board).await
     }
@@ -49,20 +49,21 @@ impl BoardPath {
 /// The caller's own id of a player: 1 to 128 bytes of UTF-8 without control characters.
 #[derive(Debug, ToSchema)]
 #[schema(as = UserId, example = "ada", min_length = 1, max_length = 128, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
-#[expect(dead_code, reason = "describes what a user id may be")]
+#[expect(dead_code, reason = "describes a valid user id")]
 pub(crate) struct UserIdText(String);
 
-/// Path of what belongs to a player.
+/// Path below a player.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct UserPath {
-    /// The caller's own id of the player, percent-encoded: 1 to 128 bytes of UTF-8 without control characters.
+    /// The caller's own id of the player, percent-encoded: 1 to 128 bytes of UTF-8 without control
+    /// characters.
     #[param(value_type = UserIdText)]
     pub(crate) user_id: UserId,
 }
 
 impl UserPath {
-    /// The player named in the path of `request`.
+    /// Reads the player's id from the path of `request`.
     pub(crate) fn of(request: &HttpRequest) -> Result<Self> {
         Ok(Self { user_id: segment(request, "user_id")?.parse()? })
     }
@@ -78,10 +79,10 @@ pub(crate) struct KeyPath {
 }
 
 impl KeyPath {
-    /// The key named in the path of `request`.
+    /// Reads the key's id from the path of `request`.
     pub(crate) fn of(request: &HttpRequest) -> Result<Self> {
         let key_id = segment(request, "key_id")?;
-        // PostgreSQL could not even be asked for some of what is no id.
+        // PostgreSQL would reject some texts, such as one with a NUL byte.
         if key_id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             Ok(Self { key_id })
         } else {
@@ -94,13 +95,13 @@ impl KeyPath {
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct TransactionPath {
-    /// Id of the score transaction in the ledger, as the answer to its event gave it.
+    /// Id of the score transaction in the ledger, from the response to its event.
     #[param(example = 1042, minimum = 1)]
     pub(crate) transaction_id: i64,
 }
 
 impl TransactionPath {
-    /// The score transaction named in the path of `request`.
+    /// Reads the score transaction's id from the path of `request`.
     pub(crate) fn of(request: &HttpRequest) -> Result<Self> {
         let text = segment(request, "transaction_id")?;
         let transaction_id = text
@@ -114,13 +115,13 @@ impl TransactionPath {
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct QuarantinePath {
-    /// Id of the event in the quarantine, as the answer to it gave it.
+    /// Id of the event in quarantine, from the response to the event.
     #[param(example = 7, minimum = 1)]
     pub(crate) quarantine_id: i64,
 }
 
 impl QuarantinePath {
-    /// The event named in the path of `request`.
+    /// Reads the event's id from the path of `request`.
     pub(crate) fn of(request: &HttpRequest) -> Result<Self> {
         let text = segment(request, "quarantine_id")?;
         let quarantine_id = text.parse().map_err(|_| {
@@ -130,10 +131,10 @@ impl QuarantinePath {
     }
 }
 
-/// The segment of the path that stands where the route says `{name}`, percent-decoded once.
+/// Returns the path segment in the place of `{name}` in the route, percent-decoded once.
 ///
-/// Taken from the path as it was sent: actix's own decoding keeps `%25`, `%2F` and `%2B` and puts U+FFFD where bytes
-/// are not UTF-8, which would make one user of several ids.
+/// Reads the raw path: actix's own decoding keeps `%25`, `%2F` and `%2B` and replaces invalid UTF-8
+/// by U+FFFD, so that different ids would become one user.
 fn segment(request: &HttpRequest, name: &str) -> Result<String> {
     let route = request.match_pattern().unwrap_or_default();
     let is_wanted = |part: &str| part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) == Some(name);
@@ -154,7 +155,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers the user id that the path names.
+    /// Responds with the user id of the path.
     async fn echo(request: HttpRequest) -> Result<HttpResponse> {
         Ok(HttpResponse::Ok().body(UserPath::of(&request)?.user_id.to_string()))
     }
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn a_user_id_that_cannot_be_is_refused() {
+    async fn an_invalid_user_id_is_refused() {
         let app = test::init_service(App::new().route("/{user_id}", web::get().to(echo))).await;
         for sent in ["%FF", "%C3", "a%00b", "a%0Ab", "%2E", "%2E%2E", &"x".repeat(129)] {
             let request = test::TestRequest::get().uri(&format!("/{sent}")).to_request();

@@ -1,4 +1,5 @@
-//! Query strings: strict, because a parameter that is silently left out gives a wrong answer that looks right.
+//! Query strings. Parsing is strict: an ignored parameter would give a wrong answer that looks
+//! right.
 
 use std::{borrow::Cow, collections::BTreeMap, fmt::Display, str::FromStr};
 
@@ -16,8 +17,8 @@ use utoipa::ToSchema;
 
 use crate::{Error, Result, http::extract::body::refusal, model::period::PeriodSelector};
 
-/// The query string of `request` as a `T`. [`Error::Invalid`] names the parameter that is unknown, missing, repeated
-/// without being a list, or not of its type.
+/// Parses the query string of `request`. [`Error::Invalid`] names a parameter that is unknown,
+/// missing, of the wrong type, or repeated without being a list.
 pub(crate) fn parse<T: DeserializeOwned>(request: &HttpRequest) -> Result<T> {
     let mut parameters = BTreeMap::<String, Parameter>::new();
     for pair in request.query_string().split('&').filter(|pair| !pair.is_empty()) {
@@ -30,7 +31,7 @@ pub(crate) fn parse<T: DeserializeOwned>(request: &HttpRequest) -> Result<T> {
         .map_err(|error| refusal("query", error.path(), &error.inner().to_string()))
 }
 
-/// Refuses every parameter, for a call that takes none.
+/// Refuses all parameters, for a call that takes none.
 pub(crate) fn none(request: &HttpRequest) -> Result<()> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -39,25 +40,25 @@ pub(crate) fn none(request: &HttpRequest) -> Result<()> {
     parse::<NoParameters>(request).map(|NoParameters {}| ())
 }
 
-/// The text that stands for `raw` in a query string, where `+` is a space (WHATWG URL, 5.1).
+/// Decodes a name or value of a query string, where `+` stands for a space (WHATWG URL, 5.1).
 fn decoded(raw: &str) -> Option<String> {
     let spaced = if raw.contains('+') { Cow::Owned(raw.replace('+', " ")) } else { Cow::Borrowed(raw) };
     percent_decode_str(&spaced).decode_utf8().ok().map(Cow::into_owned)
 }
 
-/// What one parameter was given, each time that it stands in the query string.
+/// The values of one parameter, in the order of the query string.
 #[derive(Default)]
 struct Parameter(Vec<String>);
 
 impl Parameter {
-    /// The value of a parameter that may be given once.
+    /// Returns the value of a parameter that may occur once.
     fn single(self) -> Result<String, ValueError> {
         <[String; 1]>::try_from(self.0)
             .map(|[value]| value)
             .map_err(|values| ValueError::custom(format!("is given {} times", values.len())))
     }
 
-    /// The value of a parameter that is a number or a flag.
+    /// Parses the value of a number or flag; `what` names the expected type.
     fn parsed<T: FromStr>(self, what: &str) -> Result<T, ValueError> {
         let text = self.single()?;
         text.parse().map_err(|_| ValueError::custom(format!("{text:?} is not {what}")))
@@ -105,23 +106,25 @@ impl<'de> Deserializer<'de> for Parameter {
     }
 }
 
-/// `all_time`, `day`, `week` or `month`; one of the past as `week:2024-01-15` (its Monday), `month:2024-01`, `day:2024-01-15`, or
-/// `week:previous`; a season as `season:spring`.
+/// `all_time`, `day`, `week` or `month` for the current period. `week:previous` is the one before.
+///
+/// `week:2024-01-15` (a Monday), `month:2024-01` and `day:2024-01-15` name one period.
+/// `season:spring` names a season.
 #[derive(Debug, ToSchema)]
 #[schema(
     as = Period,
     example = "week",
     pattern = r"^(all_time|(day|week|month)(:previous)?|(day|week):[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])|month:[0-9]{4}-(0[1-9]|1[0-2])|season:[a-z0-9][a-z0-9_-]{0,39})$"
 )]
-#[expect(dead_code, reason = "describes what a period's selector may be")]
+#[expect(dead_code, reason = "describes a valid period selector")]
 pub(crate) struct PeriodText(String);
 
-/// The period that a caller means; `all_time` when none is named.
+/// Parses the selected period; `all_time` when absent.
 pub(crate) fn selector(text: Option<&str>) -> Result<PeriodSelector> {
     text.map_or_else(|| Ok(PeriodSelector::default()), str::parse)
 }
 
-/// `value`, or `default` when there is none, if it lies from `min` to `max`.
+/// Returns `value` if it lies from `min` to `max`, or `default` when absent.
 pub(crate) fn bounded<T>(field: &str, value: Option<u64>, default: T, min: T, max: T) -> Result<T>
 where
     T: TryFrom<u64> + PartialOrd + Display + Copy,

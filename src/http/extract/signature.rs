@@ -1,5 +1,7 @@
-//! Signed requests: the signature is checked before anything is done with what it covers. A call that takes a body has it checked when the
-//! body has come (`body.rs`), before anybody reads it; the others at once, over no body.
+//! Signed requests. The signature is checked before the request has any effect.
+//!
+//! For a call with a body, `body.rs` checks the signature once the body has arrived and before
+//! anything else reads it. Other calls are checked at once, over an empty body.
 
 use std::sync::Arc;
 
@@ -17,38 +19,40 @@ use crate::{
     model::signing::{Signature, SigningSecret},
 };
 
-/// The header that brings a signature.
+/// Header that carries the signature.
 const CENTILE_SIGNATURE: HeaderName = HeaderName::from_static("centile-signature");
 
-/// Whose signature a request bears.
+/// The key that signed a request.
 struct Signer {
     instance: Arc<Instance>,
     known: Arc<CachedKey>,
 }
 
 impl Signer {
-    /// Refuses what was here before. [`Error::Conflict`] then.
-    async fn once(&self, signature: &[u8]) -> Result<()> {
+    /// Records the signature. [`Error::Conflict`] if it was recorded before.
+    async fn refuse_replay(&self, signature: &[u8]) -> Result<()> {
         if self.instance.store.note_signature(&self.known.key.id, signature).await? {
             Ok(())
         } else {
-            let refusal =
-                "this very request has come before, or its like in the same second: sign it anew, with the time of now";
+            let refusal = "this request was already received, or an identical one in the same second; sign it again with the current time";
             Err(Error::Conflict(refusal.to_owned()))
         }
     }
 }
 
-/// A signature that waits for its body.
+/// A signature that cannot be checked until the body has arrived.
 struct PendingSignature(Signer, Signature);
 
-/// A signature that was found right, of a request that has not done anything yet.
+/// A valid signature of a request that has had no effect yet.
 struct VerifiedSignature(Signer, Vec<u8>);
 
-/// Demands a signature of a request whose key signs, and notes that the key was used once it is proven. [`Error::Unauthorized`] where the
-/// signature is missing or wrong, [`Error::Conflict`] where the request changes something and was here before; both come later where there is a
-/// body to wait for.
-pub(crate) async fn demand(api: &Api, request: &HttpRequest, known: &Arc<CachedKey>) -> Result<()> {
+/// Requires a signature if the key signs its requests. Records that the key was used, once that is
+/// proven.
+///
+/// [`Error::Unauthorized`] if the signature is missing or invalid. [`Error::Conflict`] if the
+/// request changes something and is a repeat. For a request with a body, [`check`] and
+/// [`refuse_replay`] return these errors later.
+pub(crate) async fn require(api: &Api, request: &HttpRequest, known: &Arc<CachedKey>) -> Result<()> {
     let Some(secret) = &known.signing_secret else {
         known.note_use(&api.instance.store).await;
         return Ok(());
@@ -61,21 +65,22 @@ pub(crate) async fn demand(api: &Api, request: &HttpRequest, known: &Arc<CachedK
     }
     let signature = signature.over(&[])?;
     known.note_use(&api.instance.store).await;
-    // To read again what could be read is no harm.
-    if *request.method() == Method::DELETE { signer.once(&signature).await } else { Ok(()) }
+    // Repeating a read does no harm.
+    if *request.method() == Method::DELETE { signer.refuse_replay(&signature).await } else { Ok(()) }
 }
 
-/// Whether a request's signature covers a body, which may be empty.
+/// Returns whether a signature of this method covers a body, which may be empty.
 pub(crate) fn has_body(method: &Method) -> bool {
     ![Method::GET, Method::HEAD, Method::DELETE].contains(method)
 }
 
-/// Whether the signature of `request` can be checked only once its body has come: until then its key proves nothing.
-pub(crate) fn is_waiting(request: &HttpRequest) -> bool {
+/// Returns whether the signature of `request` waits for the body. Until then its key proves
+/// nothing.
+pub(crate) fn is_pending(request: &HttpRequest) -> bool {
     request.extensions().contains::<PendingSignature>()
 }
 
-/// Whether `request` has the signature of this key over this body.
+/// Returns whether `request` has a valid signature of this key over `body`.
 pub(crate) fn is_right(request: &HttpRequest, known: &CachedKey, body: &[u8]) -> bool {
     let signed = |secret| read(request, secret).and_then(|signature| signature.over(body));
     known.signing_secret.as_ref().is_some_and(|secret| signed(secret).is_ok())
@@ -84,33 +89,37 @@ pub(crate) fn is_right(request: &HttpRequest, known: &CachedKey, body: &[u8]) ->
 fn read(request: &HttpRequest, secret: &SigningSecret) -> Result<Signature> {
     let mut headers = request.headers().get_all(CENTILE_SIGNATURE);
     let header = headers.next().map(|header| header.to_str().unwrap_or_default());
-    // Of two, this and a proxy might each take another.
+    // Of two signatures, this service and a proxy might each pick a different one.
     let header = if headers.next().is_some() { Some("") } else { header };
     let target = request.uri().path_and_query().map_or("", |target| target.as_str());
     Signature::read(secret, header, request.method().as_str(), target, Utc::now().timestamp())
 }
 
-/// Checks the signature of `request` over its body, if its key signs, and counts the request. [`Error::Unauthorized`] when it is not right,
-/// [`Error::TooMany`] when whoever it counts for has made too many.
+/// Checks the signature of `request` over its body, if its key signs, and counts the request
+/// against the rate limit.
+///
+/// [`Error::Unauthorized`] if the signature is invalid. [`Error::TooMany`] if the key or address
+/// has made too many requests.
 pub(crate) async fn check(request: &HttpRequest, body: &[u8]) -> Result<()> {
-    let waiting = request.extensions_mut().remove::<PendingSignature>();
-    let Some(PendingSignature(signer, signature)) = waiting else {
-        // The call asks for no key.
+    let pending = request.extensions_mut().remove::<PendingSignature>();
+    let Some(PendingSignature(signer, signature)) = pending else {
+        // The call needs no key, or its key does not sign.
         return rate::settle(request, |known| is_right(request, known, body));
     };
     let signature = signature.over(body);
     rate::settle(request, |_| signature.is_ok())?;
-    let right = VerifiedSignature(signer, signature?.to_vec());
-    right.0.known.note_use(&right.0.instance.store).await;
-    request.extensions_mut().insert(right);
+    let verified = VerifiedSignature(signer, signature?.to_vec());
+    verified.0.known.note_use(&verified.0.instance.store).await;
+    request.extensions_mut().insert(verified);
     Ok(())
 }
 
-/// Refuses a signed request that was here before, after [`check`] and before it changes anything: [`Error::Conflict`].
-pub(crate) async fn once(request: &HttpRequest) -> Result<()> {
-    let right = request.extensions_mut().remove::<VerifiedSignature>();
-    match right {
-        Some(VerifiedSignature(signer, signature)) => signer.once(&signature).await,
+/// Refuses a repeated signed request with [`Error::Conflict`]. Call it after [`check`] and before
+/// the request changes anything.
+pub(crate) async fn refuse_replay(request: &HttpRequest) -> Result<()> {
+    let verified = request.extensions_mut().remove::<VerifiedSignature>();
+    match verified {
+        Some(VerifiedSignature(signer, signature)) => signer.refuse_replay(&signature).await,
         None => Ok(()),
     }
 }

@@ -1,4 +1,4 @@
-//! `/v1/boards/{board}/events`: a ranking followed live, as Server-Sent Events.
+//! `/v1/boards/{board}/events`: follows a ranking live, as Server-Sent Events.
 
 pub(crate) mod events;
 
@@ -44,36 +44,37 @@ use crate::{
 /// Media type of Server-Sent Events (WHATWG HTML, 9.2).
 const EVENT_STREAM: &str = "text/event-stream";
 
-/// In which a browser that was cut off names the last event it has got.
+/// Header in which a reconnecting browser names the last event that it received.
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// Longest one that can be one of ours.
+/// Maximum length of a `Last-Event-ID`, in bytes. A longer one is not ours.
 const EVENT_ID_MAX_BYTES: usize = 4_096;
 
-/// By which nginx is told to hand events on as they come.
+/// Header that tells nginx to forward events at once.
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// Most rows of a top that is followed.
+/// Maximum rows of a followed top.
 const LIMIT_MAX: u32 = 100;
 
-/// Most players that one listener may choose.
+/// Maximum players that one subscriber may choose.
 const CHOSEN_MAX: usize = 20;
 
-/// Neighbours shown on each side of a chosen player.
+/// Neighbours on each side of a chosen player.
 const AROUND: usize = 4;
 
-/// What to follow.
+/// The part of a ranking to follow.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct LiveQuery {
-    /// Which period, as in a list; `all_time` when absent. `week` goes on with the next one when the week ends.
+    /// Period, as in a list; `all_time` when absent. `week` continues with the next week when the
+    /// week ends.
     #[param(value_type = Option<PeriodText>)]
     period: Option<String>,
-    /// Players of the top.
+    /// Rows of the top.
     #[param(minimum = 1, maximum = 100, default = 10)]
     limit: Option<u64>,
-    /// Players to be told of besides, once for each; up to 20.
+    /// Up to 20 players to follow in addition to the top. Repeat the parameter for each.
     #[serde(default)]
     #[param(value_type = Vec<UserIdText>, max_items = 20, example = json!(["ada", "bob"]))]
     users: Vec<String>,
@@ -82,9 +83,9 @@ pub(crate) struct LiveQuery {
 /// Where the last connection ended.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Header)]
-#[expect(dead_code, reason = "describes what browsers send by themselves")]
+#[expect(dead_code, reason = "describes a header that browsers send automatically")]
 pub(crate) struct LastEventId {
-    /// Id of the last event that was received.
+    /// Id of the last event received.
     #[param(rename = "Last-Event-ID")]
     last_event_id: Option<String>,
 }
@@ -115,37 +116,39 @@ impl<'a> From<&'a Standing> for LiveStandingResponse<'a> {
     }
 }
 
-/// `started`: all there is to see. The first event, unless that is `continued`, and the one after `period`.
+/// `started`: the full snapshot. It is the first event of a stream, unless that is `continued`, and
+/// it follows `period`.
 #[derive(Debug, ToSchema)]
-#[expect(dead_code, reason = "describes what is put together from shared pieces")]
+#[expect(dead_code, reason = "describes an event rendered from shared fragments")]
 pub(crate) struct StartedEvent<'a> {
     #[serde(flatten)]
     ranking: RankingResponse<'a>,
-    /// Whether events may have been missed since the one that `Last-Event-ID` names.
+    /// Whether events may have been missed since the one in `Last-Event-ID`.
     restarted: bool,
     /// The top, best first.
     scores: Vec<RowResponse<'a>>,
-    /// The chosen players who have a score, in the order asked.
+    /// The chosen players with a score, in the order of the request.
     standings: Vec<LiveStandingResponse<'a>>,
-    /// Ids of those who have none.
+    /// Ids of the chosen players without a score.
     missing: Vec<String>,
 }
 
-/// `changed`: what is other than before. No scores and no standings where that is only the state of the period.
+/// `changed`: the changes since the last event. Without scores and standings if only the period's
+/// state changed.
 #[derive(Debug, ToSchema)]
-#[expect(dead_code, reason = "describes what is put together from shared pieces")]
+#[expect(dead_code, reason = "describes an event rendered from shared fragments")]
 pub(crate) struct ChangedEvent<'a> {
     #[serde(flatten)]
     ranking: RankingResponse<'a>,
     /// The whole top, if anything in it changed.
     scores: Option<Vec<RowResponse<'a>>>,
-    /// The chosen players of whom anything changed.
+    /// The chosen players with changes.
     standings: Vec<LiveStandingResponse<'a>>,
-    /// Ids of all chosen players who have no score.
+    /// Ids of all chosen players without a score.
     missing: Vec<String>,
 }
 
-/// A player, by name.
+/// A player's id and name.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct NamedPlayer<'a> {
     /// The caller's own id of the player.
@@ -159,17 +162,17 @@ pub(crate) struct NamedPlayer<'a> {
 /// One player who passed another.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct OvertakingResponse<'a> {
-    /// Who was passed.
+    /// The player who was passed.
     player: NamedPlayer<'a>,
-    /// Who passed.
+    /// The player who passed.
     by: NamedPlayer<'a>,
-    /// Rank, before, of the one who was passed.
+    /// Rank of the passed player before.
     #[schema(example = 6, minimum = 1)]
     old_rank: u64,
-    /// The same player's rank after it.
+    /// Rank of the passed player after.
     #[schema(example = 7, minimum = 1)]
     new_rank: u64,
-    /// The version at which it had happened; several looks may be told of at once.
+    /// Version of the snapshot that showed it; one event may cover several snapshots.
     #[schema(example = "a3f1c2d4.2.142857")]
     version: &'a str,
 }
@@ -187,47 +190,52 @@ impl<'a> OvertakingResponse<'a> {
     }
 }
 
-/// `overtaken`: whom the chosen players passed, and who passed them, since the event before. Only what is certain from both states
-/// is sent: the top, and five players above and below each player that anybody has chosen; of who leaps over many, the nearest twenty.
+/// `overtaken`: players whom the chosen players passed or who passed them since the last event.
+///
+/// Only overtakings that two consecutive snapshots prove are sent. A snapshot holds the top and
+/// five neighbours on each side of every player that any subscriber chose. A player who passes many
+/// others at once gets the nearest twenty.
 #[derive(Debug, ToSchema)]
-#[expect(dead_code, reason = "describes what is put together from shared pieces")]
+#[expect(dead_code, reason = "describes an event rendered from shared fragments")]
 pub(crate) struct OvertakenEvent<'a> {
     #[serde(flatten)]
     ranking: RankingResponse<'a>,
-    /// Each pair of a look once, oldest look first.
+    /// Each pair once per snapshot, oldest snapshot first.
     overtaken: Vec<OvertakingResponse<'a>>,
 }
 
-/// `period`: the period that was shown has ended.
+/// `period`: the followed period has ended.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PeriodEvent<'a> {
     /// Name of the period that ended.
     #[schema(example = "week:2024-01-15")]
     pub(crate) ended: &'a str,
-    /// Name of the one that is shown from now on; null when the one that ended goes on being shown, because it was asked for by name.
+    /// Name of the period that the stream shows from now on. Null if the ended period was requested
+    /// by name: the stream then stays with it.
     #[schema(required = true, example = "week:2024-01-22")]
     pub(crate) next: Option<&'a str>,
 }
 
-/// `continued`: nothing was missed since the event that `Last-Event-ID` names, or nothing has changed since `stale`.
+/// `continued`: the subscriber has missed nothing since the event in `Last-Event-ID`, or nothing
+/// has changed since `stale`.
 #[derive(Debug, ToSchema)]
-#[expect(dead_code, reason = "describes what is put together from shared pieces")]
+#[expect(dead_code, reason = "describes an event rendered from shared fragments")]
 pub(crate) struct ContinuedEvent<'a> {
     #[serde(flatten)]
     ranking: RankingResponse<'a>,
 }
 
-/// `stale`: the database cannot be reached. The next event of another kind says that it can be again.
+/// `stale`: the database cannot be reached. The next event of another kind ends the outage.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct StaleEvent {
-    /// How long ago what was last shown was right.
+    /// Age of the data last shown, in seconds.
     pub(crate) stale_for_seconds: u64,
 }
 
-/// The data of an event, by its kind.
+/// Data of an event, by its kind.
 #[derive(Debug, ToSchema)]
 #[serde(untagged)]
-#[expect(dead_code, reason = "describes what is put together from shared pieces")]
+#[expect(dead_code, reason = "describes an event rendered from shared fragments")]
 pub(crate) enum LiveEvent<'a> {
     /// `started`
     Started(StartedEvent<'a>),
@@ -243,13 +251,13 @@ pub(crate) enum LiveEvent<'a> {
     Stale(StaleEvent),
 }
 
-/// How what is followed is written.
+/// How snapshots are rendered for this stream.
 const RENDERING: Rendering = Rendering { header, rows, standing, overtaking };
 
 fn header(board: &Board, header: &Header) -> Result<String> {
     let object = json(&RankingResponse::new(board, header))?;
     let members = object.strip_prefix('{').and_then(|object| object.strip_suffix('}'));
-    members.map(ToOwned::to_owned).ok_or_else(|| Error::Internal("a ranking was rendered as no object".into()))
+    members.map(ToOwned::to_owned).ok_or_else(|| Error::Internal("a ranking was not rendered as a JSON object".into()))
 }
 
 fn rows(rows: &[Row]) -> Result<String> {
@@ -264,7 +272,7 @@ fn overtaking(header: &Header, overtaking: &Overtaking) -> Result<String> {
     json(&OvertakingResponse::new(header, overtaking))
 }
 
-/// JSON, which has no line break and so fits a line of an event.
+/// Renders `value` as JSON on one line, as the event format requires.
 pub(crate) fn json(value: &impl Serialize) -> Result<String> {
     serde_json::to_string(value)
         .map_err(|error| Error::Internal(format!("an event cannot be written as JSON: {error}")))
@@ -272,22 +280,26 @@ pub(crate) fn json(value: &impl Serialize) -> Result<String> {
 
 /// Follow a ranking
 ///
-/// Server-Sent Events: `started` with all there is to see, then `changed` whenever the top, one of the chosen players or the period's state is other than before,
-/// `overtaken` for chosen players who passed somebody or were passed, and `period` when the period ends. Each look at the ranking is at one
-/// state, whose version the data name. There are at most four looks a second, and at most four events in any second; where there would be
-/// more, the newest state is shown.
+/// Sends Server-Sent Events. `started` carries a full snapshot. `changed` follows whenever the top,
+/// a chosen player or the period's state changes. `overtaken` reports chosen players who passed
+/// others or were passed, and `period` the end of the period.
 ///
-/// The `id` of an event stands for all that was shown up to it. A browser that was cut off sends the last one as `Last-Event-ID`: where nothing
-/// has changed since, the stream begins with `continued`; else it begins anew, with `started` and `restarted: true`. Who passed whom
-/// meanwhile is not told. A comment every 15 seconds keeps proxies from closing the connection, and brings the id up to date.
+/// Each snapshot of the ranking is exact at one version, which the data name. The service takes at
+/// most four snapshots a second and sends at most four events in any second. Subscribers skip
+/// snapshots if there are more and get the newest.
 ///
-/// While the database cannot be reached there is one `stale`, and the stream goes on by itself. It ends when the key it was asked for with
-/// ceases to work, and when the instance stops.
+/// The `id` of an event stands for everything sent so far. A browser that reconnects sends the last
+/// id as `Last-Event-ID`. If nothing has changed, the stream begins with `continued`. Otherwise it
+/// begins with `started` and `restarted: true`, and overtakings in between are lost. A comment
+/// every 15 seconds keeps proxies from closing the connection and updates the id.
+///
+/// While the database cannot be reached, the stream sends one `stale` event and stays open. The
+/// stream ends when the key of the request stops working and when the instance stops.
 #[utoipa::path(
     get, path = "/v1/boards/{board}/events", operation_id = "follow_scores", tag = "reading",
     params(BoardPath, LiveQuery, LastEventId),
     responses(
-        (status = 200, description = "Events, one line of data each: an object of the kind that `event` names.", body = LiveEvent,
+        (status = 200, description = "Events with one line of data each: a JSON object of the kind in `event`.", body = LiveEvent,
             content_type = "text/event-stream"),
         ReadProblems,
     ),
@@ -311,11 +323,11 @@ pub(crate) async fn subscribe(api: Data<Api>, request: HttpRequest) -> Result<Ht
         return Ok(response.finish());
     }
     if api.ending.is_cancelled() {
-        return Err(Error::unavailable("this instance is about to stop"));
+        return Err(Error::unavailable("this instance is stopping"));
     }
     let mut subscription = live::subscribe(&api.instance.live, &board, &selector, interest, network, &RENDERING)?;
     subscription.first().await?;
-    // One that cannot be ours is none of what there is.
+    // An id too long to be ours matches no snapshot.
     let last_id = request.headers().get(LAST_EVENT_ID).map(|id| {
         if id.len() > EVENT_ID_MAX_BYTES { String::new() } else { String::from_utf8_lossy(id.as_bytes()).into_owned() }
     });
@@ -323,10 +335,10 @@ pub(crate) async fn subscribe(api: Data<Api>, request: HttpRequest) -> Result<Ht
     Ok(response.streaming(Listener::new(&api, &request, board, subscription, slot, writer).events()))
 }
 
-/// The ids chosen, each once.
+/// Parses the chosen ids and drops repeated ones.
 fn chosen_ids(users: &[String]) -> Result<Vec<UserId>> {
     if users.len() > CHOSEN_MAX {
-        return Err(Error::invalid("users", format!("must be at most {CHOSEN_MAX} ids, not {}", users.len())));
+        return Err(Error::invalid("users", format!("must have at most {CHOSEN_MAX} ids, not {}", users.len())));
     }
     let mut seen = HashSet::new();
     let each = users.iter().enumerate().filter(|(_, user)| seen.insert(*user));

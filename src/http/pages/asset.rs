@@ -1,4 +1,5 @@
-//! Files that pages ask for. Their names change with what is in them, so that browsers need never ask for one again.
+//! Files that pages load. Their names contain a digest of the content, so that browsers may keep
+//! them forever.
 
 use std::sync::LazyLock;
 
@@ -9,43 +10,44 @@ use crate::{http::pages::gzip, model::key};
 /// A file.
 #[derive(Debug)]
 pub(crate) struct Asset {
-    /// Its name, with what stands for its bytes in it.
+    /// Name with the digest of the content.
     name: String,
-    /// What stands for its bytes.
+    /// Digest of the content.
     pub(crate) digest: String,
     /// Media type.
     pub(crate) media_type: &'static str,
-    /// What is in it.
+    /// Content.
     pub(crate) text: &'static str,
-    /// The same as gzip.
+    /// Content, compressed as gzip.
     pub(crate) compressed: Option<Vec<u8>>,
 }
 
-/// Looks of all pages.
+/// Style sheet of all pages.
 pub(crate) static STYLE: LazyLock<Asset> =
     LazyLock::new(|| Asset::new("centile", "css", "text/css; charset=utf-8", include_str!("assets/centile.css")));
 
-/// What makes a board's page live, and writes numbers and times as the reader's browser has it.
+/// Script that makes a board's page live and reformats numbers and times for the browser's
+/// language.
 pub(crate) static SCRIPT: LazyLock<Asset> =
     LazyLock::new(|| Asset::new("centile", "js", "text/javascript; charset=utf-8", include_str!("assets/centile.js")));
 
-/// The sign on a browser's tab.
+/// Icon of the browser tab.
 pub(crate) static ICON: LazyLock<Asset> =
     LazyLock::new(|| Asset::new("centile", "svg", "image/svg+xml", include_str!("assets/centile.svg")));
 
-/// Looks of a board within pages of others, beside those of all pages.
+/// Additional style sheet of a board in a frame.
 pub(crate) static EMBED_STYLE: LazyLock<Asset> =
     LazyLock::new(|| Asset::new("embed", "css", "text/css; charset=utf-8", include_str!("assets/embed.css")));
 
-/// Looks of the operator's page, beside those of all pages.
+/// Additional style sheet of the operator's page.
 pub(crate) static OPS_STYLE: LazyLock<Asset> =
     LazyLock::new(|| Asset::new("ops", "css", "text/css; charset=utf-8", include_str!("assets/ops.css")));
 
-/// What tells the page around a frame how high the frame's page is.
+/// Script that tells the embedding page the height of the frame's content.
 pub(crate) static FRAME_SCRIPT: LazyLock<Asset> =
     LazyLock::new(|| Asset::new("frame", "js", "text/javascript; charset=utf-8", include_str!("assets/frame.js")));
 
-/// What makes `<centile-board>` of a page.
+/// Script that defines the element `<centile-board>`.
 pub(crate) static ELEMENT: LazyLock<Asset> = LazyLock::new(|| {
     Asset::new("centile-board", "js", "text/javascript; charset=utf-8", include_str!("assets/centile-board.js"))
 });
@@ -62,19 +64,19 @@ impl Asset {
         }
     }
 
-    /// Where it is.
+    /// Returns the path of the file.
     pub(crate) fn path(&self) -> String {
         format!("/assets/{}", self.name)
     }
 
-    /// The file of this name, or the one that stands for it here where another version of this program has another one.
+    /// Finds a file by its name. The name of another version finds this version.
     pub(crate) fn find(name: &str) -> Option<&'static Self> {
         [&*STYLE, &*SCRIPT, &*ICON, &*EMBED_STYLE, &*FRAME_SCRIPT, &*OPS_STYLE]
             .into_iter()
             .find(|asset| asset.is_version_of(name))
     }
 
-    /// Whether the name is this file's, whatever may be in it.
+    /// Returns whether `name` belongs to this file, in any version.
     pub(crate) fn is_version_of(&self, name: &str) -> bool {
         let Some((stem, kind)) = self.name.split_once(&*self.digest) else { return false };
         let digest = name.strip_prefix(stem).and_then(|rest| rest.strip_suffix(kind));

@@ -19,50 +19,51 @@ use crate::{
     },
 };
 
-/// What the page shows.
+/// Content of the page.
 #[derive(Debug)]
 pub(crate) struct BoardPage<'a> {
     /// The board.
     pub(crate) board: &'a Board,
-    /// Where the page is.
+    /// Link to the page itself.
     pub(crate) link: &'a Link,
-    /// The period as it was asked for.
+    /// The period as requested.
     pub(crate) selector: &'a PeriodSelector,
-    /// The period that was meant.
+    /// The period shown.
     pub(crate) period: &'a Period,
-    /// Players in it.
+    /// Players in the period.
     pub(crate) players: u64,
-    /// Rows of a page.
+    /// Rows per page.
     pub(crate) limit: u32,
     /// The rows.
     pub(crate) rows: &'a [Row],
-    /// How long ago they were right, where the database cannot be reached.
+    /// Age of the rows if the database cannot be reached.
     pub(crate) stale_for: Option<Duration>,
-    /// Periods there were, newest first.
+    /// The board's periods, newest first.
     pub(crate) periods: &'a [Period],
-    /// How scores are spread; absent while the database cannot be reached.
+    /// Distribution of scores; absent while the database cannot be reached.
     pub(crate) distribution: Option<&'a Distribution>,
-    /// The player who is looked at.
+    /// The selected player.
     pub(crate) player: Option<PlayerShown>,
-    /// Friends, and their places among each other; absent when there are none, or while the database cannot be reached.
+    /// Friends with their ranks among each other; absent without friends, or while the database
+    /// cannot be reached.
     pub(crate) friends: Option<Chosen>,
 }
 
-/// A player who is looked at.
+/// The selected player.
 #[derive(Debug)]
 pub(crate) enum PlayerShown {
-    /// Has a score: where it stands, and the acts that it came from, newest first.
+    /// A player with a score: the standing and the score's transactions, newest first.
     Standing(Box<Standing>, Vec<HistoryRow>),
-    /// Has none.
-    Nowhere {
-        /// Whether there is a player of this id at all.
+    /// A player without a score.
+    NoScore {
+        /// Whether the player exists.
         is_known: bool,
     },
-    /// Cannot be asked for now.
-    Unknown,
+    /// The database cannot be reached.
+    Unavailable,
 }
 
-/// The page.
+/// Renders the page.
 pub(crate) fn page(page: &BoardPage<'_>) -> Markup {
     let board = page.board;
     let title = period_title(page.period);
@@ -88,8 +89,8 @@ pub(crate) fn page(page: &BoardPage<'_>) -> Markup {
                 (find(page))
                 @if page.rows.is_empty() {
                     p.empty {
-                        @if page.players == 0 { "Nobody has scored in this period yet. The first score shows up here by itself." }
-                        @else { "There are " (count(page.players)) " players, none so far down. " a href=(page.link.from(1).href()) { "To the top" } }
+                        @if page.players == 0 { "No scores in this period yet. The first score will appear here automatically." }
+                        @else { "There are " (count(page.players)) " players, none at this position. " a href=(page.link.from(1).href()) { "Go to the top" } }
                     }
                 }
                 (table(&format!("{} · {title}", board.title), page.rows, page.link, page.link.player.as_deref(), "top"))
@@ -105,7 +106,7 @@ pub(crate) fn page(page: &BoardPage<'_>) -> Markup {
     crate::http::pages::document(&format!("{} · {title} · Centile", board.title), &main)
 }
 
-/// The periods that there are.
+/// Renders the links to the board's periods.
 fn periods(page: &BoardPage<'_>) -> Markup {
     let kinds = &page.board.periods;
     let current = |kind: PeriodKind| *page.selector == PeriodSelector::Current(kind);
@@ -146,7 +147,7 @@ fn kind_title(kind: PeriodKind) -> &'static str {
     }
 }
 
-/// From when to when the period is.
+/// Renders start and end of the period.
 fn span(page: &BoardPage<'_>) -> Markup {
     html! {
         @if let (Some(starts_at), Some(ends_at)) = (page.period.starts_at, page.period.ends_at) {
@@ -155,25 +156,25 @@ fn span(page: &BoardPage<'_>) -> Markup {
     }
 }
 
-/// How far the period is, and whether what is shown is of now.
+/// Renders the state of the period, or the age of stale rows.
 fn state(page: &BoardPage<'_>) -> Markup {
     html! {
         @if let Some(age) = page.stale_for {
-            span.warning { "The database cannot be reached: this was right " (age.as_secs()) " s ago." }
+            span.warning { "The database cannot be reached. Shown as of " (age.as_secs()) " s ago." }
         } @else {
-            // Of rows from further down no script says otherwise.
-            (crate::http::pages::over(page.period.state).unwrap_or(if page.link.from > 1 { "as it was when this page came" } else { "" }))
+            // The script does not update rows further down.
+            (crate::http::pages::over(page.period.state).unwrap_or(if page.link.from > 1 { "as of page load" } else { "" }))
         }
     }
 }
 
-/// To look for a player, and to go to a position.
+/// Renders the forms to find a player and to go to a position.
 fn find(page: &BoardPage<'_>) -> Markup {
     html! {
         div.find {
             form action=(page.link.path()) role="search" {
                 (kept(&page.link.player(None)))
-                label for="player" { "Player's id" }
+                label for="player" { "Player ID" }
                 input #player name="player" required maxlength="128" autocomplete="off" autocapitalize="off" spellcheck="false"
                     value=[page.link.player.as_deref()];
                 button { "Find" }
@@ -189,12 +190,12 @@ fn find(page: &BoardPage<'_>) -> Markup {
     }
 }
 
-/// What a form keeps of the address that it leads to.
+/// Renders the current parameters as hidden fields of a form.
 fn kept(link: &Link) -> Markup {
     html! { @for (name, value) in link.parameters() { input type="hidden" name=(name) value=(value); } }
 }
 
-/// From page to page.
+/// Renders the links between pages of rows.
 fn pager(page: &BoardPage<'_>) -> Markup {
     let (from, limit) = (page.link.from, u64::from(page.limit));
     let last = page.players.saturating_sub(1) / limit * limit + 1;
@@ -214,12 +215,12 @@ fn pager(page: &BoardPage<'_>) -> Markup {
     }
 }
 
-/// The player who is looked at; the spread of all scores where nobody is.
+/// Renders the selected player, or the distribution of all scores without one.
 fn player(page: &BoardPage<'_>) -> Markup {
     let spread = |score| {
         html! {
             @match page.distribution {
-                Some(spread) if spread.histogram.is_empty() => p.empty { "None yet." }
+                Some(spread) if spread.histogram.is_empty() => p.empty { "No scores yet." }
                 Some(spread) => (figure::histogram(&spread.histogram, page.board.order, score))
                 None => {}
             }
@@ -232,28 +233,28 @@ fn player(page: &BoardPage<'_>) -> Markup {
                     h2 #player-title { "All scores" }
                     (spread(None))
                 }
-                Some(PlayerShown::Unknown) => {
+                Some(PlayerShown::Unavailable) => {
                     h2 #player-title { bdi { (page.link.player.as_deref().unwrap_or_default()) } }
-                    p.warning { "Cannot be looked up now: the database cannot be reached." }
+                    p.warning { "The player cannot be looked up now: the database cannot be reached." }
                 }
-                Some(PlayerShown::Nowhere { is_known }) => {
+                Some(PlayerShown::NoScore { is_known }) => {
                     h2 #player-title { bdi { (page.link.player.as_deref().unwrap_or_default()) } }
-                    p.empty { @if *is_known { "No score in this period." } @else { "There is no player of this id." } }
-                    p { a href=(page.link.player(None).href()) { "Look for nobody" } }
+                    p.empty { @if *is_known { "No score in this period." } @else { "Unknown player." } }
+                    p { a href=(page.link.player(None).href()) { "Clear the selection" } }
                     (spread(None))
                 }
-                Some(PlayerShown::Standing(standing, acts)) => {
+                Some(PlayerShown::Standing(standing, transactions)) => {
                     (card(page, standing))
                     (spread(Some(standing.player.score)))
                     (table("Players around", &around(standing), page.link, Some(&standing.player.user_id), "around"))
-                    (figure::curve(acts, page.board, page.period, standing.player.score))
+                    (figure::curve(transactions, page.board, page.period, standing.player.score))
                 }
             }
         }
     }
 }
 
-/// Rank, score, percentile, and where to go from there.
+/// Renders rank, score and percentile, with links.
 fn card(page: &BoardPage<'_>, standing: &Standing) -> Markup {
     let player = &standing.player;
     let there = player.position.saturating_sub(u64::from(page.limit) / 2).max(1);
@@ -275,7 +276,7 @@ fn card(page: &BoardPage<'_>, standing: &Standing) -> Markup {
     }
 }
 
-/// The player and those just above and below.
+/// Returns the player with the neighbours on each side.
 fn around(standing: &Standing) -> Vec<Row> {
     let mut rows = standing.above.clone();
     rows.push(standing.player.clone());
@@ -283,7 +284,7 @@ fn around(standing: &Standing) -> Vec<Row> {
     rows
 }
 
-/// Chosen players among each other.
+/// Renders the friends, ranked among each other.
 fn friends(page: &BoardPage<'_>) -> Markup {
     html! {
         section.friends aria-labelledby="friends-title" {
@@ -300,8 +301,8 @@ fn friends(page: &BoardPage<'_>) -> Markup {
                 input #friend name="friends" required maxlength="128" autocomplete="off" autocapitalize="off" spellcheck="false";
                 button { "Add" }
             } }
-            @else { p.quiet { "As many as a page shows." } }
-            @if page.link.friends.is_empty() { p.quiet { "They are kept in this page's address." } }
+            @else { p.quiet { "The list is full." } }
+            @if page.link.friends.is_empty() { p.quiet { "Friends are saved in this page's address." } }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A board within a page of others, in a frame: its first rows, and nothing that leads elsewhere but to the board's own page.
+//! A board in a frame on another site's page: its first rows, and a link to the board's own page.
 
 use std::{str::FromStr, time::Duration};
 
@@ -18,10 +18,10 @@ use crate::{
     },
 };
 
-/// Light or dark.
+/// Color theme.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Theme {
-    /// As the reader's system has it.
+    /// The theme of the reader's system.
     #[default]
     Auto,
     /// Dark on light.
@@ -41,7 +41,7 @@ impl Theme {
         }
     }
 
-    /// What the browser is told of it before there is a style sheet.
+    /// Returns the value of `color-scheme`, which the browser applies before the style sheet.
     fn schemes(self) -> &'static str {
         match self {
             Self::Auto => "light dark",
@@ -59,12 +59,12 @@ impl FromStr for Theme {
     }
 }
 
-/// How large everything is.
+/// Text size.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Size {
     /// For a corner of a page.
     Small,
-    /// As text usually is.
+    /// Usual text size.
     #[default]
     Normal,
     /// For a screen on a wall.
@@ -92,38 +92,38 @@ impl FromStr for Size {
     }
 }
 
-/// How the page is to look.
+/// Appearance of the page.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Look {
-    /// Light or dark.
+pub(crate) struct Appearance {
+    /// Color theme.
     pub(crate) theme: Theme,
-    /// How large.
+    /// Text size.
     pub(crate) size: Size,
 }
 
-/// What the page shows.
+/// Content of the page.
 #[derive(Debug)]
 pub(crate) struct EmbedPage<'a> {
     /// The board.
     pub(crate) board: &'a Board,
-    /// Where the board's own page is.
+    /// Link to the board's own page.
     pub(crate) link: &'a Link,
-    /// The period as it was asked for.
+    /// The period as requested.
     pub(crate) selector: &'a PeriodSelector,
-    /// The period that was meant.
+    /// The period shown.
     pub(crate) period: &'a Period,
-    /// Players in it.
+    /// Players in the period.
     pub(crate) players: u64,
-    /// Most rows.
+    /// Maximum rows.
     pub(crate) limit: u32,
     /// The rows.
     pub(crate) rows: &'a [Row],
-    /// How long ago they were right, where the database cannot be reached.
+    /// Age of the rows if the database cannot be reached.
     pub(crate) stale_for: Option<Duration>,
 }
 
-/// The page.
-pub(crate) fn page(page: &EmbedPage<'_>, look: Look) -> Markup {
+/// Renders the page.
+pub(crate) fn page(page: &EmbedPage<'_>, appearance: Appearance) -> Markup {
     let title = period_title(page.period);
     let whole = format!("{} · {title}", page.board.title);
     let main = html! {
@@ -135,27 +135,27 @@ pub(crate) fn page(page: &EmbedPage<'_>, look: Look) -> Markup {
         }
         section data-board=(page.board.slug) data-period=(page.selector) data-limit=(page.limit) data-from="1" data-plain
             data-state=[page.stale_for.is_none().then(|| page.period.state.name())] data-over=[crate::http::pages::over(page.period.state)] {
-            @if page.rows.is_empty() { p.empty { "Nobody has scored in this period yet." } }
+            @if page.rows.is_empty() { p.empty { "No scores in this period yet." } }
             (table(&whole, page.rows))
         }
     };
-    document(&whole, look, &main)
+    document(&whole, appearance, &main)
 }
 
-/// What is shown in the frame in place of a board.
-pub(crate) fn problem(title: &str, detail: &str, look: Look) -> Markup {
-    document(title, look, &html! { h1 { (title) } p { (detail) } })
+/// Renders a problem in place of a board.
+pub(crate) fn problem(title: &str, detail: &str, appearance: Appearance) -> Markup {
+    document(title, appearance, &html! { h1 { (title) } p { (detail) } })
 }
 
-fn document(title: &str, look: Look, main: &Markup) -> Markup {
+fn document(title: &str, appearance: Appearance, main: &Markup) -> Markup {
     html! {
         (DOCTYPE)
-        html lang="en" data-theme=(look.theme.name()) data-size=(look.size.name()) {
+        html lang="en" data-theme=(appearance.theme.name()) data-size=(appearance.size.name()) {
             head {
                 meta charset="utf-8";
                 title { (title) }
                 meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content=(look.theme.schemes());
+                meta name="color-scheme" content=(appearance.theme.schemes());
                 link rel="icon" type="image/svg+xml" href=(asset::ICON.path());
                 link rel="stylesheet" href=(asset::STYLE.path());
                 link rel="stylesheet" href=(asset::EMBED_STYLE.path());
@@ -167,17 +167,17 @@ fn document(title: &str, look: Look, main: &Markup) -> Markup {
     }
 }
 
-/// How far the period is, and whether what is shown is of now.
+/// Renders the state of the period, or the age of stale rows.
 fn state(page: &EmbedPage<'_>) -> Markup {
     html! {
         @match page.stale_for {
-            Some(age) => span.warning { "right " (age.as_secs()) " s ago" }
+            Some(age) => span.warning { "as of " (age.as_secs()) " s ago" }
             None => (crate::http::pages::over(page.period.state).unwrap_or_default())
         }
     }
 }
 
-/// The rows, as the script brings them up to date.
+/// Renders the rows in the form that the script updates.
 fn table(caption: &str, rows: &[Row]) -> Markup {
     html! {
         table data-live="top" hidden[rows.is_empty()] {
@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_look_has_its_name() {
+    fn each_theme_and_size_has_its_name() {
         for (name, theme) in [("auto", Theme::Auto), ("light", Theme::Light), ("dark", Theme::Dark)] {
             assert_eq!((name.parse::<Theme>().ok(), theme.name()), (Some(theme), name));
         }

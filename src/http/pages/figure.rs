@@ -1,4 +1,4 @@
-//! Pictures of scores, as SVG: how they are spread, and how a player's came about.
+//! Charts of scores, as SVG: their distribution, and the history of a player's score.
 
 use std::fmt::Write as _;
 
@@ -15,18 +15,18 @@ use crate::{
     },
 };
 
-/// Units of a picture: it grows and shrinks with the page.
+/// Size of a chart in its own units. It scales with the page.
 const WIDTH: f64 = 400.0;
 
 const HEIGHT: f64 = 120.0;
 
-/// Above the bars, for what is written on the player's place.
-const HEAD: f64 = 18.0;
+/// Height above the bars, for the label of the player's mark.
+const LABEL_HEIGHT: f64 = 18.0;
 
-/// Least height of a bar that has a player.
-const LEAST: f64 = 1.5;
+/// Minimum height of a bar that is not empty.
+const BAR_MIN_HEIGHT: f64 = 1.5;
 
-/// How scores are spread, worst to the left, with the place of `score` if there is one.
+/// Draws the distribution of scores, worst to the left, with a mark at `score` if there is one.
 pub(crate) fn histogram(bars: &[Bar], order: Order, score: Option<i64>) -> Markup {
     let most = bars.iter().map(|bar| bar.players).max().unwrap_or(0).max(1);
     let width = WIDTH / bars.len().max(1) as f64;
@@ -34,32 +34,32 @@ pub(crate) fn histogram(bars: &[Bar], order: Order, score: Option<i64>) -> Marku
     let place = score.map(|score| place(bars, order, score) * width);
     html! {
         figure.histogram {
-            svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT + HEAD) } role="img" preserveAspectRatio="none"
+            svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT + LABEL_HEIGHT) } role="img" preserveAspectRatio="none"
                 aria-label={
                     "Players by score, from " (grouped(first.from_score)) " to " (grouped(last.to_score))
                     @if let Some(score) = score { ". This player has " (grouped(score)) "." }
                 } {
                 @for (n, bar) in bars.iter().enumerate() {
-                    @let height = if bar.players == 0 { 0.0 } else { (HEIGHT * bar.players as f64 / most as f64).max(LEAST) };
-                    rect x=(two(n as f64 * width + width * 0.06)) y=(two(HEAD + HEIGHT - height)) width=(two(width * 0.88))
-                        height=(two(height)) data-from=(bar.from_score) data-to=(bar.to_score) {
+                    @let height = if bar.players == 0 { 0.0 } else { (HEIGHT * bar.players as f64 / most as f64).max(BAR_MIN_HEIGHT) };
+                    rect x=(decimal(n as f64 * width + width * 0.06)) y=(decimal(LABEL_HEIGHT + HEIGHT - height)) width=(decimal(width * 0.88))
+                        height=(decimal(height)) data-from=(bar.from_score) data-to=(bar.to_score) {
                         title { (grouped(bar.from_score)) " to " (grouped(bar.to_score)) ": " (grouped(signed(bar.players))) }
                     }
                 }
                 @if let Some(x) = place {
-                    line.here x1=(two(x)) x2=(two(x)) y1=(two(HEAD * 0.4)) y2=(two(HEAD + HEIGHT)) {}
+                    line.here x1=(decimal(x)) x2=(decimal(x)) y1=(decimal(LABEL_HEIGHT * 0.4)) y2=(decimal(LABEL_HEIGHT + HEIGHT)) {}
                 }
             }
             figcaption {
                 span { (number(first.from_score)) }
-                @if score.is_some() { span.here { "this player" } } @else { span { "players by score, most " (count(most)) } }
+                @if score.is_some() { span.here { "this player" } } @else { span { "players by score, tallest bar " (count(most)) } }
                 span { (number(last.to_score)) }
             }
         }
     }
 }
 
-/// Where a score lies among the bars, in bars from the left.
+/// Returns the position of a score among the bars, in bars from the left.
 fn place(bars: &[Bar], order: Order, score: i64) -> f64 {
     let is_within = |bar: &&Bar| match order {
         Order::Desc => score <= bar.to_score,
@@ -73,14 +73,15 @@ fn place(bars: &[Bar], order: Order, score: i64) -> f64 {
     at as f64 + into
 }
 
-/// How a player's score of a period came about, as far as these acts tell, newest first; nothing for fewer than two scores.
-pub(crate) fn curve(acts: &[HistoryRow], board: &Board, period: &Period, score: i64) -> Markup {
-    let is_within = |act: &&HistoryRow| {
-        period.starts_at.is_none_or(|starts_at| starts_at <= act.occurred_at)
-            && period.ends_at.is_none_or(|ends_at| act.occurred_at < ends_at)
+/// Draws how a player's score in a period developed. `transactions` come newest first. Draws nothing for
+/// fewer than two scores.
+pub(crate) fn curve(transactions: &[HistoryRow], board: &Board, period: &Period, score: i64) -> Markup {
+    let is_within = |transaction: &&HistoryRow| {
+        period.starts_at.is_none_or(|starts_at| starts_at <= transaction.occurred_at)
+            && period.ends_at.is_none_or(|ends_at| transaction.occurred_at < ends_at)
     };
-    let acts: Vec<HistoryRow> = acts.iter().filter(is_within).cloned().collect();
-    let points = course(&acts, board.mode, board.order, score);
+    let transactions: Vec<HistoryRow> = transactions.iter().filter(is_within).cloned().collect();
+    let points = course(&transactions, board.mode, board.order, score);
     let (Some(first), Some(last)) = (points.first(), points.last()) else { return html! {} };
     if points.len() < 2 {
         return html! {};
@@ -91,7 +92,7 @@ pub(crate) fn curve(acts: &[HistoryRow], board: &Board, period: &Period, score: 
     let span = (highest as f64 - lowest as f64).max(1.0);
     let at = |(time, value): &(DateTime<Utc>, i64)| {
         let x = WIDTH * (*time - first.0).as_seconds_f64() / seconds;
-        (two(x), two(HEAD + HEIGHT - HEIGHT * (*value as f64 - lowest as f64) / span))
+        (decimal(x), decimal(LABEL_HEIGHT + HEIGHT - HEIGHT * (*value as f64 - lowest as f64) / span))
     };
     let mut path = String::new();
     for point in &points {
@@ -101,7 +102,7 @@ pub(crate) fn curve(acts: &[HistoryRow], board: &Board, period: &Period, score: 
     }
     html! {
         figure.curve {
-            svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT + HEAD) } role="img" preserveAspectRatio="none"
+            svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT + LABEL_HEIGHT) } role="img" preserveAspectRatio="none"
                 aria-label={ "The last " (points.len()) " scores: from " (grouped(first.1)) " to " (grouped(last.1)) } {
                 path d=(path) {}
             }
@@ -113,20 +114,26 @@ pub(crate) fn curve(acts: &[HistoryRow], board: &Board, period: &Period, score: 
     }
 }
 
-/// What the score was after each scoring event that counts, oldest first. On a board that adds up it ends with `score`, as it is now: what it
-/// was before these events is not known but by that.
-fn course(acts: &[HistoryRow], mode: Mode, order: Order, score: i64) -> Vec<(DateTime<Utc>, i64)> {
-    let voided: Vec<i64> = acts.iter().filter_map(|act| act.voids).collect();
-    let since = acts.iter().filter(|act| act.kind == "reset").map(|act| act.occurred_at).max();
-    let counts = |act: &&HistoryRow| {
-        act.kind == "score"
-            && !voided.contains(&act.transaction_id)
-            && since.is_none_or(|since| act.occurred_at > since)
+/// Returns the score after each scoring event that counts, oldest first.
+///
+/// On a `sum` board the last value is the current `score`. The total before the given transactions
+/// follows from it.
+fn course(transactions: &[HistoryRow], mode: Mode, order: Order, score: i64) -> Vec<(DateTime<Utc>, i64)> {
+    let voided: Vec<i64> = transactions.iter().filter_map(|transaction| transaction.voids).collect();
+    let since = transactions
+        .iter()
+        .filter(|transaction| transaction.kind == "reset")
+        .map(|transaction| transaction.occurred_at)
+        .max();
+    let counts = |transaction: &&HistoryRow| {
+        transaction.kind == "score"
+            && !voided.contains(&transaction.transaction_id)
+            && since.is_none_or(|since| transaction.occurred_at > since)
     };
     let mut value: Option<i64> = None;
     let mut course = Vec::new();
-    for act in acts.iter().rev().filter(counts) {
-        let points = act.points.unwrap_or(0);
+    for transaction in transactions.iter().rev().filter(counts) {
+        let points = transaction.points.unwrap_or(0);
         let now = match (mode, value) {
             (Mode::Sum, Some(before)) => before.saturating_add(points),
             (Mode::Best, Some(before)) if order == Order::Asc => before.min(points),
@@ -134,7 +141,7 @@ fn course(acts: &[HistoryRow], mode: Mode, order: Order, score: i64) -> Vec<(Dat
             (Mode::Sum | Mode::Best, None) | (Mode::Latest, _) => points,
         };
         value = Some(now);
-        course.push((act.occurred_at, now));
+        course.push((transaction.occurred_at, now));
     }
     if let (Mode::Sum, Some(last)) = (mode, value) {
         for (_, value) in &mut course {
@@ -144,7 +151,7 @@ fn course(acts: &[HistoryRow], mode: Mode, order: Order, score: i64) -> Vec<(Dat
     course
 }
 
-fn two(number: f64) -> String {
+fn decimal(number: f64) -> String {
     let text = format!("{number:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
@@ -157,7 +164,7 @@ fn signed(players: u64) -> i64 {
 mod tests {
     use super::*;
 
-    fn act(id: i64, kind: &str, points: Option<i64>, voids: Option<i64>) -> HistoryRow {
+    fn transaction(id: i64, kind: &str, points: Option<i64>, voids: Option<i64>) -> HistoryRow {
         HistoryRow {
             transaction_id: id,
             kind: kind.into(),
@@ -169,30 +176,34 @@ mod tests {
         }
     }
 
-    fn values(acts: &[HistoryRow], mode: Mode, order: Order) -> Vec<i64> {
-        course(acts, mode, order, 1_013).into_iter().map(|(_, value)| value).collect()
+    fn values(transactions: &[HistoryRow], mode: Mode, order: Order) -> Vec<i64> {
+        course(transactions, mode, order, 1_013).into_iter().map(|(_, value)| value).collect()
     }
 
     #[test]
-    fn a_course_is_that_of_what_counts() {
-        let acts = [
-            act(6, "score", Some(7), None),
-            act(5, "void", None, Some(3)),
-            act(4, "score", Some(1), None),
-            act(3, "score", Some(100), None),
-            act(2, "score", Some(5), None),
+    fn only_events_that_count_change_the_score() {
+        let transactions = [
+            transaction(6, "score", Some(7), None),
+            transaction(5, "void", None, Some(3)),
+            transaction(4, "score", Some(1), None),
+            transaction(3, "score", Some(100), None),
+            transaction(2, "score", Some(5), None),
         ];
-        // A thousand came before.
-        assert_eq!(values(&acts, Mode::Sum, Order::Desc), [1_005, 1_006, 1_013]);
-        assert_eq!(values(&acts, Mode::Best, Order::Desc), [5, 5, 7]);
-        assert_eq!(values(&acts, Mode::Best, Order::Asc), [5, 1, 1]);
-        assert_eq!(values(&acts, Mode::Latest, Order::Desc), [5, 1, 7]);
-        let reset = [act(9, "score", Some(2), None), act(8, "reset", None, None), act(7, "score", Some(50), None)];
+        // Points of 1,000 came before.
+        assert_eq!(values(&transactions, Mode::Sum, Order::Desc), [1_005, 1_006, 1_013]);
+        assert_eq!(values(&transactions, Mode::Best, Order::Desc), [5, 5, 7]);
+        assert_eq!(values(&transactions, Mode::Best, Order::Asc), [5, 1, 1]);
+        assert_eq!(values(&transactions, Mode::Latest, Order::Desc), [5, 1, 7]);
+        let reset = [
+            transaction(9, "score", Some(2), None),
+            transaction(8, "reset", None, None),
+            transaction(7, "score", Some(50), None),
+        ];
         assert_eq!(values(&reset, Mode::Sum, Order::Desc), [1_013]);
     }
 
     #[test]
-    fn a_score_has_its_place_among_the_bars() {
+    fn a_score_is_placed_among_the_bars() {
         let bars = [Bar { from_score: 0, to_score: 9, players: 1 }, Bar { from_score: 10, to_score: 20, players: 3 }];
         let near = |score: i64, wanted: f64| (place(&bars, Order::Desc, score) - wanted).abs() < 0.01;
         assert!(near(0, 0.0) && near(9, 1.0) && near(10, 1.0) && near(15, 1.5) && near(20, 2.0) && near(99, 2.0));

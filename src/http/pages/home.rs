@@ -1,4 +1,4 @@
-//! The first page: which boards there are, and who leads them.
+//! The home page: the public boards and their leaders.
 
 use std::time::Duration;
 
@@ -14,49 +14,49 @@ use crate::{
 
 /// A board and the top of its first period.
 #[derive(Debug)]
-pub(crate) struct Glance<'a> {
+pub(crate) struct BoardSummary<'a> {
     /// The board.
     pub(crate) board: &'a Board,
-    /// Its top; absent where there is no time to read them all, or none can be read now.
-    pub(crate) top: Option<Leaders>,
+    /// The top; absent if it cannot be read now, or if too many boards precede this one.
+    pub(crate) top: Option<TopRows>,
 }
 
-/// Who leads a period.
+/// The top of a period.
 #[derive(Debug)]
-pub(crate) struct Leaders {
+pub(crate) struct TopRows {
     /// The period.
     pub(crate) period: Period,
-    /// How many players it has.
+    /// Players in the period.
     pub(crate) players: u64,
-    /// The first of them.
+    /// The first rows.
     pub(crate) rows: Vec<Row>,
-    /// How long ago this was right, where the database cannot be reached.
+    /// Age of the rows if the database cannot be reached.
     pub(crate) stale_for: Option<Duration>,
 }
 
-/// The page.
-pub(crate) fn page(boards: &[Glance<'_>]) -> Markup {
+/// Renders the page.
+pub(crate) fn page(boards: &[BoardSummary<'_>]) -> Markup {
     let main = html! {
         h1 { "Leaderboards" }
         @if boards.is_empty() {
-            p.empty { "There is no board yet that everybody may read. An administrator makes one: " code { "centile board create" } "." }
+            p.empty { "There are no public boards yet. An administrator can create one: " code { "centile board create" } "." }
         }
         ul.boards {
-            @for Glance { board, top } in boards {
+            @for BoardSummary { board, top } in boards {
                 li {
                     h2 { a href=(link(board).href()) { (board.title) } }
                     @match top {
                         Some(top) => {
                             p.quiet {
                                 (period_title(&top.period)) " · " (count(top.players)) " players"
-                                @if let Some(age) = top.stale_for { " " span.warning { "as it was " (age.as_secs()) " s ago" } }
+                                @if let Some(age) = top.stale_for { " " span.warning { "as of " (age.as_secs()) " s ago" } }
                             }
                             ol {
                                 @for row in &top.rows {
                                     li { span.rank { (count(row.rank)) } bdi { (row.user_name) } span.score { (number(row.score)) } }
                                 }
                             }
-                            @if top.rows.is_empty() { p.empty { "Nobody has scored yet." } }
+                            @if top.rows.is_empty() { p.empty { "No scores yet." } }
                         }
                         None => { p.quiet { (board.slug) } }
                     }

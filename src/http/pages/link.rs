@@ -1,67 +1,69 @@
-//! Addresses of a board's page: whatever it shows stands in its address, so that it can be kept, sent and gone back to.
+//! Links to a board's page. The URL contains everything that the page shows, so that it can be
+//! saved and shared.
 
 use std::fmt::Write as _;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// All but what never means anything in a query (RFC 3986, 2.3), and what reads well in it.
+/// Characters to escape in a query: all but the unreserved ones (RFC 3986, 2.3) and a few that are
+/// safe and easy to read.
 const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':');
 
-/// Friends of a page: as many as can be followed live, with the player.
+/// Maximum friends of a page: with the player, as many as one subscriber can follow.
 pub(crate) const FRIENDS_MAX: usize = 19;
 
-/// What a board's page shows.
+/// Parameters of a board's page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Link {
     /// Name of the board.
     pub(crate) board: String,
-    /// The period, as it was asked for; the first that the board keeps when absent.
+    /// The period as requested; the first that the board keeps when absent.
     pub(crate) period: Option<String>,
     /// Position of the first row.
     pub(crate) from: u64,
-    /// Rows of a page; as many as usual when absent.
+    /// Rows per page; the default when absent.
     pub(crate) limit: Option<u32>,
-    /// The player who is looked at.
+    /// The selected player.
     pub(crate) player: Option<String>,
-    /// The players among whom places are shown.
+    /// Players who are ranked among each other.
     pub(crate) friends: Vec<String>,
 }
 
 impl Link {
-    /// The same from another position.
+    /// Returns this link with another first position.
     pub(crate) fn from(&self, from: u64) -> Self {
         Self { from, ..self.clone() }
     }
 
-    /// The top of another period.
+    /// Returns a link to the top of another period.
     pub(crate) fn period(&self, name: &str) -> Self {
         Self { period: Some(name.to_owned()), from: 1, ..self.clone() }
     }
 
-    /// The same with another player, or with none.
+    /// Returns this link with another player, or with none.
     pub(crate) fn player(&self, player: Option<&str>) -> Self {
         Self { player: player.map(ToOwned::to_owned), ..self.clone() }
     }
 
-    /// The same with a friend more.
+    /// Returns this link with another friend.
     pub(crate) fn with_friend(&self, friend: &str) -> Self {
         let mut link = self.without_friend(friend);
         link.friends.push(friend.to_owned());
         link
     }
 
-    /// The same with a friend less.
+    /// Returns this link without a friend.
     pub(crate) fn without_friend(&self, friend: &str) -> Self {
         let friends = self.friends.iter().filter(|other| *other != friend).cloned().collect();
         Self { friends, ..self.clone() }
     }
 
-    /// Where the page is.
+    /// Returns the path of the page.
     pub(crate) fn path(&self) -> String {
         format!("/boards/{}", self.board)
     }
 
-    /// What stands in the query, in the order in which it is written.
+    /// Returns the parameters of the query, in order.
     pub(crate) fn parameters(&self) -> Vec<(&'static str, String)> {
         let mut parameters = Vec::new();
         parameters.extend(self.period.clone().map(|period| ("period", period)));
@@ -72,7 +74,7 @@ impl Link {
         parameters
     }
 
-    /// The address.
+    /// Returns the URL of the page, without the host.
     pub(crate) fn href(&self) -> String {
         let mut address = self.path();
         for (n, (name, value)) in self.parameters().into_iter().enumerate() {
@@ -89,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_is_shown_stands_in_the_address() {
+    fn the_url_contains_everything_shown() {
         let link =
             Link { board: "arena".into(), period: None, from: 1, limit: None, player: None, friends: Vec::new() };
         assert_eq!(link.href(), "/boards/arena");

@@ -1,6 +1,6 @@
-//! Pages for people: what is read of a board, as HTML. They work without a script, which makes them live.
+//! Pages for people: HTML about boards. They work without a script; the script adds live updates.
 //!
-//! Nothing here asks anything: each page is made of what it is given. Whatever a name holds is escaped by the templates.
+//! Nothing here reads data: each page renders what it is given. The templates escape every name.
 
 pub(crate) mod asset;
 pub(crate) mod board;
@@ -18,21 +18,21 @@ use maud::{DOCTYPE, Markup, html};
 
 use crate::{http::pages::asset::Asset, model::period::PeriodState};
 
-/// What is said of a period that no longer takes scores.
+/// Returns the label of a period that no longer takes scores.
 fn over(state: PeriodState) -> Option<&'static str> {
     match state {
         PeriodState::Open => None,
-        PeriodState::Due => Some("over, being closed"),
+        PeriodState::Due => Some("ended, being closed"),
         PeriodState::Closed => Some("closed"),
     }
 }
 
-/// A whole page with this title and this in its middle.
+/// Renders a whole page.
 fn document(title: &str, main: &Markup) -> Markup {
     styled(title, &[], main)
 }
 
-/// The same with more looks than those of all pages.
+/// Renders a whole page with additional style sheets.
 fn styled(title: &str, styles: &[&Asset], main: &Markup) -> Markup {
     html! {
         (DOCTYPE)
@@ -45,11 +45,12 @@ fn styled(title: &str, styles: &[&Asset], main: &Markup) -> Markup {
                 link rel="icon" type="image/svg+xml" href=(asset::ICON.path());
                 link rel="stylesheet" href=(asset::STYLE.path());
                 @for style in styles { link rel="stylesheet" href=(style.path()); }
-                // Numbers and times are written anew before anything is seen, or lines that grow would push down what is below.
+                // The script reformats numbers and times before the first paint. Otherwise lines
+                // that grow would move the content below.
                 script type="module" blocking="render" src=(asset::SCRIPT.path()) {}
             }
             body {
-                a.skip href="#main" { "To the content" }
+                a.skip href="#main" { "Skip to content" }
                 header.site {
                     a.brand href="/" { "Centile" }
                     nav aria-label="Site" { a href="/docs/" { "API" } }

@@ -1,4 +1,5 @@
-//! Numbers and times for people. What is written here is English; the page's script writes it again as the reader's browser has it.
+//! Numbers and times for people, in English. The page's script reformats them for the browser's
+//! language.
 
 use chrono::{DateTime, Datelike as _, NaiveDate, Utc};
 use chrono_tz::Tz;
@@ -6,7 +7,7 @@ use maud::{Markup, html};
 
 use crate::model::{board::PeriodKind, period::Period};
 
-/// A whole number with its digits in groups of three.
+/// Formats a whole number with its digits in groups of three.
 pub(crate) fn grouped(number: i64) -> String {
     let digits = number.unsigned_abs().to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3 + 1);
@@ -22,45 +23,46 @@ pub(crate) fn grouped(number: i64) -> String {
     text
 }
 
-/// A whole number that the script finds.
+/// Renders a whole number that the script reformats.
 pub(crate) fn number(number: i64) -> Markup {
     html! { data value=(number) { (grouped(number)) } }
 }
 
-/// A count that the script finds.
+/// Renders a count that the script reformats.
 pub(crate) fn count(count: u64) -> Markup {
     number(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
-/// A percentile, to two decimals and rounded down: whoever is behind somebody is not better than 100 %.
+/// Formats a percentile to two decimals, rounded down: only a player with nobody ahead may show 100
+/// %.
 pub(crate) fn percentile(percentile: f64) -> String {
     let text = format!("{:.2}", (percentile * 100.0).floor() / 100.0);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// An instant in the board's time zone, which is named.
+/// Renders an instant in the board's time zone, with the zone's name.
 pub(crate) fn instant(at: DateTime<Utc>, time_zone: &str) -> Markup {
     let zone = zone(time_zone);
     html! { (time(at, zone)) " (" (zone.name()) ")" }
 }
 
-/// From one instant to another in the board's time zone, which is named once.
+/// Renders a span of time in the board's time zone, with the zone's name once.
 pub(crate) fn span(from: DateTime<Utc>, to: DateTime<Utc>, time_zone: &str) -> Markup {
     html! { (time(from, zone(time_zone))) " – " (instant(to, time_zone)) }
 }
 
-/// The zone of this name; UTC for one that only PostgreSQL knows.
+/// Returns the time zone of this name, or UTC for one that only PostgreSQL knows.
 fn zone(name: &str) -> Tz {
     name.parse().unwrap_or(Tz::UTC)
 }
 
-/// An instant that the script finds.
+/// Renders an instant that the script reformats.
 fn time(at: DateTime<Utc>, zone: Tz) -> Markup {
     let text = at.with_timezone(&zone).format("%-d %b %Y, %H:%M");
     html! { time datetime=(at.to_rfc3339()) data-zone=(zone.name()) { (text) } }
 }
 
-/// What a period is called.
+/// Returns the title of a period.
 pub(crate) fn period_title(period: &Period) -> String {
     let date = || NaiveDate::parse_from_str(&period.label, "%Y-%m-%d").ok();
     let day = |date: NaiveDate| format!("{} {} {}", date.day(), date.format("%B"), date.year());
@@ -79,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digits_stand_in_groups_of_three() {
+    fn digits_are_grouped_by_three() {
         for (number, text) in [
             (0, "0"),
             (999, "999"),
@@ -92,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_behind_another_is_better_than_all() {
+    fn percentiles_are_rounded_down() {
         for (value, text) in
             [(100.0, "100"), (99.999, "99.99"), (50.0, "50"), (12.34, "12.34"), (12.3, "12.3"), (0.0, "0")]
         {
@@ -101,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_the_boards_and_their_zone_is_named() {
+    fn times_are_in_the_boards_time_zone_and_name_it() {
         let at = DateTime::from_timestamp(1_705_276_800, 0).unwrap_or_default();
         let text = instant(at, "America/New_York").into_string();
         assert!(text.ends_with(">14 Jan 2024, 19:00</time> (America/New_York)"), "{text}");

@@ -1,8 +1,8 @@
-//! What a reader is told instead of a page.
+//! The page of an error.
 
 use maud::{Markup, html};
 
-/// A page that says what went wrong and where to go on.
+/// Renders an error with a link to all boards.
 pub(crate) fn page(status: u16, title: &str, detail: &str) -> Markup {
     let main = html! {
         p.status { (status) }

@@ -1,4 +1,4 @@
-//! Players in rows.
+//! Tables of players.
 
 use maud::{Markup, html};
 
@@ -10,10 +10,11 @@ use crate::{
     model::rank::Row,
 };
 
-/// A table of players. `mark` is the one to be found at a glance; `live` names the table for the script.
+/// Renders a table of players. `mark` is the highlighted player; `live` names the table for the
+/// script.
 pub(crate) fn table(caption: &str, rows: &[Row], link: &Link, mark: Option<&str>, live: &str) -> Markup {
     html! {
-        // Of an empty one the script may have use.
+        // The script may fill an empty table.
         table data-live=(live) hidden[rows.is_empty()] {
             caption { (caption) }
             thead {
@@ -29,7 +30,7 @@ pub(crate) fn table(caption: &str, rows: &[Row], link: &Link, mark: Option<&str>
     }
 }
 
-/// One player.
+/// Renders one player's row.
 fn line(row: &Row, link: &Link, mark: Option<&str>) -> Markup {
     let is_marked = mark == Some(row.user_id.as_str());
     html! {

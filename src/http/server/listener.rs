@@ -136,7 +136,7 @@ impl Listener {
             // A look may have been begun before it was known what this listener wants.
             let is_whole =
                 look.has(self.subscription.interest()) || (look.stale_since.is_some() && self.writer.has_begun());
-            let has_news = may_see && is_whole && !self.writer.knows(&look);
+            let has_news = may_see && is_whole && !self.writer.is_current(&look);
             let next_at = self.writer.next_at().filter(|at| *at > now);
             if has_news && next_at.is_none() {
                 let slots = &self.api.listeners;
@@ -152,7 +152,7 @@ impl Listener {
             }
             if self.beat_at <= now {
                 self.beat_at = now + self.api.settings.heartbeat;
-                return Some(self.writer.sign_of_life(&look).into());
+                return Some(self.writer.heartbeat(&look).into());
             }
             let mut wake_at = next_at.map_or(self.beat_at, |at| at.min(self.beat_at));
             if self.reading == Reading::Key {

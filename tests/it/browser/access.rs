@@ -176,7 +176,7 @@ async fn the_keyboard_is_enough() {
     // The first of all leads past what stands on every page.
     browser.press(TAB).await;
     let first = browser.run(focused).await;
-    assert_eq!((&first["name"], &first["seen"]), (&json!("To the content"), &json!(true)), "{first}");
+    assert_eq!((&first["name"], &first["seen"]), (&json!("Skip to content"), &json!(true)), "{first}");
     assert!(first["left"].as_f64().unwrap() >= 0.0 && first["top"].as_f64().unwrap() >= 0.0, "{first}");
     browser.press(ENTER).await;
     browser.until("location.hash === '#main'").await;

@@ -180,7 +180,7 @@ async fn a_week_that_is_closed_while_its_page_is_open_says_so() {
     import(&db, &file, "main", &[]).well(1, 0);
     let browser = Browser::start().await;
     browser.open(&site.serve.at("/boards/main?period=week:2024-01-15")).await;
-    browser.until("document.querySelector('.state').textContent === 'over, being closed'").await;
+    browser.until("document.querySelector('.state').textContent === 'ended, being closed'").await;
     run(&db, &["close", "--board", "main", "--period", "week:2024-01-15"]).well();
     browser.until("document.querySelector('.state').textContent === 'closed'").await;
 }
@@ -195,7 +195,7 @@ async fn rows_from_further_down_do_not_say_that_they_are_live() {
     // What is live on it is: how many there are.
     site.post(SCORES, json!({"user_id": "one more", "points": 1_000_000})).await.is(200);
     browser.until("document.querySelector('[data-live=players] data').value === '10'").await;
-    assert_eq!(browser.text(".state").await, "as it was when this page came");
+    assert_eq!(browser.text(".state").await, "as of page load");
     assert_eq!(browser.run("return document.querySelector('.state.live') === null").await, true);
 }
 

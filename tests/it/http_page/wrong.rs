@@ -60,9 +60,9 @@ async fn what_there_is_not_and_what_cannot_be_taken_is_told_on_a_page() {
     assert_eq!(get("/boards/main?player=").await.status, 200);
     // Whoever is looked for is no part of the address's path: the board is there.
     for (query, words) in [
-        ("player=nobody", "There is no player of this id."),
+        ("player=nobody", "Unknown player."),
         ("period=day:previous&player=p001", "No score in this period."),
-        ("period=day:previous&player=nobody", "There is no player of this id."),
+        ("period=day:previous&player=nobody", "Unknown player."),
     ] {
         let text = page(&site, &format!("/boards/main?{query}")).await;
         assert!(text.contains(words), "{query}: {text}");
@@ -109,7 +109,7 @@ async fn a_board_that_asks_for_a_key_has_no_page_for_those_without() {
     assert_page(&answer, 401, &["read with a key"]);
     assert!(!answer.text.contains("ada") && !answer.text.contains("Hidden"), "{}", answer.text);
     let home = page(&site, "/").await;
-    assert!(!home.contains("Hidden") && home.contains("There is no board yet"), "{home}");
+    assert!(!home.contains("Hidden") && home.contains("There are no public boards yet"), "{home}");
     let reader = format!("Bearer {}", make_key(db.url(), &["--role", "reader", "--board", "main"]));
     let answer = site.send(Method::GET, "/boards/main", &[("authorization", &reader)], String::new()).await;
     assert_eq!(rows(&answer.text, "top").len(), 1, "{}", answer.text);
@@ -147,7 +147,7 @@ async fn while_the_database_is_away_a_page_says_so_and_how_old_it_is() {
     assert!(!away.text.contains("data-state"), "{}", away.text);
     // No rank is shown that nobody has proven.
     assert!(rows(&away.text, "around").is_empty() && rows(&away.text, "friends").is_empty(), "{}", away.text);
-    assert!(away.text.contains("Cannot be looked up now"), "{}", away.text);
+    assert!(away.text.contains("cannot be looked up now"), "{}", away.text);
     // Positions further down are not known, nor boards that nobody has looked at.
     for path in ["/boards/main?from=26", "/boards/other"] {
         let answer = site.get(path).await;

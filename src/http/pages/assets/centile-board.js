@@ -1,8 +1,9 @@
 // <centile-board board="arena" period="week" limit="10" theme="auto" size="normal"></centile-board>
-// shows a board in any page: in a frame of the service that this script came from, or of the one at `src`.
+// embeds a board in any page: in a frame from the service that served this script, or from the one
+// in `src`.
 
 const OPTIONS = ["period", "limit", "theme", "size"];
-const TALLEST_PX = 20_000;
+const HEIGHT_MAX_PX = 20_000;
 
 class CentileBoard extends HTMLElement {
     static observedAttributes = ["board", "src", "title", ...OPTIONS];
@@ -10,7 +11,7 @@ class CentileBoard extends HTMLElement {
     #frame;
     #origin;
     #height = "20rem";
-    #isToShow = false;
+    #isPending = false;
 
     connectedCallback() {
         addEventListener("message", this);
@@ -23,20 +24,20 @@ class CentileBoard extends HTMLElement {
         this.#frame = undefined;
     }
 
-    // Attributes that change together make one frame.
+    // Creates one frame for attributes that change together.
     attributeChangedCallback() {
-        if (this.#isToShow) return;
-        this.#isToShow = true;
+        if (this.#isPending) return;
+        this.#isPending = true;
         queueMicrotask(() => {
-            this.#isToShow = false;
+            this.#isPending = false;
             if (this.isConnected) this.#show();
         });
     }
 
-    // Only the frame's own page is heard, and only while it is one of the service.
+    // Accepts messages only from the frame's own page, and only while it belongs to the service.
     handleEvent({ source, origin, data }) {
         if (!this.#frame || source !== this.#frame.contentWindow || origin !== this.#origin) return;
-        if (data?.centile !== "height" || !(data.height > 0 && data.height <= TALLEST_PX)) return;
+        if (data?.centile !== "height" || !(data.height > 0 && data.height <= HEIGHT_MAX_PX)) return;
         this.#frame.style.height = this.#height = `${data.height}px`;
     }
 
@@ -47,7 +48,8 @@ class CentileBoard extends HTMLElement {
         const url = new URL(`/embed/${encodeURIComponent(board)}`, this.getAttribute("src") || import.meta.url);
         for (const name of OPTIONS) if (this.hasAttribute(name)) url.searchParams.set(name, this.getAttribute(name));
         this.#origin = url.origin;
-        // A new one each time: another address of the same would be a step of the page's history.
+        // A new frame each time: a new URL in the same frame would add an entry to the page's
+        // history.
         const frame = (this.#frame = document.createElement("iframe"));
         frame.title = this.title || `Leaderboard ${board}`;
         frame.loading = "lazy";

@@ -1,9 +1,10 @@
-// Makes a board's page live, and writes numbers and times as the reader's browser has them. Without it the page can be read all the same.
+// Makes a board's page live and formats numbers and times for the browser's language. The page can
+// be read without it.
 
 const whole = new Intl.NumberFormat(navigator.languages);
-const calm = matchMedia("(prefers-reduced-motion: reduce)");
+const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)");
 
-/** Shows a whole number, which may be too large for a double, in an element. */
+/** Writes a whole number into an element. It may be too large for a double. */
 function write(element, number) {
     const data = element.querySelector("data") ?? element.appendChild(document.createElement("data"));
     data.value = String(number);
@@ -16,18 +17,18 @@ for (const time of document.querySelectorAll("time[data-zone]")) {
         const format = new Intl.DateTimeFormat(navigator.languages, { dateStyle: "medium", timeStyle: "short", timeZone: time.dataset.zone });
         time.textContent = format.format(new Date(time.dateTime));
     } catch (_) {
-        // A zone that this browser does not know: as the server wrote it.
+        // The browser does not know this time zone: keep the server's text.
     }
 }
 
-/** JSON whose scores keep all their digits, where the browser tells how a number was written. */
+/** Parses JSON without rounding scores, if the browser gives access to the source text of numbers. */
 function parsed(text) {
     return JSON.parse(text, (name, value, context) => (name === "score" && context?.source ? BigInt(context.source) : value));
 }
 
 const find = (name) => document.querySelector(`[data-live="${name}"]`);
 
-/** The page's own address with this player. */
+/** Returns the URL of this page with another player. */
 function address(user) {
     const url = new URL(location.href);
     url.searchParams.set("player", user);
@@ -35,7 +36,7 @@ function address(user) {
     return url.pathname + url.search;
 }
 
-/** A row for a player. */
+/** Creates a row for a player. */
 function line(row) {
     const tr = document.createElement("tr");
     tr.dataset.user = row.user_id;
@@ -48,7 +49,7 @@ function line(row) {
     cell("td", "move");
     const name = cell("th", "name");
     name.scope = "row";
-    // In a frame of another page's, rows lead nowhere.
+    // Rows in a frame have no links.
     if (ranking.dataset.plain === undefined) {
         const link = name.appendChild(document.createElement("a"));
         link.href = address(row.user_id);
@@ -61,20 +62,20 @@ function line(row) {
     return tr;
 }
 
-/** Milliseconds that a row moves for: it has come before the next event does. */
-const MOVES_FOR = 200;
+/** Duration of a row's move in milliseconds, shorter than the time to the next event. */
+const MOVE_MS = 200;
 
-/** Where a row is seen in its table: on its way, if it still moves. */
-function seenAt(tr) {
+/** Returns the current vertical position of a row, which may be moving. */
+function currentTop(tr) {
     const moved = tr.getAnimations().length > 0 ? new DOMMatrixReadOnly(getComputedStyle(tr).transform).m42 : 0;
     return tr.offsetTop + moved;
 }
 
-/** Shows these rows in a table; who moved is seen to move. */
+/** Shows rows in a table and animates changed positions. */
 function show(table, rows, marked) {
     const body = table.tBodies[0];
     table.hidden = rows.length === 0;
-    const before = new Map([...body.rows].map((tr) => [tr.dataset.user, { tr, top: seenAt(tr), rank: Number(tr.querySelector(".rank data")?.value) }]));
+    const before = new Map([...body.rows].map((tr) => [tr.dataset.user, { tr, top: currentTop(tr), rank: Number(tr.querySelector(".rank data")?.value) }]));
     const now = rows.map((row) => {
         const known = before.get(row.user_id);
         const tr = known?.tr ?? line(row);
@@ -92,22 +93,22 @@ function show(table, rows, marked) {
         return tr;
     });
     const focused = document.activeElement;
-    // Only what is elsewhere is moved: what stays keeps focus and place.
+    // Insert only rows that are elsewhere: the others keep focus and position.
     now.forEach((tr, n) => {
         if (body.rows[n] !== tr) body.insertBefore(tr, body.rows[n] ?? null);
     });
     while (body.rows.length > now.length) body.lastElementChild.remove();
     if (focused?.isConnected && focused !== document.activeElement) focused.focus({ preventScroll: true });
-    if (calm.matches) return;
+    if (reducedMotion.matches) return;
     for (const tr of now) {
         const top = before.get(tr.dataset.user)?.top;
         if (top !== undefined && top !== tr.offsetTop) {
-            tr.animate([{ transform: `translateY(${top - tr.offsetTop}px)` }, { transform: "none" }], { duration: MOVES_FOR, easing: "ease-out" });
+            tr.animate([{ transform: `translateY(${top - tr.offsetTop}px)` }, { transform: "none" }], { duration: MOVE_MS, easing: "ease-out" });
         }
     }
 }
 
-/** Moves the mark of the player's place among all scores; the bars stay as they came. */
+/** Moves the mark of the player's score in the histogram. The bars stay as loaded. */
 function place(score) {
     const mark = document.querySelector(".histogram line.here");
     const bars = [...document.querySelectorAll(".histogram rect")].map(({ dataset }) => [Number(dataset.from), Number(dataset.to)]);
@@ -122,8 +123,8 @@ function place(score) {
     mark.setAttribute("x2", x);
 }
 
-/** What the page says of the connection. */
-function tell(text, isLive = false) {
+/** Shows the state of the connection. */
+function showState(text, isLive = false) {
     const state = find("state");
     if (state.textContent !== text) state.textContent = text;
     state.classList.toggle("live", isLive);
@@ -143,14 +144,15 @@ function follow({ board, period, limit, from, state, over }) {
 
     const address = `/v1/boards/${encodeURIComponent(board)}/events?${query}`;
     const isLive = isTop && over === undefined;
-    const words = over ?? (isTop ? "live" : "as it was when this page came");
+    const words = over ?? (isTop ? "live" : "as of page load");
     let hasCard = Boolean(document.querySelector("[data-player]"));
 
-    /** What is shown is of now. */
+    /** Shows that the data are current. */
     function live({ period }) {
-        // Closed meanwhile: what the page says of it is another thing. A page of the last known top does not tell, nor does one of an older release.
-        if (state !== undefined && period.state !== state) comeAgain();
-        tell(words, isLive);
+        // The period was closed: load the page again, because other parts of it change. A page with
+        // stale rows, or of an older release, has no state to compare.
+        if (state !== undefined && period.state !== state) reloadSoon();
+        showState(words, isLive);
     }
 
     function shown({ period, players, scores, standings, missing }) {
@@ -161,17 +163,17 @@ function follow({ board, period, limit, from, state, over }) {
             if (scores.length > 0) ranking.querySelector(".empty")?.remove();
         }
         for (const standing of standings) if (standing.user_id === player) card(standing);
-        // Banned, erased or reset: the server has the rest.
-        if (hasCard && missing.includes(player)) comeAgain();
+        // Banned, erased or reset: load the page again for the rest.
+        if (hasCard && missing.includes(player)) reloadSoon();
         for (const user of missing) known.delete(user);
-        if (friends && (standings.length > 0 || missing.length > 0)) circle(standings);
+        if (friends && (standings.length > 0 || missing.length > 0)) showFriends(standings);
     }
 
-    /** The player who is looked at. */
+    /** Updates the selected player. */
     function card(standing) {
         if (!hasCard) {
-            // Came into the ranking while being looked at: the server has the rest.
-            comeAgain();
+            // The player's first score: load the page again for the rest.
+            reloadSoon();
             return;
         }
         write(find("rank"), standing.rank);
@@ -181,9 +183,9 @@ function follow({ board, period, limit, from, state, over }) {
         show(find("around"), [...standing.above, standing, ...standing.below], player);
     }
 
-    /** Friends, of whom these have changed. */
+    /** Updates friends with changes. */
     const known = new Map();
-    function circle(standings) {
+    function showFriends(standings) {
         for (const standing of standings) if (friendIds.has(standing.user_id)) known.set(standing.user_id, standing);
         show(friends, [...known.values()].sort((a, b) => a.position - b.position), player);
     }
@@ -198,15 +200,18 @@ function follow({ board, period, limit, from, state, over }) {
         while (log.children.length > 20) log.firstElementChild.remove();
     }
 
-    /** Asks for the page anew; soon, and not all who look at it in the same moment. */
-    let coming;
-    function comeAgain() {
-        coming ??= setTimeout(() => location.reload(), 500 + Math.random() * 2500);
+    /** Reloads the page after a short random delay, so that not all open pages reload at once. */
+    let reloading;
+    function reloadSoon() {
+        reloading ??= setTimeout(() => location.reload(), 500 + Math.random() * 2500);
     }
 
-    let source, again, wait = 1;
+    let source, retry, wait = 1;
 
-    /** Listens. A browser tries again by itself where nobody answers, not where it was told no: then this does, later and later. */
+    /**
+     * Connects. The browser reconnects on its own after a lost connection, but not after an error
+     * response. Then this function retries with growing delays.
+     */
     function listen() {
         if (source || document.hidden) return;
         source = new EventSource(address);
@@ -214,32 +219,35 @@ function follow({ board, period, limit, from, state, over }) {
         on("started", shown);
         on("changed", shown);
         on("continued", live);
-        on("stale", () => tell("the database cannot be reached; this is what was last known"));
-        // The name, the times and the list of periods are other ones.
-        on("period", comeAgain);
+        on("stale", () => showState("the database cannot be reached; the data may be out of date"));
+        // Title, times and the list of periods have changed.
+        on("period", reloadSoon);
         on("overtaken", overtaken);
         source.addEventListener("open", () => {
             wait = 1;
-            tell(words, isLive);
+            showState(words, isLive);
         });
         source.addEventListener("error", () => {
-            tell("reconnecting…");
+            showState("reconnecting…");
             if (source.readyState !== EventSource.CLOSED) return;
-            rest();
-            again = setTimeout(listen, wait * 1000);
+            disconnect();
+            retry = setTimeout(listen, wait * 1000);
             wait = Math.min(wait * 2, 60);
         });
     }
 
-    /** Listens no more: of a page that nobody sees a connection is kept from the others, of which a browser has six. */
-    function rest() {
-        clearTimeout(again);
+    /**
+     * Disconnects. A hidden page leaves its connection to other pages: a browser opens only six
+     * per host.
+     */
+    function disconnect() {
+        clearTimeout(retry);
         source?.close();
         source = undefined;
     }
 
-    document.addEventListener("visibilitychange", () => (document.hidden ? rest() : listen()));
-    addEventListener("pagehide", rest);
+    document.addEventListener("visibilitychange", () => (document.hidden ? disconnect() : listen()));
+    addEventListener("pagehide", disconnect);
     addEventListener("pageshow", listen);
     listen();
 }

@@ -1,15 +1,16 @@
-// Tells the page around this frame how high the board is, so that the frame needs no scrollbar. Only that page is told, once it has asked.
+// Tells the embedding page the height of this page, so that the frame needs no scrollbar. Only that
+// page is told, and only after it has asked.
 
-let asking;
+let parentOrigin;
 const root = document.documentElement;
 
-function tell() {
-    if (asking) parent.postMessage({ centile: "height", height: Math.ceil(root.getBoundingClientRect().height) }, asking);
+function sendHeight() {
+    if (parentOrigin) parent.postMessage({ centile: "height", height: Math.ceil(root.getBoundingClientRect().height) }, parentOrigin);
 }
 
 addEventListener("message", ({ source, origin, data }) => {
     if (source !== parent || data?.centile !== "height?") return;
-    asking = origin;
-    tell();
+    parentOrigin = origin;
+    sendHeight();
 });
-new ResizeObserver(tell).observe(root);
+new ResizeObserver(sendHeight).observe(root);
