@@ -1,8 +1,8 @@
-//! Top lists, cached whole and already rendered.
+//! Top lists, cached as rendered bodies.
 //!
-//! They may lag by 250 ms, and never behind a score that this instance acknowledged. One refill at a time per list,
-//! however many callers wait. Those of closed periods come from the frozen tops; all that is asked then is whether the
-//! archive is still the same.
+//! A list may lag by 250 ms, but never behind a score that this instance acknowledged. One caller
+//! at a time refills a list; the others wait for it. Lists of closed periods come from the frozen
+//! tops, and each read only checks that the archive has not been replaced.
 
 use std::{
     borrow::Cow,
@@ -36,20 +36,22 @@ use crate::{
     telemetry::{self, Origin},
 };
 
-/// For how long a list may go on being served after its state was last seen to be current.
-const MAY_LAG: Duration = Duration::from_millis(250);
+/// Maximum age of a list since its state was last confirmed to be current.
+const MAX_LAG: Duration = Duration::from_millis(250);
 
-/// How long a list that nobody asks for is kept: whoever asks to be forgotten is in none any more after it, on whichever instance.
-pub(crate) const NAMES_KEPT_FOR: Duration = Duration::from_hours(24);
+/// Lifetime of a cached list after its last refill. An erased user's name disappears from every
+/// instance within it.
+pub(crate) const NAMES_TTL: Duration = Duration::from_hours(24);
 
-/// Clocks of instances and of the database agree to this at least. So long before an alias such as `week:previous` comes to
-/// mean another period, what was kept under it is no longer taken to be right without asking.
-const CLOCKS_DIFFER: TimeDelta = TimeDelta::minutes(1);
+/// Maximum difference between the clocks of instances and database. An alias such as
+/// `week:previous` soon means another period. Its cached list needs a new check from this long
+/// before that time.
+const MAX_CLOCK_SKEW: TimeDelta = TimeDelta::minutes(1);
 
-/// How often a ranking or an archive that turns out to be replaced is looked up again.
-const MOST_LOOK_UPS: usize = 4;
+/// Maximum look-ups of a ranking or archive that is replaced while it is read.
+const MAX_LOOK_UPS: usize = 4;
 
-/// A top list as it is cached: the rendered body and what its `ETag` is made of.
+/// A cached top list: the rendered body and its entity tag.
 #[derive(Debug, Clone)]
 pub struct Top {
     /// The JSON body, rendered once by the function given to [`top`].
@@ -58,99 +60,101 @@ pub struct Top {
     pub etag: String,
     /// Whether the period is closed.
     pub is_closed: bool,
-    /// Source of the last renewal.
+    /// Source of the last refill.
     pub answered_by: AnsweredBy,
-    /// How old the state is, when PostgreSQL could not be reached to renew it; `None` when it is fresh.
+    /// Age of the state if PostgreSQL is unreachable; `None` for a current list.
     pub stale_for: Option<Duration>,
 }
 
 /// A list in this process.
 #[derive(Debug, Clone)]
-struct Kept {
+struct CachedTop {
     body: Arc<str>,
     etag: Arc<str>,
-    holds: Holds,
+    coverage: Coverage,
     answered_by: AnsweredBy,
-    /// When the question was asked whose answer showed this state to be current.
+    /// Start of the read that last confirmed this state.
     confirmed_at: Instant,
 }
 
-/// What a list is known to hold.
+/// The scores that a list contains.
 #[derive(Debug, Clone)]
-enum Holds {
-    /// All of the board's scores up to these batches.
+enum Coverage {
+    /// All scores of the board up to these batches, one per lane.
     Batches(Arc<[i64]>),
-    /// All that will ever be in the period, which is closed, while the selector means it.
-    Everything {
-        /// When the selector ceases to mean it, by the database's clock.
+    /// All scores of a closed period.
+    Closed {
+        /// End of the time in which the selector means this period, by the database's clock.
         until: Option<DateTime<Utc>>,
     },
 }
 
-impl Holds {
-    /// Whether nothing that was acknowledged is missing.
+impl Coverage {
+    /// Returns whether the list contains every acknowledged score.
     fn covers(&self, acknowledged: &[i64]) -> bool {
         match self {
             Self::Batches(batches) => covers(batches, acknowledged),
-            Self::Everything { until } => until.is_none_or(|until| Utc::now() + CLOCKS_DIFFER < until),
+            Self::Closed { until } => until.is_none_or(|until| Utc::now() + MAX_CLOCK_SKEW < until),
         }
     }
 }
 
-impl From<&RankingState> for Holds {
+impl From<&RankingState> for Coverage {
     fn from(state: &RankingState) -> Self {
         Self::Batches(state.version.batches.as_slice().into())
     }
 }
 
-/// A list in the cache that instances share; the key names epoch, ranking and size.
+/// A list in the shared cache; its key names epoch, ranking and size.
 #[derive(Serialize, Deserialize)]
 struct Shared<'a> {
     #[serde(borrow)]
     etag: Cow<'a, str>,
-    /// JSON within JSON: hardly ever without an escape.
+    /// JSON within JSON. Escapes almost always prevent borrowing it.
     #[serde(borrow)]
     body: Cow<'a, str>,
 }
 
 type ListKey = (i32, PeriodSelector, u32);
 
-/// The lists of this process, and who is renewing each.
+/// The lists of this process, and a lock per list that serializes its refills.
 #[derive(Debug)]
 pub(crate) struct TopCache {
     pub(crate) frozen: FrozenCache,
-    lists: moka::sync::Cache<ListKey, Kept>,
+    lists: moka::sync::Cache<ListKey, CachedTop>,
     refills: moka::sync::Cache<ListKey, Arc<Mutex<LastFailure>>>,
 }
 
 impl TopCache {
-    /// Has everything read anew, also while PostgreSQL cannot be reached.
+    /// Drops all lists and frozen tops, so that none is served during an outage either.
     pub(crate) fn forget_all(&self) {
         self.lists.invalidate_all();
         self.frozen.forget_all();
     }
 }
 
-/// When the last try to renew a list began, and why it failed; `None` when it did not.
+/// Start and error of the last refill; `None` if it succeeded.
 type LastFailure = Option<(Instant, Error)>;
 
 impl Default for TopCache {
     fn default() -> Self {
-        let bytes = |_: &ListKey, kept: &Kept| u32::try_from(kept.body.len() + 256).unwrap_or(u32::MAX);
+        let bytes = |_: &ListKey, kept: &CachedTop| u32::try_from(kept.body.len() + 256).unwrap_or(u32::MAX);
         Self {
             frozen: FrozenCache::default(),
             lists: moka::sync::Cache::builder()
                 .weigher(bytes)
                 .max_capacity(64 << 20)
-                .time_to_live(NAMES_KEPT_FOR)
+                .time_to_live(NAMES_TTL)
                 .build(),
             refills: moka::sync::Cache::new(10_000),
         }
     }
 }
 
-/// The first `limit` players, from the cache: lags by at most 250 ms, never behind a score this instance acknowledged.
-/// While PostgreSQL cannot be reached, the last list known, marked with its age.
+/// Returns the first `limit` players, from the cache if possible.
+///
+/// The list lags by at most 250 ms, and never behind a score that this instance acknowledged. While
+/// PostgreSQL is unreachable, returns the last known list, marked with its age.
 pub async fn top(
     rankings: &Rankings,
     board: &Board,
@@ -159,35 +163,36 @@ pub async fn top(
     render: fn(&Board, &Page) -> Result<String>,
 ) -> Result<Top> {
     let key = (board.id, selector.clone(), limit);
-    // What this call must not be behind; what happens while it waits is for later calls.
-    let (came_at, acknowledged_before) = (Instant::now(), rankings.acknowledged.of(board.id));
+    // The list must contain these scores. Later ones concern later calls.
+    let (arrived_at, acknowledged_before) = (Instant::now(), rankings.acknowledged.of(board.id));
     let fresh = || {
         let kept = rankings.tops.lists.get(&key)?;
-        let lag = came_at.saturating_duration_since(kept.confirmed_at);
-        (lag < MAY_LAG && kept.holds.covers(&acknowledged_before)).then(|| answer(&kept, None))
+        let lag = arrived_at.saturating_duration_since(kept.confirmed_at);
+        (lag < MAX_LAG && kept.coverage.covers(&acknowledged_before)).then(|| answer(&kept, None))
     };
     if let Some(top) = fresh() {
         telemetry::count_read("top", Origin::Here);
         return Ok(top);
     }
-    // Whoever waits here looks again: a refill that began too early to cover what was acknowledged does not do. One that began after
-    // this call had come was for it, too, and its failure as well: else all who wait would wait for a try of their own.
+    // After waiting, check the list again: a refill that began before this call may lack
+    // acknowledged scores. A refill that began later counts for this call, even if it failed;
+    // otherwise each waiting caller would repeat the failed read.
     let refill = rankings.tops.refills.get_with(key.clone(), Arc::default);
     let mut last_failure = refill.lock().await;
     if let Some(top) = fresh() {
         telemetry::count_read("top", Origin::Here);
         return Ok(top);
     }
-    let renewed = match &*last_failure {
-        Some((began_at, error)) if came_at <= *began_at => Err(error.clone()),
+    let refilled = match &*last_failure {
+        Some((began_at, error)) if arrived_at <= *began_at => Err(error.clone()),
         _ => {
             let began_at = Instant::now();
-            let renewed = renew(rankings, board, selector, limit, render).await;
-            *last_failure = renewed.as_ref().err().map(|error| (began_at, error.clone()));
+            let refilled = refill_list(rankings, board, selector, limit, render).await;
+            *last_failure = refilled.as_ref().err().map(|error| (began_at, error.clone()));
             renewed
         }
     };
-    match renewed {
+    match refilled {
         Ok(kept) => {
             rankings.tops.lists.insert(key, kept.clone());
             Ok(answer(&kept, None))
@@ -201,22 +206,23 @@ pub async fn top(
     }
 }
 
-fn answer(kept: &Kept, stale_for: Option<Duration>) -> Top {
+fn answer(kept: &CachedTop, stale_for: Option<Duration>) -> Top {
     telemetry::note_top_age(kept.confirmed_at.elapsed());
-    let is_closed = matches!(kept.holds, Holds::Everything { .. });
+    let is_closed = matches!(kept.coverage, Coverage::Closed { .. });
     let answered_by = kept.answered_by;
     Top { body: Arc::clone(&kept.body), etag: kept.etag.to_string(), is_closed, answered_by, stale_for }
 }
 
-/// The list as of now: the one at hand if its state is still current, another instance's, or a new one.
-async fn renew(
+/// Returns a current list: the cached one if its state is current, another instance's, or a new
+/// one.
+async fn refill_list(
     rankings: &Rankings,
     board: &Board,
     selector: &PeriodSelector,
     limit: u32,
     render: fn(&Board, &Page) -> Result<String>,
-) -> Result<Kept> {
-    for _ in 0..MOST_LOOK_UPS {
+) -> Result<CachedTop> {
+    for _ in 0..MAX_LOOK_UPS {
         let asked_at = Instant::now();
         let (meant, ranking) = match period::meant(rankings, board, selector).await? {
             Meant::Players(meant, Source::Live(ranking)) => (meant, ranking),
@@ -230,10 +236,10 @@ async fn renew(
             }
             Meant::Empty(period, state) => {
                 let page = read::page_of(board, read::header(&period, &state), Vec::new());
-                return Ok(Kept {
+                return Ok(CachedTop {
                     body: render(board, &page)?.into(),
                     etag: format!("{}.{}", period.name().replace(':', "."), state.version.text()).into(),
-                    holds: Holds::from(&state),
+                    coverage: Coverage::from(&state),
                     answered_by: state.answered_by,
                     confirmed_at: asked_at,
                 });
@@ -254,11 +260,12 @@ async fn renew(
         }
         rankings.periods.forget(board.id, selector);
     }
-    Err(Error::unavailable(format!("{selector} changes hands just now")))
+    Err(Error::unavailable(format!("{selector} is being replaced; retry")))
 }
 
-/// The list of a closed period: the one at hand if the archive is still the same, the frozen one, or, where that is too
-/// short, the first page of the archive with the names of now. `None` when the archive is no longer the one that was meant.
+/// Returns the list of a closed period: the cached one if the archive is the same, or the frozen
+/// top. If the frozen top is too short, reads the first page of the archive with current names.
+/// `None` if the archive has been replaced.
 async fn closed(
     rankings: &Rankings,
     board: &Board,
@@ -266,18 +273,18 @@ async fn closed(
     meant: &MeantPeriod,
     archive: ArchiveRef,
     render: fn(&Board, &Page) -> Result<String>,
-) -> Result<Option<Kept>> {
+) -> Result<Option<CachedTop>> {
     let asked_at = Instant::now();
     let limit = key.2;
     let Some((state, size)) = rankings.store.archive_state(meant, archive).await? else { return Ok(None) };
-    let holds = Holds::Everything { until: meant.meant_until };
+    let coverage = Coverage::Closed { until: meant.meant_until };
     let frozen_etag = format!("{}.{limit}", state.version());
     let named_etag = format!("{}.{limit}", state.etag());
     if let Some(kept) =
         rankings.tops.lists.get(&key).filter(|kept| [&*frozen_etag, &*named_etag].contains(&&*kept.etag))
     {
         telemetry::count_read("top", Origin::Here);
-        return Ok(Some(Kept { holds, confirmed_at: asked_at, ..kept }));
+        return Ok(Some(CachedTop { coverage, confirmed_at: asked_at, ..kept }));
     }
     let Some(frozen) = frozen::frozen(rankings, meant, &state, size).await? else { return Ok(None) };
     let (state, rows, etag) = if let Some(rows) = frozen.first(limit) {
@@ -291,16 +298,16 @@ async fn closed(
         (state, rows, etag)
     };
     let page = read::page_of(board, read::archive_header(&meant.period, &state), rows);
-    Ok(Some(Kept {
+    Ok(Some(CachedTop {
         body: render(board, &page)?.into(),
         etag: etag.into(),
-        holds,
+        coverage,
         answered_by: AnsweredBy::Sql,
         confirmed_at: asked_at,
     }))
 }
 
-/// A list that is known already and has this tag.
+/// Returns a list with this tag from this process or from the shared cache.
 async fn current(
     rankings: &Rankings,
     key: ListKey,
@@ -308,11 +315,11 @@ async fn current(
     state: &RankingState,
     etag: String,
     asked_at: Instant,
-) -> Option<Kept> {
+) -> Option<CachedTop> {
     let limit = key.2;
     if let Some(kept) = rankings.tops.lists.get(&key).filter(|kept| *kept.etag == *etag) {
         telemetry::count_read("top", Origin::Here);
-        return Some(Kept { answered_by: state.answered_by, confirmed_at: asked_at, ..kept });
+        return Some(CachedTop { answered_by: state.answered_by, confirmed_at: asked_at, ..kept });
     }
     let bytes = rankings.cache.get(&cache_key(ranking, state, limit)).await?;
     let shared: Shared<'_> = serde_json::from_slice(&bytes).ok()?;
@@ -320,27 +327,27 @@ async fn current(
         return None;
     }
     telemetry::count_read("top", Origin::Shared);
-    Some(Kept {
+    Some(CachedTop {
         body: shared.body.into(),
         etag: etag.into(),
-        holds: Holds::from(state),
+        coverage: Coverage::from(state),
         answered_by: state.answered_by,
         confirmed_at: asked_at,
     })
 }
 
-/// A new list, put into the cache for the other instances. `None` when the ranking is no longer the one that was meant.
-async fn read(open: &Open<'_>, limit: u32, render: fn(&Board, &Page) -> Result<String>) -> Result<Option<Kept>> {
+/// Reads a list and stores it in the shared cache. `None` if the ranking has been replaced.
+async fn read(open: &Open<'_>, limit: u32, render: fn(&Board, &Page) -> Result<String>) -> Result<Option<CachedTop>> {
     let Open { rankings, board, meant, ranking, .. } = *open;
     let asked_at = Instant::now();
     let rows = i32::try_from(limit).unwrap_or(i32::MAX);
     let Some((state, rows)) = open.page(1, rows).await? else { return Ok(None) };
     telemetry::count_read("top", Origin::Database);
     let page = read::page_of(board, read::header(&meant.period, &state), rows);
-    let kept = Kept {
+    let kept = CachedTop {
         body: render(board, &page)?.into(),
         etag: etag(meant, ranking, &state, limit).into(),
-        holds: Holds::from(&state),
+        coverage: Coverage::from(&state),
         answered_by: state.answered_by,
         confirmed_at: asked_at,
     };
@@ -351,7 +358,8 @@ async fn read(open: &Open<'_>, limit: u32, render: fn(&Board, &Page) -> Result<S
     Ok(Some(kept))
 }
 
-/// Names a list's bytes: the period through its ranking, whether it is over, the state, the names shown, the size.
+/// Returns the entity tag of a list's bytes: ranking, period state, version, profile revision and
+/// size.
 fn etag(meant: &MeantPeriod, ranking: RankingRef, state: &RankingState, limit: u32) -> String {
     let period = meant.period.state.name();
     format!("{}.{period}.{}.{}.{limit}", ranking.ranking_id, state.version.text(), state.revision)
