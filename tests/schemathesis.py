@@ -17,7 +17,7 @@ BEYOND_SCHEMAS = [
     # Nor does it look into an object of any shape.
     r"^metadata: must not hold U\+0000$",
     # What an earlier answer gave.
-    r"^cursor: is not the `next` of an earlier page",
+    r"^cursor: must be the `next` value of an earlier page",
     # What the calendar and PostgreSQL know.
     r"^period: .* is not a date such as 2024-01-15$",
     r"^period: weeks are named by their Monday",

@@ -1457,7 +1457,7 @@ export interface components {
             status: number;
             /**
              * @description Short summary, the same for every problem of the kind.
-             * @example A value cannot be taken
+             * @example Invalid value
              */
             title: string;
             /**

@@ -85,7 +85,7 @@ pub struct Key {
     /// Name of the client. A client has at most two valid keys, so that one can replace the other
     /// without a gap.
     pub name: String,
-    /// What it is for.
+    /// Permissions.
     pub role: Role,
     /// Boards that the key may access; empty for all boards.
     pub boards: Vec<BoardSlug>,
@@ -161,7 +161,7 @@ impl Key {
 pub struct NewKey {
     /// Name of the client, 1 to 128 bytes.
     pub name: String,
-    /// What it is for.
+    /// Permissions.
     pub role: Role,
     /// Boards that the key may access; empty for all boards, as for an admin key.
     pub boards: Vec<BoardSlug>,

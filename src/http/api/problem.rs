@@ -28,7 +28,7 @@ pub(crate) struct Problem {
     #[schema(example = "urn:centile:problem:invalid")]
     kind: String,
     /// Short summary, the same for every problem of the kind.
-    #[schema(example = "A value cannot be taken")]
+    #[schema(example = "Invalid value")]
     pub(crate) title: &'static str,
     /// HTTP status code.
     #[schema(example = 422, minimum = 400, maximum = 599)]

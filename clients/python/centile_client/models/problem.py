@@ -18,7 +18,7 @@ class Problem:
     Attributes:
         detail (str): What is wrong in this case. Example: limit: must be from 1 to 1000, not 0.
         status (int): HTTP status code. Example: 422.
-        title (str): Short summary, the same for every problem of the kind. Example: A value cannot be taken.
+        title (str): Short summary, the same for every problem of the kind. Example: Invalid value.
         type_ (str): Stable name of the kind of problem. Example: urn:centile:problem:invalid.
         field (None | str | Unset): The field or parameter at fault; `[3].points` is a field of the fourth element of a
             list. Example: limit.
