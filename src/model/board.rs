@@ -309,7 +309,7 @@ pub struct NewBoard {
     pub points_max: i64,
     /// Bucket bounds of new rankings; one bucket when absent.
     pub first_layout: Option<FirstLayout>,
-    /// Players in the top that is kept for good of each closed period, 1 to [`FROZEN_TOP_MAX`].
+    /// Players in the frozen top of each closed period, 1 to [`FROZEN_TOP_MAX`].
     pub frozen_top_size: i32,
     /// Number of closed periods that keep their archive, by kind.
     pub kept_archives: KeptArchives,
@@ -384,7 +384,7 @@ pub struct Board {
     pub points_min: i64,
     /// Maximum points of an event.
     pub points_max: i64,
-    /// Players in the top that is kept for good of each closed period.
+    /// Players in the frozen top of each closed period.
     pub frozen_top_size: i32,
     /// Number of closed periods that keep their archive, by kind.
     pub kept_archives: KeptArchives,
