@@ -37,8 +37,8 @@ BEYOND_SCHEMAS = [
     r"^ends_at: a season begins before it ends$",
     r"^boards: an admin key is for all boards$",
     # The rules of the board in question, and how the service was started.
-    r"^tiebreak: board \S+ does not break ties by a tiebreak$",
-    r"^points: board \S+ (takes|lets a player gain) ",
+    r"^tiebreak: board \S+ does not use tiebreaks$",
+    r"^points: board \S+ allows ",
     r"^points: the player's score would leave the range of 64 bits$",
     r"^signed: needs a master key",
 ]

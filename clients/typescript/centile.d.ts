@@ -1566,7 +1566,7 @@ export interface components {
         QuarantinedResponse: {
             /**
              * @description The rule that it broke.
-             * @example points: board arena takes 0 to 100 per event
+             * @example points: board arena allows 0 to 100 points per event
              */
             detail: string;
             /**

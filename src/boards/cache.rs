@@ -184,7 +184,9 @@ mod tests {
         }
         // No request has failed yet, or the last failure was long ago: this one starts an outage.
         instance.boards.cache.seen.insert("quiet".parse()?, (Arc::new(public("quiet")?), ago(outage)));
-        for last in [None, Some(Outage { first_failure_at: ago(outage), last_failure_at: ago(Duration::from_secs(61)) })] {
+        for last in
+            [None, Some(Outage { first_failure_at: ago(outage), last_failure_at: ago(Duration::from_secs(61)) })]
+        {
             *instance.boards.cache.outage() = last;
             assert_eq!(boards::find(&instance.boards, &"quiet".parse()?).await?.reading, Reading::Key, "{last:?}");
         }

@@ -76,7 +76,10 @@ pub async fn create(boards: &Boards, new: NewBoard, by: &Actor) -> Result<Board>
     kinds.sort_unstable();
     kinds.dedup();
     if kinds.is_empty() || kinds.len() != new.periods.len() || kinds.contains(&PeriodKind::Season) {
-        return Err(Error::invalid("periods", "must be one or more of all_time, day, week and month, each at most once"));
+        return Err(Error::invalid(
+            "periods",
+            "must be one or more of all_time, day, week and month, each at most once",
+        ));
     }
     let bounds = new.first_layout.as_ref().map(FirstLayout::bounds).transpose()?.unwrap_or_default();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);

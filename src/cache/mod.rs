@@ -172,7 +172,8 @@ impl Cache {
         match &self.0.backend {
             Backend::InProcess(entries) => {
                 let matching = entries.iter().map(|(key, _)| key);
-                let matching = matching.filter(|key| periods.iter().any(|period| key::is_of_closed(key, prefix, *period)));
+                let matching =
+                    matching.filter(|key| periods.iter().any(|period| key::is_of_closed(key, prefix, *period)));
                 matching.for_each(|key| entries.invalidate(&*key));
                 true
             }

@@ -51,7 +51,10 @@ impl FromStr for MasterKeys {
                 // Refuse words too. Fewer than one in 10^13 random keys consist of printable
                 // characters only.
                 if is_example(&bytes) || bytes.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ') {
-                    return Err(Error::invalid("master_key", "is an example; create one with `openssl rand -base64 32`"));
+                    return Err(Error::invalid(
+                        "master_key",
+                        "is an example; create one with `openssl rand -base64 32`",
+                    ));
                 }
                 let digest = Sha256::digest(&bytes);
                 let mut name = [0; NAME_BYTES];
@@ -90,8 +93,11 @@ impl MasterKeys {
     /// [`Error::Internal`] if it is damaged, was encrypted for another purpose, or needs a master
     /// key that is not set.
     pub(crate) fn open(&self, purpose: &str, sealed: &[u8]) -> Result<Vec<u8>> {
-        let broken =
-            || Error::Internal(format!("the secret of {purpose} cannot be decrypted: it is damaged or belongs to something else"));
+        let broken = || {
+            Error::Internal(format!(
+                "the secret of {purpose} cannot be decrypted: it is damaged or belongs to something else"
+            ))
+        };
         let (head, rest) = sealed.split_at_checked(1 + NAME_BYTES).ok_or_else(broken)?;
         let (nonce, text) = rest.split_at_checked(NONCE_LEN).ok_or_else(broken)?;
         if head[0] != FORMAT {

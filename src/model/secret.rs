@@ -40,9 +40,7 @@ impl Kept {
             Some(keys) => {
                 keys.open(&purpose, &self.secret).map_err(|error| Error::invalid("master_key", error.to_string()))
             }
-            None => {
-                Err(Error::invalid("master_key", format!("is missing: the secret of {purpose} is encrypted")))
-            }
+            None => Err(Error::invalid("master_key", format!("is missing: the secret of {purpose} is encrypted"))),
         }
     }
 }

@@ -53,8 +53,9 @@ impl SigningSecret {
     /// Decrypts the secret of the key with this id.
     pub(crate) fn open(keys: Option<&MasterKeys>, key_id: &str, sealed: &[u8]) -> Result<Self> {
         let purpose = purpose(key_id);
-        let keys = keys
-            .ok_or_else(|| Error::Internal(format!("the secret of {purpose} is encrypted, but no master key is set")))?;
+        let keys = keys.ok_or_else(|| {
+            Error::Internal(format!("the secret of {purpose} is encrypted, but no master key is set"))
+        })?;
         let bytes = keys.open(&purpose, sealed)?;
         bytes.try_into().map(Self).map_err(|_| Error::Internal(format!("the secret of {purpose} has a wrong length")))
     }

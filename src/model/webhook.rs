@@ -166,8 +166,8 @@ impl fmt::Debug for Secret {
 /// the signed text, so that a receiver can refuse a replayed delivery.
 pub fn signature(secret: &Secret, unix_seconds: i64, body: &str) -> Result<String> {
     // HMAC accepts keys of any length (RFC 2104, section 2); other algorithms may fail here.
-    let mut mac =
-        Hmac::<Sha256>::new_from_slice(&secret.0).map_err(|error| Error::Internal(format!("an event cannot be signed: {error}")))?;
+    let mut mac = Hmac::<Sha256>::new_from_slice(&secret.0)
+        .map_err(|error| Error::Internal(format!("an event cannot be signed: {error}")))?;
     mac.update(format!("{unix_seconds}.").as_bytes());
     mac.update(body.as_bytes());
     let mut text = format!("t={unix_seconds},v1=");

@@ -46,13 +46,7 @@ impl Default for FrozenCache {
         // About 256 bytes per row, texts included.
         let bytes =
             |_: &CacheKey, frozen: &Arc<Frozen>| u32::try_from(256 * (frozen.rows.len() + 1)).unwrap_or(u32::MAX);
-        Self(
-            moka::sync::Cache::builder()
-                .weigher(bytes)
-                .max_capacity(CAPACITY_BYTES)
-                .time_to_live(NAMES_TTL)
-                .build(),
-        )
+        Self(moka::sync::Cache::builder().weigher(bytes).max_capacity(CAPACITY_BYTES).time_to_live(NAMES_TTL).build())
     }
 }
 

@@ -310,9 +310,7 @@ impl Indexes {
         let permit = timeout(self.store.patience(), Arc::clone(&board.sql).acquire_owned()).await;
         match permit {
             Ok(Ok(permit)) => Ok(Access::Sql(Some(permit))),
-            _ => Err(Error::unavailable(
-                "the rank index is not available, and too many SQL reads are waiting",
-            )),
+            _ => Err(Error::unavailable("the rank index is not available, and too many SQL reads are waiting")),
         }
     }
 

@@ -113,8 +113,9 @@ async fn read_keys(snapshot: &mut LoadSnapshot, players: u64) -> Result<RankInde
     let mut builder = RankIndex::builder(usize::try_from(players).unwrap_or(usize::MAX));
     snapshot
         .keys(|rank_key, tie_key, user_id| {
-            let user_id = u32::try_from(user_id)
-                .map_err(|_| Error::Internal(format!("user id {user_id} does not fit into an index, which holds ids below 2^32")))?;
+            let user_id = u32::try_from(user_id).map_err(|_| {
+                Error::Internal(format!("user id {user_id} does not fit into an index, which holds ids below 2^32"))
+            })?;
             let damaged = |error| Error::Internal(format!("{error}; run `centile verify` to find the damage"));
             builder.push(RankKey { rank_key, tie_key, user_id }).map_err(damaged)
         })

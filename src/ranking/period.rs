@@ -44,10 +44,7 @@ pub(crate) async fn meant(rankings: &Rankings, board: &Board, selector: &PeriodS
             name: selector.to_string(),
             hint: Some(match selector.kind() {
                 PeriodKind::Season => {
-                    format!(
-                        "board {0} has no such season; GET /v1/boards/{0}/periods lists its periods",
-                        board.slug
-                    )
+                    format!("board {0} has no such season; GET /v1/boards/{0}/periods lists its periods", board.slug)
                 }
                 _ => format!("it does not exist in time zone {}", board.time_zone),
             }),
@@ -71,7 +68,10 @@ pub(crate) async fn meant(rankings: &Rankings, board: &Board, selector: &PeriodS
         PeriodSelector::Labelled(..) => Err(Error::NotFound {
             what: "period",
             name: selector.to_string(),
-            hint: Some(format!("it has no scores; GET /v1/boards/{}/periods lists the periods with scores", board.slug)),
+            hint: Some(format!(
+                "it has no scores; GET /v1/boards/{}/periods lists the periods with scores",
+                board.slug
+            )),
         }),
         _ => Ok(Meant::Empty(
             meant.period.clone(),

@@ -141,11 +141,7 @@ impl Default for TopCache {
         let bytes = |_: &ListKey, kept: &CachedTop| u32::try_from(kept.body.len() + 256).unwrap_or(u32::MAX);
         Self {
             frozen: FrozenCache::default(),
-            lists: moka::sync::Cache::builder()
-                .weigher(bytes)
-                .max_capacity(64 << 20)
-                .time_to_live(NAMES_TTL)
-                .build(),
+            lists: moka::sync::Cache::builder().weigher(bytes).max_capacity(64 << 20).time_to_live(NAMES_TTL).build(),
             refills: moka::sync::Cache::new(10_000),
         }
     }

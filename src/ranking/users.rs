@@ -173,8 +173,9 @@ impl Users {
                 *found = fetched.by_id.get(id).cloned();
             }
         }
-        let missing =
-            || Error::Internal("a ranking has a player without a user; run `centile verify` to find the damage".to_owned());
+        let missing = || {
+            Error::Internal("a ranking has a player without a user; run `centile verify` to find the damage".to_owned())
+        };
         found.into_iter().map(|found| found.ok_or_else(missing)).collect::<Result<_>>().map(Some)
     }
 

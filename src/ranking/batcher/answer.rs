@@ -173,8 +173,8 @@ mod tests {
 
         fn poll(&mut self) -> Poll<Option<u32>> {
             let waker = Waker::from(Arc::clone(&self.task));
-            let polled =
-                Pin::new(self.answer.as_mut().unwrap_or_else(|| panic!("answered"))).poll(&mut Context::from_waker(&waker));
+            let polled = Pin::new(self.answer.as_mut().unwrap_or_else(|| panic!("answered")))
+                .poll(&mut Context::from_waker(&waker));
             if polled.is_ready() {
                 self.answer = None;
             }

@@ -16,7 +16,7 @@ class QuarantinedResponse:
     """An event that broke a rule of its board, and is kept apart until an administrator decides.
 
     Attributes:
-        detail (str): The rule that it broke. Example: points: board arena takes 0 to 100 per event.
+        detail (str): The rule that it broke. Example: points: board arena allows 0 to 100 points per event.
         quarantine_id (int): Its id in the board's quarantine. Example: 7.
         repeated (bool): Whether this is the answer of an earlier call with the same id.
         status (QuarantinedStatus): The word for an event that is kept apart.
