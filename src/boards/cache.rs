@@ -12,12 +12,12 @@ use crate::{
     store::Store,
 };
 
-/// Time for which a board is not looked up again. A change by another instance takes effect after
-/// it. The SQL functions check again whatever must not be outdated.
+/// Maximum age of a cached board. A change by another instance takes effect after it. The SQL
+/// functions check again whatever must not be outdated.
 const MAX_AGE: Duration = Duration::from_secs(1);
 
-/// Maximum time between a board's last look-up and the start of an outage for its public access to
-/// persist. Also the longest gap between two failures of one outage.
+/// A public board stays public during an outage if it was looked up within this time before. Two
+/// failures that lie further apart belong to different outages.
 const OUTAGE_GRACE: Duration = Duration::from_mins(1);
 
 /// The last known state of each board, with the time of its look-up.
@@ -200,12 +200,12 @@ mod tests {
         let server = http::serve(Arc::clone(&instance), listener, http::Settings::new("seen".parse()?))?;
         let stop = server.handle();
         let serving = tokio::spawn(server);
-        for (slug, status, told) in [("quiet", 503, "who may read"), ("private", 401, "needs a key")] {
+        for (slug, status, phrase) in [("quiet", 503, "who may read"), ("private", 401, "needs a key")] {
             let address = format!("http://{address}/v1/boards/{slug}/scores");
             let answer = reqwest::get(address).await.map_err(|error| failed(&error))?;
             assert_eq!(answer.status(), status, "{slug}");
             let text = answer.text().await.map_err(|error| failed(&error))?;
-            assert!(text.contains(told), "{slug}: {text}");
+            assert!(text.contains(phrase), "{slug}: {text}");
         }
         stop.stop(true).await;
         serving.await.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;

@@ -52,7 +52,7 @@ pub(crate) fn check_text(field: &str, text: &str, max_bytes: usize) -> Result<()
     }
 }
 
-/// A player as other players may see them.
+/// Public data of a player.
 #[derive(Debug, Clone, PartialEq)]
 pub struct User {
     /// The caller's own id.

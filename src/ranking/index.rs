@@ -359,7 +359,7 @@ impl<const BLOCK: usize> RankIndex<BLOCK> {
         }
     }
 
-    /// Moves keys of one block to an adjacent block, starting with those nearest to it.
+    /// Moves `count` keys of one block into an adjacent block, namely those nearest to it.
     fn move_keys(&mut self, from: usize, to: usize, count: usize) {
         let (from_len, to_len) = (self.order.len_of(from), self.order.len_of(to));
         let (slots, target) = if from < to { (from_len - count..from_len, 0) } else { (0..count, to_len) };

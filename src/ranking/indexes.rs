@@ -47,20 +47,20 @@ use crate::{
 /// Maximum concurrent rounds of one board.
 const MAX_ROUNDS: usize = 1;
 
-/// Time after which SQL may answer a request instead of the round it waits for.
+/// Time after which SQL may answer a request that waits for a round.
 const ROUND_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Maximum concurrent SQL reads of a board while its index loads or lags.
 const MAX_SQL_READS: usize = 4;
 
-/// Time since its last read for which an index is kept current in the background.
+/// An index read within this time is kept current in the background.
 const KEEP_CURRENT_FOR: Duration = Duration::from_mins(10);
 
 /// Interval between background checks of each board.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Time since its last read for which an index is not dropped to load another. This does not hold
-/// while all indexes together exceed the memory bound.
+/// An index read within this time is not dropped to load another. If all indexes together exceed
+/// the memory bound, it may be dropped.
 const IN_USE_FOR: Duration = Duration::from_mins(1);
 
 /// Delay between a failed or refused load and the next attempt. SQL answers until then.
@@ -283,7 +283,7 @@ impl Indexes {
                 sql = self.limited_sql(&board, is_shared) => return sql,
             }
         };
-        // A round that failed to get a connection does not imply that SQL reads fail too.
+        // SQL reads may still get a connection when the round got none.
         let Some(Ok(end)) = round else { return self.limited_sql(&board, is_shared).await };
         let is_current =
             |one: &CurrentRanking| one.ranking_id == ranking.ranking_id && one.period_id == ranking.period_id;

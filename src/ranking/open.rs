@@ -52,9 +52,9 @@ pub(crate) struct LiveState {
     pub(crate) standings: Vec<StoredStanding>,
 }
 
-/// A player's place in an index, without the name.
+/// A player's row from an index, without the profile.
 #[derive(Debug, Clone, Copy)]
-struct Placed {
+struct IndexRow {
     key: RankKey,
     position: u64,
     rank: u64,
@@ -64,7 +64,7 @@ struct Placed {
 struct Found {
     position: u64,
     worse: u64,
-    lines: Vec<Placed>,
+    index_rows: Vec<IndexRow>,
 }
 
 impl Open<'_> {
@@ -117,15 +117,15 @@ impl Open<'_> {
         from: impl FnOnce(&Loaded) -> u64,
     ) -> Result<Option<(RankingState, Vec<StoredRow>)>> {
         let limit = usize::try_from(limit).unwrap_or_default();
-        let read = |loaded: &Loaded, revision| (loaded.state(revision), self.lines(loaded, from(loaded), limit));
-        let Some((state, lines)) = view.read(read) else { return Ok(None) };
-        let ids: Vec<u32> = lines.iter().map(|line| line.key.user_id).collect();
+        let read = |loaded: &Loaded, revision| (loaded.state(revision), self.index_rows(loaded, from(loaded), limit));
+        let Some((state, index_rows)) = view.read(read) else { return Ok(None) };
+        let ids: Vec<u32> = index_rows.iter().map(|index_row| index_row.key.user_id).collect();
         let Some(profiles) = view.profiles(&ids).await? else { return Ok(None) };
-        let rows = lines.iter().zip(profiles).map(|(line, profile)| {
-            let Placed { key, .. } = *line;
+        let rows = index_rows.iter().zip(profiles).map(|(index_row, profile)| {
+            let IndexRow { key, .. } = *index_row;
             let key_of_row =
                 StoredKey { rank_key: key.rank_key, tie_key: key.tie_key, internal_id: i64::from(key.user_id) };
-            let row = self.row(line, profile.external_id, profile.name, profile.avatar);
+            let row = self.row(index_row, profile.external_id, profile.name, profile.avatar);
             StoredRow { row, key: key_of_row }
         });
         Ok(Some((state, rows.collect())))
@@ -146,11 +146,11 @@ impl Open<'_> {
                     let standing = StoredStanding { user_exists: user.is_some(), player: None, rows: Vec::new() };
                     return Ok(Some((state, standing)));
                 };
-                let ids: Vec<u32> = found.lines.iter().map(|line| line.key.user_id).collect();
+                let ids: Vec<u32> = found.index_rows.iter().map(|index_row| index_row.key.user_id).collect();
                 let Some(profiles) = view.profiles(&ids).await? else { return Ok(None) };
-                let rows = found.lines.iter().zip(profiles);
-                let rows =
-                    rows.map(|(line, profile)| self.row(line, profile.external_id, profile.name, profile.avatar));
+                let rows = found.index_rows.iter().zip(profiles);
+                let rows = rows
+                    .map(|(index_row, profile)| self.row(index_row, profile.external_id, profile.name, profile.avatar));
                 Ok(standing_of(&found, rows.collect(), user_id).map(|standing| (state, standing)))
             }
             Access::Replaced => Ok(None),
@@ -186,27 +186,27 @@ impl Open<'_> {
     async fn live_from(&self, view: &View, limit: u32, user_ids: &[String], around: u32) -> Result<Option<LiveState>> {
         let Some(users) = view.find(user_ids).await? else { return Ok(None) };
         let read = |loaded: &Loaded, revision| {
-            let first = self.lines(loaded, 1, limit as usize);
+            let first = self.index_rows(loaded, 1, limit as usize);
             let found: Vec<Option<Found>> =
                 users.iter().map(|user| user.and_then(|user| self.find(loaded, user, u64::from(around)))).collect();
             (loaded.state(revision), first, found)
         };
         let Some((state, first, found)) = view.read(read) else { return Ok(None) };
-        let lines = first.iter().chain(found.iter().flatten().flat_map(|found| &found.lines));
-        let mut ids: Vec<u32> = lines.map(|line| line.key.user_id).collect();
+        let index_rows = first.iter().chain(found.iter().flatten().flat_map(|found| &found.index_rows));
+        let mut ids: Vec<u32> = index_rows.map(|index_row| index_row.key.user_id).collect();
         ids.sort_unstable();
         ids.dedup();
         let Some(profiles) = view.profiles(&ids).await? else { return Ok(None) };
         let profiles: HashMap<u32, _> = ids.into_iter().zip(profiles).collect();
-        let rows = |lines: &[Placed]| -> Vec<Row> {
-            let row = |line: &Placed| {
-                let profile = profiles.get(&line.key.user_id)?.clone();
-                Some(self.row(line, profile.external_id, profile.name, profile.avatar))
+        let rows = |index_rows: &[IndexRow]| -> Vec<Row> {
+            let row = |index_row: &IndexRow| {
+                let profile = profiles.get(&index_row.key.user_id)?.clone();
+                Some(self.row(index_row, profile.external_id, profile.name, profile.avatar))
             };
-            lines.iter().filter_map(row).collect()
+            index_rows.iter().filter_map(row).collect()
         };
         let standings = found.iter().zip(users.iter().zip(user_ids)).map(|(found, (user, user_id))| match found {
-            Some(found) => standing_of(found, rows(&found.lines), user_id),
+            Some(found) => standing_of(found, rows(&found.index_rows), user_id),
             None => Some(StoredStanding { user_exists: user.is_some(), player: None, rows: Vec::new() }),
         });
         let Some(standings) = standings.collect() else { return Ok(None) };
@@ -243,20 +243,20 @@ impl Open<'_> {
     }
 
     /// Returns up to `limit` players from a position on.
-    fn lines(&self, loaded: &Loaded, from: u64, limit: usize) -> Vec<Placed> {
-        let mut lines: Vec<Placed> = Vec::with_capacity(limit.min(1_000));
+    fn index_rows(&self, loaded: &Loaded, from: u64, limit: usize) -> Vec<IndexRow> {
+        let mut index_rows: Vec<IndexRow> = Vec::with_capacity(limit.min(1_000));
         if limit == 0 {
-            return lines;
+            return index_rows;
         }
         for (key, position) in loaded.index.range(from).take(limit).zip(from..) {
-            let rank = match (self.board.ties, lines.last()) {
+            let rank = match (self.board.ties, index_rows.last()) {
                 (Ties::Shared, Some(last)) if last.key.rank_key == key.rank_key => last.rank,
                 (Ties::First | Ties::Tiebreak, _) | (Ties::Shared, Some(_)) => position,
                 (Ties::Shared, None) => loaded.index.count_better(key.rank_key) + 1,
             };
-            lines.push(Placed { key, position, rank });
+            index_rows.push(IndexRow { key, position, rank });
         }
-        lines
+        index_rows
     }
 
     /// Returns a player with up to `around` players above and below.
@@ -267,25 +267,25 @@ impl Open<'_> {
             Ties::Shared => (place.better + 1, place.no_worse),
             Ties::First | Ties::Tiebreak => (position, position),
         };
-        let lines = if around == 0 {
-            vec![Placed { key: place.key, position, rank }]
+        let index_rows = if around == 0 {
+            vec![IndexRow { key: place.key, position, rank }]
         } else {
             let from = position.saturating_sub(around).max(1);
             let limit = position - from + 1 + around;
-            self.lines(loaded, from, usize::try_from(limit).unwrap_or(usize::MAX))
+            self.index_rows(loaded, from, usize::try_from(limit).unwrap_or(usize::MAX))
         };
-        Some(Found { position, worse: players - no_worse, lines })
+        Some(Found { position, worse: players - no_worse, index_rows })
     }
 
-    fn row(&self, line: &Placed, user_id: String, user_name: String, avatar: Option<String>) -> Row {
+    fn row(&self, index_row: &IndexRow, user_id: String, user_name: String, avatar: Option<String>) -> Row {
         Row {
-            position: line.position,
-            rank: line.rank,
+            position: index_row.position,
+            rank: index_row.rank,
             user_id,
             user_name,
             avatar,
-            score: score(line.key.rank_key, self.board.order),
-            reached_at: reached_at(line.key.tie_key),
+            score: score(index_row.key.rank_key, self.board.order),
+            reached_at: reached_at(index_row.key.tie_key),
         }
     }
 }

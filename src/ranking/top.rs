@@ -43,9 +43,9 @@ const MAX_LAG: Duration = Duration::from_millis(250);
 /// instance within it.
 pub(crate) const NAMES_TTL: Duration = Duration::from_hours(24);
 
-/// Maximum difference between the clocks of instances and database. An alias such as
-/// `week:previous` soon means another period. Its cached list needs a new check from this long
-/// before that time.
+/// Maximum difference between the clocks of instances and database. When an alias such as
+/// `week:previous` is about to change its period, its cached list is checked again from this time
+/// on.
 const MAX_CLOCK_SKEW: TimeDelta = TimeDelta::minutes(1);
 
 /// Maximum look-ups of a ranking or archive that is replaced while it is read.
@@ -56,7 +56,8 @@ const MAX_LOOK_UPS: usize = 4;
 pub struct Top {
     /// The JSON body, rendered once by the function given to [`top`].
     pub body: Arc<str>,
-    /// Entity tag without quotes: version, size, and the profile revision unless the names are frozen.
+    /// Entity tag without quotes: version, size, and the profile revision unless the names are
+    /// frozen.
     pub etag: String,
     /// Whether the period is closed.
     pub is_closed: bool,
@@ -110,7 +111,7 @@ impl From<&RankingState> for Coverage {
 struct Shared<'a> {
     #[serde(borrow)]
     etag: Cow<'a, str>,
-    /// JSON within JSON. Escapes almost always prevent borrowing it.
+    /// JSON within JSON. It nearly always contains escapes, so it is rarely borrowed.
     #[serde(borrow)]
     body: Cow<'a, str>,
 }

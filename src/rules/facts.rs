@@ -107,7 +107,7 @@ pub(crate) struct History {
     pub(crate) gains: Vec<Gain>,
 }
 
-/// Base for a player's gain in one period.
+/// Starting point of a player's gain in one period.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Gain {
     /// `sum`: points won in the period so far, not reduced by losses.

@@ -2,7 +2,7 @@
 
 use crate::{Error, model::board::Board};
 
-/// Reasons for refusing an event.
+/// Reason for refusing an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// The user does not exist yet. The writer creates it and submits the event again.

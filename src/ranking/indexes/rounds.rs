@@ -16,8 +16,8 @@ use crate::{
 /// Maximum batches that a round applies. An index that lags further reloads.
 const MAX_BATCHES: i32 = 20_000;
 
-/// Bounds of the maximum number of changed users that a round applies. Between them it is 2 % of
-/// the players of the largest index. Beyond it, reloading costs less.
+/// Limits of the changed users that a round applies. Between them the limit is 2 % of the players
+/// of the largest index. Beyond it, reloading costs less.
 const USER_LIMITS: RangeInclusive<i64> = 20_000..=100_000;
 
 /// The task that runs rounds of a board.
