@@ -1,4 +1,4 @@
-//! Background work of an instance: tasks that end when it stops.
+//! Background tasks of an instance. They end when it stops.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ impl Background {
         self.tasks.spawn(self.stopping.clone().run_until_cancelled_owned(task));
     }
 
-    /// Stops all tasks, and waits until they have ended.
+    /// Stops all tasks and waits for their end.
     pub(crate) async fn stop(&self) {
         self.stopping.cancel();
         self.tasks.close();

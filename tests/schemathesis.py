@@ -17,7 +17,7 @@ BEYOND_SCHEMAS = [
     # Nor does it look into an object of any shape.
     r"^metadata: must not hold U\+0000$",
     # What an earlier answer gave.
-    r"^cursor: is not the `next` of an earlier page",
+    r"^cursor: must be the `next` value of an earlier page",
     # What the calendar and PostgreSQL know.
     r"^period: .* is not a date such as 2024-01-15$",
     r"^period: weeks are named by their Monday",
@@ -25,7 +25,7 @@ BEYOND_SCHEMAS = [
     r"^(starts_at|ends_at): a season lies between 2000 and 2071$",
     r"^expires_at: the key would have expired already$",
     # A pattern that all readers of patterns understand has no exceptions.
-    r"^period: .*seasons are asked for by name",
+    r"^period: .*has no name of a season",
     r"^name: .*not 'previous'$",
     # Which fields go together.
     r"^(limit|from|cursor): cannot be combined with users$",
@@ -33,12 +33,12 @@ BEYOND_SCHEMAS = [
     r"^ties: a sum board has no tiebreak",
     r"^points_min: must not be above points_max",
     r"^gain_max: must be a JSON object of the kinds of period that the board keeps",
-    r"^first_layout\.bounds: 1 to 99 scores, strictly ascending$",
+    r"^first_layout\.bounds: must be 1 to 99 scores, strictly ascending$",
     r"^ends_at: a season begins before it ends$",
     r"^boards: an admin key is for all boards$",
     # The rules of the board in question, and how the service was started.
-    r"^tiebreak: board \S+ does not break ties by a tiebreak$",
-    r"^points: board \S+ (takes|lets a player gain) ",
+    r"^tiebreak: board \S+ does not use tiebreaks$",
+    r"^points: board \S+ allows ",
     r"^points: the player's score would leave the range of 64 bits$",
     r"^signed: needs a master key",
 ]

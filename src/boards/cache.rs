@@ -1,4 +1,5 @@
-//! Boards as requests name them: not looked up in PostgreSQL again for a second, and kept as they were last seen.
+//! Cache of boards by slug: one look-up per second, and the last known state during an outage of
+//! PostgreSQL.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -11,25 +12,27 @@ use crate::{
     store::Store,
 };
 
-/// For how long a board is not looked up again. A change made elsewhere is seen after it; what must not be missed is
-/// checked again by the SQL functions.
-const LOOKED_UP_FOR: Duration = Duration::from_secs(1);
+/// Maximum age of a cached board. A change by another instance takes effect after it. The SQL
+/// functions check again whatever must not be outdated.
+const MAX_AGE: Duration = Duration::from_secs(1);
 
-/// How long before PostgreSQL was found away a board may have been seen for its readers to be those of then.
-const SEEN_LATELY: Duration = Duration::from_mins(1);
+/// A public board stays public during an outage if it was looked up within this time before. Two
+/// failures that lie further apart belong to different outages.
+const OUTAGE_GRACE: Duration = Duration::from_mins(1);
 
-/// Boards as they were last seen, and when.
+/// The last known state of each board, with the time of its look-up.
 #[derive(Debug)]
 pub(crate) struct BoardCache {
     seen: moka::sync::Cache<BoardSlug, (Arc<Board>, Instant)>,
     outage: Mutex<Option<Outage>>,
 }
 
-/// When PostgreSQL was found away first and last. What was before the first time, and between two that lie far apart, nobody knows.
+/// The first and the last failure of an outage of PostgreSQL. Its state before the first failure is
+/// unknown.
 #[derive(Debug, Clone, Copy)]
 struct Outage {
-    began_at: Instant,
-    found_at: Instant,
+    first_failure_at: Instant,
+    last_failure_at: Instant,
 }
 
 impl Default for BoardCache {
@@ -39,61 +42,63 @@ impl Default for BoardCache {
 }
 
 impl BoardCache {
-    /// The board of this name. [`Error::NotFound`] when there is none.
+    /// Returns the board with this slug. [`Error::NotFound`] if there is none.
     ///
-    /// While PostgreSQL cannot be reached, the board as it was last seen: what is cached of it can go on being served. But one that was last
-    /// seen long before may have come to ask readers for a key, and so it does.
+    /// While PostgreSQL is unreachable, returns the last known state, so that cached answers can
+    /// still be served. A public board last seen long before the outage may have become private
+    /// since. It is returned as requiring a key.
     pub(crate) async fn find(&self, store: &Store, slug: &BoardSlug) -> Result<Arc<Board>> {
         let last = self.seen.get(slug);
         if let Some((board, seen_at)) = &last
-            && seen_at.elapsed() < LOOKED_UP_FOR
+            && seen_at.elapsed() < MAX_AGE
         {
             return Ok(Arc::clone(board));
         }
         match store.boards(Some(slug.as_str())).await {
             Ok(mut found) => {
                 let board = Arc::new(found.pop().ok_or_else(|| Error::not_found("board", slug.as_str()))?);
-                self.learn(slug, Arc::clone(&board));
+                self.insert(slug, Arc::clone(&board));
                 Ok(board)
             }
             Err(error @ Error::Unavailable { .. }) => {
-                let began_at = self.note_outage();
+                let first_failure_at = self.note_outage();
                 let (board, seen_at) = last.ok_or(error)?;
-                let was_seen_lately = began_at.saturating_duration_since(seen_at) < SEEN_LATELY;
-                let is_known = board.reading == Reading::Key || was_seen_lately;
-                Ok(if is_known { board } else { Arc::new(Board { reading: Reading::Key, ..Board::clone(&board) }) })
+                let was_seen_recently = first_failure_at.saturating_duration_since(seen_at) < OUTAGE_GRACE;
+                let is_safe = board.reading == Reading::Key || was_seen_recently;
+                Ok(if is_safe { board } else { Arc::new(Board { reading: Reading::Key, ..Board::clone(&board) }) })
             }
             Err(error) => Err(error),
         }
     }
 
-    /// The board of this name as it was last seen, without asking PostgreSQL.
+    /// Returns the last known state of the board, without asking PostgreSQL.
     pub(crate) fn last_seen(&self, slug: &BoardSlug) -> Option<Arc<Board>> {
         self.seen.get(slug).map(|(board, _)| board)
     }
 
-    /// Whether this board, as [`find`](Self::find) gave it, asks readers for a key for no other reason than that it could not be looked at.
-    pub(crate) fn is_shut_for_safety(&self, board: &Board) -> bool {
+    /// Returns whether a board from [`find`](Self::find) requires a key only because of an outage.
+    pub(crate) fn requires_key_for_outage(&self, board: &Board) -> bool {
         board.reading == Reading::Key && self.last_seen(&board.slug).is_some_and(|seen| seen.reading == Reading::Public)
     }
 
-    /// Has the board looked up again.
+    /// Drops the cached board.
     pub(crate) fn forget(&self, slug: &BoardSlug) {
         self.seen.invalidate(slug);
     }
 
-    fn learn(&self, slug: &BoardSlug, board: Arc<Board>) {
+    fn insert(&self, slug: &BoardSlug, board: Arc<Board>) {
         self.seen.insert(slug.clone(), (board, Instant::now()));
         *self.outage() = None;
     }
 
-    /// That PostgreSQL is away now; gives since when. What was found long ago was another outage.
+    /// Records a failure of PostgreSQL and returns the start of the outage. A failure after a long
+    /// gap starts another outage.
     fn note_outage(&self) -> Instant {
         let (now, mut outage) = (Instant::now(), self.outage());
-        let same = outage.filter(|outage| now.saturating_duration_since(outage.found_at) < SEEN_LATELY);
-        let began_at = same.map_or(now, |outage| outage.began_at);
-        *outage = Some(Outage { began_at, found_at: now });
-        began_at
+        let same = outage.filter(|outage| now.saturating_duration_since(outage.last_failure_at) < OUTAGE_GRACE);
+        let first_failure_at = same.map_or(now, |outage| outage.first_failure_at);
+        *outage = Some(Outage { first_failure_at, last_failure_at: now });
+        first_failure_at
     }
 
     fn outage(&self) -> MutexGuard<'_, Option<Outage>> {
@@ -116,7 +121,7 @@ mod tests {
         },
     };
 
-    /// A board that everybody may read, as PostgreSQL gave it.
+    /// A public board, as PostgreSQL returns it.
     fn public(slug: &str) -> Result<Board> {
         Ok(Board {
             id: 1,
@@ -141,8 +146,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn while_the_database_is_away_a_board_unseen_for_long_before_is_shut_to_whoever_has_no_key() -> Result<()> {
-        // Nobody listens there.
+    async fn during_an_outage_a_public_board_not_seen_recently_requires_a_key() -> Result<()> {
+        // No server listens on this port.
         let instance = instance::Instance::connect(&Settings {
             database_url: "postgres://nobody:nothing@127.0.0.1:1/none".into(),
             pooler_url: None,
@@ -159,7 +164,8 @@ mod tests {
             maintenance_every: None,
         })
         .await?;
-        // The outage began a while ago; so long before it each board was seen.
+        // The outage began 3 minutes ago. `before`: time from the last look-up of the board to its
+        // start.
         let now = Instant::now();
         let ago = |time: Duration| now.checked_sub(time).unwrap_or(now);
         let outage = Duration::from_mins(3);
@@ -171,33 +177,35 @@ mod tests {
             let seen_at = ago(outage + before);
             instance.boards.cache.seen.insert(slug.parse()?, (Arc::new(public(slug)?), seen_at));
             *instance.boards.cache.outage() =
-                Some(Outage { began_at: ago(outage), found_at: ago(Duration::from_secs(59)) });
+                Some(Outage { first_failure_at: ago(outage), last_failure_at: ago(Duration::from_secs(59)) });
             let found = boards::find(&instance.boards, &slug.parse()?).await?;
             assert_eq!(*found, Board { reading: wanted, ..public(slug)? }, "{slug}");
-            assert_eq!(instance.boards.cache.is_shut_for_safety(&found), wanted == Reading::Key, "{slug}");
+            assert_eq!(instance.boards.cache.requires_key_for_outage(&found), wanted == Reading::Key, "{slug}");
         }
-        // Nobody had asked for anything since, or not for long: that PostgreSQL is away is found now.
+        // No request has failed yet, or the last failure was long ago: this one starts an outage.
         instance.boards.cache.seen.insert("quiet".parse()?, (Arc::new(public("quiet")?), ago(outage)));
-        for last in [None, Some(Outage { began_at: ago(outage), found_at: ago(Duration::from_secs(61)) })] {
+        for last in
+            [None, Some(Outage { first_failure_at: ago(outage), last_failure_at: ago(Duration::from_secs(61)) })]
+        {
             *instance.boards.cache.outage() = last;
             assert_eq!(boards::find(&instance.boards, &"quiet".parse()?).await?.reading, Reading::Key, "{last:?}");
         }
         let private = Board { reading: Reading::Key, ..public("private")? };
         instance.boards.cache.seen.insert("private".parse()?, (Arc::new(private), ago(outage)));
 
-        // Whoever has no key is asked for one only where it is certain that one is needed.
+        // A caller without a key gets 401 only if the board is certain to require one.
         let failed = |error: &dyn std::error::Error| Error::Internal(error.to_string());
         let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| failed(&error))?;
         let address = listener.local_addr().map_err(|error| failed(&error))?;
         let server = http::serve(Arc::clone(&instance), listener, http::Settings::new("seen".parse()?))?;
         let stop = server.handle();
         let serving = tokio::spawn(server);
-        for (slug, status, told) in [("quiet", 503, "who may read"), ("private", 401, "needs a key")] {
+        for (slug, status, phrase) in [("quiet", 503, "who may read"), ("private", 401, "needs a key")] {
             let address = format!("http://{address}/v1/boards/{slug}/scores");
             let answer = reqwest::get(address).await.map_err(|error| failed(&error))?;
             assert_eq!(answer.status(), status, "{slug}");
             let text = answer.text().await.map_err(|error| failed(&error))?;
-            assert!(text.contains(told), "{slug}: {text}");
+            assert!(text.contains(phrase), "{slug}: {text}");
         }
         stop.stop(true).await;
         serving.await.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;

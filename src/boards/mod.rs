@@ -1,4 +1,4 @@
-//! Boards: creating, changing and finding them.
+//! Creates, changes and finds boards.
 
 pub(crate) mod cache;
 
@@ -17,17 +17,17 @@ use crate::{
     store::Store,
 };
 
-/// Most lanes that a board gets when it does not say how many: more cost every read.
+/// Maximum default number of lanes. Each lane adds to the cost of every read.
 const DEFAULT_LANES_MAX: usize = 4;
 
 impl FirstLayout {
-    /// The scores at which a new ranking is cut.
+    /// Returns the scores between the first buckets of a new ranking.
     fn bounds(&self) -> Result<Vec<i64>> {
         match self {
             Self::Bounds(bounds) => {
                 if bounds.is_empty() || bounds.len() > 99 || bounds[0] == i64::MIN || !bounds.is_sorted_by(|a, b| a < b)
                 {
-                    return Err(Error::invalid("first_layout.bounds", "1 to 99 scores, strictly ascending"));
+                    return Err(Error::invalid("first_layout.bounds", "must be 1 to 99 scores, strictly ascending"));
                 }
                 Ok(bounds.clone())
             }
@@ -35,7 +35,7 @@ impl FirstLayout {
                 Err(Error::invalid("first_layout.expected_points", "must be at least 100, one for each bucket"))
             }
             Self::ExpectedPoints(points) => {
-                // In steps of whole points; the remainder falls to the last range.
+                // In steps of whole points. The last range takes the remainder.
                 Ok((1..100).map(|n| points / 100 * n).collect())
             }
         }
@@ -50,13 +50,15 @@ pub struct Boards {
 }
 
 impl Boards {
-    /// No board is known yet.
+    /// Creates an empty cache of boards.
     pub(crate) fn new(store: Store) -> Self {
         Self { store, cache: cache::BoardCache::default() }
     }
 }
 
-/// Makes a board. [`Error::Conflict`] when the slug is taken, [`Error::Invalid`] for rules that contradict each other.
+/// Creates a board.
+///
+/// [`Error::Conflict`] if the slug is taken, [`Error::Invalid`] if the rules contradict each other.
 pub async fn create(boards: &Boards, new: NewBoard, by: &Actor) -> Result<Board> {
     check_lanes(new.lanes)?;
     check_frozen_top_size(Some(new.frozen_top_size))?;
@@ -74,7 +76,10 @@ pub async fn create(boards: &Boards, new: NewBoard, by: &Actor) -> Result<Board>
     kinds.sort_unstable();
     kinds.dedup();
     if kinds.is_empty() || kinds.len() != new.periods.len() || kinds.contains(&PeriodKind::Season) {
-        return Err(Error::invalid("periods", "one or more of all_time, day, week, month, each once"));
+        return Err(Error::invalid(
+            "periods",
+            "must be one or more of all_time, day, week and month, each at most once",
+        ));
     }
     let bounds = new.first_layout.as_ref().map(FirstLayout::bounds).transpose()?.unwrap_or_default();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -84,18 +89,20 @@ pub async fn create(boards: &Boards, new: NewBoard, by: &Actor) -> Result<Board>
     find(boards, &new.slug).await.map(|board| Board::clone(&board))
 }
 
-/// All boards, by slug.
+/// Returns all boards, ordered by slug.
 pub async fn list(store: &Store) -> Result<Vec<Board>> {
     store.boards(None).await
 }
 
-/// The board of this name, from the cache where it is known. [`Error::NotFound`] when there is none. While PostgreSQL cannot be reached, the board
-/// as it was last seen.
+/// Returns the board with this slug, from the cache if possible.
+///
+/// [`Error::NotFound`] if there is none. While PostgreSQL is unreachable, returns the last known
+/// state of the board.
 pub async fn find(boards: &Boards, slug: &BoardSlug) -> Result<Arc<Board>> {
     boards.cache.find(&boards.store, slug).await
 }
 
-/// Changes a board. [`Error::Conflict`] when a rule cannot change any more.
+/// Changes a board. [`Error::Conflict`] if a rule can no longer change.
 pub async fn update(boards: &Boards, slug: &BoardSlug, change: BoardChange, by: &Actor) -> Result<Board> {
     check_lanes(change.lanes)?;
     check_frozen_top_size(change.frozen_top_size)?;

@@ -1,34 +1,36 @@
-//! Leaves Redis alone for a moment after it failed several times in a row, so that nobody waits for it in vain.
+//! A circuit breaker for Redis: after several failures in a row, calls fail at once instead of
+//! waiting.
 
 use std::{
     sync::atomic::{AtomicU32, AtomicU64, Ordering},
     time::{Duration, Instant},
 };
 
-/// This many failures in a row open the breaker.
-pub(super) const FAILURES: u32 = 5;
+/// Failures in a row that open the breaker.
+pub(super) const MAX_FAILURES: u32 = 5;
 
-/// This long nothing is tried; then one request is, and the others wait for what becomes of it.
+/// Interval between trials while the breaker is open.
 pub(super) const PAUSE: Duration = Duration::from_secs(1);
 
-/// Closed (everything may go), open (nothing), or half open (one trial each [`PAUSE`]).
+/// The state is closed (all calls pass), open (none passes) or half open (one trial per [`PAUSE`]).
 ///
-/// A trial that is given up, because its caller went away, needs no rule: the next one comes a pause later.
+/// If the caller of a trial is dropped, the next trial follows after a pause.
 #[derive(Debug)]
 pub(super) struct Breaker {
-    began: Instant,
+    created_at: Instant,
     failures: AtomicU32,
-    /// Microseconds after `began` at which the next trial is due; 0 while the breaker is closed.
+    /// Time of the next trial, in microseconds after `created_at`; 0 while the breaker is closed.
     trial_at: AtomicU64,
 }
 
 impl Breaker {
-    /// A closed breaker.
+    /// Creates a closed breaker.
     pub(super) fn new(now: Instant) -> Self {
-        Self { began: now, failures: AtomicU32::new(0), trial_at: AtomicU64::new(0) }
+        Self { created_at: now, failures: AtomicU32::new(0), trial_at: AtomicU64::new(0) }
     }
 
-    /// Whether a request may go to Redis. When it goes as a trial, the next one is a pause away.
+    /// Returns whether a call may go to Redis. If the call is a trial, the next one is due after a
+    /// pause.
     pub(super) fn allows(&self, now: Instant) -> bool {
         let trial_at = self.trial_at.load(Ordering::Relaxed);
         trial_at == 0
@@ -39,7 +41,7 @@ impl Breaker {
                     .is_ok())
     }
 
-    /// Takes note of an answer; tells whether that closed the breaker.
+    /// Records a success. Returns whether it closed the breaker.
     pub(super) fn succeeded(&self) -> bool {
         if self.failures.load(Ordering::Relaxed) != 0 {
             self.failures.store(0, Ordering::Relaxed);
@@ -47,20 +49,20 @@ impl Breaker {
         self.trial_at.load(Ordering::Relaxed) != 0 && self.trial_at.swap(0, Ordering::Relaxed) != 0
     }
 
-    /// Takes note of a failure; tells whether that opened the breaker.
+    /// Records a failure. Returns whether it opened the breaker.
     pub(super) fn failed(&self, now: Instant) -> bool {
         let failures = self.failures.fetch_add(1, Ordering::Relaxed).saturating_add(1);
-        failures >= FAILURES
+        failures >= MAX_FAILURES
             && self.trial_at.compare_exchange(0, self.at(now + PAUSE), Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    /// Whether requests are being kept away.
+    /// Returns whether the breaker is open.
     pub(super) fn is_open(&self) -> bool {
         self.trial_at.load(Ordering::Relaxed) != 0
     }
 
     fn at(&self, now: Instant) -> u64 {
-        let elapsed = now.saturating_duration_since(self.began);
+        let elapsed = now.saturating_duration_since(self.created_at);
         u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX).max(1)
     }
 }
@@ -71,19 +73,19 @@ mod tests {
 
     fn open(now: Instant) -> Breaker {
         let breaker = Breaker::new(now);
-        for failure in 1..=FAILURES {
+        for failure in 1..=MAX_FAILURES {
             assert!(breaker.allows(now));
-            assert_eq!(breaker.failed(now), failure == FAILURES);
+            assert_eq!(breaker.failed(now), failure == MAX_FAILURES);
         }
         breaker
     }
 
     #[test]
-    fn failures_open_it_only_in_a_row() {
+    fn only_failures_in_a_row_open_the_breaker() {
         let now = Instant::now();
         let breaker = Breaker::new(now);
         for _ in 0..10 {
-            for _ in 1..FAILURES {
+            for _ in 1..MAX_FAILURES {
                 assert!(!breaker.failed(now));
             }
             assert!(!breaker.succeeded());
@@ -92,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_one_lets_one_trial_through_each_pause() {
+    fn an_open_breaker_passes_one_trial_per_pause() {
         let now = Instant::now();
         let breaker = open(now);
         assert!(!breaker.allows(now));
@@ -102,20 +104,20 @@ mod tests {
         assert!(!breaker.allows(later), "only one");
         assert!(!breaker.failed(later), "open already");
         assert!(!breaker.allows(later + PAUSE / 2));
-        assert!(breaker.allows(later + PAUSE), "the next trial, also when the first was given up");
+        assert!(breaker.allows(later + PAUSE), "the next trial, even if the first never ended");
     }
 
     #[test]
-    fn an_answer_closes_it() {
+    fn a_success_closes_the_breaker() {
         let now = Instant::now();
         let breaker = open(now);
         assert!(breaker.is_open());
         assert!(breaker.allows(now + PAUSE));
         assert!(breaker.succeeded(), "closed by this");
-        assert!(!breaker.succeeded(), "told once");
+        assert!(!breaker.succeeded(), "reported once");
         assert!(breaker.allows(now + PAUSE) && breaker.allows(now + PAUSE));
-        for failure in 1..=FAILURES {
-            assert_eq!(breaker.failed(now), failure == FAILURES, "counted from nothing again");
+        for failure in 1..=MAX_FAILURES {
+            assert_eq!(breaker.failed(now), failure == MAX_FAILURES, "counted from 0 again");
         }
     }
 }

@@ -1,27 +1,27 @@
-//! What a value looks like in Redis: it names what it is, and what does not match is a miss.
+//! Format of a value in Redis. A frame contains its key; a frame that does not match is a miss.
 //!
 //! | bytes | meaning |
 //! | --- | --- |
-//! | 4 | `CTL` and the number of this format |
-//! | 8 | checksum of everything after it: FNV-1a, 64 bits, big-endian |
+//! | 4 | `CTL` and the version of this format |
+//! | 8 | checksum of all bytes after it: FNV-1a, 64 bits, big-endian |
 //! | 4 | length of the key, big-endian |
 //! | … | the full key, with its prefix |
 //! | … | the value |
 //!
-//! This finds garbage, truncation, and a value that got under another key. It does not keep out somebody who may write
-//! to this Redis and wants to lie: that takes a password on the Redis.
+//! The check detects garbage, truncation and a value under the wrong key. It does not detect forged
+//! values: protect Redis with a password.
 
 const FORMAT: [u8; 4] = *b"CTL\x01";
 
 /// Bytes before the key.
-const HEAD: usize = 16;
+const HEADER_BYTES: usize = 16;
 
-/// The bytes to store for `value` under `key`.
+/// Returns the bytes to store for `value` under `key`.
 pub(super) fn wrap(key: &str, value: &[u8]) -> Vec<u8> {
-    // A key beyond 4 GiB would not match when it is read: a miss, as it should be.
+    // A key beyond 4 GiB does not match when it is read, which is a miss.
     let key_length = u32::try_from(key.len()).unwrap_or(u32::MAX).to_be_bytes();
     let checksum = checksum([&key_length, key.as_bytes(), value]);
-    let mut frame = Vec::with_capacity(HEAD + key.len() + value.len());
+    let mut frame = Vec::with_capacity(HEADER_BYTES + key.len() + value.len());
     frame.extend_from_slice(&FORMAT);
     frame.extend_from_slice(&checksum.to_be_bytes());
     frame.extend_from_slice(&key_length);
@@ -30,7 +30,7 @@ pub(super) fn wrap(key: &str, value: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// The value inside `frame`, if it is one of this format that was made for `key` and is whole.
+/// Returns the value in `frame`, if the frame is intact and belongs to `key`.
 pub(super) fn unwrap(key: &str, mut frame: Vec<u8>) -> Option<Vec<u8>> {
     let rest = frame.strip_prefix(&FORMAT)?;
     let (stored_checksum, rest) = rest.split_first_chunk()?;
@@ -40,11 +40,11 @@ pub(super) fn unwrap(key: &str, mut frame: Vec<u8>) -> Option<Vec<u8>> {
     if !is_ours || u64::from_be_bytes(*stored_checksum) != checksum([key_length, key.as_bytes(), value]) {
         return None;
     }
-    frame.drain(..HEAD + key.len());
+    frame.drain(..HEADER_BYTES + key.len());
     Some(frame)
 }
 
-/// FNV-1a over the parts, as if they were one.
+/// Returns the FNV-1a hash of the concatenated parts.
 fn checksum(parts: [&[u8]; 3]) -> u64 {
     parts
         .into_iter()
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frame_gives_back_its_value_under_its_key_only() {
+    fn a_frame_returns_its_value_for_its_key_only() {
         for value in [&b""[..], b"x", &[0, 255, 10, 13], &vec![7; 100_000]] {
             let frame = wrap("p:user:ann", value);
             assert_eq!(unwrap("p:user:ann", frame.clone()).as_deref(), Some(value));
@@ -68,13 +68,13 @@ mod tests {
     }
 
     #[test]
-    fn key_and_value_do_not_run_into_each_other() {
+    fn a_different_split_into_key_and_value_does_not_match() {
         assert_eq!(unwrap("ab", wrap("a", b"bc")), None);
         assert_eq!(unwrap("a", wrap("ab", b"c")), None);
     }
 
     #[test]
-    fn any_changed_cut_or_added_byte_is_noticed() {
+    fn a_changed_missing_or_added_byte_is_detected() {
         let frame = wrap("p:counts:1:v", b"some counts");
         for at in 0..frame.len() {
             assert_eq!(unwrap("p:counts:1:v", frame[..at].to_vec()), None, "cut at {at}");

@@ -1,20 +1,20 @@
-//! What the cache is asked for: every key there is, each with a stated lifetime.
+//! Keys of the cache, each with a fixed lifetime.
 
 use std::{fmt, time::Duration};
 
-/// The name of a cached value, below the cache's prefix.
+/// The name of a cached value, without the cache's prefix.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum CacheKey {
-    /// The players of each bucket of a ranking at one version: `counts:{ranking}:{version}`, for 60 s.
-    /// It never changes.
+    /// Players in each bucket of a ranking at one version: `counts:{ranking}:{version}`, for 60 s.
+    /// The value never changes.
     Counts {
         /// The ranking.
         ranking: i64,
         /// The version of the counts; it carries the epoch.
         version: String,
     },
-    /// The first players of a ranking, as served: `top:{epoch}:{ranking}:{size}`, for 60 s.
-    /// The version is in the value.
+    /// A rendered top list of a ranking: `top:{epoch}:{ranking}:{size}`, for 60 s. The value
+    /// contains the version.
     Top {
         /// The database's epoch.
         epoch: String,
@@ -23,9 +23,10 @@ pub enum CacheKey {
         /// How many players.
         size: u32,
     },
-    /// The first players of a closed period, the bytes as PostgreSQL has them:
-    /// `closed:{epoch}:{period}:{revision}:top:{size}`, for a day. It never changes, and one of an old revision may name
-    /// somebody who has asked to be forgotten since.
+    /// The frozen top of a closed period, in the bytes of PostgreSQL:
+    /// `closed:{epoch}:{period}:{revision}:top:{size}`, for a day.
+    ///
+    /// The value never changes. That of an old revision may name a user who has been erased since.
     Closed {
         /// The database's epoch.
         epoch: String,
@@ -33,10 +34,10 @@ pub enum CacheKey {
         period: i64,
         /// The archive's revision.
         revision: i64,
-        /// How many players tops on the board are frozen with.
+        /// The board's size of frozen tops.
         size: u32,
     },
-    /// A user's profile: `user:{user_id}`, for 300 s. The profile revision is in the value.
+    /// A user's profile: `user:{user_id}`, for 300 s. The value contains the profile revision.
     User {
         /// The caller's id of the user.
         user_id: String,
@@ -44,7 +45,7 @@ pub enum CacheKey {
 }
 
 impl CacheKey {
-    /// What it is a name of, for operators.
+    /// Returns the kind of value, for metrics.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Counts { .. } => "counts",
@@ -54,7 +55,7 @@ impl CacheKey {
         }
     }
 
-    /// How long a value of this key may be kept.
+    /// Returns the time after which the value expires.
     #[must_use]
     pub fn lifetime(&self) -> Duration {
         match self {
@@ -65,7 +66,8 @@ impl CacheKey {
     }
 }
 
-/// What every [`CacheKey::Closed`] of a period matches below `prefix`, as Redis writes patterns: of every epoch, revision and size.
+/// Returns a Redis pattern that matches every [`CacheKey::Closed`] of a period below `prefix`: all
+/// epochs, revisions and sizes.
 pub(super) fn closed_pattern(prefix: &str, period: i64) -> String {
     let mut pattern = String::new();
     for character in prefix.chars() {
@@ -77,7 +79,7 @@ pub(super) fn closed_pattern(prefix: &str, period: i64) -> String {
     format!("{pattern}:closed:*:{period}:*")
 }
 
-/// Whether a key below `prefix` is a [`CacheKey::Closed`] of this period.
+/// Returns whether a key below `prefix` is a [`CacheKey::Closed`] of this period.
 pub(super) fn is_of_closed(key: &str, prefix: &str, period: i64) -> bool {
     let parts = key.strip_prefix(prefix).and_then(|rest| rest.strip_prefix(":closed:"));
     parts.and_then(|parts| parts.split(':').nth(1)).is_some_and(|found| found == period.to_string())

@@ -1,7 +1,7 @@
-//! The cache, and the only caller of Redis: values that may be missing at any moment, and are never wrong.
+//! The cache of an instance: values that may be missing at any moment, but are never wrong.
 //!
-//! Nothing here fails: whatever goes wrong is a miss, or a value that was not kept. Without a Redis the values are kept
-//! in this process, within a bound in bytes.
+//! It is the only caller of Redis. No call returns an error: a failed read is a miss, and a failed
+//! write stores nothing. Without Redis the values stay in this process, within a bound in bytes.
 
 mod breaker;
 mod frame;
@@ -23,79 +23,80 @@ use moka::Expiry;
 
 use crate::{Result, cache::remote::Remote, telemetry};
 
-/// No value is kept that takes more bytes than this, key and frame included; what is longer is not ours.
+/// Maximum bytes of a stored value, including its key and frame. A longer value is not from
+/// Centile.
 const MAX_BYTES: usize = 4 << 20;
 
-/// What an entry of the in-process cache takes beside key and value, roughly.
+/// Approximate bytes of an in-process entry besides key and value.
 const ENTRY_OVERHEAD: usize = 128;
 
-/// A cache, in Redis or in this process. Clones share it.
+/// A cache in Redis or in this process. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Cache(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     prefix: String,
-    place: Place,
-    tally: Tally,
+    backend: Backend,
+    counters: Counters,
 }
 
 #[derive(Debug)]
-enum Place {
-    InProcess(moka::sync::Cache<String, Kept>),
+enum Backend {
+    InProcess(moka::sync::Cache<String, Entry>),
     Redis(Box<Remote>),
 }
 
 /// A value of the in-process cache.
 #[derive(Debug, Clone)]
-struct Kept {
+struct Entry {
     value: Arc<[u8]>,
     lifetime: Duration,
 }
 
-/// Why a call of the cache came to nothing.
+/// Reasons why a call failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Failure {
-    /// No answer in time.
+    /// Redis did not answer in time.
     Timeout,
-    /// No connection, or it broke.
+    /// The connection could not be opened, or broke.
     Connection,
-    /// Redis said no.
+    /// Redis answered with an error.
     Refused,
-    /// What was there was not what it should have been.
+    /// The stored value does not belong to the key.
     Mismatch,
-    /// The value was too long to be kept.
+    /// The value is too long to store.
     TooLong,
-    /// Redis was not asked, for it failed too often.
-    LeftAlone,
+    /// The breaker is open, so Redis was not called.
+    BreakerOpen,
 }
 
-/// How often what happened since the start.
+/// Counts of calls since the start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CacheCounts {
     /// Values found.
     pub hits: u64,
-    /// Values not found, for whatever reason.
+    /// Values not found, for any reason.
     pub misses: u64,
     /// Values stored.
     pub puts: u64,
     /// Calls that Redis did not answer in time.
     pub timeouts: u64,
-    /// Calls that found no connection, or whose connection broke.
+    /// Calls whose connection could not be opened or broke.
     pub connection_failures: u64,
-    /// Calls that Redis refused: out of memory, loading, read-only, …
+    /// Calls that Redis answered with an error: out of memory, loading, read-only, …
     pub refusals: u64,
-    /// Values that were not what they should have been: garbage, or a value of another key.
+    /// Values that do not belong to their key: garbage, or a value of another key.
     pub mismatches: u64,
-    /// Values that were too long to be stored.
+    /// Values that were too long to store.
     pub too_long: u64,
-    /// Calls that were not made, because Redis had failed too often.
+    /// Calls that were skipped because the breaker was open.
     pub left_alone: u64,
 }
 
-/// [`CacheCounts`], as it grows.
+/// Counters behind [`CacheCounts`].
 #[derive(Debug, Default)]
-struct Tally {
+struct Counters {
     hits: AtomicU64,
     misses: AtomicU64,
     puts: AtomicU64,
@@ -108,72 +109,75 @@ struct Tally {
 }
 
 impl Cache {
-    /// A cache in this process that keeps about `capacity_bytes`, and drops what is asked for least.
+    /// Creates a cache in this process of about `capacity_bytes`. It evicts the least used values.
     #[must_use]
     pub fn in_process(prefix: impl Into<String>, capacity_bytes: u64) -> Self {
-        let kept = moka::sync::Cache::builder()
+        let entries = moka::sync::Cache::builder()
             .max_capacity(capacity_bytes)
-            .weigher(|key: &String, kept: &Kept| {
-                u32::try_from(key.len() + kept.value.len() + ENTRY_OVERHEAD).unwrap_or(u32::MAX)
+            .weigher(|key: &String, entry: &Entry| {
+                u32::try_from(key.len() + entry.value.len() + ENTRY_OVERHEAD).unwrap_or(u32::MAX)
             })
             .expire_after(Lifetimes)
             .build();
-        Self::new(prefix.into(), Place::InProcess(kept))
+        Self::new(prefix.into(), Backend::InProcess(entries))
     }
 
-    /// A cache in the Redis at `url`, which is connected to when it is first needed and may come and go.
+    /// Creates a cache in the Redis at `url`, which may be unreachable at any time.
     ///
-    /// `authorities` is a file with certificates that vouch for it over TLS; the machine's own do without.
-    /// [`Error::Invalid`](crate::Error::Invalid) when it cannot be read, or `url` is none; the message does not repeat it.
+    /// `authorities` is a PEM file with the certificate authorities trusted for TLS; the system's
+    /// by default. [`Error::Invalid`](crate::Error::Invalid) if the file cannot be read or `url` is
+    /// not a Redis URL. The message does not repeat the URL.
     pub fn redis(url: &str, authorities: Option<&Path>, prefix: impl Into<String>) -> Result<Self> {
         let prefix = prefix.into();
         let remote = Remote::new(url, authorities, prefix.clone())?;
-        Ok(Self::new(prefix, Place::Redis(Box::new(remote))))
+        Ok(Self::new(prefix, Backend::Redis(Box::new(remote))))
     }
 
-    fn new(prefix: String, place: Place) -> Self {
-        Self(Arc::new(Inner { prefix, place, tally: Tally::default() }))
+    fn new(prefix: String, backend: Backend) -> Self {
+        Self(Arc::new(Inner { prefix, backend, counters: Counters::default() }))
     }
 
-    /// The value of `key`, if it is known. Takes 50 ms at most.
+    /// Returns the value of `key`, or `None` after a miss or failure. Takes at most 50 ms.
     pub async fn get(&self, key: &CacheKey) -> Option<Vec<u8>> {
-        let tally = &self.0.tally;
+        let counters = &self.0.counters;
         let full_key = self.full_key(key);
-        let found = match &self.0.place {
-            Place::InProcess(kept) => Ok(kept.get(&full_key).map(|kept| kept.value.to_vec())),
-            Place::Redis(remote) => remote.get(&full_key).await.and_then(|bytes| {
+        let found = match &self.0.backend {
+            Backend::InProcess(entries) => Ok(entries.get(&full_key).map(|entry| entry.value.to_vec())),
+            Backend::Redis(remote) => remote.get(&full_key).await.and_then(|bytes| {
                 bytes.map(|bytes| frame::unwrap(&full_key, bytes).ok_or(Failure::Mismatch)).transpose()
             }),
         };
         let found = found.unwrap_or_else(|failure| {
-            tally.add_failure(failure);
+            counters.add_failure(failure);
             None
         });
-        add(if found.is_some() { &tally.hits } else { &tally.misses });
+        add(if found.is_some() { &counters.hits } else { &counters.misses });
         telemetry::count_shared_read(key.kind(), found.is_some());
         found
     }
 
-    /// Keeps `value` under `key` for the key's lifetime, if that is possible now. Takes 50 ms at most.
+    /// Stores `value` under `key` for the key's lifetime, if possible. Takes at most 50 ms.
     pub async fn put(&self, key: &CacheKey, value: Vec<u8>) {
-        let tally = &self.0.tally;
+        let counters = &self.0.counters;
         match self.store(key, value).await {
-            Ok(()) => add(&tally.puts),
-            Err(failure) => tally.add_failure(failure),
+            Ok(()) => add(&counters.puts),
+            Err(failure) => counters.add_failure(failure),
         }
     }
 
-    /// Drops all that is kept of these closed periods, of whatever revision; `false` when Redis did not answer.
+    /// Removes all values of these closed periods, of all revisions. Returns `false` if Redis did
+    /// not answer.
     pub(crate) async fn forget_closed(&self, periods: &[i64]) -> bool {
         let prefix = &self.0.prefix;
-        match &self.0.place {
-            Place::InProcess(kept) => {
-                let gone = kept.iter().map(|(key, _)| key);
-                let gone = gone.filter(|key| periods.iter().any(|period| key::is_of_closed(key, prefix, *period)));
-                gone.for_each(|key| kept.invalidate(&*key));
+        match &self.0.backend {
+            Backend::InProcess(entries) => {
+                let matching = entries.iter().map(|(key, _)| key);
+                let matching =
+                    matching.filter(|key| periods.iter().any(|period| key::is_of_closed(key, prefix, *period)));
+                matching.for_each(|key| entries.invalidate(&*key));
                 true
             }
-            Place::Redis(remote) => {
+            Backend::Redis(remote) => {
                 for period in periods {
                     if remote.remove(&key::closed_pattern(prefix, *period)).await.is_err() {
                         return false;
@@ -191,37 +195,39 @@ impl Cache {
             return Err(Failure::TooLong);
         }
         let lifetime = key.lifetime();
-        match &self.0.place {
-            Place::InProcess(kept) => {
-                kept.insert(full_key, Kept { value: value.into(), lifetime });
+        match &self.0.backend {
+            Backend::InProcess(entries) => {
+                entries.insert(full_key, Entry { value: value.into(), lifetime });
                 Ok(())
             }
-            Place::Redis(remote) => remote.put(&full_key, &frame, lifetime).await,
+            Backend::Redis(remote) => remote.put(&full_key, &frame, lifetime).await,
         }
     }
 
-    /// Whether the cache can be used now: for a warning at the start, and for the state that operators see. Never a
-    /// reason to refuse a request.
+    /// Returns whether the cache is reachable now.
+    ///
+    /// Use it for a warning at startup and for the status that operators see, never to refuse a
+    /// request.
     pub async fn is_reachable(&self) -> bool {
-        match &self.0.place {
-            Place::InProcess(_) => true,
-            Place::Redis(remote) => remote.ping().await,
+        match &self.0.backend {
+            Backend::InProcess(_) => true,
+            Backend::Redis(remote) => remote.ping().await,
         }
     }
 
-    /// Whether Redis failed so often that it is left alone for the moment.
+    /// Returns whether the breaker skips Redis after repeated failures.
     #[must_use]
-    pub fn is_left_alone(&self) -> bool {
-        match &self.0.place {
-            Place::InProcess(_) => false,
-            Place::Redis(remote) => remote.is_left_alone(),
+    pub fn is_breaker_open(&self) -> bool {
+        match &self.0.backend {
+            Backend::InProcess(_) => false,
+            Backend::Redis(remote) => remote.is_breaker_open(),
         }
     }
 
-    /// How often what happened since the start.
+    /// Returns the counts of calls since the start.
     #[must_use]
     pub fn counts(&self) -> CacheCounts {
-        self.0.tally.counts()
+        self.0.counters.counts()
     }
 
     fn full_key(&self, key: &CacheKey) -> String {
@@ -229,7 +235,7 @@ impl Cache {
     }
 }
 
-impl Tally {
+impl Counters {
     fn add_failure(&self, failure: Failure) {
         add(match failure {
             Failure::Timeout => &self.timeouts,
@@ -237,7 +243,7 @@ impl Tally {
             Failure::Refused => &self.refusals,
             Failure::Mismatch => &self.mismatches,
             Failure::TooLong => &self.too_long,
-            Failure::LeftAlone => &self.left_alone,
+            Failure::BreakerOpen => &self.left_alone,
         });
     }
 
@@ -261,16 +267,16 @@ fn add(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Lets each entry of the in-process cache live as long as its key says.
+/// Expires each in-process entry after the lifetime of its key.
 struct Lifetimes;
 
-impl Expiry<String, Kept> for Lifetimes {
-    fn expire_after_create(&self, _: &String, kept: &Kept, _: Instant) -> Option<Duration> {
-        Some(kept.lifetime)
+impl Expiry<String, Entry> for Lifetimes {
+    fn expire_after_create(&self, _: &String, entry: &Entry, _: Instant) -> Option<Duration> {
+        Some(entry.lifetime)
     }
 
-    fn expire_after_update(&self, _: &String, kept: &Kept, _: Instant, _: Option<Duration>) -> Option<Duration> {
-        Some(kept.lifetime)
+    fn expire_after_update(&self, _: &String, entry: &Entry, _: Instant, _: Option<Duration>) -> Option<Duration> {
+        Some(entry.lifetime)
     }
 }
 
@@ -283,7 +289,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_in_process_cache_keeps_values_by_key() {
+    async fn the_in_process_cache_stores_values_by_key() {
         let cache = Cache::in_process("p", 1 << 20);
         assert_eq!(cache.get(&user("ann")).await, None);
         cache.put(&user("ann"), b"first".to_vec()).await;
@@ -291,7 +297,7 @@ mod tests {
         assert_eq!(cache.clone().get(&user("ann")).await.as_deref(), Some(&b"second"[..]));
         assert_eq!(cache.get(&user("bob")).await, None);
         assert_eq!(cache.counts(), CacheCounts { hits: 1, misses: 2, puts: 2, ..CacheCounts::default() });
-        assert!(cache.is_reachable().await && !cache.is_left_alone());
+        assert!(cache.is_reachable().await && !cache.is_breaker_open());
     }
 
     #[tokio::test]
@@ -300,13 +306,13 @@ mod tests {
         for number in 0..1_000 {
             cache.put(&user(&number.to_string()), vec![0; 1_000]).await;
         }
-        let Place::InProcess(kept) = &cache.0.place else { panic!("not in process") };
-        kept.run_pending_tasks();
-        assert!(kept.weighted_size() <= 100_000 && kept.entry_count() > 50, "{} bytes", kept.weighted_size());
+        let Backend::InProcess(entries) = &cache.0.backend else { panic!("not in process") };
+        entries.run_pending_tasks();
+        assert!(entries.weighted_size() <= 100_000 && entries.entry_count() > 50, "{} bytes", entries.weighted_size());
     }
 
     #[tokio::test]
-    async fn a_value_that_is_too_long_is_not_kept() {
+    async fn a_too_long_value_is_not_stored() {
         let cache = Cache::in_process("p", 1 << 30);
         cache.put(&user("ann"), vec![0; MAX_BYTES]).await;
         assert_eq!(cache.get(&user("ann")).await, None);

@@ -1,10 +1,9 @@
-//! The cache in Redis: the only place that talks to it.
+//! The cache in Redis. Only this module talks to Redis.
 //!
-//! One multiplexed connection serves all callers. A pool would serve them worse: deadpool-redis pings a connection each
-//! time it lends it, a second round trip for every call, and cannot be told not to. Requests are written in order,
-//! answers are matched in order, and the answer to a request whose caller has gone is read and dropped: a call that was
-//! given up cannot shift its answer to the next one. Even so, a connection that let a call time out is not used again:
-//! it may lead nowhere.
+//! One multiplexed connection serves all callers. A deadpool-redis pool would ping a connection
+//! each time it lends it, a second round trip per call. Redis answers requests in order. The answer
+//! to a dropped call is read and discarded, so it cannot be taken for the answer to the next call.
+//! A connection on which a call timed out is not used again, because it may be dead.
 
 use std::{
     fs,
@@ -22,28 +21,29 @@ use crate::{
     Error, Result,
     cache::{
         Failure, MAX_BYTES,
-        breaker::{Breaker, FAILURES, PAUSE},
+        breaker::{Breaker, MAX_FAILURES, PAUSE},
     },
 };
 
-/// A call takes no longer than this, with connecting and everything.
-const PATIENCE: Duration = Duration::from_millis(50);
+/// Timeout of a call, including the connection attempt.
+const TIMEOUT: Duration = Duration::from_millis(50);
 
-/// Keys that one call looks at when some are to be removed: less than a millisecond of the server's time.
-const SCANNED_AT_ONCE: u32 = 1_000;
+/// Keys that one SCAN inspects, which takes less than a millisecond of the server's time.
+const SCAN_COUNT: u32 = 1_000;
 
-/// A Redis that may be there or not.
+/// A Redis server that may be unreachable at any time.
 #[derive(Debug)]
 pub(super) struct Remote {
     client: Client,
     prefix: String,
     breaker: Breaker,
     link: Mutex<Link>,
-    /// Held by whoever is connecting, so that the others wait for that connection and do not make their own.
+    /// Held while a caller connects. Other callers wait for that connection instead of opening
+    /// their own.
     connecting: tokio::sync::Mutex<()>,
 }
 
-/// The connection in use, numbered so that only the one that failed is thrown away.
+/// The connection in use. Its number ensures that a failed call discards only its own connection.
 #[derive(Default)]
 struct Link {
     number: u64,
@@ -57,20 +57,21 @@ impl std::fmt::Debug for Link {
 }
 
 impl Remote {
-    /// A Redis that is connected to when it is first asked for something.
+    /// Creates a client that connects at the first call.
     ///
-    /// Over TLS its certificate must be vouched for by an authority of those in the file `authorities`, or, without one, of the
-    /// machine's. [`Error::Invalid`] when that cannot be read, or `url` is none; the message does not repeat it, for it may hold a password.
+    /// `authorities` is a PEM file with the certificate authorities trusted for TLS; the system's
+    /// by default. [`Error::Invalid`] if the file cannot be read or `url` is not a Redis URL. The
+    /// message does not repeat the URL, which may hold a password.
     pub(super) fn new(url: &str, authorities: Option<&Path>, prefix: String) -> Result<Self> {
         let root_cert = authorities.map(fs::read).transpose();
         let root_cert = root_cert.map_err(|error| Error::invalid("REDIS_CA", format!("cannot be read: {error}")))?;
-        // What is no URL at all must not be called a bad certificate.
+        // Check the URL first, so that a bad URL is not reported as a bad certificate.
         let refused =
-            |_| Error::invalid("REDIS_URL", "not a Redis URL such as redis://host:6379/0, or rediss:// over TLS");
+            |_| Error::invalid("REDIS_URL", "must be a Redis URL such as redis://host:6379/0, or rediss:// for TLS");
         let client = if root_cert.is_some() {
             let address = url.into_connection_info().map_err(refused)?;
             Client::build_with_tls(address, TlsCertificates { client_tls: None, root_cert }).map_err(|_| {
-                Error::invalid("REDIS_CA", "is for a rediss:// address, and must hold certificates as PEM")
+                Error::invalid("REDIS_CA", "must be a file of PEM certificates, and needs a rediss:// URL")
             })?
         } else {
             Client::open(url).map_err(refused)?
@@ -84,10 +85,10 @@ impl Remote {
         })
     }
 
-    /// The bytes stored under `key`, at most [`MAX_BYTES`]; more of them is a mismatch.
+    /// Returns the bytes stored under `key`. More than [`MAX_BYTES`] are a mismatch.
     pub(super) async fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Failure> {
-        // Not GET: whatever somebody put there, no more of it is sent than a value of ours can have. An absent key
-        // gives the empty string, which is no value of ours either.
+        // GETRANGE limits the transfer if another program stored a larger value. It returns an
+        // empty string for an absent key; no frame is empty.
         let bytes: Vec<u8> = self.call(cmd("GETRANGE").arg(key).arg(0).arg(MAX_BYTES)).await?;
         match bytes.len() {
             0 => Ok(None),
@@ -96,17 +97,17 @@ impl Remote {
         }
     }
 
-    /// Stores `bytes` under `key`, over whatever is there, for `lifetime`.
+    /// Stores `bytes` under `key` for `lifetime`, replacing any value.
     pub(super) async fn put(&self, key: &str, bytes: &[u8], lifetime: Duration) -> Result<(), Failure> {
         self.call(cmd("SET").arg(key).arg(bytes).arg("EX").arg(lifetime.as_secs())).await
     }
 
-    /// Removes every key that `pattern` matches, however many others there are.
+    /// Removes every key that matches `pattern`, in steps of [`SCAN_COUNT`].
     pub(super) async fn remove(&self, pattern: &str) -> Result<(), Failure> {
         let mut cursor = 0;
         loop {
             let mut scan = cmd("SCAN");
-            scan.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(SCANNED_AT_ONCE);
+            scan.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(SCAN_COUNT);
             let (next, keys): (u64, Vec<Vec<u8>>) = self.call(&scan).await?;
             if !keys.is_empty() {
                 self.call::<u64>(cmd("UNLINK").arg(keys)).await?;
@@ -118,23 +119,23 @@ impl Remote {
         }
     }
 
-    /// Whether it answers now.
+    /// Returns whether Redis answers now.
     pub(super) async fn ping(&self) -> bool {
         self.call::<String>(&cmd("PING")).await.is_ok()
     }
 
-    /// Whether the breaker keeps requests away from it.
-    pub(super) fn is_left_alone(&self) -> bool {
+    /// Returns whether the breaker is open.
+    pub(super) fn is_breaker_open(&self) -> bool {
         self.breaker.is_open()
     }
 
-    /// Runs one command, unless the breaker is open, and tells the breaker what became of it.
+    /// Runs a command unless the breaker is open, and reports the result to the breaker.
     async fn call<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, Failure> {
         if !self.breaker.allows(Instant::now()) {
-            return Err(Failure::LeftAlone);
+            return Err(Failure::BreakerOpen);
         }
         let mut used = None;
-        let result = tokio::time::timeout(PATIENCE, async {
+        let result = tokio::time::timeout(TIMEOUT, async {
             let (number, mut connection) = self.connection().await?;
             used = Some(number);
             command.query_async::<T>(&mut connection).await
@@ -145,7 +146,7 @@ impl Remote {
                 self.answered();
                 return Ok(value);
             }
-            // The server is well; it is the value that is not ours.
+            // The server works, but the value has another type.
             Ok(Err(error)) if error.code() == Some("WRONGTYPE") => {
                 self.answered();
                 return Err(Failure::Mismatch);
@@ -157,14 +158,14 @@ impl Remote {
             }
             Err(_) => {
                 self.discard(used);
-                (Failure::Timeout, format!("no answer within {} ms", PATIENCE.as_millis()))
+                (Failure::Timeout, format!("no answer within {} ms", TIMEOUT.as_millis()))
             }
         };
         if self.breaker.failed(Instant::now()) {
             let (prefix, pause_ms) = (&self.prefix, PAUSE.as_millis());
             tracing::warn!(
-                %prefix, failures = FAILURES, pause_ms = u64::try_from(pause_ms).unwrap_or(u64::MAX), %reason,
-                "cache {prefix}: Redis failed {FAILURES} times in a row and is left alone, tried every {pause_ms} ms"
+                %prefix, failures = MAX_FAILURES, pause_ms = u64::try_from(pause_ms).unwrap_or(u64::MAX), %reason,
+                "cache {prefix}: Redis failed {MAX_FAILURES} times in a row; skipping it, with a retry every {pause_ms} ms"
             );
         }
         Err(failure)
@@ -177,7 +178,7 @@ impl Remote {
         }
     }
 
-    /// The connection in use, or a new one.
+    /// Returns the connection in use, or opens one.
     async fn connection(&self) -> Result<(u64, MultiplexedConnection), RedisError> {
         if let Some(found) = self.current() {
             return Ok(found);
@@ -186,7 +187,7 @@ impl Remote {
         if let Some(found) = self.current() {
             return Ok(found);
         }
-        // No time limits of its own: `call` has one for everything.
+        // No timeouts here: `call` has one for everything.
         let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
         let connection = self.client.get_multiplexed_async_connection_with_config(&config).await?;
         let mut link = self.link.lock().unwrap_or_else(PoisonError::into_inner);
@@ -200,7 +201,7 @@ impl Remote {
         link.connection.clone().map(|connection| (link.number, connection))
     }
 
-    /// Stops using the connection of this number; it is closed when the last call on it ends.
+    /// Stops using the connection with this number. It closes when the last call on it ends.
     fn discard(&self, number: Option<u64>) {
         let mut link = self.link.lock().unwrap_or_else(PoisonError::into_inner);
         if number == Some(link.number) {
@@ -209,7 +210,7 @@ impl Remote {
     }
 }
 
-/// Whether the server answered, and what it said was no: out of memory, loading, read-only, …
+/// Returns whether the server answered with an error: out of memory, loading, read-only, …
 fn is_refusal(error: &RedisError) -> bool {
     error.code().is_some() && !error.is_unrecoverable_error()
 }
@@ -219,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bad_url_is_refused_without_repeating_it() {
+    fn the_error_for_a_bad_url_does_not_repeat_it() {
         for url in ["", "nonsense", "http://:sesame@host", "redis://:sesame@host:port", "rediss://:sesame@host:port"] {
             let error = Remote::new(url, None, "p".to_owned()).map(|_| ()).map_err(|error| error.to_string());
             assert!(error.as_ref().is_err_and(|text| text.starts_with("REDIS_URL: ")), "{url}: {error:?}");

@@ -18,10 +18,11 @@ use crate::{
         Api,
         api::{endpoint::Endpoint, text},
         extract::{path::BoardPath, query},
-        page::{self, Rows, TopBody},
+        page,
         pages::{
+            RankingView,
             asset::ELEMENT,
-            embed::{Appearance, EmbedPage, page as embed_page, problem as problem_page},
+            embed::{Appearance, page as embed_page, problem as problem_page},
             link::Link,
         },
         server::cors::Origin,
@@ -108,8 +109,7 @@ async fn board(api: &Api, request: &HttpRequest) -> Result<Markup> {
         Some(text) => text.parse()?,
         None => PeriodSelector::Current(page::first_kind(&board)),
     };
-    let Rows { top: TopBody { period, players, scores }, stale_for } =
-        page::rows(api, &board, &selector, 1, limit).await?;
+    let rows = page::rows(api, &board, &selector, 1, limit).await?;
     let link = Link {
         board: board.slug.to_string(),
         period: query.period,
@@ -118,17 +118,8 @@ async fn board(api: &Api, request: &HttpRequest) -> Result<Markup> {
         player: None,
         friends: Vec::new(),
     };
-    let page = EmbedPage {
-        board: &board,
-        link: &link,
-        selector: &selector,
-        period: &period,
-        players,
-        limit,
-        rows: &scores,
-        stale_for,
-    };
-    Ok(embed_page(&page, appearance))
+    let view = RankingView { board: &board, link: &link, selector: &selector, limit, rows: &rows };
+    Ok(embed_page(view, appearance))
 }
 
 /// Returns the origins that may embed the page, in the syntax of a policy (CSP, level 3, 6.4.2).

@@ -28,7 +28,7 @@ pub async fn render(instance: &Instance) -> Result<String> {
     for (pool, state, connections) in instance.store.connections() {
         gauge!("centile_postgres_connections", "pool" => pool, "state" => state).set(f64::from(connections));
     }
-    gauge!("centile_redis_breaker_open").set(if instance.cache.is_left_alone() { 1.0 } else { 0.0 });
+    gauge!("centile_redis_breaker_open").set(if instance.cache.is_breaker_open() { 1.0 } else { 0.0 });
     let cache = instance.cache.counts();
     for (reason, count) in [
         ("timeout", cache.timeouts),

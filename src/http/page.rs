@@ -1,6 +1,6 @@
 //! `/` and `/boards/{board}`: the pages for players. Errors are shown as pages too.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use actix_web::{
     HttpRequest, HttpResponse,
@@ -24,17 +24,18 @@ use crate::{
         extract::{caller, path::BoardPath, query},
         ops,
         pages::{
+            RankingView, Rows,
             asset::Asset,
             board::{BoardPage, PlayerShown, page as board_page},
-            home::{BoardSummary, TopRows, page as home_page},
+            home::{BoardSummary, page as home_page},
             link::{FRIENDS_MAX, Link},
             problem::page as problem_page,
         },
     },
     model::{
         board::{Board, BoardSlug, PeriodKind, Reading},
-        period::{Period, PeriodSelector},
-        rank::{Distribution, PageStart, Row},
+        period::PeriodSelector,
+        rank::{Distribution, PageStart},
         user::UserId,
     },
     ranking::{overview, read, top},
@@ -90,20 +91,6 @@ struct BoardQuery {
     friends: Vec<String>,
 }
 
-/// The parts of a cached top that pages show.
-#[derive(Debug, Deserialize)]
-pub(super) struct TopBody {
-    pub(super) period: Period,
-    pub(super) players: u64,
-    pub(super) scores: Vec<Row>,
-}
-
-/// Rows of a ranking. `stale_for` is their age if they may be out of date.
-pub(super) struct Rows {
-    pub(super) top: TopBody,
-    pub(super) stale_for: Option<Duration>,
-}
-
 /// Shows the home page, with all public boards.
 async fn home(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     Ok(answer(&request, boards(&api, &request).await?))
@@ -115,11 +102,10 @@ async fn boards(api: &Api, request: &HttpRequest) -> Result<Markup> {
     boards.retain(|board| board.reading == Reading::Public);
     let tops = boards.iter().take(SUMMARIES_MAX).map(async |board| {
         let rows = rows(api, board, &PeriodSelector::Current(first_kind(board)), 1, SUMMARY_ROWS).await;
-        let Rows { top: TopBody { period, players, scores }, stale_for } = if_known(rows).unwrap_or_else(|error| {
+        if_known(rows).unwrap_or_else(|error| {
             tracing::error!(%error, board = %board.slug, "cannot show a top on the home page");
             None
-        })?;
-        Some(TopRows { period, players, rows: scores, stale_for })
+        })
     });
     let mut tops = join_all(tops).await.into_iter();
     let summaries: Vec<_> = boards.iter().map(|board| BoardSummary { board, top: tops.next().flatten() }).collect();
@@ -175,12 +161,12 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Markup> {
             }
         },
     );
-    let Rows { top: TopBody { period, players, scores }, stale_for } = rows?;
+    let rows = rows?;
     let (periods, friends) = (if_known(periods)?, if_known(chosen)?.flatten());
     // A cached distribution may belong to the previous period, or to the time before the first
     // score.
     let is_of_rows = |spread: &Distribution| {
-        spread.header.period.name() == period.name() && (spread.header.players == 0) == (players == 0)
+        spread.header.period.name() == rows.period().name() && (spread.header.players == 0) == (rows.players() == 0)
     };
     let distribution = match if_known(distribution)? {
         Some(spread) if !is_of_rows(&spread) => {
@@ -188,16 +174,9 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Markup> {
         }
         spread => spread,
     };
-    let distribution = distribution.filter(|spread| spread.header.period.name() == period.name());
+    let distribution = distribution.filter(|spread| spread.header.period.name() == rows.period().name());
     Ok(board_page(&BoardPage {
-        board: &board,
-        link: &link,
-        selector: &selector,
-        period: &period,
-        players,
-        limit,
-        rows: &scores,
-        stale_for,
+        view: RankingView { board: &board, link: &link, selector: &selector, limit, rows: &rows },
         periods: periods.as_deref().unwrap_or_default(),
         distribution: distribution.as_deref(),
         player: player?,
@@ -222,14 +201,12 @@ pub(super) fn first_kind(board: &Board) -> PeriodKind {
 /// Reads rows from a position. The first rows come from the cache of tops, which works while the
 /// database cannot be reached.
 pub(super) async fn rows(api: &Api, board: &Board, selector: &PeriodSelector, from: u64, limit: u32) -> Result<Rows> {
-    let broken = |error| Error::Internal(format!("cannot parse a cached top: {error}"));
     if from == 1 {
         let top = top::top(&api.instance.rankings, board, selector, limit, top_body::render).await?;
-        return Ok(Rows { top: serde_json::from_str(&top.body).map_err(broken)?, stale_for: top.stale_for });
+        return Ok(Rows { page: top.page, stale_for: top.stale_for });
     }
     let page = read::page(&api.instance.rankings, board, selector, PageStart::Position(from), limit).await?;
-    let top = TopBody { period: page.header.period, players: page.header.players, scores: page.rows };
-    Ok(Rows { top, stale_for: None })
+    Ok(Rows { page: page.into(), stale_for: None })
 }
 
 /// Reads the selected player.

@@ -1,4 +1,4 @@
-//! Acts by an administrator's right: who does them, and why.
+//! Acts of administrators, for the ledger and the audit log.
 
 use std::{fmt, str::FromStr};
 
@@ -10,12 +10,12 @@ use crate::{
 /// Longest reason, in bytes.
 const REASON_MAX_BYTES: usize = 256;
 
-/// Who acts, as the audit log names them: 1 to 128 bytes.
+/// Name of the acting person or key in the audit log: 1 to 128 bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Actor(String);
 
 impl Actor {
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -31,7 +31,7 @@ impl FromStr for Actor {
 }
 
 impl From<&Key> for Actor {
-    /// Whoever holds a key; `centile.api_keys` tells whom it was made for.
+    /// Names the holder of a key. `centile.api_keys` has the client's name.
     fn from(key: &Key) -> Self {
         Self(format!("key {}", key.id))
     }
@@ -43,28 +43,29 @@ impl fmt::Display for Actor {
     }
 }
 
-/// Refuses a reason that is empty, too long or holds control characters.
+/// Checks a reason. [`Error::Invalid`] if it is empty, too long or contains control characters.
 pub fn check_reason(reason: &str) -> Result<()> {
     check_text("reason", reason, REASON_MAX_BYTES)
 }
 
-/// An act, as ledger and audit log keep it.
+/// Author and reason of an act, as ledger and audit log record them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Act {
-    /// Who does it.
+    /// Author.
     pub by: Actor,
-    /// Why, in 1 to 256 bytes.
+    /// Reason, 1 to 256 bytes.
     reason: Option<String>,
 }
 
 impl Act {
-    /// An act by `by`. [`Error::Invalid`] when the reason is empty, too long or holds control characters.
+    /// Creates an act. [`Error::Invalid`] if the reason is empty, too long or contains control
+    /// characters.
     pub fn new(by: Actor, reason: Option<String>) -> Result<Self> {
         reason.as_deref().map_or(Ok(()), check_reason)?;
         Ok(Self { by, reason })
     }
 
-    /// Why.
+    /// Returns the reason.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         self.reason.as_deref()

@@ -7,53 +7,53 @@ use serde_json::Value;
 
 use crate::Error;
 
-/// Something that is not what it should be.
+/// A difference between expected and stored data.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Difference {
-    /// The kind of thing: `entry missing`, `bucket row misplaced`, `bucket count`, …
+    /// Kind of difference: `entry missing`, `bucket row misplaced`, `bucket count`, …
     pub kind: String,
-    /// Which player, bucket or lane.
+    /// Player, bucket or lane.
     pub subject: String,
     /// The expected value; absent if there should be none.
     pub expected: Option<Value>,
     /// The value found; absent if there is none.
     pub found: Option<Value>,
-    /// How many of the kind there are in the period, those that are not listed included.
+    /// Number of differences of this kind in the period, including those not listed.
     pub total: u64,
 }
 
-/// A bucket whose count does not agree with its rows.
+/// A bucket whose count differs from its number of rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CountDifference {
     pub(crate) bucket: i16,
-    /// Rows.
+    /// Number of rows.
     pub(crate) expected: i64,
-    /// The count.
+    /// Stored count.
     pub(crate) found: i64,
 }
 
-/// A period that has been looked at.
+/// Result of checking a period.
 #[derive(Debug)]
 pub struct Checked {
     /// The board's name.
     pub board: String,
     /// The period's name.
     pub period: String,
-    /// Players in it, by its counts.
+    /// Players in the period, by its bucket counts.
     pub players: u64,
-    /// What differs, in the order of kinds; not all of it when there is much.
+    /// Differences, ordered by kind; a limited number of each.
     pub differences: Vec<Difference>,
 }
 
 impl Checked {
-    /// One that could not be compared at all.
+    /// Creates the result for a period that could not be checked.
     pub(crate) fn unreadable(board: String, period: String, error: &Error) -> Self {
         let (kind, subject) = ("unreadable".to_owned(), error.to_string());
         let difference = Difference { kind, subject, expected: None, found: None, total: 1 };
         Self { board, period, players: 0, differences: vec![difference] }
     }
 
-    /// How many differences there are, those that are not listed included.
+    /// Returns the number of differences, including those not listed.
     #[must_use]
     pub fn total(&self) -> u64 {
         let by_kind: BTreeMap<&str, u64> =

@@ -1,4 +1,4 @@
-//! Boards: one thing that is ranked, with its rules.
+//! Boards and their rules.
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
@@ -21,7 +21,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Its name in the database and in JSON.
+    /// Returns the name in the database and in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -31,7 +31,7 @@ impl Mode {
         }
     }
 
-    /// The one of this name.
+    /// Returns the value with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Sum, Self::Best, Self::Latest].into_iter().find(|it| it.name() == name)
@@ -49,7 +49,7 @@ pub enum Order {
 }
 
 impl Order {
-    /// Its name in the database and in JSON.
+    /// Returns the name in the database and in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -58,27 +58,27 @@ impl Order {
         }
     }
 
-    /// The one of this name.
+    /// Returns the value with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Desc, Self::Asc].into_iter().find(|it| it.name() == name)
     }
 }
 
-/// What becomes of equal scores.
+/// How equal scores are ranked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum Ties {
-    /// They share a rank: 1, 2, 2, 4.
+    /// Equal scores share a rank: 1, 2, 2, 4.
     Shared,
-    /// Whoever reached the score first is ahead.
+    /// The player who reached the score first is ahead.
     First,
-    /// The event's `tiebreak` decides, larger wins; then whoever was first.
+    /// The larger `tiebreak` of the event is ahead, then the player who reached the score first.
     Tiebreak,
 }
 
 impl Ties {
-    /// Its name in the database and in JSON.
+    /// Returns the name in the database and in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -88,26 +88,26 @@ impl Ties {
         }
     }
 
-    /// The one of this name.
+    /// Returns the value with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Shared, Self::First, Self::Tiebreak].into_iter().find(|it| it.name() == name)
     }
 }
 
-/// Who may read a board.
+/// Access for readers of a board.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum Reading {
-    /// Everybody.
+    /// Everyone.
     #[default]
     Public,
-    /// Whoever has a key for the board.
+    /// Callers with a key for the board.
     Key,
 }
 
 impl Reading {
-    /// Its name in the database and in JSON.
+    /// Returns the name in the database and in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -116,26 +116,26 @@ impl Reading {
         }
     }
 
-    /// The one of this name.
+    /// Returns the value with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Public, Self::Key].into_iter().find(|it| it.name() == name)
     }
 }
 
-/// What becomes of an event that breaks one of its board's rules against cheating.
+/// Treatment of an event that breaks a rule of its board against cheating.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum OnViolation {
-    /// It is refused.
+    /// The event is refused.
     #[default]
     Refuse,
-    /// It is kept apart until an administrator accepts or rejects it.
+    /// The event stays in quarantine until an administrator accepts or rejects it.
     Quarantine,
 }
 
 impl OnViolation {
-    /// Its name in the database and in JSON.
+    /// Returns the name in the database and in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -144,21 +144,21 @@ impl OnViolation {
         }
     }
 
-    /// The one of this name.
+    /// Returns the value with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Refuse, Self::Quarantine].into_iter().find(|it| it.name() == name)
     }
 }
 
-/// The kinds of period that a board may keep.
+/// Kinds of period.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema, clap::ValueEnum,
 )]
 #[serde(rename_all = "snake_case")]
 #[value(rename_all = "snake_case")]
 pub enum PeriodKind {
-    /// The whole life of the board.
+    /// All time, without start or end.
     AllTime,
     /// A calendar day in the board's time zone.
     Day,
@@ -166,12 +166,12 @@ pub enum PeriodKind {
     Week,
     /// A calendar month in the board's time zone.
     Month,
-    /// A named slice with a beginning and an end of its own. Made one by one: no board keeps them by itself.
+    /// A named period with an explicit start and end. An administrator creates each season.
     #[value(skip)]
     Season,
 }
 
-/// The kinds of period that end, and so leave an archive when they are closed.
+/// Kinds of period that end, and therefore have an archive after closing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ArchivedKind {
@@ -186,7 +186,7 @@ pub enum ArchivedKind {
 }
 
 impl ArchivedKind {
-    /// Its name in the database and in JSON.
+    /// Returns the name in the database and in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -197,33 +197,36 @@ impl ArchivedKind {
         }
     }
 
-    /// The one of this name.
+    /// Returns the value with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Day, Self::Week, Self::Month, Self::Season].into_iter().find(|it| it.name() == name)
     }
 }
 
-/// How many closed periods of a kind keep their archive, newest first; of a kind that is absent, all do.
+/// Number of closed periods of each kind that keep their archive, newest first. A kind that is
+/// absent keeps all archives.
 pub type KeptArchives = BTreeMap<ArchivedKind, i32>;
 
-/// Changes to [`KeptArchives`]: the new number of a kind, or `None` to keep all again; kinds that are absent stay.
+/// Changes to [`KeptArchives`]: the new number of a kind, or `None` to keep all. A kind that is
+/// absent does not change.
 pub type KeptArchivesChange = BTreeMap<ArchivedKind, Option<i32>>;
 
-/// The most that a player may gain in a period, by its kind; of a kind that is absent, anything. See `centile_store.broken_rules` for
-/// what a gain is.
+/// Maximum gain of a player in a period, by kind; without a limit for a kind that is absent.
+/// `centile_store.broken_rules` defines a gain.
 pub type GainMax = BTreeMap<PeriodKind, i64>;
 
-/// Changes to [`GainMax`]: the new limit of a kind, or `None` to take it off; kinds that are absent stay.
+/// Changes to [`GainMax`]: the new limit of a kind, or `None` to remove it. A kind that is absent
+/// does not change.
 pub type GainMaxChange = BTreeMap<PeriodKind, Option<i64>>;
 
-/// A board's name in URLs: 1 to 40 characters, lower-case letters, digits, `-` and `_`, beginning with a letter.
+/// A board's name in URLs: 1 to 40 lower-case letters, digits, `-` and `_`, starting with a letter.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
 pub struct BoardSlug(String);
 
 impl BoardSlug {
-    /// The name as text.
+    /// Returns the name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -240,7 +243,7 @@ impl FromStr for BoardSlug {
         } else {
             Err(Error::invalid(
                 "board",
-                "a board's name has 1 to 40 characters: lower-case letters, digits, '-' and '_', beginning with a letter",
+                "a board's name must have 1 to 40 lower-case letters, digits, '-' and '_', and start with a letter",
             ))
         }
     }
@@ -252,74 +255,78 @@ impl fmt::Display for BoardSlug {
     }
 }
 
-/// Where the bounds of a new ranking's buckets come from, while it has no players to tell.
+/// Source of the bucket bounds of a ranking without players.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FirstLayout {
-    /// One range between each two of these scores: 1 to 99 scores, strictly ascending.
+    /// Boundaries between ranges: 1 to 99 scores, strictly ascending.
     Bounds(Vec<i64>),
     /// 100 ranges of equal width from 0 to this score.
     ExpectedPoints(i64),
 }
 
-/// Largest points either way when a board sets no bounds: what every JSON reader keeps exactly (RFC 8259, section 6).
+/// Default limit of points in both directions: the largest integer that every JSON reader
+/// represents exactly (RFC 8259, section 6).
 pub const DEFAULT_POINTS_BOUND: i64 = 9_007_199_254_740_991;
 
-/// Players in the frozen top of a closed period when a board does not say how many.
+/// Default number of players in a frozen top.
 pub const DEFAULT_FROZEN_TOP_SIZE: i32 = 100;
 
-/// Most players in a frozen top.
+/// Maximum number of players in a frozen top.
 pub const FROZEN_TOP_MAX: i32 = 1_000;
 
-/// Most archives of a kind that a board can say it keeps; to keep more is to keep all.
+/// Maximum number of kept archives of a kind. To keep more, keep all.
 pub const KEPT_ARCHIVES_MAX: i32 = 1_000_000;
 
-/// Most events of a player per minute that a board can name; to allow more is to allow any number.
+/// Maximum limit of events per player and minute. To allow more, set no limit.
 pub const EVENTS_PER_MINUTE_MAX: i32 = 10_000;
 
-/// The kinds of period that a board keeps when it does not say which.
+/// Default kinds of period of a board.
 pub const DEFAULT_PERIODS: [PeriodKind; 4] =
     [PeriodKind::AllTime, PeriodKind::Day, PeriodKind::Week, PeriodKind::Month];
 
-/// The rules of a board that does not exist yet.
+/// Properties of a new board.
 #[derive(Debug, Clone)]
 pub struct NewBoard {
     /// Name in URLs.
     pub slug: BoardSlug,
-    /// Title for people; the slug when absent.
+    /// Title for display; the slug when absent.
     pub title: Option<String>,
-    /// How scores add up.
+    /// How scores follow from events.
     pub mode: Mode,
     /// Which scores are better.
     pub order: Order,
-    /// What becomes of equal scores.
+    /// How equal scores are ranked.
     pub ties: Ties,
-    /// The kinds of period kept; at least one, each once.
+    /// Kinds of period; at least one, each at most once.
     pub periods: Vec<PeriodKind>,
-    /// Writer lanes, 1 to 64; by the number of cores when absent.
+    /// Writer lanes, 1 to 64; by default depends on the number of cores.
     pub lanes: Option<i16>,
     /// IANA time zone in which days, weeks and months begin.
     pub time_zone: String,
-    /// Least points an event may carry.
+    /// Minimum points of an event.
     pub points_min: i64,
-    /// Most points an event may carry.
+    /// Maximum points of an event.
     pub points_max: i64,
-    /// First layout of new rankings; one bucket when absent.
+    /// Bucket bounds of new rankings; one bucket when absent.
     pub first_layout: Option<FirstLayout>,
-    /// Players in the top that is kept for good of each closed period, 1 to [`FROZEN_TOP_MAX`].
+    /// Players in the frozen top of each closed period, 1 to [`FROZEN_TOP_MAX`].
     pub frozen_top_size: i32,
-    /// How many closed periods keep their archive.
+    /// Number of closed periods that keep their archive, by kind.
     pub kept_archives: KeptArchives,
-    /// Who may read.
+    /// Access for readers.
     pub reading: Reading,
-    /// Most events of a player in any 60 seconds, 1 to [`EVENTS_PER_MINUTE_MAX`]; any number when absent.
+    /// Maximum events of a player in any 60 seconds, 1 to [`EVENTS_PER_MINUTE_MAX`]; no limit when
+    /// absent.
     pub events_per_minute: Option<i32>,
-    /// The most that a player may gain in a period.
+    /// Maximum gain of a player in a period, by kind.
     pub gain_max: GainMax,
-    /// What becomes of an event that breaks a rule.
+    /// Treatment of an event that breaks a rule against cheating.
     pub on_violation: OnViolation,
 }
 
-/// Changes to a board. What would change the meaning of its scores is refused once events exist.
+/// Changes to a board.
+///
+/// Changes that alter the meaning of scores are refused once events exist.
 #[derive(Debug, Clone, Default)]
 pub struct BoardChange {
     /// New title.
@@ -334,61 +341,61 @@ pub struct BoardChange {
     pub time_zone: Option<String>,
     /// New number of lanes (refused once events exist).
     pub lanes: Option<i16>,
-    /// New least points per event.
+    /// New minimum points of an event.
     pub points_min: Option<i64>,
-    /// New most points per event.
+    /// New maximum points of an event.
     pub points_max: Option<i64>,
-    /// New size of the tops that are kept of periods closed from now on.
+    /// New size of frozen tops, for periods closed after the change.
     pub frozen_top_size: Option<i32>,
-    /// Changes to how many closed periods keep their archive.
+    /// Changes to the number of closed periods that keep their archive.
     pub kept_archives: KeptArchivesChange,
-    /// Who may read from now on.
+    /// New access for readers.
     pub reading: Option<Reading>,
-    /// New limit of events of a player in any 60 seconds; `Some(None)` takes it off.
+    /// New limit of events of a player in any 60 seconds; `Some(None)` removes it.
     pub events_per_minute: Option<Option<i32>>,
-    /// Changes to what a player may gain in a period.
+    /// Changes to the maximum gains.
     pub gain_max: GainMaxChange,
-    /// What becomes of an event that breaks a rule from now on.
+    /// New treatment of events that break a rule against cheating.
     pub on_violation: Option<OnViolation>,
 }
 
-/// A board as it stands.
+/// A stored board.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Board {
     /// Internal id.
     pub id: i32,
     /// Name in URLs.
     pub slug: BoardSlug,
-    /// Title for people.
+    /// Title for display.
     pub title: String,
-    /// How scores add up.
+    /// How scores follow from events.
     pub mode: Mode,
     /// Which scores are better.
     pub order: Order,
-    /// What becomes of equal scores.
+    /// How equal scores are ranked.
     pub ties: Ties,
-    /// The kinds of period kept.
+    /// Kinds of period.
     pub periods: Vec<PeriodKind>,
     /// Writer lanes.
     pub lanes: i16,
     /// IANA time zone.
     pub time_zone: String,
-    /// Least points an event may carry.
+    /// Minimum points of an event.
     pub points_min: i64,
-    /// Most points an event may carry.
+    /// Maximum points of an event.
     pub points_max: i64,
-    /// Players in the top that is kept for good of each closed period.
+    /// Players in the frozen top of each closed period.
     pub frozen_top_size: i32,
-    /// How many closed periods keep their archive.
+    /// Number of closed periods that keep their archive, by kind.
     pub kept_archives: KeptArchives,
-    /// Who may read.
+    /// Access for readers.
     pub reading: Reading,
-    /// Most events of a player in any 60 seconds; any number when absent.
+    /// Maximum events of a player in any 60 seconds; no limit when absent.
     pub events_per_minute: Option<i32>,
-    /// The most that a player may gain in a period.
+    /// Maximum gain of a player in a period, by kind.
     pub gain_max: GainMax,
-    /// What becomes of an event that breaks a rule.
+    /// Treatment of an event that breaks a rule against cheating.
     pub on_violation: OnViolation,
-    /// When the board was made.
+    /// Time of creation.
     pub created_at: DateTime<Utc>,
 }

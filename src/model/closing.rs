@@ -11,8 +11,8 @@ pub struct ClosedPeriod {
     pub period: String,
     /// Players in its archive.
     pub players: u64,
-    /// Players of whom the live ranking said something else than the ledger.
+    /// Players whose entry in the live ranking differed from the ledger.
     pub differences: u64,
-    /// How long it took.
+    /// Duration of closing.
     pub time: Duration,
 }

@@ -1,14 +1,14 @@
-//! Steps of the explanation of a rank.
+//! Explanation of a rank.
 
-/// A step on the way to a rank.
+/// A step in the computation of a rank.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
-    /// What is found out.
+    /// What the step computes.
     pub what: String,
-    /// What it is.
+    /// Its result.
     pub value: Option<String>,
-    /// Milliseconds that its statement took, planning included.
+    /// Duration of its statement in milliseconds, planning included.
     pub time_ms: f64,
-    /// The statement that gives it, for psql.
+    /// The statement to repeat it in psql.
     pub statement: Option<String>,
 }

@@ -5,25 +5,25 @@ use serde::{Serialize, Serializer};
 
 use crate::Result;
 
-/// What is written of a player: the members' names are the columns'.
+/// A player's line. Its members are named after the columns.
 #[derive(Debug, Serialize)]
 pub(crate) struct Line {
-    /// Place in the total order, from 1, never shared.
+    /// Position in the total order, from 1, never shared.
     pub(crate) position: u64,
     /// Rank, shared among equals on `shared` boards.
     pub(crate) rank: u64,
-    /// The caller's id of the player.
+    /// The caller's own id of the player.
     pub(crate) user_id: String,
     /// Name.
     pub(crate) user_name: String,
     /// Score.
     pub(crate) score: i64,
-    /// When the score was reached.
+    /// Time at which the score was reached.
     #[serde(serialize_with = "to_the_microsecond")]
     pub(crate) reached_at: DateTime<Utc>,
 }
 
-/// RFC 3339 with six digits always, so that times of a file have one form.
+/// Writes RFC 3339 with exactly six fractional digits, so that all times of a file have one form.
 fn to_the_microsecond<S: Serializer>(at: &DateTime<Utc>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&at.to_rfc3339_opts(SecondsFormat::Micros, true))
 }

@@ -1,13 +1,13 @@
-//! Values that no log shows.
+//! Values that never appear in logs.
 
 use std::fmt;
 
-/// A setting that is, or may hold, a secret: nothing that shows settings shows it.
+/// A setting that may hold a secret. Its debug output hides the value.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Hidden(String);
 
 impl Hidden {
-    /// The setting, for whoever needs it.
+    /// Returns the value.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

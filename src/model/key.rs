@@ -1,4 +1,4 @@
-//! API keys: who may write.
+//! API keys and their permissions.
 
 use std::{
     collections::HashSet,
@@ -10,22 +10,22 @@ use chrono::{DateTime, Utc};
 
 use crate::{Error, Result, model::board::BoardSlug};
 
-/// What a key is for.
+/// Permissions of a key.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, utoipa::ToSchema, clap::ValueEnum,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Reads boards that ask for a key.
+    /// Reads boards that require a key.
     Reader,
-    /// Writes scores and names players, and reads.
+    /// Writes scores and player profiles, and reads.
     Server,
-    /// Everything.
+    /// May do everything.
     Admin,
 }
 
 impl Role {
-    /// The role's name in the database.
+    /// Returns the role's name in the database.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -49,24 +49,24 @@ impl FromStr for Role {
         [Self::Reader, Self::Server, Self::Admin]
             .into_iter()
             .find(|role| role.name() == name)
-            .ok_or_else(|| Error::invalid("role", format!("{name:?} is not a role: reader, server, admin")))
+            .ok_or_else(|| Error::invalid("role", format!("{name:?} is not a role; use reader, server or admin")))
     }
 }
 
-/// Whether a key works.
+/// State of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyState {
-    /// It works.
+    /// The key is valid.
     Active,
-    /// Its time is over.
+    /// The key has expired.
     Expired,
-    /// It was revoked.
+    /// The key was revoked.
     Revoked,
 }
 
 impl KeyState {
-    /// Its name in JSON and in tables.
+    /// Returns the state's name in JSON and in tables.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -77,31 +77,32 @@ impl KeyState {
     }
 }
 
-/// A key as stored; the secret is known to its holder only.
+/// A stored key. Only its holder knows the secret.
 #[derive(Debug, Clone)]
 pub struct Key {
-    /// Public part, in clear inside the key's text.
+    /// Public part of the key's text.
     pub id: String,
-    /// Whom it was made for: a client has two keys at most that work, so that each can be replaced while the other does.
+    /// Name of the client. A client has at most two valid keys, so that one can replace the other
+    /// without a gap.
     pub name: String,
-    /// What it is for.
+    /// Permissions.
     pub role: Role,
-    /// Boards that it is for; all when empty.
+    /// Boards that the key may access; empty for all boards.
     pub boards: Vec<BoardSlug>,
     /// Whether its requests have to be signed.
     pub signed: bool,
-    /// When it was made.
+    /// Time of creation.
     pub created_at: DateTime<Utc>,
-    /// When it stops working.
+    /// Time of expiry.
     pub expires_at: Option<DateTime<Utc>>,
-    /// When it was revoked.
+    /// Time of revocation.
     pub revoked_at: Option<DateTime<Utc>>,
-    /// Last use, to the minute.
+    /// Time of the last use, to the minute.
     pub last_used_at: Option<DateTime<Utc>>,
 }
 
 impl Key {
-    /// Whether it works, by this machine's clock.
+    /// Returns the key's state by this machine's clock.
     #[must_use]
     pub fn state(&self) -> KeyState {
         if self.revoked_at.is_some() {
@@ -113,7 +114,7 @@ impl Key {
         }
     }
 
-    /// Refuses a key that may not read `board`.
+    /// Checks that the key may read `board`. [`Error::Forbidden`] otherwise.
     pub fn may_read(&self, board: &BoardSlug) -> Result<()> {
         if self.is_for(board) {
             Ok(())
@@ -122,7 +123,7 @@ impl Key {
         }
     }
 
-    /// Refuses a key that may not write scores on `board`.
+    /// Checks that the key may write scores on `board`. [`Error::Forbidden`] otherwise.
     pub fn may_write(&self, board: &BoardSlug) -> Result<()> {
         self.may_serve()?;
         if self.is_for(board) {
@@ -132,7 +133,7 @@ impl Key {
         }
     }
 
-    /// Refuses a key that only reads.
+    /// Checks that the key is a server or admin key. [`Error::Forbidden`] otherwise.
     pub fn may_serve(&self) -> Result<()> {
         if self.role == Role::Reader {
             Err(Error::Forbidden(format!("key {} is a reader key; this needs a server key", self.id)))
@@ -145,7 +146,7 @@ impl Key {
         self.boards.is_empty() || self.boards.contains(board)
     }
 
-    /// Refuses a key that is not an admin's.
+    /// Checks that the key is an admin key. [`Error::Forbidden`] otherwise.
     pub fn may_administer(&self) -> Result<()> {
         if self.role == Role::Admin {
             Ok(())
@@ -155,25 +156,26 @@ impl Key {
     }
 }
 
-/// What a new key is to be.
+/// Properties of a new key.
 #[derive(Debug, Clone)]
 pub struct NewKey {
-    /// Whom it is made for, in 1 to 128 bytes.
+    /// Name of the client, 1 to 128 bytes.
     pub name: String,
-    /// What it is for.
+    /// Permissions.
     pub role: Role,
-    /// Boards that it is for, none for all; an admin key is for all.
+    /// Boards that the key may access; empty for all boards, as for an admin key.
     pub boards: Vec<BoardSlug>,
     /// Whether its requests have to be signed.
     pub signed: bool,
-    /// When it stops working.
+    /// Time of expiry.
     pub expires_at: Option<DateTime<Utc>>,
 }
 
 impl NewKey {
-    /// The boards of a new key; none for all boards. A key is for all boards only if that is asked for,
-    /// or if it is an admin key. [`Error::Invalid`] if boards are missing or
-    /// repeated, or given together with `all_boards` or the admin role.
+    /// Returns the boards of a new key; empty for all boards.
+    ///
+    /// A key is for all boards only on request, or as an admin key. [`Error::Invalid`] if boards
+    /// are missing or repeated, or given together with `all_boards` or the admin role.
     pub fn boards(role: Role, boards: Option<Vec<BoardSlug>>, all_boards: bool) -> Result<Vec<BoardSlug>> {
         let invalid = |message: &str| Err(Error::invalid("boards", message));
         match boards {
@@ -193,7 +195,7 @@ impl NewKey {
     }
 }
 
-/// Bytes as hexadecimal digits.
+/// Returns bytes as hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         // Writing to a String cannot fail.

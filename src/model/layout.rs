@@ -1,35 +1,35 @@
-//! The layout of a ranking as a writer needs it: the bucket of every key.
+//! Layouts of rankings: the bucket of every key, for writers.
 
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 
-/// Places of a ranking, and tables for its buckets.
+/// Buckets of a ranking, and bucket tables.
 pub(crate) const PLACES: usize = 100;
 
-/// Rank key, tie key and user key: the order of players.
+/// Rank key, tie key and user key, which order the players.
 pub(crate) type Key = (i64, i64, i64);
 
 /// The buckets of a ranking in their order, lowest first.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
-    /// When it was made. Two layouts of a ranking never have the same time, even if the database is
-    /// restored in between.
+    /// Time of creation. Two layouts of a ranking never have the same time, even if the database is
+    /// restored between them.
     at: DateTime<Utc>,
-    /// Number of the bucket at each place.
+    /// Number of the bucket at each place in the order.
     buckets: Vec<i16>,
-    /// Lower bound of each place.
+    /// Lower bound of the bucket at each place.
     bounds: Vec<Key>,
 }
 
 impl Layout {
-    /// A layout from its places. `None` if they do not hold every key.
+    /// Creates a layout. `None` unless its buckets cover every key.
     pub(crate) fn new(at: DateTime<Utc>, buckets: Vec<i16>, bounds: Vec<Key>) -> Option<Self> {
         let is_whole = buckets.len() == bounds.len() && bounds.first() == Some(&(i64::MIN, i64::MIN, i64::MIN));
         is_whole.then_some(Self { at, buckets, bounds })
     }
 
-    /// The bucket of a key: that of the last place whose bound is not above it.
+    /// Returns the bucket of a key: the last one whose lower bound is not above the key.
     pub(crate) fn bucket_of(&self, key: Key) -> i16 {
         let place = self.bounds.partition_point(|bound| *bound <= key);
         self.buckets[place.saturating_sub(1)]
@@ -41,12 +41,12 @@ impl Layout {
 pub(crate) struct Layouts(BTreeMap<i64, Layout>);
 
 impl Layouts {
-    /// Ids of the rankings in their order, with the times of their layouts.
+    /// Returns the ids of the rankings in ascending order, with the times of their layouts.
     pub(crate) fn known(&self) -> (Vec<i64>, Vec<DateTime<Utc>>) {
         self.0.iter().map(|(ranking_id, layout)| (*ranking_id, layout.at)).unzip()
     }
 
-    /// The layout of a ranking.
+    /// Returns the layout of a ranking.
     pub(crate) fn get(&self, ranking_id: i64) -> Option<&Layout> {
         self.0.get(&ranking_id)
     }
@@ -56,7 +56,7 @@ impl Layouts {
         self.0.insert(ranking_id, layout);
     }
 
-    /// Forgets all other rankings.
+    /// Removes all rankings that the predicate rejects.
     pub(crate) fn keep_only(&mut self, rankings: impl Fn(i64) -> bool) {
         self.0.retain(|ranking_id, _| rankings(*ranking_id));
     }
@@ -64,12 +64,12 @@ impl Layouts {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a failed test is to stop right there")]
+    #![allow(clippy::unwrap_used, reason = "a failed test should stop there")]
 
     use super::*;
 
     #[test]
-    fn a_key_belongs_to_the_last_place_whose_bound_is_not_above_it() {
+    fn a_key_belongs_to_the_last_bucket_whose_bound_is_not_above_it() {
         let least = (i64::MIN, i64::MIN, i64::MIN);
         let greatest = (i64::MAX, i64::MAX, i64::MAX);
         let bounds = vec![least, (5, i64::MIN, i64::MIN), (5, 7, -3), (5, 7, -3), greatest];
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_layout_without_a_place_for_the_least_key_is_none() {
+    fn a_layout_without_a_bucket_for_the_least_key_is_none() {
         assert!(Layout::new(DateTime::UNIX_EPOCH, vec![0], vec![(0, 0, 0)]).is_none());
         assert!(Layout::new(DateTime::UNIX_EPOCH, vec![], vec![]).is_none());
     }

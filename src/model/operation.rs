@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-/// How a period is.
+/// Status of a period.
 #[derive(Debug)]
 pub(crate) struct PeriodStatus {
     pub(crate) board: String,
@@ -10,23 +10,23 @@ pub(crate) struct PeriodStatus {
     pub(crate) label: String,
     /// `open`, `due`, `closing` or `closed`.
     pub(crate) state: String,
-    /// First instant after it; absent for `all_time`.
+    /// First instant after the period; absent for `all_time`.
     pub(crate) ends_at: Option<DateTime<Utc>>,
     pub(crate) players: i64,
-    /// Absent once its archive is dropped.
+    /// Absent after the archive has been dropped.
     pub(crate) version: Option<String>,
-    /// Players of whom live ranking and ledger said different things when it was closed.
+    /// Players whose entries in live ranking and ledger differed at closing.
     pub(crate) differences: i64,
-    /// Whether its archive lacks a correction.
+    /// Whether the archive lacks a correction.
     pub(crate) needs_refresh: bool,
 }
 
-/// How far the ledger goes.
+/// Months of the ledger that have been created in advance.
 #[derive(Debug)]
 pub(crate) struct LedgerAhead {
-    /// Months that are still to come.
+    /// Number of future months.
     pub(crate) months: i64,
-    /// Whether the last month begins within a month, or there is none.
+    /// Whether the last month begins within a month, or no future month exists.
     pub(crate) ends_soon: bool,
 }
 
@@ -37,12 +37,13 @@ pub(crate) struct BucketStatus {
     pub(crate) label: String,
     pub(crate) bucket: i16,
     pub(crate) players: i64,
-    /// Worst score at which it begins, and where the next better one does; absent where there is no end, and in buckets without a range.
+    /// Worst score of the bucket, and of the next better bucket. Absent for an open end, and for a
+    /// bucket without a range.
     pub(crate) from_score: Option<i64>,
     pub(crate) to_score: Option<i64>,
 }
 
-/// An act of an administrator.
+/// An act of an administrator in the audit log.
 #[derive(Debug)]
 pub(crate) struct Act {
     pub(crate) happened_at: DateTime<Utc>,

@@ -1,4 +1,4 @@
-//! Events for the outside.
+//! Events for webhooks.
 
 use chrono::{DateTime, Utc};
 
@@ -7,58 +7,58 @@ use crate::model::{board::BoardSlug, webhook::StoredSecret};
 /// An event of the outbox.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
-    /// Its id, by which receivers tell a repeat.
+    /// Id. Receivers recognize a repeated event by it.
     pub id: i64,
     /// The board.
     pub board: String,
-    /// The period it tells of, as a selector: `week:2024-01-15`.
+    /// The period, as a selector: `week:2024-01-15`.
     pub period: String,
-    /// What has happened: `period_closed`.
+    /// Kind of event: `period_closed`.
     pub kind: String,
-    /// What is sent.
+    /// Payload that is sent.
     pub payload: serde_json::Value,
-    /// When it happened.
+    /// Time of the event.
     pub created_at: DateTime<Utc>,
-    /// When a receiver has taken it.
+    /// Time at which a receiver accepted it.
     pub delivered_at: Option<DateTime<Utc>>,
-    /// Attempts to deliver it, since it was last asked to be sent again.
+    /// Delivery attempts since the last request to send it again.
     pub attempts: i32,
-    /// When it is sent next; absent when it has been delivered, or there is nobody to send it to.
+    /// Time of the next attempt; absent if it has been delivered, or if there is no receiver.
     pub next_attempt_at: Option<DateTime<Utc>>,
-    /// What the receiver answered at the last attempt; absent when it did not answer.
+    /// HTTP status of the last attempt; absent if the receiver did not answer.
     pub last_status: Option<i32>,
-    /// Why there was no answer at the last attempt.
+    /// Error of the last attempt, if the receiver did not answer.
     pub last_error: Option<String>,
 }
 
-/// Which events are wanted.
+/// Selection of events.
 #[derive(Debug, Clone, Default)]
 pub struct Wanted {
-    /// Of this board only.
+    /// Only events of this board.
     pub board: Option<BoardSlug>,
-    /// Only those that are still to be sent.
+    /// Only events that have not been delivered.
     pub waiting: bool,
-    /// At most so many, the newest.
+    /// Maximum number of events, newest first.
     pub limit: u32,
 }
 
-/// An event that this process has taken to send it.
+/// An event that this process has claimed for delivery.
 #[derive(Debug)]
 pub(crate) struct Claimed {
     pub(crate) event_id: i64,
     pub(crate) board: String,
     pub(crate) url: String,
     pub(crate) secret: StoredSecret,
-    /// The very text that is signed and sent.
+    /// The exact text that is signed and sent.
     pub(crate) body: String,
     pub(crate) attempt: i32,
 }
 
-/// Result of a round of deliveries.
+/// Result of one run of deliveries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Deliveries {
-    /// Events that a receiver has taken.
+    /// Events that a receiver accepted.
     pub delivered: u64,
-    /// Attempts that failed; those events are due again later.
+    /// Failed attempts. These events are sent again later.
     pub failed: u64,
 }

@@ -1,4 +1,4 @@
-//! Periods: which slice of a board's time is meant.
+//! Periods: slices of a board's time, and the selectors that name them.
 
 use std::{fmt, str::FromStr};
 
@@ -6,20 +6,20 @@ use chrono::{DateTime, Datelike, NaiveDate, Utc, Weekday};
 
 use crate::{Error, Result, model::board::PeriodKind};
 
-/// Which period of a board a caller means. Text forms: `all_time`, `day`, `week:previous`, `week:2024-01-15`,
-/// `month:2024-01`, `season:spring`.
+/// A caller's choice of a period. Text forms: `all_time`, `day`, `week:previous`,
+/// `week:2024-01-15`, `month:2024-01`, `season:spring`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum PeriodSelector {
-    /// The one that holds now, by the database's clock.
+    /// The current period, by the database's clock.
     Current(PeriodKind),
-    /// The one before it, by the database's clock, closed or not.
+    /// The period before the current one, by the database's clock, closed or not.
     Previous(PeriodKind),
-    /// The one with this label; of seasons, with this name.
+    /// The period with this label, or the season with this name.
     Labelled(PeriodKind, String),
 }
 
 impl PeriodSelector {
-    /// The kind of period that is meant.
+    /// Returns the kind of the period.
     #[must_use]
     pub fn kind(&self) -> PeriodKind {
         match self {
@@ -43,13 +43,13 @@ impl FromStr for PeriodSelector {
             Error::invalid(
                 "period",
                 format!(
-                    "{text:?} is not a period: all_time, day, week, month, with :previous, :2024-01-15 or :2024-01; season:NAME"
+                    "{text:?} is not a period; use all_time, day, week or month, with :previous, :2024-01-15 or :2024-01 after it, or season:NAME"
                 ),
             )
         })?;
         match (kind, label) {
             (PeriodKind::Season, None | Some("previous")) => {
-                Err(Error::invalid("period", format!("{text:?}: seasons are asked for by name, season:NAME")))
+                Err(Error::invalid("period", format!("{text:?} has no name of a season; use season:NAME")))
             }
             (_, None) => Ok(Self::Current(kind)),
             (PeriodKind::AllTime, Some(_)) => Err(Error::invalid("period", "all_time has no label")),
@@ -69,7 +69,7 @@ impl fmt::Display for PeriodSelector {
     }
 }
 
-/// The label must be one that the kind can have; which labels exist is for the database to say.
+/// Checks that a label is possible for the kind. The database decides whether the period exists.
 fn check_label(kind: PeriodKind, label: &str) -> Result<()> {
     match kind {
         PeriodKind::Month => {
@@ -93,7 +93,7 @@ fn check_label(kind: PeriodKind, label: &str) -> Result<()> {
             if !begins_well || label.len() > 40 || !bytes.all(|b| is_plain(b) || b == b'_' || b == b'-') {
                 return Err(Error::invalid(
                     "period",
-                    "a season's name has 1 to 40 characters: lower-case letters, digits, '-' and '_', beginning with a letter or a digit",
+                    "a season's name must have 1 to 40 lower-case letters, digits, '-' and '_', and start with a letter or a digit",
                 ));
             }
         }
@@ -102,18 +102,19 @@ fn check_label(kind: PeriodKind, label: &str) -> Result<()> {
     Ok(())
 }
 
-/// The date that is written just like 2024-01-15. chrono takes signs, spaces and single digits, too: ` 2024-1-01`.
+/// Parses a date exactly like 2024-01-15. chrono would also accept signs, spaces and single digits:
+/// ` 2024-1-01`.
 fn date(text: &str) -> Option<NaiveDate> {
-    let is_written_so = text.len() == 10
+    let is_canonical = text.len() == 10
         && text
             .bytes()
             .enumerate()
             .all(|(place, byte)| if matches!(place, 4 | 7) { byte == b'-' } else { byte.is_ascii_digit() });
-    is_written_so.then(|| NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()).flatten()
+    is_canonical.then(|| NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()).flatten()
 }
 
 impl PeriodKind {
-    /// The kind's name in selectors and in the database.
+    /// Returns the kind's name in selectors and in the database.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -125,42 +126,42 @@ impl PeriodKind {
         }
     }
 
-    /// The kind of this name.
+    /// Returns the kind with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::AllTime, Self::Day, Self::Week, Self::Month, Self::Season].into_iter().find(|kind| kind.name() == name)
     }
 }
 
-/// A period of a board, as answers name it.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
+/// A period of a board, as answers show it.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Period {
-    /// Its kind.
+    /// Kind.
     pub kind: PeriodKind,
-    /// Its label: `2024-01-15`, `2024-01`, `all_time`, or a season's name.
+    /// Label: `2024-01-15`, `2024-01`, `all_time`, or a season's name.
     pub label: String,
-    /// First instant; absent for `all_time`.
+    /// First instant of the period; absent for `all_time`.
     pub starts_at: Option<DateTime<Utc>>,
-    /// First instant after it; absent for `all_time`.
+    /// First instant after the period; absent for `all_time`.
     pub ends_at: Option<DateTime<Utc>>,
-    /// `open` while scores can enter, `due` once it is over but not closed, `closed`.
+    /// State.
     pub state: PeriodState,
 }
 
-/// How far a period is in its life.
+/// State of a period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PeriodState {
-    /// Holds now.
+    /// The period has not ended.
     Open,
-    /// Over, and still answered by its live ranking.
+    /// The period has ended but is not closed. Its live ranking answers.
     Due,
-    /// Closed: an archive answers for it.
+    /// The period is closed. Its archive answers.
     Closed,
 }
 
 impl PeriodState {
-    /// The state's name in the database and in JSON.
+    /// Returns the state's name in the database and in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -172,7 +173,7 @@ impl PeriodState {
 }
 
 impl Period {
-    /// Its name as a selector: `week:2024-01-15`.
+    /// Returns the period's name as a selector, such as `week:2024-01-15`.
     #[must_use]
     pub fn name(&self) -> String {
         match self.kind {

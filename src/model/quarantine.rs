@@ -4,20 +4,20 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// What has become of an event.
+/// State of an event in quarantine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// It waits for an administrator.
+    /// The event waits for an administrator.
     Waiting,
-    /// It is in the ledger.
+    /// The event was accepted into the ledger.
     Accepted,
-    /// It will never be.
+    /// The event was rejected.
     Rejected,
 }
 
 impl State {
-    /// Its name in the database and in JSON.
+    /// Returns the name in the database and in JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -27,43 +27,43 @@ impl State {
         }
     }
 
-    /// The one of this name.
+    /// Returns the value with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Waiting, Self::Accepted, Self::Rejected].into_iter().find(|it| it.name() == name)
     }
 }
 
-/// An event of a board's quarantine, as it was submitted; its members in JSON are those of the HTTP API.
+/// A quarantined event of a board. Its JSON members are those of the HTTP API.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct QuarantinedEvent {
-    /// Its id in the quarantine.
+    /// Id in the quarantine.
     pub quarantine_id: i64,
     /// The caller's own id of the player.
     pub user_id: String,
     /// Points.
     pub points: i64,
-    /// Tiebreak, where it has one.
+    /// Tiebreak, if the event has one.
     pub tiebreak: Option<i16>,
-    /// Why, as the game put it.
+    /// Reason given by the caller.
     pub reason: Option<String>,
     /// The caller's id of the event.
     #[serde(rename = "id")]
     pub event_id: Option<String>,
-    /// The rule that it broke, as `centile_store.broken_rules` calls it.
+    /// The broken rule, by its name in `centile_store.broken_rules`.
     pub rule: String,
-    /// What is allowed, and what was met.
+    /// The limit, and the value that broke it.
     pub detail: String,
-    /// When it was submitted.
+    /// Time of submission.
     pub submitted_at: DateTime<Utc>,
-    /// What has become of it.
+    /// State.
     pub state: State,
-    /// When it was decided.
+    /// Time of the decision.
     pub decided_at: Option<DateTime<Utc>>,
-    /// Who decided.
+    /// Administrator who decided.
     pub decided_by: Option<String>,
-    /// Why, as whoever decided put it.
+    /// Reason for the decision.
     pub decided_why: Option<String>,
-    /// The score transaction that an accepted event became.
+    /// Score transaction of an accepted event.
     pub transaction_id: Option<i64>,
 }

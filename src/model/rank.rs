@@ -1,20 +1,20 @@
-//! Answers about a ranking.
+//! Answers to reads of a ranking.
 
 use chrono::{DateTime, Utc};
 
 use crate::model::period::Period;
 
-/// Source of an answer about a period.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Source of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum AnsweredBy {
     /// The rank index of this instance.
     Index,
-    /// A statement, on the tables or on an archive.
+    /// A SQL statement that reads tables or an archive.
     Sql,
 }
 
 impl AnsweredBy {
-    /// Its name in the header `X-Centile-Source`.
+    /// Returns the source's name in the header `X-Centile-Source`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -24,42 +24,42 @@ impl AnsweredBy {
     }
 }
 
-/// The common part of every answer about a ranking.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Common part of all answers about a ranking.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Header {
-    /// The period that is meant.
+    /// The period.
     pub period: Period,
-    /// The state that the answer is exact for; opaque, equal means equal state.
+    /// The state that the answer is exact for. Opaque; equal versions mean equal states.
     pub version: String,
     /// Players in the ranking.
     pub players: u64,
-    /// Of a closed period: entity tag, without quotes, of what is answered to this question.
+    /// Entity tag of an answer about a closed period, without quotes.
     pub etag: Option<String>,
-    /// What answered.
+    /// Source of the answer.
     pub answered_by: AnsweredBy,
 }
 
-/// One player's line in a list.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
+/// One player's row in a list.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Row {
-    /// Place in the total order, from 1, never shared.
+    /// Position in the total order, from 1, never shared.
     pub position: u64,
     /// Rank, shared among equals on `shared` boards.
     pub rank: u64,
-    /// The caller's id of the player.
+    /// The caller's own id of the player.
     pub user_id: String,
     /// Name.
     pub user_name: String,
-    /// Address of a picture.
+    /// URL of a picture.
     pub avatar: Option<String>,
     /// Score.
     pub score: i64,
-    /// When the score was reached.
+    /// Time at which the score was reached.
     pub reached_at: DateTime<Utc>,
 }
 
 /// A page of a ranking.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Page {
     /// Period, version, players.
     pub header: Header,
@@ -69,21 +69,21 @@ pub struct Page {
     pub next: Option<String>,
 }
 
-/// Where a page begins.
+/// Start of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PageStart {
-    /// At this position, from 1.
+    /// This position, from 1.
     Position(u64),
-    /// After the last row of an earlier page.
+    /// After the last row of an earlier page, by its cursor.
     Cursor(String),
 }
 
-/// One player's standing with the players around.
+/// One player's standing, with the players around.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Standing {
     /// Period, version, players.
     pub header: Header,
-    /// The player's own line.
+    /// The player's own row.
     pub player: Row,
     /// 100 × players strictly worse ÷ max(players − 1, 1).
     pub percentile: f64,
@@ -93,25 +93,26 @@ pub struct Standing {
     pub below: Vec<Row>,
 }
 
-/// Chosen players, best first, with their place among each other.
+/// Chosen players, best first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chosen {
     /// Period, version, players.
     pub header: Header,
-    /// Their lines, best first; the n-th has place n among them (equals share on `shared` boards: see `places`).
+    /// Their rows, best first.
     pub rows: Vec<Row>,
-    /// Place of each row among the chosen ones.
+    /// Rank of each row among the chosen players, from 1. Players with equal ranks share it.
     pub places: Vec<u64>,
-    /// Ids asked for that have no entry, in the order asked.
+    /// Requested ids without an entry, in the order of the request.
     pub missing: Vec<String>,
 }
 
-/// How scores are spread.
+/// Distribution of scores.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Distribution {
     /// Period, version, players.
     pub header: Header,
-    /// (percentile, score) at 0, 10, …, 100, by `percentile_disc`, worst to best; empty without players.
+    /// (percentile, score) at 0, 10, …, 100, worst to best, as `percentile_disc` computes them;
+    /// empty without players.
     pub percentiles: Vec<(u8, i64)>,
     /// Histogram: up to 20 ranges of equal width from the worst score to the best.
     pub histogram: Vec<Bar>,
@@ -120,7 +121,7 @@ pub struct Distribution {
 /// One range of the histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 pub struct Bar {
-    /// Least good score of the range.
+    /// Worst score of the range.
     pub from_score: i64,
     /// Best score of the range.
     pub to_score: i64,

@@ -1,8 +1,10 @@
-//! Secrets at rest: what the database keeps of them is of no use without the master key, which it never sees.
+//! Encryption of secrets in the database.
 //!
-//! A sealed secret is a byte for the form (1), four bytes that tell which master key it takes (the beginning of its SHA-256), a
-//! random nonce of 12 bytes, and the secret under AES-256-GCM (NIST SP 800-38D) with its tag. What the secret is for is
-//! authenticated along, so that none can be put in the place of another.
+//! The stored bytes are useless without the master key, which the database never receives. A sealed
+//! secret consists of a format byte (1), a key name of four bytes (the first bytes of the master
+//! key's SHA-256), a random nonce of 12 bytes, and the secret with its tag under AES-256-GCM (NIST
+//! SP 800-38D). The purpose of the secret is authenticated data, so that no secret can replace
+//! another.
 
 use std::{fmt, str::FromStr};
 
@@ -13,16 +15,17 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{Error, Result};
 
-/// The only form there is.
-const FORM: u8 = 1;
+/// Version of the format.
+const FORMAT: u8 = 1;
 
 /// Bytes of a master key.
 const KEY_BYTES: usize = 32;
 
-/// Bytes of its name.
+/// Bytes of a master key's name.
 const NAME_BYTES: usize = 4;
 
-/// The master keys of an installation: the first one seals, the others, older ones, only open.
+/// The master keys of an installation. The first one encrypts and decrypts; the others are older
+/// and only decrypt.
 pub struct MasterKeys(Vec<MasterKey>);
 
 struct MasterKey {
@@ -33,11 +36,11 @@ struct MasterKey {
 impl FromStr for MasterKeys {
     type Err = Error;
 
-    /// Reads keys of 32 bytes in base64, with commas or white space between.
+    /// Parses keys of 32 bytes in base64, separated by commas or white space.
     fn from_str(text: &str) -> Result<Self> {
-        // Nothing of the text is repeated: it may be somebody's secret all the same.
+        // Do not repeat the text, which may be a secret all the same.
         let refused = || {
-            Error::invalid("master_key", "must be 32 random bytes in base64, as `openssl rand -base64 32` makes them")
+            Error::invalid("master_key", "must be 32 random bytes in base64, such as `openssl rand -base64 32` prints")
         };
         let texts = text.split(|character: char| character == ',' || character.is_whitespace());
         let keys: Vec<MasterKey> = texts
@@ -45,9 +48,13 @@ impl FromStr for MasterKeys {
             .map(|text| {
                 let bytes =
                     BASE64_STANDARD.decode(text).ok().filter(|bytes| bytes.len() == KEY_BYTES).ok_or_else(refused)?;
-                // Words are no key either: of random bytes not one in 10^13 would be all letters, digits and signs.
+                // Refuse words too. Fewer than one in 10^13 random keys consist of printable
+                // characters only.
                 if is_example(&bytes) || bytes.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ') {
-                    return Err(Error::invalid("master_key", "is an example: make one with `openssl rand -base64 32`"));
+                    return Err(Error::invalid(
+                        "master_key",
+                        "is an example; create one with `openssl rand -base64 32`",
+                    ));
                 }
                 let digest = Sha256::digest(&bytes);
                 let mut name = [0; NAME_BYTES];
@@ -67,9 +74,9 @@ impl fmt::Debug for MasterKeys {
 }
 
 impl MasterKeys {
-    /// Seals `secret`, which is for `purpose`.
+    /// Encrypts a secret for a purpose.
     pub(crate) fn seal(&self, purpose: &str, secret: &[u8]) -> Result<Vec<u8>> {
-        let failed = |_| Error::Internal("a secret could not be sealed".to_owned());
+        let failed = |_| Error::Internal("a secret could not be encrypted".to_owned());
         let MasterKey { name, key } = &self.0[0];
         let mut nonce = [0; NONCE_LEN];
         rand::rngs::SysRng
@@ -78,21 +85,27 @@ impl MasterKeys {
         let mut text = secret.to_vec();
         key.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(purpose.as_bytes()), &mut text)
             .map_err(failed)?;
-        Ok([&[FORM][..], name, &nonce, &text].concat())
+        Ok([&[FORMAT][..], name, &nonce, &text].concat())
     }
 
-    /// Opens what was sealed for `purpose`. [`Error::Internal`] when it was not, or under another master key, which the log names.
+    /// Decrypts a secret that was encrypted for `purpose`.
+    ///
+    /// [`Error::Internal`] if it is damaged, was encrypted for another purpose, or needs a master
+    /// key that is not set.
     pub(crate) fn open(&self, purpose: &str, sealed: &[u8]) -> Result<Vec<u8>> {
-        let broken =
-            || Error::Internal(format!("the secret of {purpose} cannot be opened: it is damaged, or another's"));
+        let broken = || {
+            Error::Internal(format!(
+                "the secret of {purpose} cannot be decrypted: it is damaged or belongs to something else"
+            ))
+        };
         let (head, rest) = sealed.split_at_checked(1 + NAME_BYTES).ok_or_else(broken)?;
         let (nonce, text) = rest.split_at_checked(NONCE_LEN).ok_or_else(broken)?;
-        if head[0] != FORM {
+        if head[0] != FORMAT {
             return Err(broken());
         }
         let key = self.0.iter().find(|key| key.name == head[1..]).ok_or_else(|| {
             Error::Internal(format!(
-                "the secret of {purpose} is sealed with a master key that is not among those given"
+                "the secret of {purpose} is encrypted with a master key that is not among those given"
             ))
         })?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| broken())?;
@@ -101,14 +114,14 @@ impl MasterKeys {
         Ok(secret.to_vec())
     }
 
-    /// Whether `sealed` is sealed with the first of these.
+    /// Returns whether `sealed` is encrypted with the first master key.
     pub(crate) fn is_current(&self, sealed: &[u8]) -> bool {
-        sealed.first() == Some(&FORM) && sealed.get(1..=NAME_BYTES) == Some(&self.0[0].name)
+        sealed.first() == Some(&FORMAT) && sealed.get(1..=NAME_BYTES) == Some(&self.0[0].name)
     }
 }
 
-/// Whether a secret is one of those that people write down to show what a secret looks like: few different bytes, or each so much above the
-/// one before. Random ones are met like that by nobody.
+/// Returns whether a secret looks like an example from documentation: few different bytes, or bytes
+/// at a constant distance. Random secrets practically never look like that.
 pub(crate) fn is_example(secret: &[u8]) -> bool {
     let mut different = secret.to_vec();
     different.sort_unstable();
@@ -122,16 +135,16 @@ pub(crate) fn is_example(secret: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// A master key that is in no file.
+    /// A master key derived from a name.
     fn master_key(name: &str) -> String {
         BASE64_STANDARD.encode(Sha256::digest(name))
     }
 
     #[test]
-    fn what_is_sealed_can_be_opened_for_its_purpose_only() -> Result<()> {
+    fn a_secret_is_decrypted_only_for_its_purpose() -> Result<()> {
         let keys: MasterKeys = master_key("new").parse()?;
         let sealed = keys.seal("webhook of main", b"sesame")?;
-        assert_ne!(sealed, keys.seal("webhook of main", b"sesame")?, "a nonce of its own");
+        assert_ne!(sealed, keys.seal("webhook of main", b"sesame")?, "a new nonce");
         assert!(!sealed.windows(6).any(|part| part == b"sesame"));
         assert_eq!(keys.open("webhook of main", &sealed)?, b"sesame");
         assert!(keys.open("webhook of other", &sealed).is_err());
@@ -145,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_key_opens_and_does_not_seal() -> Result<()> {
+    fn an_older_key_decrypts_and_does_not_encrypt() -> Result<()> {
         let (old, new) = (master_key("old"), master_key("new"));
         let sealed = old.parse::<MasterKeys>()?.seal("x", b"sesame")?;
         let both: MasterKeys = format!("{new}, {old}\n").parse()?;
@@ -156,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_or_an_example_is_refused_and_not_repeated() {
+    fn invalid_keys_and_examples_are_refused_and_not_repeated() {
         let short = BASE64_STANDARD.encode([7; 31]);
         let zeroes = BASE64_STANDARD.encode([0; 32]);
         let counted = BASE64_STANDARD.encode((0..32).collect::<Vec<u8>>());

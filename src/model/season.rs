@@ -1,4 +1,4 @@
-//! Seasons: periods with a start and an end of their own.
+//! Seasons: periods with an explicit start and end.
 
 use std::str::FromStr;
 
@@ -9,22 +9,22 @@ use crate::{Error, Result, model::period::PeriodState};
 /// A season of a board.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Season {
-    /// Its name on its board: 1 to 40 lower-case letters, digits, `-` and `_`.
+    /// Name, unique on the board: 1 to 40 lower-case letters, digits, `-` and `_`.
     pub name: String,
-    /// First instant.
+    /// First instant of the season.
     pub starts_at: DateTime<Utc>,
-    /// First instant after it.
+    /// First instant after the season.
     pub ends_at: DateTime<Utc>,
-    /// `open` from the moment it is made, `due` once it is over, then `closed`.
+    /// `open` from its creation until its end, then `due`, then `closed`.
     pub state: PeriodState,
 }
 
-/// Where a season begins or ends: an instant, or the first instant of a date in the board's time zone.
+/// Start or end of a season: an instant, or the first instant of a date in the board's time zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Edge {
     /// An instant.
     Instant(DateTime<Utc>),
-    /// A date; PostgreSQL knows when it begins.
+    /// A date. PostgreSQL computes its first instant.
     Date(NaiveDate),
 }
 
@@ -32,7 +32,7 @@ impl FromStr for Edge {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        // Only the canonical form: chrono would take +2030-3-1 as well.
+        // Accept only the canonical form. chrono would also accept +2030-3-1.
         let is_date = text.len() == 10 && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
         if let Some(date) = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().filter(|_| is_date) {
             return Ok(Self::Date(date));
@@ -40,14 +40,14 @@ impl FromStr for Edge {
         DateTime::parse_from_rfc3339(text).map(|at| Self::Instant(at.to_utc())).map_err(|_| {
             Error::invalid(
                 "time",
-                format!("{text:?} is neither a time such as 2030-03-01T12:00:00Z nor a date such as 2030-03-01"),
+                format!("{text:?} must be a time such as 2030-03-01T12:00:00Z or a date such as 2030-03-01"),
             )
         })
     }
 }
 
 impl Edge {
-    /// The instant, if that is what it is, and the date, if it is one.
+    /// Returns the instant or the date, whichever it is.
     pub(crate) fn parts(self) -> (Option<DateTime<Utc>>, Option<NaiveDate>) {
         match self {
             Self::Instant(at) => (Some(at), None),

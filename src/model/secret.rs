@@ -1,4 +1,4 @@
-//! Secrets that the database keeps.
+//! Secrets stored in the database.
 
 use std::fmt;
 
@@ -7,15 +7,15 @@ use crate::{
     model::{seal::MasterKeys, signing, webhook},
 };
 
-/// A secret as it is kept.
+/// A stored secret.
 pub(crate) struct Kept {
     /// `key` or `webhook`.
     pub(crate) kind: String,
     /// The key's id, or the webhook's board.
     pub(crate) name: String,
-    /// Its bytes, or what they were sealed to.
+    /// Bytes of the secret, encrypted or not.
     pub(crate) secret: Vec<u8>,
-    /// Whether it is sealed.
+    /// Whether the secret is encrypted.
     pub(crate) sealed: bool,
 }
 
@@ -26,12 +26,13 @@ impl fmt::Debug for Kept {
 }
 
 impl Kept {
-    /// What it is sealed for.
+    /// Returns the purpose that the secret is encrypted for.
     pub(crate) fn purpose(&self) -> String {
         if self.kind == "key" { signing::purpose(&self.name) } else { webhook::purpose(&self.name) }
     }
 
-    /// Its bytes. [`Error::Invalid`] when it is sealed and none of `keys` opens it.
+    /// Returns the secret's bytes. [`Error::Invalid`] if it is encrypted and none of `keys`
+    /// decrypts it.
     pub(crate) fn open(&self, keys: Option<&MasterKeys>) -> Result<Vec<u8>> {
         let purpose = self.purpose();
         match keys {
@@ -39,9 +40,7 @@ impl Kept {
             Some(keys) => {
                 keys.open(&purpose, &self.secret).map_err(|error| Error::invalid("master_key", error.to_string()))
             }
-            None => {
-                Err(Error::invalid("master_key", format!("is missing: the secret of {purpose} is sealed with one")))
-            }
+            None => Err(Error::invalid("master_key", format!("is missing: the secret of {purpose} is encrypted"))),
         }
     }
 }

@@ -1,43 +1,45 @@
-//! How an instance reaches its servers, and its limits.
+//! Servers and limits of an instance.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use crate::model::{hidden::Hidden, seal::MasterKeys};
 
-/// How to reach the servers.
+/// Servers and limits of an instance.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// PostgreSQL, as a URL.
+    /// URL of PostgreSQL.
     pub database_url: Hidden,
-    /// A pooler before it that shares sessions, as a URL: what is short goes through it.
+    /// URL of a transaction pooler in front of PostgreSQL. Short statements go through it.
     pub pooler_url: Option<Hidden>,
-    /// Redis, as a URL; an in-process cache without.
+    /// URL of Redis; without it, the cache is in process.
     pub redis_url: Option<Hidden>,
-    /// Certificates of the authorities that vouch for it over TLS; the machine's own without.
+    /// PEM file with the certificate authorities trusted for Redis over TLS; the system's by
+    /// default.
     pub redis_ca: Option<PathBuf>,
-    /// What every key in Redis begins with.
+    /// Prefix of all keys in Redis.
     pub redis_prefix: String,
-    /// Connections for reading.
+    /// Connections for reads.
     pub read_connections: u32,
-    /// Connections for writing: at least one per lane that is busy at the same time.
+    /// Connections for writes: at least one per lane that is busy at the same time.
     pub write_connections: u32,
-    /// How long a statement may run.
+    /// Timeout of a statement.
     pub statement_timeout: Duration,
-    /// How long a call waits for a connection, or for its turn where a read is shared, before it is told that there is none.
+    /// Timeout for the wait for a connection, or for another caller's read where reads are shared.
     pub pool_wait: Duration,
     /// Bytes that rank indexes and the user directory may take; 0 turns them off.
     pub index_memory: u64,
-    /// How long scores may have to wait for their turn before those that come are refused.
+    /// Maximum wait of queued scores. Beyond it, new scores are refused.
     pub write_wait: Duration,
-    /// What secrets are sealed with in the database; without, there are no keys that sign, and secrets of webhooks are in clear.
+    /// Keys that encrypt secrets in the database. Without them, no key can sign requests, and
+    /// webhook secrets are stored unencrypted.
     pub master_keys: Option<Arc<MasterKeys>>,
-    /// How often to look in the background whether a period is to be closed; nothing is done in the background without.
+    /// Interval of background maintenance, such as closing due periods; none when absent.
     pub maintenance_every: Option<Duration>,
 }
 
 impl Settings {
-    /// How long a call waits for a connection unless configured otherwise.
+    /// Default of [`Self::pool_wait`].
     pub const DEFAULT_POOL_WAIT: Duration = Duration::from_secs(2);
-    /// How long scores may have to wait unless configured otherwise.
+    /// Default of [`Self::write_wait`].
     pub const DEFAULT_WRITE_WAIT: Duration = Duration::from_millis(400);
 }

@@ -1,5 +1,7 @@
-//! Signed requests: proof that a request comes from somebody who knows more than the key's text, which proxies and logs may have seen,
-//! that nobody has changed it on the way, and that it was made just now.
+//! Signed requests.
+//!
+//! A signature proves that the caller knows the key's signing secret, not only the key's text,
+//! which proxies and logs may have seen. It also proves that the request is unchanged and recent.
 
 use std::fmt;
 
@@ -12,21 +14,23 @@ use crate::{
     model::{key::hex, seal::MasterKeys},
 };
 
-/// What the text of a secret begins with.
+/// Prefix of a secret's text.
 const SECRET_PREFIX: &str = "ctls_";
 
 /// Bytes of a secret, and of a signature.
 const BYTES: usize = 32;
 
-/// How far the time of a signature may be from now, in seconds, either way: clocks differ, and requests take their time.
+/// Maximum difference between the time of a signature and now, in seconds, either way. It covers
+/// differences of clocks and transmission times.
 const TOLERANCE_SECONDS: u64 = 300;
 
-/// What the requests of a key are signed with. Never logged; as text, `ctls_` and its bytes as hexadecimal digits.
+/// Secret that signs the requests of a key. Its text is `ctls_` and hexadecimal digits. Never log
+/// it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SigningSecret([u8; BYTES]);
 
 impl SigningSecret {
-    /// A new one, from the operating system.
+    /// Creates a secret from the operating system's random numbers.
     pub(crate) fn random() -> Result<Self> {
         let mut bytes = [0; BYTES];
         rand::rngs::SysRng
@@ -35,24 +39,25 @@ impl SigningSecret {
         Ok(Self(bytes))
     }
 
-    /// Its text, for the holder of the key and nobody else.
+    /// Returns the secret's text, for the holder of the key only.
     #[must_use]
     pub fn text(&self) -> String {
         format!("{SECRET_PREFIX}{}", hex(&self.0))
     }
 
-    /// Sealed for the key of this id.
+    /// Encrypts the secret for the key with this id.
     pub(crate) fn seal(&self, keys: &MasterKeys, key_id: &str) -> Result<Vec<u8>> {
         keys.seal(&purpose(key_id), &self.0)
     }
 
-    /// The one that was sealed for the key of this id.
+    /// Decrypts the secret of the key with this id.
     pub(crate) fn open(keys: Option<&MasterKeys>, key_id: &str, sealed: &[u8]) -> Result<Self> {
         let purpose = purpose(key_id);
-        let keys = keys
-            .ok_or_else(|| Error::Internal(format!("the secret of {purpose} is sealed, and there is no master key")))?;
+        let keys = keys.ok_or_else(|| {
+            Error::Internal(format!("the secret of {purpose} is encrypted, but no master key is set"))
+        })?;
         let bytes = keys.open(&purpose, sealed)?;
-        bytes.try_into().map(Self).map_err(|_| Error::Internal(format!("the secret of {purpose} is of another length")))
+        bytes.try_into().map(Self).map_err(|_| Error::Internal(format!("the secret of {purpose} has a wrong length")))
     }
 }
 
@@ -62,7 +67,7 @@ impl From<[u8; BYTES]> for SigningSecret {
     }
 }
 
-/// What the secret of a key is sealed for.
+/// Returns the purpose that a key's secret is encrypted for.
 pub(crate) fn purpose(key_id: &str) -> String {
     format!("key {key_id}")
 }
@@ -73,20 +78,24 @@ impl fmt::Debug for SigningSecret {
     }
 }
 
-/// The signature of a request whose body is still to come.
+/// The signature of a request whose body has not arrived yet.
 pub(crate) struct Signature {
-    /// Over the request, as far as it is known.
+    /// HMAC over the parts received so far.
     mac: Hmac<Sha256>,
-    given: [u8; BYTES],
+    expected: [u8; BYTES],
 }
 
 impl Signature {
-    /// Reads `Centile-Signature: t=SECONDS,v1=HEX`, where HEX is the HMAC-SHA256 (RFC 2104) over `SECONDS.METHOD.TARGET.BODY`; the target is
-    /// path and query as they were sent. [`Error::Unauthorized`] when there is none, when it cannot be read, or is of another time than
-    /// `now`, in seconds since 1970.
+    /// Parses `Centile-Signature: t=SECONDS,v1=HEX`.
     ///
-    /// Dots do for a border, although target and body may hold some. The body of a signed request is JSON or nothing, and no JSON is found
-    /// after a dot within JSON, nor made of the end of a target, a dot and JSON: quotes would not come in pairs, or a number end in a dot.
+    /// HEX is the HMAC-SHA256 (RFC 2104) of `SECONDS.METHOD.TARGET.BODY`. TARGET is path and query
+    /// as sent, SECONDS and `now` count from 1970. [`Error::Unauthorized`] if the header is missing
+    /// or malformed, or if its time is too far from `now`.
+    ///
+    /// Dots separate the parts without ambiguity, although target and body may contain dots. The
+    /// body of a signed request is JSON or empty. No JSON text has the form of the end of a target,
+    /// a dot and JSON, or contains JSON right after a dot: quotes would be unbalanced, or a number
+    /// would end in a dot.
     pub(crate) fn read(
         secret: &SigningSecret,
         header: Option<&str>,
@@ -96,54 +105,56 @@ impl Signature {
     ) -> Result<Self> {
         let header = header.ok_or_else(|| {
             Error::Unauthorized(
-                "this key signs its requests, and Centile-Signature: t=SECONDS,v1=HEX is missing".to_owned(),
+                "requests with this key must be signed; Centile-Signature: t=SECONDS,v1=HEX is missing".to_owned(),
             )
         })?;
-        let (time, given) = parse(header).ok_or_else(|| {
-            Error::Unauthorized("Centile-Signature must be t=SECONDS,v1=HEX, with 64 hexadecimal digits".to_owned())
+        let (time, expected) = parse(header).ok_or_else(|| {
+            Error::Unauthorized("Centile-Signature must be t=SECONDS,v1=HEX with 64 hexadecimal digits".to_owned())
         })?;
         let age = now.saturating_sub(time.parse().unwrap_or(i64::MAX));
         if age.unsigned_abs() > TOLERANCE_SECONDS {
             return Err(Error::Unauthorized(format!(
-                "the signature was made {} s {}: {TOLERANCE_SECONDS} s are allowed either way",
+                "the time of the signature is {} s {}; at most {TOLERANCE_SECONDS} s are allowed",
                 age.unsigned_abs(),
-                if age > 0 { "ago" } else { "from now" }
+                if age > 0 { "in the past" } else { "in the future" }
             )));
         }
-        // A key of any length will do (RFC 2104, section 2); the error is there for other algorithms.
+        // HMAC accepts keys of any length (RFC 2104, section 2); other algorithms may fail here.
         let mut mac = Hmac::<Sha256>::new_from_slice(&secret.0)
-            .map_err(|error| Error::Internal(format!("cannot check a signature: {error}")))?;
+            .map_err(|error| Error::Internal(format!("a signature cannot be checked: {error}")))?;
         for part in [time, method, target] {
             mac.update(part.as_bytes());
             mac.update(b".");
         }
-        Ok(Self { mac, given })
+        Ok(Self { mac, expected })
     }
 
-    /// Its bytes, if it is over this body. [`Error::Unauthorized`] when it is not. Takes the same time wherever they differ.
+    /// Returns the signature's bytes if it matches with this body. [`Error::Unauthorized`]
+    /// otherwise. Compares in constant time.
     pub(crate) fn over(mut self, body: &[u8]) -> Result<[u8; BYTES]> {
         self.mac.update(body);
-        self.mac.verify_slice(&self.given).map(|()| self.given).map_err(|_| {
+        self.mac.verify_slice(&self.expected).map(|()| self.expected).map_err(|_| {
             Error::Unauthorized(
-                "the signature does not match: v1 is the HMAC-SHA256 over SECONDS.METHOD.PATH?QUERY.BODY, all as they are sent".to_owned(),
+                "the signature does not match: v1 must be the HMAC-SHA256 of SECONDS.METHOD.PATH?QUERY.BODY, exactly as sent".to_owned(),
             )
         })
     }
 }
 
-/// Time and signature of a header; the time as it is written, because so it was signed.
+/// Returns time and signature of a header. The time stays text, because its digits are part of the
+/// signed text.
 fn parse(header: &str) -> Option<(&str, [u8; BYTES])> {
     let (time, digits) = header.strip_prefix("t=")?.split_once(",v1=")?;
-    // i64 takes a sign, too.
+    // Parsing an i64 would also accept a sign.
     if time.is_empty() || !time.bytes().all(|byte| byte.is_ascii_digit()) || digits.len() != BYTES * 2 {
         return None;
     }
-    let mut given = [0; BYTES];
-    for (byte, pair) in given.iter_mut().zip(digits.as_bytes().chunks_exact(2)) {
+    let mut expected = [0; BYTES];
+    for (byte, pair) in expected.iter_mut().zip(digits.as_bytes().chunks_exact(2)) {
         let digit = |digit: u8| char::from(digit).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
         *byte = digit(pair[0])? << 4 | digit(pair[1])?;
     }
-    Some((time, given))
+    Some((time, expected))
 }
 
 #[cfg(test)]
@@ -156,7 +167,8 @@ mod tests {
     const NOW: i64 = 1_700_000_000;
     const TARGET: &str = "/v1/boards/arena/scores?ranks=true";
     const BODY: &[u8] = br#"{"user_id":"ada","points":50,"id":"match-7:ada"}"#;
-    /// Python's: `hmac.new(bytes(range(32)), b'1700000000.POST.' + TARGET + b'.' + BODY, 'sha256').hexdigest()`.
+    /// From Python: `hmac.new(bytes(range(32)), b'1700000000.POST.' + TARGET + b'.' + BODY,
+    /// 'sha256').hexdigest()`.
     const HEX: &str = "a604a79a62cd20a9c54308b64f9e8aba5c6fea32dc7897f9413d46a6e8d40414";
 
     fn read(header: Option<&str>, method: &str, target: &str, now: i64) -> Result<Signature> {
@@ -186,14 +198,14 @@ mod tests {
     }
 
     #[test]
-    fn a_signature_holds_for_five_minutes_either_way() {
+    fn a_signature_is_valid_for_five_minutes_either_way() {
         let header = format!("t={NOW},v1={HEX}");
         for (now, refusal) in [
-            (NOW - 301, Some("301 s from now")),
+            (NOW - 301, Some("301 s in the future")),
             (NOW - 300, None),
             (NOW + 300, None),
-            (NOW + 301, Some("301 s ago")),
-            (i64::MIN, Some("from now")),
+            (NOW + 301, Some("301 s in the past")),
+            (i64::MIN, Some("in the future")),
         ] {
             let refused = read(Some(&header), "POST", TARGET, now).err().map(|error| error.to_string());
             let is_right = match (&refused, refusal) {
@@ -206,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_signature_is_refused_and_never_repeated() {
+    fn a_malformed_signature_is_refused_and_not_repeated() {
         let refused = read(None, "POST", TARGET, NOW).err().map(|error| error.to_string());
         assert!(refused.is_some_and(|refused| refused.contains("missing")));
         let (short, long, other) = (&HEX[1..], format!("{HEX}0"), format!("{}g", &HEX[1..]));
@@ -229,14 +241,14 @@ mod tests {
                 read(Some(header), "POST", TARGET, NOW).err().map(|error| error.to_string()).unwrap_or_default();
             assert!(refused.starts_with("Centile-Signature must be"), "{header}: {refused}");
         }
-        // A time that no clock will show is of another time.
+        // A time beyond 64 bits is too far from now.
         assert!(read(Some(&format!("t=99999999999999999999999999,v1={HEX}")), "POST", TARGET, NOW).is_err());
-        // Digits may be written either way.
+        // Hexadecimal digits may be upper-case.
         assert!(read(Some(&format!("t={NOW},v1={}", HEX.to_uppercase())), "POST", TARGET, NOW).is_ok());
     }
 
     #[test]
-    fn a_secret_is_written_sealed_and_never_shown() -> Result<()> {
+    fn a_secret_is_encrypted_and_never_shown() -> Result<()> {
         let secret = SigningSecret::random()?;
         assert_ne!(secret, SigningSecret::random()?);
         assert_eq!(format!("{secret:?}"), "SigningSecret");

@@ -4,16 +4,16 @@ use std::{fmt, str::FromStr};
 
 use crate::{Error, Result};
 
-/// Most bytes of a user's metadata, as JSON.
+/// Maximum bytes of a user's metadata as JSON.
 pub(crate) const METADATA_MAX_BYTES: usize = 8_192;
 
 /// The caller's own id of a player: 1 to 128 bytes of UTF-8 without control characters. Not `.` or
-/// `..`: clients remove these from paths.
+/// `..`, because clients remove these from paths.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct UserId(String);
 
 impl UserId {
-    /// The id as text.
+    /// Returns the id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -38,41 +38,42 @@ impl fmt::Display for UserId {
     }
 }
 
-/// Refuses text that is empty, longer than `max_bytes`, or holds control characters (which covers what PostgreSQL
-/// cannot store, U+0000).
+/// Checks a text. [`Error::Invalid`] if it is empty, longer than `max_bytes`, or contains control
+/// characters. U+0000 is one of them, which PostgreSQL cannot store.
 pub(crate) fn check_text(field: &str, text: &str, max_bytes: usize) -> Result<()> {
     if text.is_empty() {
         Err(Error::invalid(field, "must not be empty"))
     } else if text.len() > max_bytes {
         Err(Error::invalid(field, format!("has {} bytes; at most {max_bytes} are allowed", text.len())))
     } else if text.chars().any(char::is_control) {
-        Err(Error::invalid(field, "must not hold control characters"))
+        Err(Error::invalid(field, "must not contain control characters"))
     } else {
         Ok(())
     }
 }
 
-/// A player as other players may see them.
+/// Public data of a player.
 #[derive(Debug, Clone, PartialEq)]
 pub struct User {
     /// The caller's own id.
     pub user_id: String,
     /// Name shown in lists.
     pub name: String,
-    /// Address of a picture.
+    /// URL of a picture.
     pub avatar: Option<String>,
-    /// Whatever the game keeps with a player; a JSON object.
+    /// The game's own data about the player, a JSON object.
     pub metadata: serde_json::Value,
     /// Whether the player is banned.
     pub banned: bool,
 }
 
-/// What `PUT /v1/users/{user_id}` sets; what is absent stays (or takes its default on a new user).
+/// Changes by `PUT /v1/users/{user_id}`. An absent value does not change; a new user gets its
+/// default.
 #[derive(Debug, Clone, Default)]
 pub struct Profile {
     /// Name shown in lists, 1 to 128 bytes.
     pub name: Option<String>,
-    /// Address of a picture, up to 1,024 bytes; an empty one removes it.
+    /// URL of a picture, up to 1,024 bytes. An empty text removes it.
     pub avatar: Option<String>,
     /// A JSON object of up to 8,192 bytes.
     pub metadata: Option<serde_json::Value>,

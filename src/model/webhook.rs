@@ -1,4 +1,4 @@
-//! Webhooks: where the events of a board are sent, and how a receiver can tell that they come from here.
+//! Webhooks: receivers of a board's events, and the signatures of deliveries.
 
 use std::{
     fmt::{self, Write as _},
@@ -14,21 +14,21 @@ use sha2::Sha256;
 
 use crate::{Error, Result, model::seal::MasterKeys};
 
-/// What the text of a secret begins with.
+/// Prefix of a secret's text.
 const SECRET_PREFIX: &str = "whsec_";
 
-/// Random bytes of a secret that is made here.
+/// Bytes of a generated secret.
 const SECRET_BYTES: usize = 32;
 
-/// Longest address, in bytes.
+/// Longest URL, in bytes.
 const URL_MAX_BYTES: usize = 2_048;
 
-/// The address of a receiver: `https://` or `http://`, without a user or password.
+/// The URL of a receiver: `https://` or `http://`, without user or password.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebhookUrl(String);
 
 impl WebhookUrl {
-    /// The address as text.
+    /// Returns the URL as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -43,24 +43,24 @@ impl FromStr for WebhookUrl {
         if text.len() > URL_MAX_BYTES {
             return refused("must have at most 2048 bytes");
         }
-        // The case of a scheme does not matter to HTTP, but the table takes it in lower case only.
+        // HTTP ignores the case of a scheme, but the table accepts only lower case.
         let scheme = |(scheme, rest): (&str, _)| {
             ["https", "http"].into_iter().find(|known| scheme.eq_ignore_ascii_case(known)).map(|scheme| (scheme, rest))
         };
         let Some((scheme, rest)) = text.split_once("://").and_then(scheme) else {
-            return refused("must begin with https:// or http://, as https://rewards.example.com/centile does");
+            return refused("must begin with https:// or http://, as in https://rewards.example.com/centile");
         };
         let url = format!("{scheme}://{rest}");
         let Some(authority) = url.parse::<Uri>().ok().and_then(|uri| uri.authority().cloned()) else {
-            return refused("must be an address such as https://rewards.example.com/centile");
+            return refused("must be a URL such as https://rewards.example.com/centile");
         };
         if authority.as_str().contains('@') {
-            return refused("must hold no user or password: the signature tells who sends");
+            return refused("must not contain a user or password; receivers verify the signature instead");
         }
         if authority.host().is_empty() {
             return refused("must name a host");
         }
-        // What is no port is none to the HTTP client, which then takes the one of the scheme.
+        // The HTTP client ignores an invalid port and uses the scheme's default.
         let port = authority.as_str().strip_prefix(authority.host()).unwrap_or_default();
         let is_port = |digits: &str| {
             digits.bytes().all(|byte| byte.is_ascii_digit()) && digits.parse::<u16>().is_ok_and(|port| port > 0)
@@ -78,13 +78,13 @@ impl fmt::Display for WebhookUrl {
     }
 }
 
-/// What events are signed with: bytes that only Centile and the receiver know. Never logged; as text, `whsec_` and the bytes
-/// in base64.
+/// Secret that signs a board's events, shared by Centile and the receiver. Its text is `whsec_` and
+/// base64. Never log it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Vec<u8>);
 
 impl Secret {
-    /// A new one, of 32 bytes from the operating system.
+    /// Creates a secret of 32 bytes from the operating system's random numbers.
     pub fn random() -> Result<Self> {
         let mut bytes = vec![0; SECRET_BYTES];
         rand::rngs::SysRng
@@ -93,7 +93,7 @@ impl Secret {
         Ok(Self(bytes))
     }
 
-    /// Its text, for the receiver and nobody else.
+    /// Returns the secret's text, for the receiver only.
     #[must_use]
     pub fn text(&self) -> String {
         format!("{SECRET_PREFIX}{}", BASE64_STANDARD.encode(&self.0))
@@ -107,22 +107,22 @@ impl FromStr for Secret {
         let bytes = text.strip_prefix(SECRET_PREFIX).and_then(|text| BASE64_STANDARD.decode(text).ok());
         match bytes {
             Some(bytes) if (16..=64).contains(&bytes.len()) => Ok(Self(bytes)),
-            // The text is not repeated: it may be somebody's secret all the same.
+            // Do not repeat the text, which may be a secret all the same.
             _ => Err(Error::invalid("secret", "must be whsec_ and 16 to 64 bytes in base64")),
         }
     }
 }
 
-/// A secret as the database has it.
+/// A secret as stored in the database.
 pub(crate) struct StoredSecret {
-    /// Its bytes, or what they were sealed to.
+    /// Bytes of the secret, encrypted or not.
     pub(crate) bytes: Vec<u8>,
-    /// Whether it is sealed.
+    /// Whether the secret is encrypted.
     pub(crate) sealed: bool,
 }
 
 impl StoredSecret {
-    /// As it is to be kept for the webhook of `board`: sealed if there is a master key.
+    /// Prepares a secret for storage with the webhook of `board`: encrypted if a master key is set.
     pub(crate) fn of(secret: &Secret, keys: Option<&MasterKeys>, board: &str) -> Result<Self> {
         Ok(match keys {
             Some(keys) => Self { bytes: keys.seal(&purpose(board), &secret.0)?, sealed: true },
@@ -130,13 +130,13 @@ impl StoredSecret {
         })
     }
 
-    /// The secret itself. [`Error::Internal`] when no master key opens it.
+    /// Returns the secret itself. [`Error::Internal`] if no master key decrypts it.
     pub(crate) fn open(&self, keys: Option<&MasterKeys>, board: &str) -> Result<Secret> {
         match (self.sealed, keys) {
             (false, _) => Ok(Secret(self.bytes.clone())),
             (true, Some(keys)) => keys.open(&purpose(board), &self.bytes).map(Secret),
             (true, None) => {
-                Err(Error::Internal(format!("the secret of {} is sealed, and there is no master key", purpose(board))))
+                Err(Error::Internal(format!("the secret of {} is encrypted, but no master key is set", purpose(board))))
             }
         }
     }
@@ -148,7 +148,8 @@ impl fmt::Debug for StoredSecret {
     }
 }
 
-/// What the secret of a board's webhook is sealed for. Boards keep their names.
+/// Returns the purpose that a board's webhook secret is encrypted for. A board's name never
+/// changes.
 pub(crate) fn purpose(board: &str) -> String {
     format!("webhook of board {board}")
 }
@@ -159,12 +160,14 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The value of `Centile-Signature`: `t=TIME,v1=HEX`, where HEX is the HMAC-SHA256 (RFC 2104) over `TIME.BODY` and TIME is in
-/// seconds since 1970. The time is signed along, so that a receiver can refuse what somebody has kept and sends again.
+/// Returns the value of `Centile-Signature`: `t=TIME,v1=HEX`.
+///
+/// HEX is the HMAC-SHA256 (RFC 2104) of `TIME.BODY`. TIME is in seconds since 1970. It is part of
+/// the signed text, so that a receiver can refuse a replayed delivery.
 pub fn signature(secret: &Secret, unix_seconds: i64, body: &str) -> Result<String> {
-    // A key of any length will do (RFC 2104, section 2); the error is there for other algorithms.
-    let mut mac =
-        Hmac::<Sha256>::new_from_slice(&secret.0).map_err(|error| Error::Internal(format!("cannot sign: {error}")))?;
+    // HMAC accepts keys of any length (RFC 2104, section 2); other algorithms may fail here.
+    let mut mac = Hmac::<Sha256>::new_from_slice(&secret.0)
+        .map_err(|error| Error::Internal(format!("an event cannot be signed: {error}")))?;
     mac.update(format!("{unix_seconds}.").as_bytes());
     mac.update(body.as_bytes());
     let mut text = format!("t={unix_seconds},v1=");
@@ -175,12 +178,12 @@ pub fn signature(secret: &Secret, unix_seconds: i64, body: &str) -> Result<Strin
     Ok(text)
 }
 
-/// Where the events of a board go.
+/// The webhook of a board.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Webhook {
-    /// The address.
+    /// URL of the receiver.
     pub url: String,
-    /// When the board got a webhook; only events from then on are sent by themselves.
+    /// Time at which the board got a webhook. Only later events are sent automatically.
     pub created_at: DateTime<Utc>,
 }
 
@@ -189,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_http_without_a_password() {
+    fn urls_are_http_without_a_password() {
         for text in ["https://rewards.example.com/hook?a=b", "http://127.0.0.1:9", "https://[::1]:8/x", "http://h"] {
             assert_eq!(text.parse::<WebhookUrl>().ok().map(|url| url.0), Some(text.to_owned()));
         }
@@ -213,8 +216,8 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_address_is_told_why() {
-        let begin = "url: must begin with https:// or http://, as https://rewards.example.com/centile does";
+    fn the_error_for_a_refused_url_gives_the_reason() {
+        let begin = "url: must begin with https:// or http://, as in https://rewards.example.com/centile";
         let port = "url: must have a port from 1 to 65535, or none";
         for (text, why) in [
             ("rewards.example.com/hook", begin),
@@ -238,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_written_and_read_and_never_shown() -> Result<()> {
+    fn a_secret_survives_formatting_and_parsing_and_is_never_shown() -> Result<()> {
         let secret = Secret::random()?;
         assert_ne!(secret, Secret::random()?);
         assert_eq!(secret.text().parse::<Secret>()?, secret);
@@ -257,7 +260,8 @@ mod tests {
         Ok(())
     }
 
-    /// The expected value is Python's: `hmac.new(bytes(range(32)), b'1700000000.{"event": "period_closed"}', 'sha256')`.
+    /// The expected value is from Python: `hmac.new(bytes(range(32)), b'1700000000.{"event":
+    /// "period_closed"}', 'sha256')`.
     #[test]
     fn the_signature_is_hmac_sha256_over_time_and_body() -> Result<()> {
         let secret = Secret((0..32).collect());

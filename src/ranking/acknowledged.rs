@@ -1,16 +1,16 @@
-//! What this instance has acknowledged: the least that its cached answers must hold.
+//! The batches that this instance has acknowledged. Its cached answers must contain them.
 
 use std::{
     collections::HashMap,
     sync::{PoisonError, RwLock},
 };
 
-/// The highest batch number acknowledged here, per board and lane.
+/// The highest batch number that this instance has acknowledged, per board and lane.
 #[derive(Debug, Default)]
 pub(crate) struct Acknowledged(RwLock<HashMap<i32, Vec<i64>>>);
 
 impl Acknowledged {
-    /// Notes that `batch` of a lane was acknowledged to somebody.
+    /// Records that a batch of a lane was acknowledged to a caller.
     pub(crate) fn raise(&self, board_id: i32, lane: usize, batch: i64) {
         let mut boards = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let lanes = boards.entry(board_id).or_default();
@@ -20,14 +20,14 @@ impl Acknowledged {
         lanes[lane] = lanes[lane].max(batch);
     }
 
-    /// What was acknowledged of a board so far, by lane.
+    /// Returns the highest acknowledged batch of each lane of a board.
     pub(crate) fn of(&self, board_id: i32) -> Vec<i64> {
         let boards = self.0.read().unwrap_or_else(PoisonError::into_inner);
         boards.get(&board_id).cloned().unwrap_or_default()
     }
 }
 
-/// Whether a state with these batches holds all of `acknowledged`.
+/// Returns whether a state with these batches contains all of `acknowledged`.
 pub(crate) fn covers(batches: &[i64], acknowledged: &[i64]) -> bool {
     acknowledged.iter().enumerate().all(|(lane, batch)| batches.get(lane).copied().unwrap_or(0) >= *batch)
 }

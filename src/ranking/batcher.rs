@@ -1,7 +1,7 @@
-//! Batches of requests: those that wait when a batch starts share its answer.
+//! Batches of requests: all requests that wait when a batch starts share its answer.
 //!
-//! A request joins only a batch that starts after it arrived. So an answer read by the batch holds
-//! everything that was acknowledged before the request. An uncontended request starts at once.
+//! A request joins only a batch that starts after the request arrived. So the answer includes
+//! everything acknowledged before the request. An uncontended request starts at once.
 
 mod answer;
 
@@ -17,18 +17,19 @@ use tokio_util::task::TaskTracker;
 
 use crate::ranking::batcher::answer::Callers;
 
-/// Calls of `yield_now` after a batch of several requests, so that returning callers join the next
-/// one.
+/// Calls of `yield_now` after a batch of several requests. They let callers with a next request
+/// join the next batch.
 const YIELDS: u32 = 3;
 
-/// Answers groups of requests in turn. The batcher creates one worker per task and drops it when no
-/// request waits.
+/// Answers batches of requests, one after the other.
+///
+/// The batcher creates one value per task and drops it when no request waits.
 pub(super) trait Work<T, R>: Send + 'static {
-    /// The answer for all these requests.
+    /// Returns the answer to all these requests.
     fn answer(&mut self, requests: Vec<T>) -> impl Future<Output = R> + Send;
 }
 
-/// Collects requests while earlier batches are under way.
+/// Collects requests while earlier batches run.
 #[derive(Debug)]
 pub(super) struct Batcher<T, R> {
     at_once: usize,
@@ -45,7 +46,7 @@ struct State<T, R> {
 
 #[derive(Debug)]
 struct Batch<T, R> {
-    /// Each reference is dead once the caller's [`Answer`] has been dropped.
+    /// Requests. Each reference expires when the caller drops its [`Answer`].
     requests: Vec<(T, Weak<()>)>,
     callers: Callers<R>,
 }
@@ -57,7 +58,7 @@ impl<T, R> Default for Batch<T, R> {
 }
 
 impl<T: Send + 'static, R: Clone + Send + 'static> Batcher<T, R> {
-    /// Up to `at_once` batches are answered at the same time, by tasks on `runtime`.
+    /// Creates a batcher that runs up to `at_once` concurrent batches, in tasks on `runtime`.
     pub(super) fn new(at_once: usize, runtime: Handle, tasks: TaskTracker) -> Arc<Self> {
         let state = Mutex::new(State { waiting: Batch::default(), running: 0 });
         Arc::new(Self { at_once, runtime, tasks, state })
@@ -84,7 +85,7 @@ impl<T: Send + 'static, R: Clone + Send + 'static> Batcher<T, R> {
                         let answer = work.answer(requests).await;
                         callers.answer(&answer);
                         if is_shared {
-                            // Callers that go on to ask again join the next batch.
+                            // Callers that make another request can join the next batch.
                             (0..YIELDS).for_each(|_| thread::yield_now());
                         }
                     }
@@ -107,8 +108,7 @@ struct Running<T: Send + 'static, R: Clone + Send + 'static> {
 }
 
 impl<T: Send + 'static, R: Clone + Send + 'static> Running<T, R> {
-    /// Everything that waits. `None` ends the task: a request that arrives later starts another
-    /// one.
+    /// Takes all waiting requests. `None` ends the task; a later request starts another.
     fn next(&mut self) -> Option<(Vec<T>, Callers<R>)> {
         let mut state = self.batcher.state();
         let Batch { requests, callers } = std::mem::take(&mut state.waiting);
@@ -125,7 +125,8 @@ impl<T: Send + 'static, R: Clone + Send + 'static> Running<T, R> {
 
 impl<T: Send + 'static, R: Clone + Send + 'static> Drop for Running<T, R> {
     fn drop(&mut self) {
-        // After a panic, or when the runtime ends: without another task, fail the waiting requests.
+        // After a panic or the end of the runtime. Fail the waiting requests if no other task is
+        // left.
         if self.is_counted {
             let mut state = self.batcher.state();
             state.running -= 1;
@@ -160,7 +161,7 @@ mod tests {
     impl Work<u32, (u32, usize)> for Source {
         async fn answer(&mut self, requests: Vec<u32>) -> (u32, usize) {
             let number = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
-            self.ends.acquire().await.unwrap_or_else(|_| unreachable!("nobody closes it")).forget();
+            self.ends.acquire().await.unwrap_or_else(|_| unreachable!("never closed")).forget();
             assert!(!requests.contains(&13), "a request that panics");
             (number, requests.len())
         }
@@ -188,7 +189,7 @@ mod tests {
         source.ends.add_permits(3);
         assert_eq!((first.await, second.await), (Some((1, 1)), Some((2, 1))));
         for answer in waiting {
-            assert_eq!(answer.await, Some((3, 3)), "those who waited share the next batch");
+            assert_eq!(answer.await, Some((3, 3)), "the waiting requests share the next batch");
         }
         settle().await;
         source.ends.add_permits(1);
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_caller_that_goes_away_leaves_the_others_their_answer() {
+    async fn a_dropped_request_does_not_affect_the_others() {
         let (batcher, source) = (Batcher::new(1, Handle::current(), TaskTracker::new()), Source::new());
         let ask = |request| batcher.ask(request, || source.clone());
         let first = ask(1);
@@ -205,7 +206,7 @@ mod tests {
         let (gone, other) = (ask(2), ask(3));
         drop(gone);
         source.ends.add_permits(2);
-        assert_eq!(other.await, Some((2, 1)), "nothing is read for a caller that went away");
+        assert_eq!(other.await, Some((2, 1)), "no batch runs for a dropped request");
     }
 
     #[tokio::test]
@@ -217,7 +218,7 @@ mod tests {
         let waiting = ask(1);
         source.ends.add_permits(2);
         assert!(bad.await.is_none());
-        assert!(waiting.await.is_none(), "its task is gone");
+        assert!(waiting.await.is_none(), "its task has ended");
         assert_eq!(ask(2).await, Some((2, 1)));
     }
 }

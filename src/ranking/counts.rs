@@ -1,6 +1,7 @@
-//! Bucket counts that are known by their version.
+//! Cached bucket counts, each with its version.
 //!
-//! They cannot make an answer wrong: the statement that reads a rank says which version it saw.
+//! Outdated counts cannot make an answer wrong: the statement that reads a rank returns its
+//! version.
 
 use std::{
     sync::Arc,
@@ -14,13 +15,14 @@ use crate::{
     store::{period::RankingRef, rank::Version},
 };
 
-/// Shared with the other instances no more often than this, per ranking: under writes every batch has counts of its own.
-const SHARE_EVERY: Duration = Duration::from_millis(250);
+/// Minimum interval between writes of a ranking's counts to the shared cache. Every batch changes
+/// the counts.
+const SHARE_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Players of each bucket of a ranking at one version.
+/// Players in each bucket of a ranking at one version.
 #[derive(Debug)]
 pub(crate) struct KnownCounts {
-    /// The state they belong to.
+    /// Version of the counts.
     pub(crate) version: Version,
     /// Players of buckets 0 to 99.
     pub(crate) counts: Vec<i64>,
@@ -28,18 +30,18 @@ pub(crate) struct KnownCounts {
 }
 
 impl KnownCounts {
-    /// Counts that came with an answer, for that answer.
+    /// Creates counts that a statement returned together with its answer.
     pub(crate) fn of(version: Version, counts: Vec<i64>) -> Self {
         Self { version, counts, shared_at: Instant::now() }
     }
 
-    /// Players of the ranking.
+    /// Returns the number of players in the ranking.
     pub(crate) fn players(&self) -> u64 {
         u64::try_from(self.counts.iter().sum::<i64>()).unwrap_or_default()
     }
 }
 
-/// The newest counts known of each ranking.
+/// The newest known counts of each ranking.
 #[derive(Debug)]
 pub(crate) struct CountsCache(moka::sync::Cache<i64, Arc<KnownCounts>>);
 
@@ -50,8 +52,8 @@ impl Default for CountsCache {
 }
 
 impl CountsCache {
-    /// Counts of a ranking at some version: from this process, or those that another instance has put into the cache for
-    /// the version of now.
+    /// Returns counts of a ranking at any version from this process, or at the current version from
+    /// the shared cache.
     pub(crate) async fn known(&self, rankings: &Rankings, ranking: RankingRef) -> Result<Option<Arc<KnownCounts>>> {
         if let Some(known) = self.0.get(&ranking.ranking_id) {
             return Ok(Some(known));
@@ -63,7 +65,7 @@ impl CountsCache {
         Ok(Some(known))
     }
 
-    /// Keeps counts that a statement brought along, and puts them into the cache for the other instances.
+    /// Stores counts that a statement returned, here and in the shared cache.
     pub(crate) fn learn(
         &self,
         rankings: &Rankings,
@@ -72,26 +74,27 @@ impl CountsCache {
         counts: Vec<i64>,
     ) -> Arc<KnownCounts> {
         let before = self.0.get(&ranking.ranking_id).map(|known| known.shared_at);
-        let shared_at = before.filter(|at| at.elapsed() < SHARE_EVERY);
+        let shared_at = before.filter(|at| at.elapsed() < SHARE_INTERVAL);
         let known = Arc::new(KnownCounts { version, counts, shared_at: shared_at.unwrap_or_else(Instant::now) });
         self.0.insert(ranking.ranking_id, Arc::clone(&known));
         if shared_at.is_none()
             && let Ok(bytes) = serde_json::to_vec(&known.counts)
         {
-            // In the background: no request waits for Redis.
+            // In the background, so that no request waits for Redis.
             let (cache, key) = (rankings.cache.clone(), key(ranking.ranking_id, &known.version));
             rankings.background.spawn(async move { cache.put(&key, bytes).await });
         }
         known
     }
 
-    /// Drops what is known of a ranking.
+    /// Drops the counts of a ranking.
     pub(crate) fn forget(&self, ranking: RankingRef) {
         self.0.invalidate(&ranking.ranking_id);
     }
 }
 
-/// Counts that are in the cache for a version; what cannot be bucket counts is not there.
+/// Returns the counts of a version from the shared cache. Ignores values that are not bucket
+/// counts.
 pub(crate) async fn cached(cache: &Cache, ranking_id: i64, version: &Version) -> Option<Vec<i64>> {
     let bytes = cache.get(&key(ranking_id, version)).await?;
     serde_json::from_slice(&bytes).ok().filter(|counts: &Vec<i64>| counts.len() == 100)

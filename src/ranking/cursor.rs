@@ -1,4 +1,4 @@
-//! Where the next page begins, as callers carry it about.
+//! Cursors: positions between two pages, as opaque text for callers.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
@@ -11,24 +11,25 @@ use crate::{
     store::rank::StoredKey,
 };
 
-/// Where the next page of a period begins: after this key.
+/// The start of a page of a period: right after a key.
 pub(crate) struct Cursor {
-    /// The period it belongs to, by name.
+    /// Name of the period.
     pub(crate) selector: PeriodSelector,
-    /// The last row of the page before.
+    /// Key of the previous page's last row.
     pub(crate) key: StoredKey,
 }
 
 impl Cursor {
-    /// Opaque to callers; says board, period and key.
+    /// Encodes board, period and key. The text is opaque to callers.
     pub(crate) fn text(board: &Board, period: &Period, key: StoredKey) -> String {
         let StoredKey { rank_key, tie_key, internal_id } = key;
         URL_SAFE_NO_PAD.encode(format!("{}|{}|{rank_key}|{tie_key}|{internal_id}", board.id, period.name()))
     }
 
-    /// Refuses what is no cursor of this board and kind of period.
+    /// Decodes a cursor. [`Error::Invalid`] unless it belongs to this board and this kind of
+    /// period.
     pub(crate) fn parse(text: &str, board: &Board, selector: &PeriodSelector) -> Result<Self> {
-        let refused = || Error::invalid("cursor", format!("is not the `next` of an earlier page of {selector}"));
+        let refused = || Error::invalid("cursor", format!("must be the `next` value of an earlier page of {selector}"));
         let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| refused())?;
         let plain = String::from_utf8(bytes).map_err(|_| refused())?;
         let parts: Vec<&str> = plain.split('|').collect();
@@ -44,7 +45,7 @@ impl Cursor {
         }
         let key =
             StoredKey { rank_key: number(rank_key)?, tie_key: number(tie_key)?, internal_id: number(internal_id)? };
-        // Internal ids begin at 1, so the user key below it is a number still.
+        // Internal ids start at 1. The bounds keep the user key just below this one within 64 bits.
         if key.internal_id < 1 || key.internal_id == i64::MAX {
             return Err(refused());
         }

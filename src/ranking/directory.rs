@@ -2,12 +2,11 @@
 //! profile.
 //!
 //! Records lie in an arena of fixed-size chunks, in the order of their puts. Two hash tables, by
-//! internal and by external id, hold 32-bit record addresses and no keys. A lookup compares with
+//! internal and by external id, hold 32-bit record addresses and no keys. A look-up compares with
 //! the record itself. A user with an external id and a name of 12 bytes takes 44 to 55 bytes.
 //!
-//! When the memory bound is reached, the directory drops its oldest chunk. It may therefore forget
-//! a user, and the caller then asks PostgreSQL. It never returns a profile that another `put`
-//! replaced.
+//! At the memory bound the directory drops its oldest chunk. So it may forget a user, and the
+//! caller then asks PostgreSQL. It never returns a profile that another `put` replaced.
 
 mod arena;
 mod table;
@@ -21,7 +20,7 @@ use crate::ranking::directory::{
     table::AddressTable,
 };
 
-/// Memory of a user with short texts. [`Directory::reserve`] expects no more users than fit.
+/// Memory of a user with short texts. A reservation covers no more users than fit at this size.
 const EXPECTED_USER_BYTES: usize = 40;
 
 /// The public data of one user.
@@ -43,8 +42,9 @@ pub struct Directory {
     arena: Arena,
     by_id: AddressTable,
     by_external_id: AddressTable,
-    /// Callers choose external ids, so their hash is `SipHash` with a random key, which resists ids
-    /// crafted to collide. `foldhash`, the default of hashbrown, does not claim to.
+    /// Hash key for external ids. Callers choose these ids, so the hash is `SipHash` with a random
+    /// key, which resists crafted collisions. `foldhash`, the default of hashbrown, does not claim
+    /// to.
     key: RandomState,
     max_bytes: usize,
 }
@@ -99,8 +99,8 @@ impl Directory {
     /// Adds or replaces a user, who then counts as the newest.
     ///
     /// An unchanged profile keeps its age. If another user has the same external id, the directory
-    /// forgets that user. If a text is empty or too long, or the memory bound leaves no room, the
-    /// directory keeps no profile of this user.
+    /// forgets that user. The directory keeps no profile of this user if a text is empty or too
+    /// long, or if the memory bound is too small.
     pub fn put(&mut self, profile: Profile<'_>) {
         if let Some(address) = self.find_id(profile.user_id) {
             if self.arena.record(address).profile() == Some(profile) {
@@ -145,15 +145,14 @@ impl Directory {
         *self = Self::new(self.max_bytes);
     }
 
-    /// Returns how many users the directory would hold after this many more, as far as the bound
-    /// allows.
+    /// Returns the number of users after this many more, as far as the bound allows.
     #[must_use]
     pub fn capacity_for(&self, more: usize) -> usize {
         self.len().saturating_add(more).min(self.max_bytes / EXPECTED_USER_BYTES)
     }
 
-    /// Grows one of the [`Self::SHARDS`] shards of each table for this many users in all, as far as
-    /// the bound allows.
+    /// Grows one of the [`Self::SHARDS`] shards of each table for this total number of users, as
+    /// far as the bound allows.
     ///
     /// A bulk load then needs no rehash.
     pub fn reserve_shard(&mut self, shard: usize, users: usize) {
@@ -213,7 +212,8 @@ impl Directory {
         self.by_external_id.remove(self.key.hash_one(record.external_id()), address);
     }
 
-    /// Shrinks a sparse shard or else drops the oldest chunk. Returns false if nothing is left.
+    /// Shrinks a sparse shard; otherwise drops the oldest chunk. Returns `false` if nothing is
+    /// left.
     fn free_memory(&mut self) -> bool {
         let arena = &self.arena;
         if self.by_id.shrink(|address| hash_id(arena.record(address).user_id()))
@@ -225,7 +225,7 @@ impl Directory {
         let mut rest = chunk.as_slice();
         while !rest.is_empty() {
             let record = Record(rest);
-            // A replaced or removed record is in neither table: these calls ignore it.
+            // A replaced or removed record is in neither table, so these calls ignore it.
             self.by_id.remove(hash_id(record.user_id()), address);
             self.by_external_id.remove(self.key.hash_one(record.external_id()), address);
             address = address.wrapping_add(units(record.size()));

@@ -1,4 +1,4 @@
-//! How a rank comes about.
+//! Explanation of a rank.
 
 use crate::{
     Result,
@@ -6,8 +6,10 @@ use crate::{
     ranking::Rankings,
 };
 
-/// The steps on the way to a player's rank, in their order, in one snapshot. [`crate::Error::NotFound`] when there is no such board,
-/// user or period, or when the player has no entry.
+/// Returns the steps that compute a player's rank, in order, from one snapshot.
+///
+/// [`crate::Error::NotFound`] if the board, user or period does not exist, or if the player has no
+/// entry.
 pub async fn explain(
     rankings: &Rankings,
     board: &BoardSlug,

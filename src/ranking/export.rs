@@ -1,4 +1,4 @@
-//! A whole period as a file: every player, best first, in one state, in the memory of a page.
+//! Export of a whole period: all players, best first, from one snapshot, in constant memory.
 
 use std::mem;
 
@@ -11,39 +11,43 @@ use crate::{
     store::export::Snapshot,
 };
 
-/// How the file is written.
+/// Format of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// Comma-separated values as RFC 4180 has them, with a header.
+    /// Comma-separated values (RFC 4180) with a header line.
     Csv,
-    /// A JSON object a line.
+    /// One JSON object per line.
     Ndjson,
 }
 
-/// The columns, which stand in the file also where nobody has scored.
+/// Columns. The header line is present even if the period has no scores.
 const COLUMNS: [&str; 6] = ["position", "rank", "user_id", "user_name", "score", "reached_at"];
 
-/// A file that is being read. It holds a snapshot of the database, and a connection of its own, until it is dropped.
+/// An export in progress. It holds a snapshot and its own database connection until it is dropped.
 #[derive(Debug)]
 pub struct Export {
     /// Period, version, players.
     pub header: Header,
     format: Format,
-    /// `None` for a period in which nobody has scored.
+    /// `None` for a period without scores.
     snapshot: Option<Snapshot>,
     is_begun: bool,
-    /// Players so far.
+    /// Players written so far.
     players: u64,
 }
 
-/// Begins the file of what `selector` means. [`Error::NotFound`] when there is no such period.
+/// Starts an export of the period that `selector` means.
+///
+/// [`Error::NotFound`] if the period does not exist.
 pub async fn begin(rankings: &Rankings, board: &Board, selector: &PeriodSelector, format: Format) -> Result<Export> {
     let (header, snapshot) = read::snapshot(rankings, board, selector).await?;
     Ok(Export { header, format, snapshot, is_begun: false, players: 0 })
 }
 
 impl Export {
-    /// The next bytes of the file; `None` at its end. An error when the rest cannot be read: what has been given is not the whole.
+    /// Returns the next bytes of the file; `None` at its end.
+    ///
+    /// After an error the file is incomplete.
     pub async fn read_on(&mut self) -> Result<Option<Vec<u8>>> {
         let lines = match &mut self.snapshot {
             Some(snapshot) => snapshot.read_on().await?,
@@ -52,7 +56,7 @@ impl Export {
         self.players += lines.len() as u64;
         if lines.is_empty() && self.players != self.header.players {
             let wanted = self.header.players;
-            return Err(Error::Internal(format!("{} players were found of {wanted}", self.players)));
+            return Err(Error::Internal(format!("the export found {} of {wanted} players", self.players)));
         }
         let is_first = !mem::replace(&mut self.is_begun, true);
         let text = match self.format {
@@ -64,7 +68,7 @@ impl Export {
 }
 
 fn csv(lines: &[Line], with_columns: bool) -> Result<Vec<u8>> {
-    let failed = |error: csv::Error| Error::Internal(format!("a line cannot be written as CSV: {error}"));
+    let failed = |error: csv::Error| Error::Internal(format!("cannot write a line as CSV: {error}"));
     let mut writer = WriterBuilder::new().has_headers(false).terminator(Terminator::CRLF).from_writer(Vec::new());
     if with_columns {
         writer.write_record(COLUMNS).map_err(failed)?;
@@ -79,7 +83,7 @@ fn ndjson(lines: &[Line]) -> Result<Vec<u8>> {
     let mut text = Vec::new();
     for line in lines {
         serde_json::to_writer(&mut text, line)
-            .map_err(|error| Error::Internal(format!("a line cannot be written as JSON: {error}")))?;
+            .map_err(|error| Error::Internal(format!("cannot write a line as JSON: {error}")))?;
         text.push(b'\n');
     }
     Ok(text)

@@ -1,8 +1,8 @@
-//! Frozen tops: the first players of closed periods, as they stood and were called when the period closed.
+//! Frozen tops: the first players of closed periods, with their names at the time of closing.
 //!
-//! The bytes never change under their name, so that they are kept for a day wherever there is room: in this process, in
-//! the cache that instances share, and in PostgreSQL, which is asked only when neither of the others has them. No longer than
-//! a day, for bytes of another revision may name somebody who has asked to be forgotten since.
+//! A cache key always names the same bytes. This process and the shared cache keep them for a day;
+//! PostgreSQL answers only if both miss. The limit of a day exists because bytes of an older
+//! revision may name a user who has been erased since.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use serde::Deserialize;
 use crate::{
     Error, Result,
     cache::CacheKey,
-    ranking::{Rankings, top::NAMES_KEPT_FOR},
+    ranking::{Rankings, top::NAMES_TTL},
     store::{archive::ArchiveState, period::MeantPeriod, rank::StoredRow},
     telemetry::{self, Origin},
 };
 
-/// Bytes of frozen tops that this process keeps, about.
+/// Approximate bytes of frozen tops that this process keeps.
 const CAPACITY_BYTES: u64 = 64 << 20;
 
 /// A frozen top.
@@ -29,7 +29,8 @@ pub(crate) struct Frozen {
 }
 
 impl Frozen {
-    /// The first `limit` players, or all when there are fewer; `None` when not so many were frozen.
+    /// Returns the first `limit` players, or all if there are fewer. `None` if the frozen top is
+    /// too short.
     pub(crate) fn first(&self, limit: u32) -> Option<&[StoredRow]> {
         let wanted = usize::try_from(u64::from(limit).min(self.players)).ok()?;
         self.rows.get(..wanted)
@@ -42,28 +43,23 @@ pub(crate) struct FrozenCache(moka::sync::Cache<CacheKey, Arc<Frozen>>);
 
 impl Default for FrozenCache {
     fn default() -> Self {
-        // A row takes about so much, with its names.
+        // About 256 bytes per row, texts included.
         let bytes =
             |_: &CacheKey, frozen: &Arc<Frozen>| u32::try_from(256 * (frozen.rows.len() + 1)).unwrap_or(u32::MAX);
-        Self(
-            moka::sync::Cache::builder()
-                .weigher(bytes)
-                .max_capacity(CAPACITY_BYTES)
-                .time_to_live(NAMES_KEPT_FOR)
-                .build(),
-        )
+        Self(moka::sync::Cache::builder().weigher(bytes).max_capacity(CAPACITY_BYTES).time_to_live(NAMES_TTL).build())
     }
 }
 
 impl FrozenCache {
-    /// Has all of them read anew.
+    /// Drops all frozen tops.
     pub(crate) fn forget_all(&self) {
         self.0.invalidate_all();
     }
 }
 
-/// The frozen top of an archive in the state just seen; `size` is that of frozen tops on its board. `None` when the archive
-/// is no longer the one that was meant.
+/// Returns the frozen top of an archive in a state just read.
+///
+/// `size` is the board's size of frozen tops. `None` if the archive has been replaced.
 pub(crate) async fn frozen(
     rankings: &Rankings,
     meant: &MeantPeriod,

@@ -1,11 +1,11 @@
 //! In-memory order-statistic index over all rank keys of one ranking.
 //!
-//! The keys lie in blocks of up to 256 keys, sorted best first. [`BlockOrder`] keeps the blocks in
-//! rank order with their lengths. [`UserMap`] maps a user to a block; a scan of the block's user
-//! ids finds the key. A player takes about 39 to 43 bytes: 24 to 28 of block and 15 of map.
+//! The keys lie in blocks of up to 256 keys, sorted best first. [`BlockOrder`] lists the blocks in
+//! rank order with their lengths. [`UserMap`] maps a user to a block, where a scan of the user ids
+//! finds the key. A player takes about 39 to 43 bytes: 24 to 28 in the block and 15 in the map.
 //!
-//! With 10 million players the order has about 52,000 entries. Inserting or removing a block
-//! shifts them, which takes about 30 microseconds and happens once in hundreds of changes.
+//! With 10 million players the order has about 52,000 entries. Inserting or removing a block shifts
+//! them, which takes about 30 microseconds. It happens once in hundreds of changes.
 
 mod block;
 mod order;
@@ -23,7 +23,7 @@ use crate::ranking::index::{block::BlockStore, order::BlockOrder, user_map::User
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_field_names, reason = "the names of the columns")]
 pub struct RankKey {
-    /// Score as the ranking orders it, larger is better.
+    /// Score, negated where smaller scores are better.
     pub rank_key: i64,
     /// Tiebreak and time packed in one number, larger is better.
     pub tie_key: i64,
@@ -58,7 +58,7 @@ pub struct Place {
     pub no_worse: u64,
 }
 
-/// Reason why [`Builder::push`] rejects a key.
+/// Reasons why [`Builder::push`] rejects a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutOfOrder {
     /// The key is not below the key pushed before it.
@@ -118,7 +118,7 @@ impl<const BLOCK: usize> RankIndex<BLOCK> {
     /// Largest length of a merged block, and length of the blocks of a bulk load.
     const TARGET_FILL: usize = BLOCK * 3 / 4;
 
-    /// Number of players.
+    /// Returns the number of players.
     #[must_use]
     pub fn len(&self) -> usize {
         self.users.len
@@ -130,7 +130,7 @@ impl<const BLOCK: usize> RankIndex<BLOCK> {
         self.len() == 0
     }
 
-    /// Bytes that the index holds, computed from capacities: blocks, user map and order.
+    /// Returns the bytes of blocks, user map and order, computed from their capacities.
     ///
     /// The bytes of the user map are an estimate, because `HashMap` reports only a capacity.
     #[must_use]
@@ -145,7 +145,7 @@ impl<const BLOCK: usize> RankIndex<BLOCK> {
         Some(block.key(block.slot_of(user_id)?))
     }
 
-    /// Inserts the player, or moves the player to the key. Does nothing if the key is the same.
+    /// Inserts a player, or moves the player to this key. Does nothing if the key is the same.
     pub fn set(&mut self, key: RankKey) {
         let Some((ordinal, slot)) = self.locate(key.user_id) else {
             return self.insert(key);
@@ -183,7 +183,7 @@ impl<const BLOCK: usize> RankIndex<BLOCK> {
         let before = self.order.before(ordinal);
         let len = self.order.len_of(ordinal);
 
-        // Only a run of equal rank keys that reaches the block's edge needs a search elsewhere.
+        // Only if a run of equal rank keys reaches the block's edge must other blocks be searched.
         let run = block.run(len, slot);
         let better =
             if run.start > 0 || ordinal == 0 { (before + run.start) as u64 } else { self.count_better(key.rank_key) };
@@ -196,19 +196,19 @@ impl<const BLOCK: usize> RankIndex<BLOCK> {
         Some(Place { key, position: (before + slot) as u64 + 1, better, no_worse })
     }
 
-    /// Number of players with a `rank_key` larger than this one.
+    /// Returns the number of players with a larger `rank_key`.
     #[must_use]
     pub fn count_better(&self, rank_key: i64) -> u64 {
         self.count(|other| other.rank_key > rank_key)
     }
 
-    /// Number of players with this `rank_key` or a larger one.
+    /// Returns the number of players with this `rank_key` or a larger one.
     #[must_use]
     pub fn count_at_least(&self, rank_key: i64) -> u64 {
         self.count(|other| other.rank_key >= rank_key)
     }
 
-    /// Number of keys larger than this one, which need not be in the ranking.
+    /// Returns the number of larger keys. The key itself need not be in the ranking.
     #[must_use]
     pub fn count_above(&self, key: &RankKey) -> u64 {
         self.count(|other| other > key)
@@ -233,7 +233,8 @@ impl<const BLOCK: usize> RankIndex<BLOCK> {
         })
     }
 
-    /// Counts the keys for which the predicate holds. It must hold for all keys above a bound.
+    /// Counts the keys for which the predicate holds. It must hold exactly for the keys above some
+    /// bound.
     fn count(&self, is_above: impl Fn(&RankKey) -> bool) -> u64 {
         let Some(ordinal) = self.order.heads.partition_point(&is_above).checked_sub(1) else {
             return 0;
@@ -243,14 +244,14 @@ impl<const BLOCK: usize> RankIndex<BLOCK> {
         (self.order.before(ordinal) + slots) as u64
     }
 
-    /// Finds the ordinal of a user's block, and the slot.
+    /// Finds the ordinal of a user's block, and the slot in it.
     fn locate(&self, user_id: u32) -> Option<(usize, usize)> {
         let number = self.users.get(user_id)?;
         let slot = self.store.get(number).slot_of(user_id)?;
         Some((self.order.ordinals[number as usize], slot))
     }
 
-    /// Finds the block's ordinal and the slot of a position (from 1).
+    /// Finds the ordinal of the block with a position (from 1), and the slot in it.
     fn locate_position(&self, position: u64) -> Option<(usize, usize)> {
         let index = usize::try_from(position.checked_sub(1)?).ok()?;
         if index < self.len() { Some(self.order.find_index(index)) } else { None }
@@ -266,12 +267,12 @@ impl<const BLOCK: usize> RankIndex<BLOCK> {
         let block = self.store.get(self.order.numbers[ordinal]);
         let mut slot = block.partition_point(len, |other| *other > key);
         if len == BLOCK {
-            (ordinal, slot) = self.make_room(ordinal, slot, key);
+            (ordinal, slot) = self.free_slot(ordinal, slot, key);
         }
         self.insert_at(ordinal, slot, key);
     }
 
-    /// Inserts a key into a block that has room, and maps its user to the block.
+    /// Inserts a key into a block with a free slot, and maps its user to the block.
     fn insert_at(&mut self, ordinal: usize, slot: usize, key: RankKey) {
         let number = self.order.numbers[ordinal];
         self.store.get_mut(number).insert(self.order.len_of(ordinal), slot, &[key]);
@@ -282,8 +283,8 @@ impl<const BLOCK: usize> RankIndex<BLOCK> {
         self.users.set(key.user_id, number);
     }
 
-    /// Makes room for a key at a slot of a full block. Returns where the key belongs then.
-    fn make_room(&mut self, ordinal: usize, slot: usize, key: RankKey) -> (usize, usize) {
+    /// Frees a slot in a full block. Returns the ordinal and slot for the key afterwards.
+    fn free_slot(&mut self, ordinal: usize, slot: usize, key: RankKey) -> (usize, usize) {
         let free = |ordinal: Option<usize>| {
             ordinal.and_then(|ordinal| self.order.lens.get(ordinal)).map_or(0, |len| BLOCK - usize::from(*len))
         };
@@ -297,7 +298,7 @@ impl<const BLOCK: usize> RankIndex<BLOCK> {
             return (ordinal + 1, 0);
         }
         if slot == 0 {
-            // Only the first block is searched for a key above its head.
+            // Only the first block can receive a key above its head.
             self.new_block(ordinal, key);
             return (ordinal, 0);
         }
@@ -358,7 +359,7 @@ impl<const BLOCK: usize> RankIndex<BLOCK> {
         }
     }
 
-    /// Moves the keys of one block that are nearest to an adjacent block into that block.
+    /// Moves `count` keys of one block into an adjacent block, namely those nearest to it.
     fn move_keys(&mut self, from: usize, to: usize, count: usize) {
         let (from_len, to_len) = (self.order.len_of(from), self.order.len_of(to));
         let (slots, target) = if from < to { (from_len - count..from_len, 0) } else { (0..count, to_len) };
@@ -433,7 +434,7 @@ impl<const BLOCK: usize> Builder<BLOCK> {
         Ok(())
     }
 
-    /// Returns the index. Releases the memory that a too large `expected_players` has reserved.
+    /// Returns the index. Releases memory that a too large `expected_players` has reserved.
     #[must_use]
     pub fn finish(mut self) -> RankIndex<BLOCK> {
         self.index.users.shrink_to_fit();

@@ -1,8 +1,8 @@
-//! The rank indexes of this instance: one per ranking that is read, within a bound on memory.
+//! The rank indexes of this instance: one per ranking that is read, within a memory bound.
 //!
-//! A request waits for a round, which brings the indexes of its board to the state that the
-//! database has reached, and reads from memory. The round also proves which rankings are current.
-//! So an answer is as fresh as a separate SQL statement.
+//! A request waits for a round, then reads from memory. The round brings the indexes of its board
+//! to the state that the database has reached. It also checks which rankings are current. So an
+//! answer is as fresh as that of a separate SQL statement.
 
 mod rounds;
 
@@ -44,32 +44,32 @@ use crate::{
     },
 };
 
-/// Rounds of one board that run at the same time.
-const ROUNDS_AT_ONCE: usize = 1;
+/// Maximum concurrent rounds of one board.
+const MAX_ROUNDS: usize = 1;
 
-/// How long a request waits for a round before SQL may answer it.
-const LAG_MAX: Duration = Duration::from_millis(50);
+/// Time after which SQL may answer a request that waits for a round.
+const ROUND_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// SQL reads of a board at the same time while its index loads or lags.
-const SQL_AT_ONCE: usize = 4;
+/// Maximum concurrent SQL reads of a board while its index loads or lags.
+const MAX_SQL_READS: usize = 4;
 
-/// An index is kept current in the background while it was read within this time.
-const KEPT_CURRENT_FOR: Duration = Duration::from_mins(10);
+/// An index read within this time is kept current in the background.
+const KEEP_CURRENT_FOR: Duration = Duration::from_mins(10);
 
-/// How often the background looks at each board.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Interval between background checks of each board.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// An index that was read within this time is not dropped to make room for another, unless all
-/// together exceed the bound.
+/// An index read within this time is not dropped to load another. If all indexes together exceed
+/// the memory bound, it may be dropped.
 const IN_USE_FOR: Duration = Duration::from_mins(1);
 
-/// Time from a failed or refused load to the next attempt. SQL answers meanwhile.
-const RETRY_AFTER: Duration = Duration::from_mins(1);
+/// Delay between a failed or refused load and the next attempt. SQL answers until then.
+const RETRY_DELAY: Duration = Duration::from_mins(1);
 
 /// Bytes per player that must be free before a load starts.
 const EXPECTED_BYTES: u64 = 48;
 
-/// Largest share of the memory for indexes, as numerator and denominator; the directory gets the
+/// Largest share of the memory for indexes, as numerator and denominator. The directory gets the
 /// rest.
 const INDEX_SHARE: (u64, u64) = (3, 4);
 
@@ -85,13 +85,13 @@ pub(crate) struct Indexes {
     pub(super) loading: Arc<Semaphore>,
     /// Bytes granted to the index that is being loaded.
     reserved: AtomicU64,
-    /// Serializes changes of the bounds.
+    /// Serializes changes of the memory bounds.
     bounds: tokio::sync::Mutex<()>,
     started_at: Instant,
     tasks: TaskTracker,
     stopping: CancellationToken,
     itself: Weak<Self>,
-    /// The thread that runs rounds: one thread wakes up less often than several that share the
+    /// The thread that runs rounds. One thread costs fewer wake-ups than several that share the
     /// work.
     thread: Option<Runtime>,
     runtime: Handle,
@@ -107,11 +107,11 @@ pub(super) struct BoardIndexes {
     sql: Arc<Semaphore>,
 }
 
-/// A round whose result later rounds share while they see the same snapshot.
+/// The last round. A later round with the same snapshot reuses its result.
 #[derive(Debug)]
 struct LastRound {
     snapshot: String,
-    /// Ids of the rankings that it asked about.
+    /// Ids of the rankings that it read.
     asked: Vec<i64>,
     batches: Vec<i64>,
     epoch: String,
@@ -122,11 +122,11 @@ struct LastRound {
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "most slots are ready, and there are few")]
 enum Slot {
-    /// It is being loaded.
+    /// The index is being loaded.
     Loading,
-    /// Loading failed or found no memory. SQL answers until `until`.
+    /// The load failed or found too little memory. SQL answers until `until`.
     Refused { name: Arc<str>, until: Instant, bytes: Option<u64> },
-    /// It is in memory.
+    /// The index is in memory.
     Ready(Loaded),
 }
 
@@ -137,15 +137,15 @@ pub(crate) struct Loaded {
     pub(super) name: Arc<str>,
     /// The state that the index has reached.
     pub(crate) version: Version,
-    /// Order and places of all players.
+    /// All players in rank order.
     pub(crate) index: RankIndex,
-    /// Milliseconds from the start of the instance to the last read.
+    /// Time of the last read, in milliseconds since the start of the instance.
     read_at: AtomicU64,
-    /// Milliseconds from the start of the instance to the end of the last round.
+    /// End of the last round, in milliseconds since the start of the instance.
     round_at: AtomicU64,
 }
 
-/// Result of a round: its time, and the rankings that are current.
+/// Result of a round: the database's time, and the rankings that are current.
 #[derive(Debug)]
 struct RoundResult {
     epoch: String,
@@ -160,7 +160,7 @@ pub(crate) enum Access {
     Index(View),
     /// SQL. Hold the permit, if there is one, until the statement has ended.
     Sql(Option<OwnedSemaphorePermit>),
-    /// The period has another ranking now. Look the period up again.
+    /// The period has another ranking. Look the period up again.
     Replaced,
 }
 
@@ -180,14 +180,15 @@ pub(crate) struct IndexStatus {
     pub(crate) name: Arc<str>,
     /// Players in it.
     pub(crate) players: u64,
-    /// Bytes that it takes, or would need.
+    /// Bytes that it takes or, if refused, needs.
     pub(crate) bytes: u64,
-    /// Since the last round; `None` for an index that was refused for its size.
+    /// Time since the last round; `None` for an index that was refused for its size.
     pub(crate) age: Option<Duration>,
 }
 
 impl Indexes {
-    /// Creates an empty set. `memory` bounds them, with the directory, in bytes; 0 turns them off.
+    /// Creates an empty set. `memory` is the bound in bytes on indexes and directory; 0 turns them
+    /// off.
     pub(crate) fn new(store: Store, memory: u64, tasks: &TaskTracker, stopping: &CancellationToken) -> Arc<Self> {
         let bytes = usize::try_from(memory).unwrap_or(usize::MAX);
         let thread = || Builder::new_multi_thread().worker_threads(1).thread_name("rounds").enable_all().build().ok();
@@ -210,10 +211,10 @@ impl Indexes {
         })
     }
 
-    /// Runs rounds for boards without requests and enforces the bound on memory, until the instance
+    /// Runs rounds for boards without requests and enforces the memory bound until the instance
     /// stops.
-    pub(crate) async fn keep(self: Arc<Self>) {
-        let mut ticks = tokio::time::interval(LOOK_EVERY);
+    pub(crate) async fn maintain(self: Arc<Self>) {
+        let mut ticks = tokio::time::interval(CHECK_INTERVAL);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
@@ -222,15 +223,15 @@ impl Indexes {
             for board in boards {
                 let is_behind = board.rankings().values().any(|slot| {
                     matches!(slot, Slot::Ready(loaded)
-                        if self.since(&loaded.round_at) >= LOOK_EVERY && self.since(&loaded.read_at) < KEPT_CURRENT_FOR)
+                        if self.since(&loaded.round_at) >= CHECK_INTERVAL && self.since(&loaded.read_at) < KEEP_CURRENT_FOR)
                 });
                 if is_behind {
-                    answers.push(self.ask(&board));
+                    answers.push(self.request_round(&board));
                 }
             }
-            // Keep the receivers: the batcher skips requests whose receiver is gone.
-            timeout(LOOK_EVERY, futures::future::join_all(answers)).await.ok();
-            self.make_room().await;
+            // Keep the answers: the batcher skips requests whose answer has been dropped.
+            timeout(CHECK_INTERVAL, futures::future::join_all(answers)).await.ok();
+            self.free_memory().await;
             for board in self.boards().values() {
                 board
                     .rankings_mut()
@@ -239,9 +240,10 @@ impl Indexes {
         }
     }
 
-    /// Chooses the source for a read of `ranking`. The selector means it only within the time range
-    /// of `meant`, which the round checks by the database's clock. A shared read needs no permit
-    /// for SQL.
+    /// Chooses the source for a read of `ranking`.
+    ///
+    /// The selector means this ranking only within the time range of `meant`. The round checks that
+    /// by the database's clock. A shared read needs no permit for SQL.
     pub(crate) async fn access(
         self: &Arc<Self>,
         slug: &str,
@@ -271,17 +273,17 @@ impl Indexes {
             }
             return self.limited_sql(&board, is_shared).await;
         }
-        let mut answer = self.ask(&board);
-        let round = if let Ok(round) = timeout(LAG_MAX, &mut answer).await {
+        let mut answer = self.request_round(&board);
+        let round = if let Ok(round) = timeout(ROUND_TIMEOUT, &mut answer).await {
             round
         } else {
-            // The round is late: SQL answers if it gets a permit before the round ends.
+            // The round is late. SQL answers if it gets a permit before the round ends.
             tokio::select! {
                 round = answer => round,
                 sql = self.limited_sql(&board, is_shared) => return sql,
             }
         };
-        // A round without a connection need not mean that SQL has none.
+        // SQL reads may still get a connection when the round got none.
         let Some(Ok(end)) = round else { return self.limited_sql(&board, is_shared).await };
         let is_current =
             |one: &CurrentRanking| one.ranking_id == ranking.ranking_id && one.period_id == ranking.period_id;
@@ -293,13 +295,14 @@ impl Indexes {
         Ok(Access::Index(View { indexes: Arc::clone(self), board, ranking_id: ranking.ranking_id, round: end }))
     }
 
-    /// Asks for a round that begins after this call.
-    fn ask(&self, board: &Arc<BoardIndexes>) -> Answer<Result<Arc<RoundResult>>> {
+    /// Requests a round that begins after this call.
+    fn request_round(&self, board: &Arc<BoardIndexes>) -> Answer<Result<Arc<RoundResult>>> {
         board.rounds.ask((), || Rounds { indexes: self.itself.upgrade(), board: Arc::clone(board) })
     }
 
-    /// Access to SQL, with a permit unless the read is shared. A read waits for its permit as long as
-    /// for a connection.
+    /// Returns access to SQL, with a permit unless the read is shared.
+    ///
+    /// The wait for a permit has the same limit as the wait for a connection.
     async fn limited_sql(&self, board: &BoardIndexes, is_shared: bool) -> Result<Access> {
         if is_shared {
             return Ok(Access::Sql(None));
@@ -307,13 +310,11 @@ impl Indexes {
         let permit = timeout(self.store.patience(), Arc::clone(&board.sql).acquire_owned()).await;
         match permit {
             Ok(Ok(permit)) => Ok(Access::Sql(Some(permit))),
-            _ => Err(Error::unavailable(
-                "the rank index cannot answer now, and too many reads by SQL are waiting already",
-            )),
+            _ => Err(Error::unavailable("the rank index is not available, and too many SQL reads are waiting")),
         }
     }
 
-    /// The indexes of a board.
+    /// Returns the indexes of a board.
     fn board(&self, board: i32) -> Arc<BoardIndexes> {
         if let Some(found) = self.boards().get(&board) {
             return Arc::clone(found);
@@ -323,9 +324,9 @@ impl Indexes {
             Arc::new(BoardIndexes {
                 board,
                 rankings: RwLock::default(),
-                rounds: Batcher::new(ROUNDS_AT_ONCE, self.runtime.clone(), self.tasks.clone()),
+                rounds: Batcher::new(MAX_ROUNDS, self.runtime.clone(), self.tasks.clone()),
                 last: Mutex::default(),
-                sql: Arc::new(Semaphore::new(SQL_AT_ONCE)),
+                sql: Arc::new(Semaphore::new(MAX_SQL_READS)),
             })
         });
         Arc::clone(made)
@@ -335,7 +336,7 @@ impl Indexes {
         self.boards.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins to load the rankings that a board has now.
+    /// Starts to load the current rankings of a board.
     pub(crate) async fn load_board(&self, slug: &str, board_id: i32) -> Result<()> {
         if self.memory == 0 {
             return Ok(());
@@ -351,7 +352,7 @@ impl Indexes {
         Ok(())
     }
 
-    /// Whether an index is being loaded.
+    /// Returns whether an index is being loaded.
     pub(crate) fn is_loading(&self) -> bool {
         self.boards().values().any(|board| board.rankings().values().any(|slot| matches!(slot, Slot::Loading)))
     }
@@ -373,14 +374,14 @@ impl Indexes {
             let loading = tokio::spawn(async move { load::load(&of, ranking, &own_name).await });
             let loaded =
                 AbortOnDropHandle::new(loading).await.unwrap_or_else(|error| Err(Error::Internal(error.to_string())));
-            // Keep the turn and its reservation until `put` has stored the index.
-            let (loaded, _turn) =
-                loaded.map_or_else(|error| (Err(error), None), |(loaded, turn)| (Ok(loaded), Some(turn)));
+            // Keep the permit and its reservation until `put` has stored the index.
+            let (loaded, _load_permit) =
+                loaded.map_or_else(|error| (Err(error), None), |(loaded, load_permit)| (Ok(loaded), Some(load_permit)));
             board.put(ranking.ranking_id, loaded, name);
         }));
     }
 
-    /// Bytes of the indexes that `counts` selects.
+    /// Returns the bytes of the indexes that `counts` selects.
     fn bytes(&self, counts: impl Fn(&Loaded) -> bool) -> u64 {
         let of_slot = |slot: &Slot| match slot {
             Slot::Ready(loaded) if counts(loaded) => slot.bytes(),
@@ -390,21 +391,21 @@ impl Indexes {
         self.boards().values().map(of_board).sum()
     }
 
-    /// Bytes that a load may bring the indexes to.
+    /// Returns the bytes that indexes may take after a load.
     fn share(&self) -> u64 {
         self.memory / INDEX_SHARE.1 * INDEX_SHARE.0
     }
 
-    /// Reserves memory for an index of this many players while it loads. Returns the bytes needed
+    /// Reserves memory for an index of this many players while it loads. Returns the needed bytes
     /// as `Err` if there is not enough.
     pub(super) async fn reserve(&self, players: u64) -> std::result::Result<(), u64> {
         let needed = players * EXPECTED_BYTES;
-        // Decide before anything is dropped.
+        // Decide before dropping any index.
         if self.bytes(|loaded| self.since(&loaded.read_at) < IN_USE_FOR) + needed > self.share() {
             return Err(needed);
         }
         self.reserved.store(needed, Ordering::Relaxed);
-        if self.make_room().await {
+        if self.free_memory().await {
             return Ok(());
         }
         self.release();
@@ -416,16 +417,17 @@ impl Indexes {
         self.reserved.store(0, Ordering::Relaxed);
     }
 
-    /// Drops the least recently read indexes until the rest, with the reservation, fit. Returns
-    /// false if they do not. The directory gets the memory that indexes leave.
-    async fn make_room(&self) -> bool {
+    /// Drops the least recently read indexes until the others and the reservation fit.
+    ///
+    /// Returns `false` if they do not fit. The directory gets the memory that indexes leave.
+    async fn free_memory(&self) -> bool {
         let _alone = self.bounds.lock().await;
         let reserved = self.reserved.load(Ordering::Relaxed);
         let mut used = self.bytes(|_| true) + reserved;
         while used > self.share() {
-            // A load never drops an index in use; growth beyond the bound does.
-            let spared_for = if used.saturating_sub(reserved) > self.memory { Duration::ZERO } else { IN_USE_FOR };
-            let Some((bytes, board, ranking_id)) = self.least_recently_read(spared_for) else { break };
+            // A load never drops an index in use. Growth beyond the bound does.
+            let min_idle = if used.saturating_sub(reserved) > self.memory { Duration::ZERO } else { IN_USE_FOR };
+            let Some((bytes, board, ranking_id)) = self.least_recently_read(min_idle) else { break };
             board.rankings_mut().remove(&ranking_id);
             used = used.saturating_sub(bytes);
         }
@@ -433,14 +435,14 @@ impl Indexes {
         used <= self.share()
     }
 
-    /// The index that was read longest ago, unless all were read within this time.
-    fn least_recently_read(&self, spared_for: Duration) -> Option<(u64, Arc<BoardIndexes>, i64)> {
+    /// Returns the index with the oldest last read, unless all were read within `min_idle`.
+    fn least_recently_read(&self, min_idle: Duration) -> Option<(u64, Arc<BoardIndexes>, i64)> {
         let mut found: Option<(Duration, u64, Arc<BoardIndexes>, i64)> = None;
         for board in self.boards().values() {
             for (id, slot) in board.rankings().iter() {
                 let Slot::Ready(loaded) = slot else { continue };
                 let unread = self.since(&loaded.read_at);
-                if unread >= spared_for && found.as_ref().is_none_or(|(longest, ..)| unread > *longest) {
+                if unread >= min_idle && found.as_ref().is_none_or(|(longest, ..)| unread > *longest) {
                     found = Some((unread, slot.bytes(), Arc::clone(board), *id));
                 }
             }
@@ -448,18 +450,18 @@ impl Indexes {
         found.map(|(_, bytes, board, id)| (bytes, board, id))
     }
 
-    /// Time since a moment that [`Self::millis`] gave.
+    /// Returns the time since a result of [`Self::millis`].
     fn since(&self, moment: &AtomicU64) -> Duration {
         Duration::from_millis(self.millis().saturating_sub(moment.load(Ordering::Relaxed)))
     }
 
-    /// Milliseconds since the start of the instance.
+    /// Returns the milliseconds since the start of the instance.
     pub(super) fn millis(&self) -> u64 {
         u64::try_from(self.started_at.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Status of each index, also of those refused for their size, and the directory's bytes and
-    /// users.
+    /// Returns the status of each index, loaded or refused for its size, and the bytes and users of
+    /// the directory.
     pub(crate) fn status(&self) -> (Vec<IndexStatus>, (usize, usize)) {
         let mut all = Vec::new();
         for board in self.boards().values() {
@@ -469,7 +471,7 @@ impl Indexes {
         (all, self.users.size())
     }
 
-    /// Bytes that indexes and directory may take.
+    /// Returns the bytes that indexes and directory may take.
     pub(crate) fn memory(&self) -> u64 {
         self.memory
     }
@@ -493,14 +495,14 @@ impl BoardIndexes {
     }
 
     fn put(&self, ranking_id: i64, loaded: Result<std::result::Result<Loaded, u64>>, name: Arc<str>) {
-        let until = Instant::now() + RETRY_AFTER;
+        let until = Instant::now() + RETRY_DELAY;
         let slot = match loaded {
             Ok(Ok(loaded)) => {
                 tracing::info!(index = %name, players = loaded.index.len(), bytes = loaded.index.bytes(), "rank index loaded");
                 Slot::Ready(loaded)
             }
             Ok(Err(bytes)) => {
-                tracing::warn!(index = %name, bytes, "no memory for a rank index; SQL answers");
+                tracing::warn!(index = %name, bytes, "not enough memory for a rank index; SQL answers");
                 Slot::Refused { name, until, bytes: Some(bytes) }
             }
             Err(error) => {
@@ -511,7 +513,7 @@ impl BoardIndexes {
         self.rankings_mut().insert(ranking_id, slot);
     }
 
-    /// The last round, if it asked about the same rankings and all their indexes have reached its
+    /// Takes the last round, if it read the same rankings and all their indexes have reached its
     /// state.
     fn take_last(&self, asked: &[i64], known: &Version) -> Option<LastRound> {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).take()?;
@@ -519,7 +521,7 @@ impl BoardIndexes {
         is_reached.then_some(last)
     }
 
-    /// Records the end of a round at `millis`, and the result that later rounds may share.
+    /// Records the end of a round at `millis`, and the result that later rounds may reuse.
     fn end_round(&self, millis: u64, last: Option<LastRound>) {
         for slot in self.rankings().values() {
             if let Slot::Ready(loaded) = slot {
@@ -529,25 +531,27 @@ impl BoardIndexes {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = last;
     }
 
-    /// Applies the result of a round, and returns the current rankings. `asked`: the rankings that
-    /// it asked about. `known`: the state that all their indexes have reached.
+    /// Applies the result of a round and returns the current rankings.
+    ///
+    /// `asked`: the rankings that it read. `known`: the version that all their indexes had reached.
     fn apply(&self, asked: &[i64], known: &Version, epoch: &str, state: BoardState) -> Arc<[CurrentRanking]> {
         let BoardState { batches, rankings: current, changes, .. } = state;
         let mut rankings = self.rankings_mut();
         let drop_if = |rankings: &mut HashMap<i64, Slot>, is_wrong: &dyn Fn(i64, &Loaded) -> bool| {
             rankings.retain(|id, slot| !matches!(slot, Slot::Ready(loaded) if is_wrong(*id, loaded)));
         };
-        // Indexes of another epoch are of another state of the database.
+        // An index of another epoch does not belong to this state of the database.
         drop_if(&mut rankings, &|_, loaded| loaded.version.epoch != epoch);
         if epoch != known.epoch {
             return Arc::default();
         }
-        // Batches went backwards: the database was restored in place.
+        // Batch numbers went back: the database was restored in place.
         drop_if(&mut rankings, &|id, loaded| asked.contains(&id) && !covers(&batches, &loaded.version.batches));
         match changes {
             Some(changes) => {
                 for (place, one) in current.iter().enumerate() {
-                    // Out of the map: a panic must not leave a half-changed index there.
+                    // Remove it from the map first: a panic must not leave a half-changed index
+                    // there.
                     let slot = match rankings.remove(&one.ranking_id) {
                         Some(Slot::Ready(mut loaded)) => {
                             loaded.apply(one, &batches, place, &changes).then_some(Slot::Ready(loaded))
@@ -569,7 +573,7 @@ impl BoardIndexes {
     }
 }
 
-/// Whether every lane of `batches` has come at least as far as in `others`.
+/// Returns whether `batches` is at least `others` in every lane.
 fn covers(batches: &[i64], others: &[i64]) -> bool {
     batches.len() == others.len() && batches.iter().zip(others).all(|(batch, other)| batch >= other)
 }
@@ -599,13 +603,15 @@ impl Slot {
 }
 
 impl Loaded {
-    /// An index whose last read and last round are at `millis` since the start of the instance.
+    /// Creates an index. `millis` is the time of its last read and last round.
     pub(super) fn new(name: Arc<str>, version: Version, index: RankIndex, millis: u64) -> Self {
         Self { name, version, index, read_at: AtomicU64::new(millis), round_at: AtomicU64::new(millis) }
     }
 
-    /// Applies a round's changes unless the index has them. `place` is the ranking's position in
-    /// `changes`. Returns false if a user has an internal id that no index can hold.
+    /// Applies a round's changes unless the index has them.
+    ///
+    /// `place` is the ranking's position in `changes`. Returns `false` if a user's internal id is
+    /// too large for an index.
     pub(super) fn apply(&mut self, current: &CurrentRanking, batches: &[i64], place: usize, changes: &Changes) -> bool {
         self.version.layout = self.version.layout.max(current.layout);
         // Of two snapshots of one server, one is at least as new in every lane.
@@ -628,7 +634,7 @@ impl Loaded {
         true
     }
 
-    /// The state that answers report.
+    /// Returns the state for answers.
     pub(crate) fn state(&self, revision: i64) -> RankingState {
         RankingState {
             version: self.version.clone(),
@@ -640,8 +646,8 @@ impl Loaded {
 }
 
 impl View {
-    /// Reads from the index, with the profile revision of the names that can be shown; `None` if it
-    /// was dropped meanwhile.
+    /// Reads from the index. `read` also gets the profile revision of the directory. `None` if the
+    /// index was dropped after the round.
     pub(crate) fn read<T>(&self, read: impl FnOnce(&Loaded, i64) -> T) -> Option<T> {
         let revision = self.indexes.users.revision(&self.round.epoch);
         match self.board.rankings().get(&self.ranking_id) {
@@ -650,20 +656,20 @@ impl View {
         }
     }
 
-    /// Returns the internal id of each user; an inner `None` marks an unknown id. Returns an outer
-    /// `None` after a change of epoch.
+    /// Returns the internal id of each user; an inner `None` marks an unknown id. The outer `None`
+    /// means that the epoch has changed.
     pub(crate) async fn find(&self, external_ids: &[String]) -> Result<Option<Vec<Option<u32>>>> {
         self.indexes.users.find(&self.round.epoch, external_ids).await
     }
 
-    /// The profiles of users, in their order. Returns `None` if the database is another one now.
+    /// Returns the profiles of users, in their order. `None` if the epoch has changed.
     pub(crate) async fn profiles(&self, user_ids: &[u32]) -> Result<Option<Vec<StoredProfile>>> {
         self.indexes.users.profiles(&self.round.epoch, user_ids).await
     }
 }
 
-/// The rank key of a cursor or of an earlier entry, as the index knows it. Ids that no index can
-/// hold sort behind all others.
+/// Converts the key of a cursor or of an earlier entry for the index. An internal id too large for
+/// an index sorts behind all others.
 pub(crate) fn key_of(key: StoredKey) -> RankKey {
     let user_id = u32::try_from(key.internal_id.max(0)).unwrap_or(u32::MAX);
     RankKey { rank_key: key.rank_key, tie_key: key.tie_key, user_id }

@@ -1,5 +1,5 @@
-//! Loading an index from one snapshot, and catching up with the batches since. SQL answers
-//! meanwhile.
+//! Loads an index from one snapshot, then applies the batches committed since. SQL answers during
+//! the load.
 
 use std::{
     sync::Arc,
@@ -21,69 +21,73 @@ use crate::{
     },
 };
 
-/// Instances take turns at rankings with at least as many players.
+/// Only one instance at a time loads a ranking with at least this many players.
 const EXCLUSIVE_FROM_PLAYERS: u64 = 100_000;
 
-/// How often an instance looks whether it is its turn.
+/// Interval between attempts to take the lock for such a load.
 const RETRY_LOCK_EVERY: Duration = Duration::from_millis(500);
 
-/// An instance waits no longer than this for its turn.
+/// Maximum wait for the lock. After it the instance loads without the lock.
 const MAX_WAIT: Duration = Duration::from_mins(5);
 
-/// Limits for a load's rounds. They exceed a read's limits because no request waits for the load.
+/// Batches and changed users that one round of a load may apply. These limits exceed those of other
+/// rounds because no request waits for a load.
 const CATCH_UP_LIMITS: (i32, i64) = (1_000_000, 500_000);
 
-/// Publish an index after a round with at most this many changed users.
+/// An index is ready after a round with at most this many changed users.
 const MAX_LAG_USERS: usize = 2_000;
 
-/// A load fails after this many rounds.
+/// Maximum rounds of a load. After that many it fails.
 const MAX_ROUNDS: usize = 100;
 
-/// Profiles that go into the directory at once.
+/// Profiles that are put into the directory under one lock.
 const PROFILES_AT_ONCE: usize = 1_000;
 
-/// Skip the bulk copy if at most this percentage of profiles is missing; reads fetch them.
+/// Percentage of missing profiles up to which no bulk copy is made. Reads fetch them later.
 const FEW_MISSING: usize = 10;
 
-/// The turn to load an index, and the memory reserved for it.
-pub(super) struct Turn {
+/// The permit to load an index, and the memory reserved for it.
+pub(super) struct LoadPermit {
     indexes: Arc<Indexes>,
     _permit: OwnedSemaphorePermit,
 }
 
-impl Drop for Turn {
+impl Drop for LoadPermit {
     fn drop(&mut self) {
-        // Before the permit: the next load reserves anew.
+        // Before the permit is released, because the next load makes its own reservation.
         self.indexes.release();
     }
 }
 
-/// Loads the index of a ranking. `Ok((Err(bytes), _))` when there is no room for it. Keep the turn
-/// until the index is published.
+/// Loads the index of a ranking.
+///
+/// Returns `Ok((Err(bytes), _))` if there is not enough memory for it. Keep the permit until the
+/// index is published.
 pub(super) async fn load(
     indexes: &Arc<Indexes>,
     ranking: RankingRef,
     name: &Arc<str>,
-) -> Result<(std::result::Result<Loaded, u64>, Turn)> {
+) -> Result<(std::result::Result<Loaded, u64>, LoadPermit)> {
     let began_at = Instant::now();
     loop {
         let permit = Arc::clone(&indexes.loading).acquire_owned().await;
-        let permit = permit.map_err(|_| Error::unavailable("the instance stops"))?;
-        let turn = Turn { indexes: Arc::clone(indexes), _permit: permit };
+        let permit = permit.map_err(|_| Error::unavailable("the instance is stopping"))?;
+        let load_permit = LoadPermit { indexes: Arc::clone(indexes), _permit: permit };
         // Start recording profile changes before the snapshot, so that its older profiles do not
         // overwrite newer ones.
-        let filling = indexes.users.begin_load();
-        // Stop waiting after `MAX_WAIT`: an unreachable instance must not block the others.
+        let load_guard = indexes.users.begin_load();
+        // An unreachable instance that holds the lock must not block the others for longer than
+        // `MAX_WAIT`.
         let alone_from = if began_at.elapsed() < MAX_WAIT { EXCLUSIVE_FROM_PLAYERS } else { u64::MAX };
         if let Some(found) = indexes.store.load_snapshot(ranking, alone_from).await? {
-            return Ok((from_snapshot(indexes, ranking, name, found).await?, turn));
+            return Ok((from_snapshot(indexes, ranking, name, found).await?, load_permit));
         }
         let is_current = |one: &NamedRanking| one.ranking == ranking;
         if !indexes.store.indexable_rankings(ranking.board).await?.iter().any(is_current) {
             return Err(Error::unavailable("the ranking was replaced"));
         }
-        drop(filling);
-        drop(turn);
+        drop(load_guard);
+        drop(load_permit);
         tokio::time::sleep(RETRY_LOCK_EVERY).await;
     }
 }
@@ -109,16 +113,17 @@ async fn read_keys(snapshot: &mut LoadSnapshot, players: u64) -> Result<RankInde
     let mut builder = RankIndex::builder(usize::try_from(players).unwrap_or(usize::MAX));
     snapshot
         .keys(|rank_key, tie_key, user_id| {
-            let user_id = u32::try_from(user_id)
-                .map_err(|_| Error::Internal(format!("an index holds user ids below 2^32, not {user_id}")))?;
-            let damaged = |error| Error::Internal(format!("{error}; `centile verify` names what is damaged"));
+            let user_id = u32::try_from(user_id).map_err(|_| {
+                Error::Internal(format!("user id {user_id} does not fit into an index, which holds ids below 2^32"))
+            })?;
+            let damaged = |error| Error::Internal(format!("{error}; run `centile verify` to find the damage"));
             builder.push(RankKey { rank_key, tie_key, user_id }).map_err(damaged)
         })
         .await?;
     Ok(builder.finish())
 }
 
-/// Fills the directory with the names of the players, unless it has most of them.
+/// Fills the directory with the players' profiles, unless it contains most of them.
 async fn read_profiles(indexes: &Indexes, snapshot: LoadSnapshot, index: &RankIndex) -> Result<()> {
     let users = &indexes.users;
     let missing = index.len() - users.count(index.range(1).map(|key| key.user_id)).await;
@@ -137,7 +142,7 @@ async fn read_profiles(indexes: &Indexes, snapshot: LoadSnapshot, index: &RankIn
     Ok(())
 }
 
-/// Takes in what has changed since the snapshot, until little is left for the first round.
+/// Applies the changes since the snapshot until few remain for the first round.
 async fn catch_up(indexes: &Indexes, ranking: RankingRef, loaded: &mut Loaded) -> Result<()> {
     let mut connection = indexes.store.round_connection().await?;
     for _ in 0..MAX_ROUNDS {
@@ -148,14 +153,14 @@ async fn catch_up(indexes: &Indexes, ranking: RankingRef, loaded: &mut Loaded) -
         let Some((current, changes, batches)) =
             state.and_then(|state| Some((state.rankings.first()?, state.changes.as_ref()?, &state.batches)))
         else {
-            return Err(Error::unavailable("the ranking was replaced, or changed faster than it could be loaded"));
+            return Err(Error::unavailable("the ranking was replaced, or changes faster than it can be loaded"));
         };
         if round.epoch != loaded.version.epoch {
-            return Err(Error::unavailable("the database is another one"));
+            return Err(Error::unavailable("the database has been replaced"));
         }
         let behind = changes.user_ids.len();
         if !loaded.apply(current, batches, 0, changes) {
-            return Err(Error::Internal("an index holds user ids below 2^32".to_owned()));
+            return Err(Error::Internal("a user id does not fit into an index, which holds ids below 2^32".to_owned()));
         }
         if behind <= MAX_LAG_USERS {
             return Ok(());

@@ -50,18 +50,20 @@ pub struct Rankings {
 }
 
 impl Rankings {
-    /// Nothing is cached yet. Rank indexes and the user directory may take `index_memory` bytes; 0
-    /// turns them off. A read that others share waits for it up to `patience`.
+    /// Creates empty caches.
+    ///
+    /// Rank indexes and the user directory may take `index_memory` bytes; 0 turns them off.
+    /// `timeout` limits the wait for another caller's read.
     pub(crate) fn new(
         store: Store,
         cache: Cache,
         index_memory: u64,
-        patience: Duration,
+        timeout: Duration,
         background: &Background,
     ) -> Self {
         let indexes = Indexes::new(store.clone(), index_memory, &background.tasks, &background.stopping);
         if index_memory > 0 {
-            background.spawn(Arc::clone(&indexes).keep());
+            background.spawn(Arc::clone(&indexes).maintain());
         }
         Self {
             store,
@@ -70,13 +72,13 @@ impl Rankings {
             acknowledged: Arc::default(),
             periods: PeriodCache::default(),
             counts: CountsCache::default(),
-            overviews: Overviews::new(patience),
-            tops: TopCache::new(patience),
+            overviews: Overviews::new(timeout),
+            tops: TopCache::new(timeout),
             background: background.clone(),
         }
     }
 
-    /// Records that everything in a board's ledger now may have been acknowledged by this instance.
+    /// Treats all batches of a board so far as acknowledged by this instance.
     pub(crate) async fn acknowledge_all(&self, board_id: i32) -> Result<()> {
         for (lane, batch) in self.store.batches(board_id).await?.into_iter().enumerate() {
             self.acknowledged.raise(board_id, lane, batch);
@@ -84,7 +86,7 @@ impl Rankings {
         Ok(())
     }
 
-    /// Drops frozen tops of closed periods from this process.
+    /// Drops all top lists, frozen ones included, from this process.
     pub(crate) fn forget_frozen_tops(&self) {
         self.tops.forget_all();
     }

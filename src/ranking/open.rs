@@ -1,8 +1,7 @@
-//! Reads of open periods: from the rank index, or by SQL while there is none. Both give the same
-//! answers.
+//! Reads of open periods, from the rank index or by SQL. Both give the same answers.
 //!
-//! Each returns `None` when the caller must look the period up again: its ranking was replaced, its
-//! index was dropped, or the user was erased meanwhile.
+//! Each function returns `None` if the caller must look the period up again: its ranking was
+//! replaced, its index was dropped, or the user was erased during the read.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -39,33 +38,33 @@ pub(crate) struct Open<'a> {
     pub(crate) meant: &'a MeantPeriod,
     /// Its ranking.
     pub(crate) ranking: RankingRef,
-    /// Whether all callers share one read, as for a top.
+    /// Whether one read serves many callers, as for a top list.
     pub(crate) is_shared: bool,
 }
 
-/// A top and chosen players of one state.
+/// The first players and chosen players at one version.
 pub(crate) struct LiveState {
-    /// The state.
+    /// State that all rows belong to.
     pub(crate) state: RankingState,
     /// The first players.
     pub(crate) rows: Vec<Row>,
-    /// The chosen players, in the order asked.
+    /// The chosen players, in the order of the request.
     pub(crate) standings: Vec<StoredStanding>,
 }
 
-/// A player's line in an index, without the name.
+/// A player's row from an index, without the profile.
 #[derive(Debug, Clone, Copy)]
-struct Line {
+struct IndexRow {
     key: RankKey,
     position: u64,
     rank: u64,
 }
 
-/// A player found in an index, with the players around.
+/// A player found in an index, with the neighbours.
 struct Found {
     position: u64,
     worse: u64,
-    lines: Vec<Line>,
+    index_rows: Vec<IndexRow>,
 }
 
 impl Open<'_> {
@@ -73,7 +72,7 @@ impl Open<'_> {
         self.rankings.indexes.access(self.board.slug.as_str(), self.meant, self.ranking, self.is_shared).await
     }
 
-    /// The state alone.
+    /// Returns the state alone.
     pub(crate) async fn state(&self) -> Result<Option<RankingState>> {
         match self.access().await? {
             Access::Index(view) => Ok(view.read(Loaded::state)),
@@ -82,7 +81,7 @@ impl Open<'_> {
         }
     }
 
-    /// A page from a position.
+    /// Returns a page that starts at a position.
     pub(crate) async fn page(&self, from: i64, limit: i32) -> Result<Option<(RankingState, Vec<StoredRow>)>> {
         match self.access().await? {
             Access::Index(view) => self.rows(&view, limit, |_| from.max(1).unsigned_abs()).await,
@@ -91,7 +90,7 @@ impl Open<'_> {
         }
     }
 
-    /// The page below a key.
+    /// Returns the page that starts right below a key.
     pub(crate) async fn page_after(
         &self,
         key: StoredKey,
@@ -118,21 +117,21 @@ impl Open<'_> {
         from: impl FnOnce(&Loaded) -> u64,
     ) -> Result<Option<(RankingState, Vec<StoredRow>)>> {
         let limit = usize::try_from(limit).unwrap_or_default();
-        let read = |loaded: &Loaded, revision| (loaded.state(revision), self.lines(loaded, from(loaded), limit));
-        let Some((state, lines)) = view.read(read) else { return Ok(None) };
-        let ids: Vec<u32> = lines.iter().map(|line| line.key.user_id).collect();
+        let read = |loaded: &Loaded, revision| (loaded.state(revision), self.index_rows(loaded, from(loaded), limit));
+        let Some((state, index_rows)) = view.read(read) else { return Ok(None) };
+        let ids: Vec<u32> = index_rows.iter().map(|index_row| index_row.key.user_id).collect();
         let Some(profiles) = view.profiles(&ids).await? else { return Ok(None) };
-        let rows = lines.iter().zip(profiles).map(|(line, profile)| {
-            let Line { key, .. } = *line;
+        let rows = index_rows.iter().zip(profiles).map(|(index_row, profile)| {
+            let IndexRow { key, .. } = *index_row;
             let key_of_row =
                 StoredKey { rank_key: key.rank_key, tie_key: key.tie_key, internal_id: i64::from(key.user_id) };
-            let row = self.row(line, profile.external_id, profile.name, profile.avatar);
+            let row = self.row(index_row, profile.external_id, profile.name, profile.avatar);
             StoredRow { row, key: key_of_row }
         });
         Ok(Some((state, rows.collect())))
     }
 
-    /// A player with up to `around` players above and below.
+    /// Returns a player with up to `around` players above and below.
     pub(crate) async fn standing(&self, user_id: &str, around: i32) -> Result<Option<(RankingState, StoredStanding)>> {
         match self.access().await? {
             Access::Index(view) => {
@@ -147,11 +146,11 @@ impl Open<'_> {
                     let standing = StoredStanding { user_exists: user.is_some(), player: None, rows: Vec::new() };
                     return Ok(Some((state, standing)));
                 };
-                let ids: Vec<u32> = found.lines.iter().map(|line| line.key.user_id).collect();
+                let ids: Vec<u32> = found.index_rows.iter().map(|index_row| index_row.key.user_id).collect();
                 let Some(profiles) = view.profiles(&ids).await? else { return Ok(None) };
-                let rows = found.lines.iter().zip(profiles);
-                let rows =
-                    rows.map(|(line, profile)| self.row(line, profile.external_id, profile.name, profile.avatar));
+                let rows = found.index_rows.iter().zip(profiles);
+                let rows = rows
+                    .map(|(index_row, profile)| self.row(index_row, profile.external_id, profile.name, profile.avatar));
                 Ok(standing_of(&found, rows.collect(), user_id).map(|standing| (state, standing)))
             }
             Access::Replaced => Ok(None),
@@ -159,7 +158,7 @@ impl Open<'_> {
         }
     }
 
-    /// Chosen players, best first.
+    /// Returns chosen players, best first.
     pub(crate) async fn chosen(&self, user_ids: &[String]) -> Result<Option<(RankingState, Vec<Row>)>> {
         match self.access().await? {
             Access::Index(view) => Ok(self.live_from(&view, 0, user_ids, 0).await?.map(|found| {
@@ -174,8 +173,8 @@ impl Open<'_> {
         }
     }
 
-    /// The first `limit` players and chosen ones with `around` players above and below, all of one
-    /// state.
+    /// Returns the first `limit` players, and chosen players with up to `around` players above and
+    /// below, all at one version.
     pub(crate) async fn live(&self, limit: u32, user_ids: &[String], around: u32) -> Result<Option<LiveState>> {
         match self.access().await? {
             Access::Index(view) => self.live_from(&view, limit, user_ids, around).await,
@@ -187,34 +186,35 @@ impl Open<'_> {
     async fn live_from(&self, view: &View, limit: u32, user_ids: &[String], around: u32) -> Result<Option<LiveState>> {
         let Some(users) = view.find(user_ids).await? else { return Ok(None) };
         let read = |loaded: &Loaded, revision| {
-            let first = self.lines(loaded, 1, limit as usize);
+            let first = self.index_rows(loaded, 1, limit as usize);
             let found: Vec<Option<Found>> =
                 users.iter().map(|user| user.and_then(|user| self.find(loaded, user, u64::from(around)))).collect();
             (loaded.state(revision), first, found)
         };
         let Some((state, first, found)) = view.read(read) else { return Ok(None) };
-        let lines = first.iter().chain(found.iter().flatten().flat_map(|found| &found.lines));
-        let mut ids: Vec<u32> = lines.map(|line| line.key.user_id).collect();
+        let index_rows = first.iter().chain(found.iter().flatten().flat_map(|found| &found.index_rows));
+        let mut ids: Vec<u32> = index_rows.map(|index_row| index_row.key.user_id).collect();
         ids.sort_unstable();
         ids.dedup();
         let Some(profiles) = view.profiles(&ids).await? else { return Ok(None) };
         let profiles: HashMap<u32, _> = ids.into_iter().zip(profiles).collect();
-        let rows = |lines: &[Line]| -> Vec<Row> {
-            let row = |line: &Line| {
-                let profile = profiles.get(&line.key.user_id)?.clone();
-                Some(self.row(line, profile.external_id, profile.name, profile.avatar))
+        let rows = |index_rows: &[IndexRow]| -> Vec<Row> {
+            let row = |index_row: &IndexRow| {
+                let profile = profiles.get(&index_row.key.user_id)?.clone();
+                Some(self.row(index_row, profile.external_id, profile.name, profile.avatar))
             };
-            lines.iter().filter_map(row).collect()
+            index_rows.iter().filter_map(row).collect()
         };
         let standings = found.iter().zip(users.iter().zip(user_ids)).map(|(found, (user, user_id))| match found {
-            Some(found) => standing_of(found, rows(&found.lines), user_id),
+            Some(found) => standing_of(found, rows(&found.index_rows), user_id),
             None => Some(StoredStanding { user_exists: user.is_some(), player: None, rows: Vec::new() }),
         });
         let Some(standings) = standings.collect() else { return Ok(None) };
         Ok(Some(LiveState { state, rows: rows(&first), standings }))
     }
 
-    /// The rank of a newcomer with this score: behind equals, except where ranks are shared.
+    /// Returns the rank that a new player with this score would have: behind equals, except where
+    /// ranks are shared.
     pub(crate) async fn newcomer(&self, score: i64) -> Result<Option<(RankingState, u64)>> {
         match self.access().await? {
             Access::Index(view) => Ok(view.read(|loaded, revision| {
@@ -230,7 +230,7 @@ impl Open<'_> {
         }
     }
 
-    /// Percentiles and histogram.
+    /// Returns percentiles and histogram.
     pub(crate) async fn distribution(&self) -> Result<Option<(RankingState, (Vec<(u8, i64)>, Vec<Bar>))>> {
         match self.access().await? {
             Access::Index(view) => Ok(view.read(|loaded, revision| {
@@ -242,24 +242,24 @@ impl Open<'_> {
         }
     }
 
-    /// Up to `limit` lines from a position.
-    fn lines(&self, loaded: &Loaded, from: u64, limit: usize) -> Vec<Line> {
-        let mut lines: Vec<Line> = Vec::with_capacity(limit.min(1_000));
+    /// Returns up to `limit` players from a position on.
+    fn index_rows(&self, loaded: &Loaded, from: u64, limit: usize) -> Vec<IndexRow> {
+        let mut index_rows: Vec<IndexRow> = Vec::with_capacity(limit.min(1_000));
         if limit == 0 {
-            return lines;
+            return index_rows;
         }
         for (key, position) in loaded.index.range(from).take(limit).zip(from..) {
-            let rank = match (self.board.ties, lines.last()) {
+            let rank = match (self.board.ties, index_rows.last()) {
                 (Ties::Shared, Some(last)) if last.key.rank_key == key.rank_key => last.rank,
                 (Ties::First | Ties::Tiebreak, _) | (Ties::Shared, Some(_)) => position,
                 (Ties::Shared, None) => loaded.index.count_better(key.rank_key) + 1,
             };
-            lines.push(Line { key, position, rank });
+            index_rows.push(IndexRow { key, position, rank });
         }
-        lines
+        index_rows
     }
 
-    /// A player with the players around.
+    /// Returns a player with up to `around` players above and below.
     fn find(&self, loaded: &Loaded, user_id: u32, around: u64) -> Option<Found> {
         let place = loaded.index.place(user_id)?;
         let (position, players) = (place.position, loaded.index.len() as u64);
@@ -267,37 +267,37 @@ impl Open<'_> {
             Ties::Shared => (place.better + 1, place.no_worse),
             Ties::First | Ties::Tiebreak => (position, position),
         };
-        let lines = if around == 0 {
-            vec![Line { key: place.key, position, rank }]
+        let index_rows = if around == 0 {
+            vec![IndexRow { key: place.key, position, rank }]
         } else {
             let from = position.saturating_sub(around).max(1);
             let limit = position - from + 1 + around;
-            self.lines(loaded, from, usize::try_from(limit).unwrap_or(usize::MAX))
+            self.index_rows(loaded, from, usize::try_from(limit).unwrap_or(usize::MAX))
         };
-        Some(Found { position, worse: players - no_worse, lines })
+        Some(Found { position, worse: players - no_worse, index_rows })
     }
 
-    fn row(&self, line: &Line, user_id: String, user_name: String, avatar: Option<String>) -> Row {
+    fn row(&self, index_row: &IndexRow, user_id: String, user_name: String, avatar: Option<String>) -> Row {
         Row {
-            position: line.position,
-            rank: line.rank,
+            position: index_row.position,
+            rank: index_row.rank,
             user_id,
             user_name,
             avatar,
-            score: score(line.key.rank_key, self.board.order),
-            reached_at: reached_at(line.key.tie_key),
+            score: score(index_row.key.rank_key, self.board.order),
+            reached_at: reached_at(index_row.key.tie_key),
         }
     }
 }
 
-/// For each standing: the current rank, and the rank of its previous key.
+/// Returns, for each standing, the current rank and the rank that its previous key would have now.
 pub(crate) async fn rank_changes(
     rankings: &Rankings,
     board: &Board,
     standings: &[&Standing],
 ) -> Result<Vec<(Option<u64>, Option<u64>)>> {
     let names: BTreeSet<&String> = standings.iter().map(|standing| &standing.period).collect();
-    // At the same time, so that all periods share one round.
+    // Concurrently, so that all periods share one round.
     let mut found: FuturesUnordered<_> =
         names.into_iter().map(|name| async move { (name, access_of(rankings, board, name).await) }).collect();
     let mut views: HashMap<&str, View> = HashMap::new();
@@ -306,8 +306,8 @@ pub(crate) async fn rank_changes(
             Some(Access::Index(view)) => {
                 views.insert(name, view);
             }
-            // A period that is closed, or has no index yet: SQL reads all of them. The permit is held
-            // to the end of the statement.
+            // A period is closed or has no index yet, so SQL reads all of them. The permit is held
+            // until the statement ends.
             _permit => {
                 drop(found);
                 return rankings.store.rank_changes(board.id, standings).await;
@@ -332,8 +332,8 @@ async fn access_of(rankings: &Rankings, board: &Board, name: &str) -> Result<Opt
     rankings.indexes.access(board.slug.as_str(), &meant, ranking, false).await.map(Some)
 }
 
-/// A player's rank, and the rank that an earlier key of the player would have now; `None` for a
-/// player without an entry.
+/// Returns a player's rank, and the rank that the player's earlier key would have now. A rank is
+/// `None` if its key does not exist.
 fn change(loaded: &Loaded, ties: Ties, user_id: u32, was: Option<(i64, i64)>) -> (Option<u64>, Option<u64>) {
     let index = &loaded.index;
     let own = index.key(user_id);
@@ -343,7 +343,7 @@ fn change(loaded: &Loaded, ties: Ties, user_id: u32, was: Option<(i64, i64)>) ->
     };
     let previous = was.map(|(rank_key, tie_key)| {
         let was = RankKey { rank_key, tie_key, user_id };
-        // The player does not stand above the player's own earlier key.
+        // The player does not count as better than the player's own earlier key.
         let stands_above = own.is_some_and(|own| match ties {
             Ties::Shared => own.rank_key > was.rank_key,
             Ties::First | Ties::Tiebreak => own > was,
@@ -353,13 +353,14 @@ fn change(loaded: &Loaded, ties: Ties, user_id: u32, was: Option<(i64, i64)>) ->
     (own.as_ref().map(rank_of), previous)
 }
 
-/// A player as found under the id `user_id`; `None` if the user was erased meanwhile.
+/// Builds the standing of a player found as `user_id`. `None` if the user was erased during the
+/// read.
 fn standing_of(found: &Found, rows: Vec<Row>, user_id: &str) -> Option<StoredStanding> {
     let row = rows.iter().find(|row| row.position == found.position).filter(|row| row.user_id == user_id)?.clone();
     Some(StoredStanding { user_exists: true, player: Some(StoredPlayer { row, worse: found.worse }), rows })
 }
 
-/// The score at each tenth percentile, worst to best, as `percentile_disc` gives it.
+/// Returns the score at each tenth percentile, worst to best, as `percentile_disc` does.
 fn percentiles(loaded: &Loaded, order: Order) -> Vec<(u8, i64)> {
     let players = loaded.index.len() as u64;
     let at = |percent: u8| {
@@ -369,8 +370,8 @@ fn percentiles(loaded: &Loaded, order: Order) -> Vec<(u8, i64)> {
     (0..=100).step_by(10).filter_map(at).collect()
 }
 
-/// Up to 20 ranges of equal width from the worst score to the best, as `centile_store.histogram`
-/// gives them.
+/// Returns up to 20 ranges of equal width from the worst score to the best, as
+/// `centile_store.histogram` does.
 fn histogram(loaded: &Loaded, order: Order) -> Vec<Bar> {
     const BARS: i128 = 20;
     let index = &loaded.index;
@@ -393,8 +394,8 @@ fn histogram(loaded: &Loaded, order: Order) -> Vec<Bar> {
     (0..edges.len()).map(bar).collect()
 }
 
-/// Converts a score to a rank key and back: negates it where smaller is better. `i64::MIN` is never
-/// stored, so saturation does not matter.
+/// Converts a score to a rank key, or back, by negation if smaller scores are better. `i64::MIN` is
+/// never stored, so saturation does not matter.
 fn rank_key(score: i64, order: Order) -> i64 {
     match order {
         Order::Desc => score,

@@ -1,6 +1,7 @@
-//! What pages show beside ranks: which periods a board has, and how the scores of one are spread.
+//! The periods of a board and the distribution of their scores, for web pages.
 //!
-//! Neither tells anybody a rank, or names anybody. So both are kept for some seconds: a page then costs the database no more than the ranks on it.
+//! Neither contains ranks or names, so both may be some seconds old. They are cached, so that a
+//! page costs the database only its ranks.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,11 +16,11 @@ use crate::{
     single_flight::SingleFlightCache,
 };
 
-/// How old either may be.
-const KEPT_FOR: Duration = Duration::from_secs(5);
+/// Maximum age of either.
+const MAX_AGE: Duration = Duration::from_secs(5);
 
-/// Past periods of each kind that are listed.
-const PERIODS: u32 = 12;
+/// Periods of each kind in the list.
+const PERIODS_PER_KIND: u32 = 12;
 
 /// Recent reads of this process.
 #[derive(Debug)]
@@ -29,22 +30,22 @@ pub(crate) struct Overviews {
 }
 
 impl Overviews {
-    /// Nothing yet; whoever waits for somebody else's read waits for so long at most.
-    pub(crate) fn new(patience: Duration) -> Self {
+    /// Creates empty caches. `timeout` limits the wait for another caller's read.
+    pub(crate) fn new(timeout: Duration) -> Self {
         Self {
-            periods: SingleFlightCache::new(patience, KEPT_FOR),
-            distributions: SingleFlightCache::new(patience, KEPT_FOR),
+            periods: SingleFlightCache::new(timeout, MAX_AGE),
+            distributions: SingleFlightCache::new(timeout, MAX_AGE),
         }
     }
 }
 
-/// The newest periods of each kind, newest first.
+/// Returns the newest periods of each kind, newest first.
 pub(crate) async fn periods(rankings: &Rankings, board: &Board) -> Result<Arc<[Period]>> {
-    let read = || async { period::list(rankings, board, PERIODS).await.map(Arc::from) };
+    let read = || async { period::list(rankings, board, PERIODS_PER_KIND).await.map(Arc::from) };
     rankings.overviews.periods.read(board.id, read).await
 }
 
-/// How the scores of a period are spread.
+/// Returns the distribution of a period's scores.
 pub(crate) async fn distribution(
     rankings: &Rankings,
     board: &Board,

@@ -1,4 +1,4 @@
-//! Periods that selectors mean: looked up by the database's clock, and kept.
+//! Resolves selectors to periods by the database's clock, and caches the result.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,12 +16,14 @@ use crate::{
     },
 };
 
-/// The periods of a board that have been opened so far, newest first, at most `limit` of each kind.
+/// Returns the opened periods of a board, newest first, at most `limit` of each kind.
 pub async fn list(rankings: &Rankings, board: &Board, limit: u32) -> Result<Vec<Period>> {
     rankings.store.periods(board, limit).await
 }
 
-/// What a selector means on a board: from memory while it goes on meaning it, which every statement proves again.
+/// Returns the period that a selector means on a board.
+///
+/// A cached result may be outdated. Every statement and round checks that it still holds.
 pub(crate) async fn meant(rankings: &Rankings, board: &Board, selector: &PeriodSelector) -> Result<Meant> {
     if selector.kind() != PeriodKind::Season && !board.periods.contains(&selector.kind()) {
         let kept: Vec<&str> = board.periods.iter().map(|kind| kind.name()).collect();
@@ -42,12 +44,9 @@ pub(crate) async fn meant(rankings: &Rankings, board: &Board, selector: &PeriodS
             name: selector.to_string(),
             hint: Some(match selector.kind() {
                 PeriodKind::Season => {
-                    format!(
-                        "board {0} has no such season; GET /v1/boards/{0}/periods lists those there are",
-                        board.slug
-                    )
+                    format!("board {0} has no such season; GET /v1/boards/{0}/periods lists its periods", board.slug)
                 }
-                _ => format!("it does not exist in {}", board.time_zone),
+                _ => format!("it does not exist in time zone {}", board.time_zone),
             }),
         });
     };
@@ -63,12 +62,16 @@ pub(crate) async fn meant(rankings: &Rankings, board: &Board, selector: &PeriodS
             hint: Some(format!("{} is closed, and its archive is no longer kept", meant.period.name())),
         });
     }
-    // Nobody has scored in it: the current and the previous period are empty then, others have never been.
+    // Nobody has scored in this period. A current or previous one is empty; a labelled one does not
+    // exist.
     match selector {
         PeriodSelector::Labelled(..) => Err(Error::NotFound {
             what: "period",
             name: selector.to_string(),
-            hint: Some(format!("nobody has scored in it; GET /v1/boards/{}/periods lists those there are", board.slug)),
+            hint: Some(format!(
+                "it has no scores; GET /v1/boards/{}/periods lists the periods with scores",
+                board.slug
+            )),
         }),
         _ => Ok(Meant::Empty(
             meant.period.clone(),
@@ -101,7 +104,7 @@ pub(crate) async fn read_current<T, F: Future<Output = Result<Option<T>>>>(
 
 /// The period that a selector means.
 pub(crate) enum Meant {
-    /// A period with players, and where they stand.
+    /// A period with players, and its ranking or archive.
     Players(Arc<MeantPeriod>, Source),
     /// A period in which nobody has scored yet.
     Empty(Period, RankingState),
@@ -126,7 +129,7 @@ impl PeriodCache {
         self.0.insert(key, (meant, source));
     }
 
-    /// Has the selector resolved again.
+    /// Drops the result of a selector.
     pub(crate) fn forget(&self, board_id: i32, selector: &PeriodSelector) {
         self.0.invalidate(&(board_id, selector.clone()));
     }

@@ -1,4 +1,5 @@
-//! Reading a ranking, or the archive of a closed period: pages, ranks, neighbours, friends, the distribution.
+//! Reads of a ranking or of a closed period's archive: pages, standings, chosen players and
+//! distributions.
 //!
 //! Every answer is exact for the version it names.
 
@@ -25,7 +26,7 @@ use crate::{
     },
 };
 
-/// A page, at any depth, for the cost of the first.
+/// Returns a page. Its cost does not depend on its depth.
 pub async fn page(
     rankings: &Rankings,
     board: &Board,
@@ -37,7 +38,7 @@ pub async fn page(
         PageStart::Cursor(text) => Some(Cursor::parse(text, board, selector)?),
         PageStart::Position(_) => None,
     };
-    // A cursor names the period it belongs to: `week` goes on with the week that its first page showed.
+    // The cursor names its period: a cursor for `week` stays in the week of the first page.
     let selector = cursor.as_ref().map_or(selector, |cursor| &cursor.selector);
     let limit = i32::try_from(limit).unwrap_or(i32::MAX);
     let from = match start {
@@ -73,7 +74,7 @@ pub async fn page(
     on_period(rankings, board, selector, read, empty).await
 }
 
-/// Rows as a page; there is a next one unless the last row is the last player's.
+/// Builds a page. It has a next page unless its last row is the last player's.
 pub(crate) fn page_of(board: &Board, header: Header, rows: Vec<StoredRow>) -> Page {
     let next = rows
         .last()
@@ -82,7 +83,7 @@ pub(crate) fn page_of(board: &Board, header: Header, rows: Vec<StoredRow>) -> Pa
     Page { header, rows: rows.into_iter().map(|stored| stored.row).collect(), next }
 }
 
-/// The beginning of an answer from a ranking.
+/// Returns the header of an answer from a ranking.
 pub(crate) fn header(period: &Period, state: &RankingState) -> Header {
     Header {
         period: period.clone(),
@@ -93,7 +94,7 @@ pub(crate) fn header(period: &Period, state: &RankingState) -> Header {
     }
 }
 
-/// The beginning of an answer from an archive.
+/// Returns the header of an answer from an archive.
 pub(crate) fn archive_header(period: &Period, state: &ArchiveState) -> Header {
     Header {
         period: period.clone(),
@@ -112,8 +113,8 @@ fn of_archive<T>(period: &Period, (state, found): (ArchiveState, T)) -> (Header,
     (archive_header(period, &state), found)
 }
 
-/// Reads from the ranking or archive of the period that `selector` means, while it is current. `empty`
-/// answers for a period without scores.
+/// Reads from the ranking or archive of the period that `selector` means. `empty` answers for a period
+/// without scores.
 async fn on_period<T, F>(
     rankings: &Rankings,
     board: &Board,
@@ -134,7 +135,7 @@ where
     .await
 }
 
-/// What `selector` means, in a snapshot; without one when nobody has scored in it.
+/// Opens a snapshot of the period that `selector` means; no snapshot for a period without scores.
 pub(crate) async fn snapshot(
     rankings: &Rankings,
     board: &Board,
@@ -153,7 +154,9 @@ pub(crate) async fn snapshot(
     on_period(rankings, board, selector, read, |period, state| Ok((header(&period, &state), None))).await
 }
 
-/// A player's standing and the `around` players above and below. [`Error::NotFound`] when the player has no entry.
+/// Returns a player's standing with up to `around` players above and below.
+///
+/// [`Error::NotFound`] if the player has no entry.
 pub async fn standing(
     rankings: &Rankings,
     board: &Board,
@@ -185,7 +188,7 @@ pub async fn standing(
     }
 }
 
-/// A player as found, with the neighbours apart; `None` without an entry.
+/// Separates a player from the neighbours. `None` if the player has no entry.
 pub(crate) fn standing_of(header: Header, found: StoredStanding) -> Option<Standing> {
     let player = found.player?;
     let others = found.rows.into_iter().filter(|row| row.position != player.row.position);
@@ -194,7 +197,7 @@ pub(crate) fn standing_of(header: Header, found: StoredStanding) -> Option<Stand
     Some(Standing { header, player: player.row, percentile, above, below })
 }
 
-/// 100 × players strictly worse ÷ max(players − 1, 1).
+/// Returns 100 × players strictly worse ÷ max(players − 1, 1).
 pub(crate) fn percentile(worse: u64, players: u64) -> f64 {
     100.0 * worse as f64 / players.saturating_sub(1).max(1) as f64
 }
@@ -207,7 +210,7 @@ fn no_entry(user_id: &UserId, selector: &PeriodSelector, user_exists: bool) -> E
     }
 }
 
-/// Just these players: friends.
+/// Returns the standings of chosen players, such as friends.
 pub async fn chosen(
     rankings: &Rankings,
     board: &Board,
@@ -218,7 +221,7 @@ pub async fn chosen(
     let chosen_of = |header: Header, rows: Vec<Row>| {
         let mut places: Vec<u64> = Vec::with_capacity(rows.len());
         for (n, row) in rows.iter().enumerate() {
-            // Rows come best first: equals in rank are equals among the chosen.
+            // Rows come best first, so players with equal ranks are neighbours.
             let is_equal = n > 0 && rows[n - 1].rank == row.rank;
             places.push(if is_equal { places[n - 1] } else { n as u64 + 1 });
         }
@@ -245,7 +248,9 @@ pub async fn chosen(
     on_period(rankings, board, selector, read, |period, state| Ok(chosen_of(header(&period, &state), Vec::new()))).await
 }
 
-/// The rank that a newcomer with this score would have now, behind equals except on `shared` boards.
+/// Returns the rank that a new player with this score would have now.
+///
+/// The player ranks behind equals, except on `shared` boards.
 pub async fn newcomer(
     rankings: &Rankings,
     board: &Board,
@@ -253,7 +258,7 @@ pub async fn newcomer(
     score: i64,
 ) -> Result<(Header, u64)> {
     if score == i64::MIN {
-        return Err(Error::invalid("score", "is below the least score there can be"));
+        return Err(Error::invalid("score", "must be above the least 64-bit integer"));
     }
     let read = |meant: Arc<MeantPeriod>, source| async move {
         let period = &meant.period;
@@ -270,7 +275,7 @@ pub async fn newcomer(
     on_period(rankings, board, selector, read, |period, state| Ok((header(&period, &state), 1))).await
 }
 
-/// Percentiles and histogram.
+/// Returns percentiles and histogram.
 pub async fn distribution(rankings: &Rankings, board: &Board, selector: &PeriodSelector) -> Result<Distribution> {
     let read = |meant: Arc<MeantPeriod>, source| async move {
         let (store, period) = (&rankings.store, &meant.period);

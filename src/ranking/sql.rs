@@ -1,5 +1,5 @@
-//! Reads of open periods by SQL that need more than one step: a rank is a count inside one bucket
-//! plus the cached counts of the others.
+//! Reads of open periods by SQL that combine several results. A rank is a count inside one bucket
+//! plus the cached counts of the better buckets.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::{
     telemetry::{self, Origin},
 };
 
-/// A player with up to `around` players above and below.
+/// Returns a player with up to `around` players above and below.
 pub(super) async fn standing(
     open: &Open<'_>,
     user_id: &str,
@@ -45,7 +45,7 @@ pub(super) async fn standing(
         }
     };
     let Some(player) = found.standings.pop() else { return Ok(None) };
-    // Names are those of the statement's snapshot; nothing is cached of them.
+    // Revision 0: the names come from the statement's own snapshot and are not cached.
     let state = RankingState {
         version: counts.version.clone(),
         players: counts.players(),
@@ -55,8 +55,8 @@ pub(super) async fn standing(
     Ok(Some((state, standing_of(&meant.period, player, &counts)?)))
 }
 
-/// The first `limit` players and chosen ones with `around` players above and below, by one
-/// statement.
+/// Returns the first `limit` players, and chosen players with up to `around` players above and
+/// below, from one statement.
 pub(super) async fn live(open: &Open<'_>, limit: u32, user_ids: &[String], around: u32) -> Result<Option<LiveState>> {
     let (limit, around) = (i32::try_from(limit).unwrap_or(i32::MAX), i32::try_from(around).unwrap_or(i32::MAX));
     let found = open.rankings.store.live(open.meant, open.ranking, limit, user_ids, around).await?;
@@ -66,19 +66,19 @@ pub(super) async fn live(open: &Open<'_>, limit: u32, user_ids: &[String], aroun
     Ok(Some(LiveState { standings: standings.collect::<Result<_>>()?, state: found.state, rows: found.rows }))
 }
 
-/// A player's standing from a look-up and the bucket counts of the same state.
+/// Builds a player's standing from a look-up and the bucket counts of the same state.
 fn standing_of(period: &Period, found: BucketStanding, counts: &KnownCounts) -> Result<StoredStanding> {
     let user_exists = found.external_id.is_some();
     let (Some(score), Some(reached_at)) = (found.score, found.reached_at) else {
         return Ok(StoredStanding { user_exists, player: None, rows: Vec::new() });
     };
-    let misfit = || {
+    let inconsistent = || {
         Error::Internal(format!(
-            "the counts of {} do not fit together; `centile verify` names what is damaged",
+            "the bucket counts of {} are inconsistent; run `centile verify` to find the damage",
             period.name()
         ))
     };
-    let above = Above::of(&found, &counts.counts).ok_or_else(misfit)?;
+    let above = Above::of(&found, &counts.counts).ok_or_else(inconsistent)?;
     let (position, players) = (above.own + 1, counts.players());
     let own = Row {
         position,
@@ -94,8 +94,8 @@ fn standing_of(period: &Period, found: BucketStanding, counts: &KnownCounts) -> 
         let at = |step: i64| position.checked_add_signed(step);
         let rank = near.first_equal.and_then(at).or(near.better.map(|better| better + 1));
         rows.push(Row {
-            position: at(near.step).ok_or_else(misfit)?,
-            rank: rank.ok_or_else(misfit)?,
+            position: at(near.step).ok_or_else(inconsistent)?,
+            rank: rank.ok_or_else(inconsistent)?,
             user_id: near.user_id,
             user_name: near.user_name,
             avatar: near.avatar,
@@ -108,18 +108,19 @@ fn standing_of(period: &Period, found: BucketStanding, counts: &KnownCounts) -> 
     Ok(StoredStanding { user_exists, player: Some(StoredPlayer { row: own, worse }), rows })
 }
 
-/// How many players stand above a player, in three senses.
+/// Numbers of players above a player.
 struct Above {
-    /// Above the player's own key.
+    /// Players with a better key.
     own: u64,
-    /// With a better rank.
+    /// Players with a better rank.
     better: u64,
-    /// With the same rank or a better one, the player included.
+    /// Players with the same or a better rank, the player included.
     no_worse: u64,
 }
 
 impl Above {
-    /// From a look into the player's bucket and the bucket counts of the same state.
+    /// Adds the counts inside the player's bucket to those of the better buckets, all of the same
+    /// state.
     fn of(found: &BucketStanding, counts: &[i64]) -> Option<Self> {
         let place = usize::try_from(found.place?).ok()?;
         let better_buckets = counts.get(place..)?.iter().sum::<i64>();

@@ -1,14 +1,17 @@
-//! Top lists, cached whole and already rendered.
+//! Top lists, cached with their rendered bodies.
 //!
-//! They may lag by 250 ms, and never behind a score that this instance acknowledged. One refill at a time per list,
-//! however many callers wait. Those of closed periods come from the frozen tops; all that is asked then is whether the
-//! archive is still the same.
+//! A list may lag by 250 ms, but never behind a score that this instance acknowledged. One caller
+//! at a time refills a list; the others wait for it. Lists of closed periods come from the frozen
+//! tops, and each read only checks that the archive has not been replaced.
 
 use std::{
     borrow::Cow,
     sync::Arc,
     time::{Duration, Instant},
 };
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
 
 use crate::{
     Error, Result,
@@ -32,117 +35,118 @@ use crate::{
     },
     telemetry::{self, Origin},
 };
-use chrono::{DateTime, TimeDelta, Utc};
-use serde::{Deserialize, Serialize};
 
-/// For how long a list may go on being served after its state was last seen to be current.
-const MAY_LAG: Duration = Duration::from_millis(250);
+/// Maximum age of a list since its state was last confirmed to be current.
+const MAX_LAG: Duration = Duration::from_millis(250);
 
-/// How long a list that nobody asks for is kept: whoever asks to be forgotten is in none any more after it, on whichever instance.
-pub(crate) const NAMES_KEPT_FOR: Duration = Duration::from_hours(24);
+/// Lifetime of a cached list after its last refill. An erased user's name disappears from every
+/// instance within it.
+pub(crate) const NAMES_TTL: Duration = Duration::from_hours(24);
 
-/// Clocks of instances and of the database agree to this at least. So long before an alias such as `week:previous` comes to
-/// mean another period, what was kept under it is no longer taken to be right without asking.
-const CLOCKS_DIFFER: TimeDelta = TimeDelta::minutes(1);
+/// Maximum difference between the clocks of instances and database. When an alias such as
+/// `week:previous` is about to change its period, its cached list is checked again from this time
+/// on.
+const MAX_CLOCK_SKEW: TimeDelta = TimeDelta::minutes(1);
 
-/// A top list as it is cached: the rendered body and what its `ETag` is made of.
+/// A cached top list: its page, the rendered body, and its entity tag.
 #[derive(Debug, Clone)]
 pub struct Top {
-    /// The JSON body, rendered once by the function given to [`top`].
+    /// The page.
+    pub page: Arc<Page>,
+    /// The page as JSON, rendered once by the function given to [`top`].
     pub body: Arc<str>,
-    /// Entity tag without quotes: version, size, and the profile revision unless the names are frozen.
+    /// Entity tag without quotes: version, size, and the profile revision unless the names are
+    /// frozen.
     pub etag: String,
     /// Whether the period is closed.
     pub is_closed: bool,
-    /// Source of the last renewal.
+    /// Source of the last refill.
     pub answered_by: AnsweredBy,
-    /// How old the state is, when PostgreSQL could not be reached to renew it; `None` when it is fresh.
+    /// Age of the state if PostgreSQL is unreachable; `None` for a current list.
     pub stale_for: Option<Duration>,
 }
 
 /// A list in this process.
 #[derive(Debug, Clone)]
-struct Kept {
+struct CachedTop {
+    page: Arc<Page>,
     body: Arc<str>,
     etag: Arc<str>,
-    holds: Holds,
+    coverage: Coverage,
     answered_by: AnsweredBy,
-    /// When the question was asked whose answer showed this state to be current.
+    /// Start of the read that last confirmed this state.
     confirmed_at: Instant,
 }
 
-/// What a list is known to hold.
+/// The scores that a list contains.
 #[derive(Debug, Clone)]
-enum Holds {
-    /// All of the board's scores up to these batches.
+enum Coverage {
+    /// All scores of the board up to these batches, one per lane.
     Batches(Arc<[i64]>),
-    /// All that will ever be in the period, which is closed, while the selector means it.
-    Everything {
-        /// When the selector ceases to mean it, by the database's clock.
+    /// All scores of a closed period.
+    Closed {
+        /// End of the time in which the selector means this period, by the database's clock.
         until: Option<DateTime<Utc>>,
     },
 }
 
-impl Holds {
-    /// Whether nothing that was acknowledged is missing.
+impl Coverage {
+    /// Returns whether the list contains every acknowledged score.
     fn covers(&self, acknowledged: &[i64]) -> bool {
         match self {
             Self::Batches(batches) => covers(batches, acknowledged),
-            Self::Everything { until } => until.is_none_or(|until| Utc::now() + CLOCKS_DIFFER < until),
+            Self::Closed { until } => until.is_none_or(|until| Utc::now() + MAX_CLOCK_SKEW < until),
         }
     }
 }
 
-impl From<&RankingState> for Holds {
+impl From<&RankingState> for Coverage {
     fn from(state: &RankingState) -> Self {
         Self::Batches(state.version.batches.as_slice().into())
     }
 }
 
-/// A list in the cache that instances share; the key names epoch, ranking and size.
+/// A list in the shared cache; its key names epoch, ranking and size.
 #[derive(Serialize, Deserialize)]
 struct Shared<'a> {
     #[serde(borrow)]
     etag: Cow<'a, str>,
-    /// JSON within JSON: hardly ever without an escape.
-    #[serde(borrow)]
-    body: Cow<'a, str>,
+    page: Cow<'a, Page>,
 }
 
 type ListKey = (i32, PeriodSelector, u32);
 
-/// The lists of this process, and who is renewing each.
+/// The lists of this process.
 #[derive(Debug)]
 pub(crate) struct TopCache {
     pub(crate) frozen: FrozenCache,
-    lists: moka::sync::Cache<ListKey, Kept>,
-    refills: SingleFlight<ListKey, Kept>,
+    lists: moka::sync::Cache<ListKey, CachedTop>,
+    refills: SingleFlight<ListKey, CachedTop>,
 }
 
 impl TopCache {
-    /// Creates an empty cache. A caller waits up to `patience` for another caller's refill.
-    pub(crate) fn new(patience: Duration) -> Self {
-        let bytes = |_: &ListKey, kept: &Kept| u32::try_from(kept.body.len() + 256).unwrap_or(u32::MAX);
+    /// Creates an empty cache. A caller waits up to `timeout` for another caller's refill.
+    pub(crate) fn new(timeout: Duration) -> Self {
+        // A page takes about as much memory as its body.
+        let bytes = |_: &ListKey, kept: &CachedTop| u32::try_from(2 * kept.body.len() + 256).unwrap_or(u32::MAX);
         Self {
             frozen: FrozenCache::default(),
-            lists: moka::sync::Cache::builder()
-                .weigher(bytes)
-                .max_capacity(64 << 20)
-                .time_to_live(NAMES_KEPT_FOR)
-                .build(),
-            refills: SingleFlight::new(patience),
+            lists: moka::sync::Cache::builder().weigher(bytes).max_capacity(64 << 20).time_to_live(NAMES_TTL).build(),
+            refills: SingleFlight::new(timeout),
         }
     }
 
-    /// Has everything read anew, also while PostgreSQL cannot be reached.
+    /// Drops all lists and frozen tops, so that none is served during an outage either.
     pub(crate) fn forget_all(&self) {
         self.lists.invalidate_all();
         self.frozen.forget_all();
     }
 }
 
-/// The first `limit` players, from the cache: lags by at most 250 ms, never behind a score this instance acknowledged.
-/// While PostgreSQL cannot be reached, the last list known, marked with its age.
+/// Returns the first `limit` players, from the cache if possible.
+///
+/// The list lags by at most 250 ms, and never behind a score that this instance acknowledged. While
+/// PostgreSQL is unreachable, returns the last known list, marked with its age.
 pub async fn top(
     rankings: &Rankings,
     board: &Board,
@@ -151,28 +155,27 @@ pub async fn top(
     render: fn(&Board, &Page) -> Result<String>,
 ) -> Result<Top> {
     let key = (board.id, selector.clone(), limit);
-    // What this call must not be behind; what happens while it waits is for later calls.
-    let (came_at, acknowledged_before) = (Instant::now(), rankings.acknowledged.of(board.id));
-    let is_fresh = |kept: &Kept| {
-        came_at.saturating_duration_since(kept.confirmed_at) < MAY_LAG && kept.holds.covers(&acknowledged_before)
+    // The list must contain these scores. Later ones concern later calls.
+    let (arrived_at, acknowledged_before) = (Instant::now(), rankings.acknowledged.of(board.id));
+    let is_fresh = |kept: &CachedTop| {
+        arrived_at.saturating_duration_since(kept.confirmed_at) < MAX_LAG && kept.coverage.covers(&acknowledged_before)
     };
-    if let Some(kept) = rankings.tops.lists.get(&key).filter(is_fresh) {
+    let fresh = || {
+        let kept = rankings.tops.lists.get(&key).filter(is_fresh)?;
         telemetry::count_read("top", Origin::Here);
+        Some(kept)
+    };
+    if let Some(kept) = fresh() {
         return Ok(answer(&kept, None));
     }
-    let refill = || async {
-        // Another caller's refill may be recent enough.
-        match rankings.tops.lists.get(&key) {
-            Some(kept) if is_fresh(&kept) => {
-                telemetry::count_read("top", Origin::Here);
-                Ok(kept)
-            }
-            _ => {
-                let kept = renew(rankings, board, selector, limit, render).await?;
-                rankings.tops.lists.insert(key.clone(), kept.clone());
-                Ok(kept)
-            }
+    let refill = async || {
+        // A refill that ended while this caller waited may be recent enough.
+        if let Some(kept) = fresh() {
+            return Ok(kept);
         }
+        let kept = refill_list(rankings, board, selector, limit, render).await?;
+        rankings.tops.lists.insert(key.clone(), kept.clone());
+        Ok(kept)
     };
     match rankings.tops.refills.read(key.clone(), refill).await {
         Ok(kept) => Ok(answer(&kept, None)),
@@ -185,21 +188,23 @@ pub async fn top(
     }
 }
 
-fn answer(kept: &Kept, stale_for: Option<Duration>) -> Top {
+fn answer(kept: &CachedTop, stale_for: Option<Duration>) -> Top {
     telemetry::note_top_age(kept.confirmed_at.elapsed());
-    let is_closed = matches!(kept.holds, Holds::Everything { .. });
+    let is_closed = matches!(kept.coverage, Coverage::Closed { .. });
     let answered_by = kept.answered_by;
-    Top { body: Arc::clone(&kept.body), etag: kept.etag.to_string(), is_closed, answered_by, stale_for }
+    let (page, body) = (Arc::clone(&kept.page), Arc::clone(&kept.body));
+    Top { page, body, etag: kept.etag.to_string(), is_closed, answered_by, stale_for }
 }
 
-/// Returns the current list: the cached one if its state is still current, another instance's, or a new one.
-async fn renew(
+/// Returns a current list: the cached one if its state is current, another instance's, or a new
+/// one.
+async fn refill_list(
     rankings: &Rankings,
     board: &Board,
     selector: &PeriodSelector,
     limit: u32,
     render: fn(&Board, &Page) -> Result<String>,
-) -> Result<Kept> {
+) -> Result<CachedTop> {
     let key = &(board.id, selector.clone(), limit);
     period::read_current(rankings, board, selector, |meant| async move {
         let asked_at = Instant::now();
@@ -208,31 +213,42 @@ async fn renew(
                 let open = Open { rankings, board, meant: &meant, ranking, is_shared: true };
                 let Some(state) = open.state().await? else { return Ok(None) };
                 let tag = etag(&meant, ranking, &state, limit);
-                match current(rankings, key, ranking, &state, tag, asked_at).await {
-                    Some(kept) => Ok(Some(kept)),
-                    None => read(&open, limit, render).await,
+                if let Some(kept) = current(&open, key, &state, &tag, asked_at, render).await? {
+                    return Ok(Some(kept));
                 }
+                read(&open, limit, render).await
             }
             Meant::Players(meant, Source::Archive(archive)) => {
                 closed(rankings, board, key, &meant, archive, render).await
             }
             Meant::Empty(period, state) => {
                 let page = read::page_of(board, read::header(&period, &state), Vec::new());
-                Ok(Some(Kept {
-                    body: render(board, &page)?.into(),
-                    etag: format!("{}.{}", period.name().replace(':', "."), state.version.text()).into(),
-                    holds: Holds::from(&state),
-                    answered_by: state.answered_by,
-                    confirmed_at: asked_at,
-                }))
+                let etag = format!("{}.{}", period.name().replace(':', "."), state.version.text());
+                CachedTop::new(board, page, etag, Coverage::from(&state), asked_at, render).map(Some)
             }
         }
     })
     .await
 }
 
-/// The list of a closed period: the one at hand if the archive is still the same, the frozen one, or, where that is too
-/// short, the first page of the archive with the names of now. `None` when the archive is no longer the one that was meant.
+impl CachedTop {
+    fn new(
+        board: &Board,
+        page: Page,
+        etag: String,
+        coverage: Coverage,
+        confirmed_at: Instant,
+        render: fn(&Board, &Page) -> Result<String>,
+    ) -> Result<Self> {
+        let body = render(board, &page)?.into();
+        let answered_by = page.header.answered_by;
+        Ok(Self { page: page.into(), body, etag: etag.into(), coverage, answered_by, confirmed_at })
+    }
+}
+
+/// Returns the list of a closed period: the cached one if the archive is the same, or the frozen
+/// top. If the frozen top is too short, reads the first page of the archive with current names.
+/// `None` if the archive has been replaced.
 async fn closed(
     rankings: &Rankings,
     board: &Board,
@@ -240,17 +256,17 @@ async fn closed(
     meant: &MeantPeriod,
     archive: ArchiveRef,
     render: fn(&Board, &Page) -> Result<String>,
-) -> Result<Option<Kept>> {
+) -> Result<Option<CachedTop>> {
     let asked_at = Instant::now();
     let limit = key.2;
     let Some((state, size)) = rankings.store.archive_state(meant, archive).await? else { return Ok(None) };
-    let holds = Holds::Everything { until: meant.meant_until };
+    let coverage = Coverage::Closed { until: meant.meant_until };
     let frozen_etag = format!("{}.{limit}", state.version());
     let named_etag = format!("{}.{limit}", state.etag());
     if let Some(kept) = rankings.tops.lists.get(key).filter(|kept| [&*frozen_etag, &*named_etag].contains(&&*kept.etag))
     {
         telemetry::count_read("top", Origin::Here);
-        return Ok(Some(Kept { holds, confirmed_at: asked_at, ..kept }));
+        return Ok(Some(CachedTop { coverage, confirmed_at: asked_at, ..kept }));
     }
     let Some(frozen) = frozen::frozen(rankings, meant, &state, size).await? else { return Ok(None) };
     let (state, rows, etag) = if let Some(rows) = frozen.first(limit) {
@@ -264,67 +280,53 @@ async fn closed(
         (state, rows, etag)
     };
     let page = read::page_of(board, read::archive_header(&meant.period, &state), rows);
-    Ok(Some(Kept {
-        body: render(board, &page)?.into(),
-        etag: etag.into(),
-        holds,
-        answered_by: AnsweredBy::Sql,
-        confirmed_at: asked_at,
-    }))
+    CachedTop::new(board, page, etag, coverage, asked_at, render).map(Some)
 }
 
-/// A list that is known already and has this tag.
+/// Returns a list with this tag from this process or from the shared cache.
 async fn current(
-    rankings: &Rankings,
+    open: &Open<'_>,
     key: &ListKey,
-    ranking: RankingRef,
     state: &RankingState,
-    etag: String,
+    etag: &str,
     asked_at: Instant,
-) -> Option<Kept> {
-    let limit = key.2;
+    render: fn(&Board, &Page) -> Result<String>,
+) -> Result<Option<CachedTop>> {
+    let Open { rankings, board, ranking, .. } = *open;
     if let Some(kept) = rankings.tops.lists.get(key).filter(|kept| *kept.etag == *etag) {
         telemetry::count_read("top", Origin::Here);
-        return Some(Kept { answered_by: state.answered_by, confirmed_at: asked_at, ..kept });
+        return Ok(Some(CachedTop { answered_by: state.answered_by, confirmed_at: asked_at, ..kept }));
     }
-    let bytes = rankings.cache.get(&cache_key(ranking, state, limit)).await?;
-    let shared: Shared<'_> = serde_json::from_slice(&bytes).ok()?;
-    if shared.etag != etag {
-        return None;
+    let Some(bytes) = rankings.cache.get(&cache_key(ranking, state, key.2)).await else { return Ok(None) };
+    let Ok(Shared { etag: found, page }) = serde_json::from_slice(&bytes) else { return Ok(None) };
+    if found != etag {
+        return Ok(None);
     }
     telemetry::count_read("top", Origin::Shared);
-    Some(Kept {
-        body: shared.body.into(),
-        etag: etag.into(),
-        holds: Holds::from(state),
-        answered_by: state.answered_by,
-        confirmed_at: asked_at,
-    })
+    let mut page = page.into_owned();
+    page.header.answered_by = state.answered_by;
+    CachedTop::new(board, page, found.into_owned(), Coverage::from(state), asked_at, render).map(Some)
 }
 
-/// A new list, put into the cache for the other instances. `None` when the ranking is no longer the one that was meant.
-async fn read(open: &Open<'_>, limit: u32, render: fn(&Board, &Page) -> Result<String>) -> Result<Option<Kept>> {
+/// Reads a list and stores it in the shared cache. `None` if the ranking has been replaced.
+async fn read(open: &Open<'_>, limit: u32, render: fn(&Board, &Page) -> Result<String>) -> Result<Option<CachedTop>> {
     let Open { rankings, board, meant, ranking, .. } = *open;
     let asked_at = Instant::now();
     let rows = i32::try_from(limit).unwrap_or(i32::MAX);
     let Some((state, rows)) = open.page(1, rows).await? else { return Ok(None) };
     telemetry::count_read("top", Origin::Database);
     let page = read::page_of(board, read::header(&meant.period, &state), rows);
-    let kept = Kept {
-        body: render(board, &page)?.into(),
-        etag: etag(meant, ranking, &state, limit).into(),
-        holds: Holds::from(&state),
-        answered_by: state.answered_by,
-        confirmed_at: asked_at,
-    };
-    if let Ok(bytes) = serde_json::to_vec(&Shared { etag: Cow::Borrowed(&kept.etag), body: Cow::Borrowed(&kept.body) })
-    {
+    let etag = etag(meant, ranking, &state, limit);
+    let kept = CachedTop::new(board, page, etag, Coverage::from(&state), asked_at, render)?;
+    let shared = Shared { etag: Cow::Borrowed(&kept.etag), page: Cow::Borrowed(&kept.page) };
+    if let Ok(bytes) = serde_json::to_vec(&shared) {
         rankings.cache.put(&cache_key(ranking, &state, limit), bytes).await;
     }
     Ok(Some(kept))
 }
 
-/// Names a list's bytes: the period through its ranking, whether it is over, the state, the names shown, the size.
+/// Returns the entity tag of a list's bytes: ranking, period state, version, profile revision and
+/// size.
 fn etag(meant: &MeantPeriod, ranking: RankingRef, state: &RankingState, limit: u32) -> String {
     let period = meant.period.state.name();
     format!("{}.{period}.{}.{}.{limit}", ranking.ranking_id, state.version.text(), state.revision)

@@ -1,8 +1,8 @@
-//! The users that answers name: external ids, names and avatars. They come from the directory; one
-//! statement fetches missing users for all waiting callers.
+//! The users in answers: external ids, names and avatars.
 //!
-//! The directory is as fresh as the newest round: a round brings every profile that has changed
-//! since the revision that the directory had reached.
+//! They come from the directory. One statement fetches missing users for all waiting callers. The
+//! directory is as fresh as the newest round: a round brings every profile that has changed since
+//! the revision that the directory had reached.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -66,20 +66,21 @@ impl Users {
         Self { store, state, fetches: Batcher::new(FETCHES_AT_ONCE, runtime, tasks) }
     }
 
-    /// The profile revision that the directory has reached in this life of the database.
+    /// Returns the profile revision that the directory has reached in this epoch of the database.
     pub(super) fn revision(&self, epoch: &str) -> i64 {
         let state = self.read();
         if state.epoch == epoch { state.revision } else { 0 }
     }
 
-    /// Bytes that the directory takes, and users in it.
+    /// Returns the bytes of the directory and the number of users in it.
     pub(super) fn size(&self) -> (usize, usize) {
         let state = self.read();
         (state.directory.bytes(), state.directory.len())
     }
 
-    /// Sets the bound on the directory. A lower one is reached in steps, between which others use
-    /// the directory and the thread.
+    /// Sets the memory bound of the directory.
+    ///
+    /// A lower bound is reached in steps. Between them the lock and the thread are free for others.
     pub(super) async fn set_max_bytes(&self, max_bytes: usize) {
         const STEP: usize = 64 << 10;
         loop {
@@ -95,9 +96,10 @@ impl Users {
         }
     }
 
-    /// Applies the profiles that changed up to a revision. `None` empties the directory: too many
-    /// profiles changed, or the revision went back. `asked` is the revision that the round was
-    /// asked about.
+    /// Applies the profiles that changed up to a revision.
+    ///
+    /// `asked` is the revision from which the round listed changes. `changed` is `None` if too many
+    /// profiles changed or the revision went back; the directory is then emptied.
     pub(super) fn apply(&self, epoch: &str, asked: i64, revision: i64, changed: Option<Vec<StoredProfile>>) {
         let went_back = changed.is_none() && revision <= asked;
         let is_known = |state: &State| state.epoch == epoch && state.revision >= revision && !went_back;
@@ -171,21 +173,22 @@ impl Users {
                 *found = fetched.by_id.get(id).cloned();
             }
         }
-        let missing =
-            || Error::Internal("a player of a ranking is no user; `centile verify` names what is damaged".to_owned());
+        let missing = || {
+            Error::Internal("a ranking has a player without a user; run `centile verify` to find the damage".to_owned())
+        };
         found.into_iter().map(|found| found.ok_or_else(missing)).collect::<Result<_>>().map(Some)
     }
 
     async fn fetch(&self, missing: Missing) -> Result<Arc<Fetched>> {
         let fetch = || Fetch { store: self.store.clone(), state: Arc::clone(&self.state) };
         let fetched = self.fetches.ask(missing, fetch).await;
-        fetched.unwrap_or_else(|| Err(Error::unavailable("the statement for names ended early")))
+        fetched.unwrap_or_else(|| Err(Error::unavailable("the statement that fetches profiles was cancelled")))
     }
 
-    /// How many of these users the directory has.
+    /// Returns how many of these users the directory contains.
     pub(super) async fn count(&self, mut user_ids: impl Iterator<Item = u32> + Send) -> usize {
-        // Some thousand at a time: a writer that waits for the lock holds up all readers. A task
-        // that never yields holds up connections whose events this thread waits for.
+        // Count in chunks. A writer that waits for the lock blocks all readers. A task that never
+        // yields blocks the connections that this thread serves.
         const AT_ONCE: usize = 4_096;
         let mut found = 0;
         loop {
@@ -198,14 +201,15 @@ impl Users {
         }
     }
 
-    /// Starts a bulk load from a snapshot taken later. One at a time; it ends when the guard is
-    /// dropped.
-    pub(super) fn begin_load(&self) -> Filling<'_> {
+    /// Starts a bulk load from a snapshot that is taken afterwards.
+    ///
+    /// Only one load may run at a time. It ends when the guard is dropped.
+    pub(super) fn begin_load(&self) -> LoadGuard<'_> {
         self.write().changed = Some(HashSet::new());
-        Filling(self)
+        LoadGuard(self)
     }
 
-    /// Empties the directory if it is of another epoch than a load's snapshot.
+    /// Empties the directory if it belongs to another epoch than a load's snapshot.
     pub(super) fn start_epoch(&self, epoch: &str, revision: i64) {
         let mut state = self.write();
         if state.epoch != epoch {
@@ -215,7 +219,7 @@ impl Users {
         }
     }
 
-    /// Reserves memory in the directory for this many more users, as far as its bound allows.
+    /// Reserves memory for this many more users, as far as the bound allows.
     pub(super) async fn reserve(&self, users: usize) {
         let users = self.read().directory.capacity_for(users);
         for shard in 0..Directory::SHARDS {
@@ -224,8 +228,8 @@ impl Users {
         }
     }
 
-    /// Puts users of the snapshot into the directory. Returns false if it is full or was emptied
-    /// meanwhile.
+    /// Puts users of the snapshot into the directory. Returns `false` if the directory is full, or
+    /// was emptied during the load.
     pub(super) fn load(&self, profiles: &mut Vec<StoredProfile>) -> bool {
         let mut state = self.write();
         let State { directory, changed: Some(changed), .. } = &mut *state else { return false };
@@ -247,16 +251,16 @@ impl Users {
     }
 }
 
-/// A load that fills the directory.
-pub(super) struct Filling<'a>(&'a Users);
+/// Guard of a bulk load of the directory.
+pub(super) struct LoadGuard<'a>(&'a Users);
 
-impl Drop for Filling<'_> {
+impl Drop for LoadGuard<'_> {
     fn drop(&mut self) {
         self.0.write().changed = None;
     }
 }
 
-/// Fetches the users that a batch of callers misses.
+/// Fetches users that are missing in the directory, for a batch of callers.
 struct Fetch {
     store: Store,
     state: Arc<RwLock<State>>,
@@ -273,7 +277,7 @@ impl Work<Missing, Result<Arc<Fetched>>> for Fetch {
         let (epoch, revision, profiles) = self.store.profiles(&user_ids, &external_ids).await?;
         let mut fetched = Fetched { epoch, ..Fetched::default() };
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        // A statement that began before the newest round may not know its changes.
+        // A statement that began before the newest round may lack its changes.
         let is_fresh = fetched.epoch == state.epoch && revision >= state.revision;
         for profile in profiles {
             let Ok(user_id) = u32::try_from(profile.id) else { continue };

@@ -1,4 +1,4 @@
-//! Decides events in their order, and folds the accepted ones into entries.
+//! Decides events in order, and folds the accepted ones into entries.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,57 +14,59 @@ use crate::{
     },
 };
 
-/// An event that waits to be decided.
+/// An event to decide.
 #[derive(Debug, Clone)]
 pub(crate) struct Pending {
-    /// Place of the player in [`Facts::players`].
+    /// Index of the player in [`Facts::players`].
     pub(crate) player: usize,
     /// Points earned (`sum`), or the score itself (`best`, `latest`).
     pub(crate) points: i64,
-    /// Breaks ties on `tiebreak` boards.
+    /// Tiebreak, on `tiebreak` boards.
     pub(crate) tiebreak: Option<i16>,
-    /// Why, in the caller's words.
+    /// Reason given by the caller.
     pub(crate) reason: Option<String>,
-    /// The caller's id.
+    /// The caller's id of the event.
     pub(crate) id: Option<String>,
-    /// A time of its own, of an imported event.
+    /// Time of an imported event.
     pub(crate) at: Option<DateTime<Utc>>,
 }
 
 impl Pending {
-    /// Its points as a number of which larger is better.
+    /// Returns the points, negated where smaller scores are better.
     pub(crate) fn rank_key(&self, order: Order) -> Option<i64> {
         rank_key(self.points, order)
     }
 }
 
-/// Whether events come live or from an import. Of the rules against cheating only the bounds of
-/// points hold for an import, which only administrators do.
+/// Origin of events.
+///
+/// Only the bounds of points apply to imports, which only administrators make. The other rules
+/// against cheating apply to live events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// They come live, without times of their own.
+    /// Live events, without times of their own.
     Live,
-    /// They come from an import.
+    /// Imported events.
     Import,
 }
 
 /// Decision on one event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Decided {
-    /// It goes into the ledger.
+    /// The event goes into the ledger.
     Accepted {
-        /// The time it counts for.
+        /// Time of the event.
         at: DateTime<Utc>,
-        /// The player's standings after it; none for an import.
+        /// The player's standings after the event; empty for an import.
         standings: Vec<Standing>,
     },
-    /// It goes into quarantine.
+    /// The event goes into quarantine.
     Quarantined(Violation),
-    /// It is refused.
+    /// The event is refused.
     Refused(Refusal),
-    /// It was answered before under its id.
+    /// The event was answered before under its id.
     Known(KnownAnswer),
-    /// It repeats an event of the same batch, at this place, and gets its answer.
+    /// The event repeats the event at this index of the batch, and gets its answer.
     Repeats(usize),
 }
 
@@ -73,28 +75,28 @@ pub(crate) enum Decided {
 pub(crate) struct Change {
     /// The ranking.
     pub(crate) ranking_id: i64,
-    /// Place of the player in [`Facts::players`].
+    /// Index of the player in [`Facts::players`].
     pub(crate) player: usize,
-    /// The entry before the batch; `None` for a newcomer.
+    /// The entry before the batch; `None` for a new player.
     pub(crate) was: Option<Entry>,
-    /// The entry after it.
+    /// The entry after the batch.
     pub(crate) now: Entry,
 }
 
 /// Decisions on a batch.
 #[derive(Debug)]
 pub(crate) struct Decisions {
-    /// One decision for each event, in their order.
+    /// One decision per event, in order.
     pub(crate) events: Vec<Decided>,
-    /// The entries that change, each once.
+    /// The changed entries, each once.
     pub(crate) changes: Vec<Change>,
 }
 
-/// A period that holds an event does not exist yet: these times have to be opened first.
+/// Times of events whose periods do not all exist yet. Open the periods and decide again.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct MissingPeriods(pub(crate) Vec<DateTime<Utc>>);
 
-/// Decides events in their order. Each is decided by itself, so that one bad event harms no other.
+/// Decides events in order. One bad event does not affect the others.
 pub(crate) fn decide(facts: &Facts, source: Source, events: &[Pending]) -> Result<Decisions, MissingPeriods> {
     let mut batch = Batch {
         facts,
@@ -121,10 +123,10 @@ struct Batch<'a> {
     facts: &'a Facts,
     source: Source,
     events: &'a [Pending],
-    /// The event that has each id: the first that was not refused.
+    /// Index of the first event with each id that was not refused.
     holders: HashMap<(usize, &'a str), usize>,
     tallies: HashMap<usize, Tally>,
-    /// Entries after the events so far, by ranking id and place of the player.
+    /// Entries after the events so far, by ranking id and index of the player.
     entries: BTreeMap<(i64, usize), Entry>,
     missing: Vec<DateTime<Utc>>,
 }
@@ -151,7 +153,7 @@ impl Batch<'_> {
         decided
     }
 
-    /// Checks an event without looking at others.
+    /// Checks an event independently of others.
     fn check(&self, event: &Pending, at: DateTime<Utc>) -> Result<(), Refusal> {
         let rules = &self.facts.rules;
         let player = &self.facts.players[event.player];
@@ -161,7 +163,7 @@ impl Batch<'_> {
         if player.is_banned {
             return Err(Refusal::Banned);
         }
-        // No ledger holds `i64::MIN`, not even in quarantine.
+        // `i64::MIN` is always refused, not quarantined: no ledger can store it.
         if let Some(violation) = out_of_bounds(rules, event.points)
             && (!self.quarantines() || event.points == i64::MIN)
         {
@@ -182,7 +184,7 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// Whether events that break a rule go into quarantine.
+    /// Returns whether events that break a rule go into quarantine.
     fn quarantines(&self) -> bool {
         self.source == Source::Live && self.facts.rules.on_violation == OnViolation::Quarantine
     }
@@ -222,7 +224,7 @@ impl Batch<'_> {
         for period in periods.iter().filter(|period| period.holds(at)) {
             kinds += usize::from(period.kind != PeriodKind::Season);
             let ranking_id = period.ranking_id.ok_or(Refusal::PeriodClosed)?;
-            // A reset separates what came before it in its period.
+            // An event before a reset does not count in the period of the reset.
             let is_before_reset = |reset: &DateTime<Utc>| *reset > at && *reset < period.ends_at;
             if player.resets.iter().any(is_before_reset) {
                 continue;
@@ -249,7 +251,7 @@ impl Batch<'_> {
     }
 }
 
-/// Decision on an event with a known id.
+/// Returns the decision on an event with a known id.
 fn repetition(known: &KnownEvent, event: &Pending) -> Decided {
     if has_content(event, &known.content) {
         Decided::Known(known.answer.clone())
@@ -262,8 +264,7 @@ fn content(event: &Pending, at: DateTime<Utc>) -> Content {
     Content { points: event.points, tiebreak: event.tiebreak, reason: event.reason.clone(), at: event.at.unwrap_or(at) }
 }
 
-/// Whether an event has this content. One without a time of its own may have been written at any
-/// time.
+/// Returns whether an event has this content. An event without a time of its own matches any time.
 fn has_content(event: &Pending, known: &Content) -> bool {
     event.points == known.points
         && event.tiebreak == known.tiebreak
@@ -271,7 +272,7 @@ fn has_content(event: &Pending, known: &Content) -> bool {
         && event.at.is_none_or(|at| at == known.at)
 }
 
-/// The first instant of a year, UTC.
+/// Returns the first instant of a year, UTC.
 fn first_day(year: i32) -> DateTime<Utc> {
     NaiveDate::from_ymd_opt(year, 1, 1).unwrap_or_default().and_hms_opt(0, 0, 0).unwrap_or_default().and_utc()
 }

@@ -1,27 +1,27 @@
-//! One player's entry in one ranking, and what an event makes of it.
+//! One player's entry in one ranking, and the effect of an event on it.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
 use crate::model::board::{Mode, Order};
 
-/// Bits of a tie key that hold the time; the tiebreak is above them.
+/// Bits of a tie key that hold the time. The tiebreak is above them.
 const TIME_BITS: u32 = 51;
 
 /// Latest time that a tie key holds, in microseconds since 2000: 2⁵¹ − 1.
-const LATEST: i64 = (1 << TIME_BITS) - 1;
+const MAX_TIME: i64 = (1 << TIME_BITS) - 1;
 
 /// 2000-01-01 00:00 UTC, in microseconds since 1970.
-const EPOCH: i64 = 946_684_800_000_000;
+const EPOCH_MICROS: i64 = 946_684_800_000_000;
 
-/// One player's standing in one ranking, as a row of `leaderboard` has it. The score is the rank
-/// key, negated on boards where smaller is better.
+/// One player's standing in one ranking, as in a row of `leaderboard`. The score is the rank key,
+/// negated on boards where smaller is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// The score as a number of which larger is better.
+    /// The score, negated where smaller scores are better.
     pub(crate) rank_key: i64,
-    /// Tiebreak and time in one number; see [`tie_key`].
+    /// Tiebreak and time; see [`tie_key`].
     pub(crate) tie_key: i64,
-    /// Whether no event with points other than 0 counts. Such an entry keeps its first time.
+    /// Whether all counted events have 0 points. Such an entry keeps its first time.
     pub(crate) only_zeros: bool,
 }
 
@@ -32,14 +32,16 @@ pub(crate) struct ScoredEvent {
     pub(crate) points: i64,
     /// Tiebreak, −2048 to 2047.
     pub(crate) tiebreak: i16,
-    /// The time it counts for.
+    /// Time of the event.
     pub(crate) at: DateTime<Utc>,
 }
 
 impl Entry {
-    /// The entry after an event. An entry is a function of the set of its events, not of their
-    /// order, except that of two `latest` events with the same time the one that arrives later
-    /// wins. `None` if the sum would leave the range of 64 bits.
+    /// Returns the entry after an event.
+    ///
+    /// An entry is a function of the set of its events, not of their order. One exception: of two
+    /// `latest` events with the same time, the one that arrives later wins. `None` if the sum would
+    /// exceed 64 bits.
     pub(crate) fn after(before: Option<Self>, mode: Mode, order: Order, event: ScoredEvent) -> Option<Self> {
         let alone = Self {
             rank_key: rank_key(event.points, order)?,
@@ -56,8 +58,10 @@ impl Entry {
         Some(Self { only_zeros, ..if wins { alone } else { before } })
     }
 
-    /// The sum of two entries of a `sum` board. Its time is that of the latest event with points
-    /// other than 0, or of the first event if there is none. A later time is a smaller tie key.
+    /// Returns the sum of two entries of a `sum` board.
+    ///
+    /// Its time is that of the latest event with points other than 0, or of the first event if
+    /// there is none. A later time is a smaller tie key.
     fn plus(self, event: Self) -> Option<Self> {
         let rank_key = self.rank_key.checked_add(event.rank_key).filter(|key| *key != i64::MIN)?;
         let tie_key = match (self.only_zeros, event.only_zeros) {
@@ -69,15 +73,14 @@ impl Entry {
         Some(Self { rank_key, tie_key, only_zeros: self.only_zeros && event.only_zeros })
     }
 
-    /// Its score.
+    /// Returns the score.
     pub(crate) fn score(self, order: Order) -> i64 {
-        // No key is `i64::MIN`, the only number without a negative.
+        // No key is `i64::MIN`, the only number that cannot be negated.
         rank_key(self.rank_key, order).unwrap_or(i64::MAX)
     }
 }
 
-/// A score as a number of which larger is better, and back. `None` for `i64::MIN`, which no board
-/// accepts.
+/// Converts a score to a rank key, or back. `None` for `i64::MIN`, which no board accepts.
 pub(crate) fn rank_key(score: i64, order: Order) -> Option<i64> {
     match order {
         Order::Desc => (score != i64::MIN).then_some(score),
@@ -85,19 +88,21 @@ pub(crate) fn rank_key(score: i64, order: Order) -> Option<i64> {
     }
 }
 
-/// The tiebreak above 51 bits of (2⁵¹ − 1 − microseconds since 2000), so that a larger tiebreak,
-/// then an earlier time, is larger; the same number as `centile.tie_key`. The time must be between
+/// Returns the tie key, the same number as `centile.tie_key`.
+///
+/// It packs the tiebreak above 51 bits of (2⁵¹ − 1 − microseconds since 2000). So a larger tiebreak
+/// gives a larger key, and among equal tiebreaks an earlier time does. The time must be between
 /// 2000 and 2071.
 pub(crate) fn tie_key(at: DateTime<Utc>, tiebreak: i16) -> i64 {
-    (i64::from(tiebreak) << TIME_BITS) + LATEST - (at.timestamp_micros() - EPOCH)
+    (i64::from(tiebreak) << TIME_BITS) + MAX_TIME - (at.timestamp_micros() - EPOCH_MICROS)
 }
 
-/// The time in a tie key.
+/// Returns the time in a tie key.
 pub(crate) fn reached_at(tie_key: i64) -> DateTime<Utc> {
-    DateTime::UNIX_EPOCH + TimeDelta::microseconds(EPOCH + time_of(tie_key))
+    DateTime::UNIX_EPOCH + TimeDelta::microseconds(EPOCH_MICROS + time_of(tie_key))
 }
 
-/// The time in a tie key, in microseconds since 2000.
+/// Returns the time in a tie key, in microseconds since 2000.
 fn time_of(tie_key: i64) -> i64 {
-    LATEST - (tie_key & LATEST)
+    MAX_TIME - (tie_key & MAX_TIME)
 }

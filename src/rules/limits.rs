@@ -1,4 +1,4 @@
-//! Rules against cheating: bounds of points, events per minute, gains per period.
+//! Rules against cheating: bounds of points, events per minute, and gains per period.
 
 use crate::{
     model::board::Mode,
@@ -10,11 +10,11 @@ use crate::{
     },
 };
 
-/// Events of one player that may wait in quarantine. Further ones are refused, so that a flood
-/// fills nothing.
-const WAITING_MAX: u32 = 100;
+/// Maximum waiting events of one player in quarantine. Further ones are refused, so that a flood
+/// cannot fill it.
+const MAX_WAITING: u32 = 100;
 
-/// Counts of one player for the rules while a batch is decided. Only accepted events count.
+/// Counts of one player during a batch. Only accepted events count.
 #[derive(Debug, Clone)]
 pub(crate) struct Tally {
     recent: u32,
@@ -35,7 +35,7 @@ struct Limited {
 }
 
 impl Tally {
-    /// The counts of the player at this place before the batch.
+    /// Returns the counts of the player at this index before the batch.
     pub(crate) fn new(facts: &Facts, player: usize) -> Self {
         let history = &facts.players[player].history;
         let limited = limited_periods(facts).zip(&history.gains).map(|((period, limit), past)| {
@@ -46,13 +46,12 @@ impl Tally {
         Self { recent: history.recent, waiting: history.waiting, first: None, gains: limited.collect() }
     }
 
-    /// The first rule that an event breaks.
+    /// Returns the first rule that an event breaks.
     ///
-    /// A player's gain in a period is, on `sum` boards, what the player has won in it; what was
-    /// lost in between makes no room for more. On `best` and `latest` boards it is how much better
-    /// the score is than the one that the player came into the period with; of a player who had
-    /// none, than the first in it. There a score that is no better than the player's best in the
-    /// period is no gain.
+    /// On `sum` boards a player's gain in a period is the sum of points won in it. Losses do not
+    /// reduce it. On `best` and `latest` boards the gain is the improvement over the player's score
+    /// at the start of the period. Without one, it is the improvement over the first score in it.
+    /// On `best` boards a score that is no better than the player's best in the period is no gain.
     pub(crate) fn broken(&self, facts: &Facts, event: &Pending) -> Option<Violation> {
         let rules = &facts.rules;
         let broken = |rule, detail| Some(Violation { rule, detail });
@@ -84,16 +83,17 @@ impl Tally {
         }
     }
 
-    /// Counts an event that goes into quarantine; `false` if too many are there already.
+    /// Counts an event that goes into quarantine. Returns `false` if too many are waiting.
     pub(crate) fn quarantine(&mut self) -> bool {
-        let has_room = self.waiting < WAITING_MAX;
-        self.waiting += u32::from(has_room);
-        has_room
+        let is_below_limit = self.waiting < MAX_WAITING;
+        self.waiting += u32::from(is_below_limit);
+        is_below_limit
     }
 }
 
 impl Limited {
-    /// The gain in the period after an event with this rank key; `None` if it gains nothing.
+    /// Returns the gain in the period after an event with this rank key. `None` if the event gains
+    /// nothing.
     fn after(&self, rules: &Rules, key: i64, first: Option<i64>) -> Option<i128> {
         match rules.mode {
             Mode::Sum => (key > 0).then(|| self.past.won + i128::from(key)),
@@ -106,13 +106,13 @@ impl Limited {
     }
 }
 
-/// The periods whose kind has a limit of gains, with the limit.
+/// Returns the periods whose kind has a limit of gains, with the limit.
 pub(crate) fn limited_periods(facts: &Facts) -> impl Iterator<Item = (usize, i64)> {
     let periods = facts.periods.iter().enumerate();
     periods.filter_map(|(place, period)| facts.rules.gain_max.get(&period.kind).map(|limit| (place, *limit)))
 }
 
-/// Points that the board does not accept in one event.
+/// Returns a violation if the board does not accept these points in one event.
 pub(crate) fn out_of_bounds(rules: &Rules, points: i64) -> Option<Violation> {
     let Rules { points_min, points_max, .. } = *rules;
     (!(points_min..=points_max).contains(&points)).then(|| Violation::out_of_bounds(points_min, points_max))

@@ -1,5 +1,7 @@
-//! Rules and fold of score events. [`decide`] knows the rules and folds events into entries. All of
-//! it is pure: no I/O, and no clock.
+//! Rules and fold of score events.
+//!
+//! [`decide`] applies the rules and folds events into entries. Everything here is pure: no I/O, and
+//! no clock.
 
 mod decide;
 mod entry;

@@ -18,7 +18,7 @@ fn time(seconds: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(1_705_492_800 + seconds, 0).unwrap_or_default()
 }
 
-/// All time, a week, and the day that is the first of it.
+/// All time, a week, and the first day of that week.
 fn facts(mode: Mode, order: Order, players: usize) -> Facts {
     let period = |kind, name: &str, id, from, until| Period {
         id,
@@ -68,7 +68,8 @@ fn refusals(facts: &Facts, events: &[Pending]) -> Vec<Option<Refusal>> {
     outcomes(facts, events).into_iter().map(refusal).collect()
 }
 
-/// An entry by the definition: a function of the set of events, the last of which came last.
+/// Computes an entry by its definition, as a function of the set of events. The last event arrived
+/// last.
 fn by_definition(mode: Mode, order: Order, events: &[ScoredEvent]) -> Option<Entry> {
     let sign = if order == Order::Asc { -1 } else { 1 };
     let only_zeros = events.iter().all(|event| event.points == 0);
@@ -94,7 +95,7 @@ fn by_definition(mode: Mode, order: Order, events: &[ScoredEvent]) -> Option<Ent
 }
 
 #[test]
-fn entries_are_what_the_set_of_events_makes_of_them_in_any_batches() {
+fn entries_depend_only_on_the_set_of_events_not_on_batches() {
     let seed = rand::random::<u64>();
     eprintln!("seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);
@@ -162,7 +163,7 @@ fn each_live_event_is_answered_with_the_standings_before_and_after_it() {
 }
 
 #[test]
-fn a_bad_event_is_refused_by_itself() {
+fn a_bad_event_is_refused_alone() {
     let mut facts = facts(Mode::Sum, Order::Desc, 4);
     facts.players[1].is_banned = true;
     facts.players[2].id = None;
@@ -236,7 +237,7 @@ fn an_id_makes_an_event_count_once() {
     assert_eq!(decided[1], Decided::Refused(Refusal::IdConflict));
     assert!(matches!(decided[2], Decided::Accepted { .. }), "ids belong to one player");
     assert!(matches!(decided[3], Decided::Refused(Refusal::Broken(_))));
-    assert!(matches!(decided[4], Decided::Accepted { .. }), "a refused event leaves its id to the next");
+    assert!(matches!(decided[4], Decided::Accepted { .. }), "a refused event does not use up its id");
     assert_eq!(decided[5], Decided::Repeats(4));
     assert_eq!(decided[6], Decided::Refused(Refusal::IdConflict));
     // An imported event repeats one with the same time.
@@ -281,7 +282,7 @@ fn gains_and_events_per_minute_are_limited() {
     often.players[0].history.waiting = 99;
     let decided = outcomes(&often, &[event(0, 1), event(0, 2), event(0, 3), event(0, 4)]);
     assert!(matches!(decided[2], Decided::Quarantined(_)), "{decided:?}");
-    assert!(matches!(decided[3], Decided::Refused(_)), "a hundred wait: {decided:?}");
+    assert!(matches!(decided[3], Decided::Refused(_)), "a hundred are waiting: {decided:?}");
 }
 
 #[test]

@@ -144,7 +144,7 @@ async fn events_of_a_player_are_counted_over_sliding_seconds_and_a_refused_id_is
     assert_eq!(statuses, ["accepted", "accepted", "accepted", "refused", "refused", "accepted"]);
     let error = &results["results"][3]["error"];
     assert_eq!(error["status"], 409);
-    assert_eq!(error["detail"], "board main takes 3 events in 60 seconds of a player");
+    assert_eq!(error["detail"], "board main allows 3 events in 60 seconds per player");
     // A repeat is answered as before and is no event; what was refused is judged anew.
     assert_eq!(site.post(SCORES, list[0].clone()).await.is(200)["repeated"], true);
     refused(&site.post(SCORES, list[3].clone()).await, 409, "", "the fourth");
@@ -269,7 +269,7 @@ async fn a_void_and_a_reset_give_gains_back_and_every_kind_of_period_has_its_lim
     let answer = site.post(SCORES, event("ada", 1)).await;
     refused(&answer, 422, "points", "after a reset");
     let detail = answer.body["detail"].as_str().unwrap();
-    assert!(detail.starts_with("points: board main lets a player gain 100 in day:"), "{detail}");
+    assert!(detail.starts_with("points: board main allows a player to gain 100 in day:"), "{detail}");
     assert!(detail.ends_with(", not 101"), "{detail}");
 
     // A season that begins now, with a limit of its own.

@@ -64,7 +64,7 @@ async fn boards_that_cannot_be_are_refused_naming_the_flag() {
         (&["main", "--points-max", "1.5"], 2, ["--points-max", "1.5"]),
         (&["main", "--layout-bounds", "1", "--expected-points", "9"], 2, ["--layout-bounds", "--expected-points"]),
         (&["Main"], 2, ["SLUG", "lower-case"]),
-        (&["7up"], 2, ["SLUG", "beginning with a letter"]),
+        (&["7up"], 2, ["SLUG", "start with a letter"]),
         (&[""], 2, ["SLUG", ""]),
         (&[long.as_str()], 2, ["SLUG", "40 characters"]),
     ] {

@@ -382,7 +382,7 @@ async fn seasons_are_asked_for_by_name() {
     assert_eq!(seen(&site.get("/v1/boards/main/scores?period=season:winter-2024").await.is(200)), seen(&winter));
 
     let unknown = site.get("/v1/boards/main/scores?period=season:summer").await.is(404);
-    assert!(unknown["detail"].as_str().unwrap().contains("lists those there are"), "{unknown}");
+    assert!(unknown["detail"].as_str().unwrap().contains("lists its periods"), "{unknown}");
     let long = format!("season:{}", "x".repeat(41));
     for bad in [
         "season",

@@ -56,8 +56,8 @@ async fn a_request_is_taken_as_it_was_signed_and_no_other() {
     let headers = [&twice[..], &[("authorization", &*authorization), ("content-type", "application/json")]].concat();
     refused(site.send(post.clone(), target, &headers, body.clone()).await, "must be t=SECONDS,v1=HEX");
 
-    refused(send(&body, Some(&signer.signature(now - 400, &post, target, &body))).await, " s ago");
-    refused(send(&body, Some(&signer.signature(now + 400, &post, target, &body))).await, " s from now");
+    refused(send(&body, Some(&signer.signature(now - 400, &post, target, &body))).await, " s in the past");
+    refused(send(&body, Some(&signer.signature(now + 400, &post, target, &body))).await, " s in the future");
     let other = Signer { secret: "5a".repeat(32), ..signer.clone() };
     for wrong in [
         signer.now(&Method::PUT, target, &body),

@@ -466,7 +466,7 @@ async fn webhooks_take_a_given_secret_and_refuse_what_cannot_be() {
         ("ftp://h/", "must begin with https:// or http://"),
         ("/hook", "must begin with https:// or http://"),
         ("https:///hook", "must be an address"),
-        ("https://u:p@h/", "no user or password"),
+        ("https://u:p@h/", "must not contain a user or password"),
         ("http://127.0.0.1:99999/ok", "a port from 1 to 65535"),
         ("http://127.0.0.1:0/ok", "a port from 1 to 65535"),
     ] {

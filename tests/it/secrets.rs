@@ -92,7 +92,7 @@ async fn an_event_whose_secret_cannot_be_opened_waits_and_keeps_no_other_waiting
     let ran = run(&db, &["outbox", "deliver"]);
     assert_eq!((ran.code, ran.out.as_str()), (Some(1), "1 delivered, 1 failed\n"), "{ran:?}");
     let waiting = run(&db, &["outbox", "list", "--waiting"]).well();
-    assert!(waiting.contains("the secret of webhook of board sealed is sealed"), "{waiting}");
+    assert!(waiting.contains("the secret of webhook of board sealed is encrypted"), "{waiting}");
     assert_eq!((receivers[0].all().len(), receivers[1].all().len()), (0, 1));
     db.execute("UPDATE centile_store.outbox SET next_attempt_at = clock_timestamp() WHERE delivered_at IS NULL").await;
     assert_eq!(run_with(&db, &master, &["outbox", "deliver"]).well(), "1 delivered, 0 failed\n");
@@ -152,7 +152,7 @@ async fn serve_starts_with_no_secret_that_it_could_not_open() {
         two.id()
     );
     db.execute(&swap).await;
-    serve(&db, &master).refused(1, &["cannot be opened"]);
+    serve(&db, &master).refused(1, &["cannot be decrypted"]);
     let site = {
         db.execute(&swap).await;
         Site::start(&db, &["--master-key", &master]).await

@@ -239,7 +239,7 @@ pub(crate) struct QuarantinedResponse {
     #[schema(example = 7)]
     quarantine_id: i64,
     /// The rule that the event broke.
-    #[schema(example = "points: board arena takes 0 to 100 per event")]
+    #[schema(example = "points: board arena allows 0 to 100 points per event")]
     detail: String,
 }
 

@@ -86,7 +86,7 @@ fn password(text: &str) -> Option<String> {
 pub(crate) async fn readable(api: &Api, request: &HttpRequest, slug: &BoardSlug) -> Result<Arc<Board>> {
     let board = boards::find(&api.instance.boards, slug).await?;
     if board.reading == Reading::Key {
-        let is_shut = api.instance.boards.cache.is_shut_for_safety(&board);
+        let is_shut = api.instance.boards.cache.requires_key_for_outage(&board);
         let allowed = authenticated(api, request).await.and_then(|key| key.may_read(slug));
         allowed.map_err(|error| match error {
             Error::Unauthorized(_) | Error::Forbidden(_) if is_shut => Error::unavailable(format!(

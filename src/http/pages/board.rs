@@ -1,18 +1,16 @@
 //! A board's page: a period of it, a player, and friends.
 
-use std::time::Duration;
-
 use maud::{Markup, html};
 
 use crate::{
     http::pages::{
-        figure,
+        RankingView, figure,
         link::{FRIENDS_MAX, Link},
         number::{self, count, instant, number, percentile, period_title},
         table::table,
     },
     model::{
-        board::{Board, Mode, Order, PeriodKind},
+        board::{Mode, Order, PeriodKind},
         period::{Period, PeriodSelector, PeriodState},
         rank::{Chosen, Distribution, Row, Standing},
         score::HistoryRow,
@@ -22,22 +20,8 @@ use crate::{
 /// Content of the page.
 #[derive(Debug)]
 pub(crate) struct BoardPage<'a> {
-    /// The board.
-    pub(crate) board: &'a Board,
-    /// Link to the page itself.
-    pub(crate) link: &'a Link,
-    /// The period as requested.
-    pub(crate) selector: &'a PeriodSelector,
-    /// The period shown.
-    pub(crate) period: &'a Period,
-    /// Players in the period.
-    pub(crate) players: u64,
-    /// Rows per page.
-    pub(crate) limit: u32,
-    /// The rows.
-    pub(crate) rows: &'a [Row],
-    /// Age of the rows if the database cannot be reached.
-    pub(crate) stale_for: Option<Duration>,
+    /// The ranking.
+    pub(crate) view: RankingView<'a>,
     /// The board's periods, newest first.
     pub(crate) periods: &'a [Period],
     /// Distribution of scores; absent while the database cannot be reached.
@@ -65,14 +49,14 @@ pub(crate) enum PlayerShown {
 
 /// Renders the page.
 pub(crate) fn page(page: &BoardPage<'_>) -> Markup {
-    let board = page.board;
-    let title = period_title(page.period);
-    let follow = page.selector.to_string();
+    let board = page.view.board;
+    let title = period_title(page.view.rows.period());
+    let follow = page.view.selector.to_string();
     let main = html! {
         div.head {
             h1 { (board.title) }
             p.quiet {
-                span data-live="players" { (count(page.players)) } " players · "
+                span data-live="players" { (count(page.view.rows.players())) } " players · "
                 @match board.mode { Mode::Sum => "all points", Mode::Best => "best score", Mode::Latest => "latest score" }
                 @match board.order { Order::Desc => ", highest first", Order::Asc => ", lowest first" }
             }
@@ -83,17 +67,17 @@ pub(crate) fn page(page: &BoardPage<'_>) -> Markup {
             span.state role="status" data-live="state" { (state(page)) }
             (span(page))
         }
-        div.columns.chosen[page.link.player.is_some()] {
-            section.ranking data-board=(board.slug) data-period=(follow) data-limit=(page.limit) data-from=(page.link.from)
-                data-state=[page.stale_for.is_none().then(|| page.period.state.name())] data-over=[crate::http::pages::over(page.period.state)] {
+        div.columns.chosen[page.view.link.player.is_some()] {
+            section.ranking data-board=(board.slug) data-period=(follow) data-limit=(page.view.limit) data-from=(page.view.link.from)
+                data-state=[page.view.rows.stale_for.is_none().then(|| page.view.rows.period().state.name())] data-over=[crate::http::pages::over(page.view.rows.period().state)] {
                 (find(page))
-                @if page.rows.is_empty() {
+                @if page.view.rows.rows().is_empty() {
                     p.empty {
-                        @if page.players == 0 { "No scores in this period yet. The first score will appear here automatically." }
-                        @else { "There are " (count(page.players)) " players, none at this position. " a href=(page.link.from(1).href()) { "Go to the top" } }
+                        @if page.view.rows.players() == 0 { "No scores in this period yet. The first score will appear here automatically." }
+                        @else { "There are " (count(page.view.rows.players())) " players, none at this position. " a href=(page.view.link.from(1).href()) { "Go to the top" } }
                     }
                 }
-                (table(&format!("{} · {title}", board.title), page.rows, page.link, page.link.player.as_deref(), "top"))
+                (table(&format!("{} · {title}", board.title), page.view.rows.rows(), page.view.link, page.view.link.player.as_deref(), "top"))
                 (pager(page))
             }
             aside {
@@ -108,15 +92,15 @@ pub(crate) fn page(page: &BoardPage<'_>) -> Markup {
 
 /// Renders the links to the board's periods.
 fn periods(page: &BoardPage<'_>) -> Markup {
-    let kinds = &page.board.periods;
-    let current = |kind: PeriodKind| *page.selector == PeriodSelector::Current(kind);
-    let is_named = matches!(page.selector, PeriodSelector::Labelled(..));
+    let kinds = &page.view.board.periods;
+    let current = |kind: PeriodKind| *page.view.selector == PeriodSelector::Current(kind);
+    let is_named = matches!(page.view.selector, PeriodSelector::Labelled(..));
     let past: Vec<_> = page.periods.iter().filter(|period| period.kind != PeriodKind::AllTime).collect();
     html! {
         nav.periods aria-label="Period" {
             ul {
                 @for kind in kinds {
-                    li { a href=(page.link.period(kind.name()).href()) aria-current=[current(*kind).then_some("page")] { (kind_title(*kind)) } }
+                    li { a href=(page.view.link.period(kind.name()).href()) aria-current=[current(*kind).then_some("page")] { (kind_title(*kind)) } }
                 }
             }
             @if !past.is_empty() {
@@ -125,8 +109,8 @@ fn periods(page: &BoardPage<'_>) -> Markup {
                     ul {
                         @for period in past {
                             li {
-                                a href=(page.link.period(&period.name()).href())
-                                    aria-current=[(page.selector.to_string() == period.name()).then_some("page")] { (period_title(period)) }
+                                a href=(page.view.link.period(&period.name()).href())
+                                    aria-current=[(page.view.selector.to_string() == period.name()).then_some("page")] { (period_title(period)) }
                                 @if period.state == PeriodState::Closed { " " span.quiet { "closed" } }
                             }
                         }
@@ -150,8 +134,8 @@ fn kind_title(kind: PeriodKind) -> &'static str {
 /// Renders start and end of the period.
 fn span(page: &BoardPage<'_>) -> Markup {
     html! {
-        @if let (Some(starts_at), Some(ends_at)) = (page.period.starts_at, page.period.ends_at) {
-            span.quiet { (number::span(starts_at, ends_at, &page.board.time_zone)) }
+        @if let (Some(starts_at), Some(ends_at)) = (page.view.rows.period().starts_at, page.view.rows.period().ends_at) {
+            span.quiet { (number::span(starts_at, ends_at, &page.view.board.time_zone)) }
         }
     }
 }
@@ -159,11 +143,11 @@ fn span(page: &BoardPage<'_>) -> Markup {
 /// Renders the state of the period, or the age of stale rows.
 fn state(page: &BoardPage<'_>) -> Markup {
     html! {
-        @if let Some(age) = page.stale_for {
+        @if let Some(age) = page.view.rows.stale_for {
             span.warning { "The database cannot be reached. Shown as of " (age.as_secs()) " s ago." }
         } @else {
             // The script does not update rows further down.
-            (crate::http::pages::over(page.period.state).unwrap_or(if page.link.from > 1 { "as of page load" } else { "" }))
+            (crate::http::pages::over(page.view.rows.period().state).unwrap_or(if page.view.link.from > 1 { "as of page load" } else { "" }))
         }
     }
 }
@@ -172,18 +156,18 @@ fn state(page: &BoardPage<'_>) -> Markup {
 fn find(page: &BoardPage<'_>) -> Markup {
     html! {
         div.find {
-            form action=(page.link.path()) role="search" {
-                (kept(&page.link.player(None)))
+            form action=(page.view.link.path()) role="search" {
+                (kept(&page.view.link.player(None)))
                 label for="player" { "Player ID" }
                 input #player name="player" required maxlength="128" autocomplete="off" autocapitalize="off" spellcheck="false"
-                    value=[page.link.player.as_deref()];
+                    value=[page.view.link.player.as_deref()];
                 button { "Find" }
             }
-            form action=(page.link.path()) {
-                (kept(&page.link.from(1)))
+            form action=(page.view.link.path()) {
+                (kept(&page.view.link.from(1)))
                 label for="from" { "Position" }
-                input #from name="from" type="number" required min="1" max=(page.players.max(1)) inputmode="numeric"
-                    value=[(page.link.from > 1).then_some(page.link.from)];
+                input #from name="from" type="number" required min="1" max=(page.view.rows.players().max(1)) inputmode="numeric"
+                    value=[(page.view.link.from > 1).then_some(page.view.link.from)];
                 button { "Go" }
             }
         }
@@ -197,19 +181,19 @@ fn kept(link: &Link) -> Markup {
 
 /// Renders the links between pages of rows.
 fn pager(page: &BoardPage<'_>) -> Markup {
-    let (from, limit) = (page.link.from, u64::from(page.limit));
-    let last = page.players.saturating_sub(1) / limit * limit + 1;
+    let (from, limit) = (page.view.link.from, u64::from(page.view.limit));
+    let last = page.view.rows.players().saturating_sub(1) / limit * limit + 1;
     let to = |from: u64, text: &str, is_of_use: bool| {
-        html! { @if is_of_use { a href=(page.link.from(from).href()) { (text) } } @else { span aria-hidden="true" { (text) } } }
+        html! { @if is_of_use { a href=(page.view.link.from(from).href()) { (text) } } @else { span aria-hidden="true" { (text) } } }
     };
-    if page.players <= limit && from == 1 {
+    if page.view.rows.players() <= limit && from == 1 {
         return html! {};
     }
     html! {
         nav.pager aria-label="Pages" {
             (to(1, "First", from > 1))
             (to(from.saturating_sub(limit).max(1), "Previous", from > 1))
-            (to(from + limit, "Next", from + limit <= page.players))
+            (to(from + limit, "Next", from + limit <= page.view.rows.players()))
             (to(last, "Last", from < last))
         }
     }
@@ -221,7 +205,7 @@ fn player(page: &BoardPage<'_>) -> Markup {
         html! {
             @match page.distribution {
                 Some(spread) if spread.histogram.is_empty() => p.empty { "No scores yet." }
-                Some(spread) => (figure::histogram(&spread.histogram, page.board.order, score))
+                Some(spread) => (figure::histogram(&spread.histogram, page.view.board.order, score))
                 None => {}
             }
         }
@@ -234,20 +218,20 @@ fn player(page: &BoardPage<'_>) -> Markup {
                     (spread(None))
                 }
                 Some(PlayerShown::Unavailable) => {
-                    h2 #player-title { bdi { (page.link.player.as_deref().unwrap_or_default()) } }
+                    h2 #player-title { bdi { (page.view.link.player.as_deref().unwrap_or_default()) } }
                     p.warning { "The player cannot be looked up now: the database cannot be reached." }
                 }
                 Some(PlayerShown::NoScore { is_known }) => {
-                    h2 #player-title { bdi { (page.link.player.as_deref().unwrap_or_default()) } }
+                    h2 #player-title { bdi { (page.view.link.player.as_deref().unwrap_or_default()) } }
                     p.empty { @if *is_known { "No score in this period." } @else { "Unknown player." } }
-                    p { a href=(page.link.player(None).href()) { "Clear the selection" } }
+                    p { a href=(page.view.link.player(None).href()) { "Clear the selection" } }
                     (spread(None))
                 }
                 Some(PlayerShown::Standing(standing, transactions)) => {
                     (card(page, standing))
                     (spread(Some(standing.player.score)))
-                    (table("Players around", &around(standing), page.link, Some(&standing.player.user_id), "around"))
-                    (figure::curve(transactions, page.board, page.period, standing.player.score))
+                    (table("Players around", &around(standing), page.view.link, Some(&standing.player.user_id), "around"))
+                    (figure::curve(transactions, page.view.board, page.view.rows.period(), standing.player.score))
                 }
             }
         }
@@ -257,8 +241,8 @@ fn player(page: &BoardPage<'_>) -> Markup {
 /// Renders rank, score and percentile, with links.
 fn card(page: &BoardPage<'_>, standing: &Standing) -> Markup {
     let player = &standing.player;
-    let there = player.position.saturating_sub(u64::from(page.limit) / 2).max(1);
-    let is_friend = page.link.friends.contains(&player.user_id);
+    let there = player.position.saturating_sub(u64::from(page.view.limit) / 2).max(1);
+    let is_friend = page.view.link.friends.contains(&player.user_id);
     html! {
         h2 #player-title data-player=(player.user_id) { bdi { (player.user_name) } }
         p.quiet.id { bdi { (player.user_id) } }
@@ -267,11 +251,11 @@ fn card(page: &BoardPage<'_>, standing: &Standing) -> Markup {
             div { dt { "Score" } dd data-live="score" { (number(player.score)) } }
             div { dt { "Better than" } dd { span data-live="percentile" { (percentile(standing.percentile)) } " %" } }
         }
-        p.quiet { "Reached " (instant(player.reached_at, &page.board.time_zone)) }
+        p.quiet { "Reached " (instant(player.reached_at, &page.view.board.time_zone)) }
         p.actions {
-            a href=(page.link.from(there).href()) { "Show in the ranking" }
-            @if is_friend { a href=(page.link.without_friend(&player.user_id).href()) { "Remove from friends" } }
-            @else if page.link.friends.len() < FRIENDS_MAX { a href=(page.link.with_friend(&player.user_id).href()) { "Add to friends" } }
+            a href=(page.view.link.from(there).href()) { "Show in the ranking" }
+            @if is_friend { a href=(page.view.link.without_friend(&player.user_id).href()) { "Remove from friends" } }
+            @else if page.view.link.friends.len() < FRIENDS_MAX { a href=(page.view.link.with_friend(&player.user_id).href()) { "Add to friends" } }
         }
     }
 }
@@ -290,19 +274,19 @@ fn friends(page: &BoardPage<'_>) -> Markup {
         section.friends aria-labelledby="friends-title" {
             h2 #friends-title { "Friends" }
             @if let Some(friends) = &page.friends {
-                (table("Friends among each other", &friends.rows, page.link, page.link.player.as_deref(), "friends"))
+                (table("Friends among each other", &friends.rows, page.view.link, page.view.link.player.as_deref(), "friends"))
                 @if !friends.missing.is_empty() {
                     p.empty { "Without a score: " @for (n, id) in friends.missing.iter().enumerate() { @if n > 0 { ", " } bdi { (id) } } }
                 }
             }
-            @if page.link.friends.len() < FRIENDS_MAX { form action=(page.link.path()) {
-                (kept(page.link))
+            @if page.view.link.friends.len() < FRIENDS_MAX { form action=(page.view.link.path()) {
+                (kept(page.view.link))
                 label for="friend" { "Add by id" }
                 input #friend name="friends" required maxlength="128" autocomplete="off" autocapitalize="off" spellcheck="false";
                 button { "Add" }
             } }
             @else { p.quiet { "The list is full." } }
-            @if page.link.friends.is_empty() { p.quiet { "Friends are saved in this page's address." } }
+            @if page.view.link.friends.is_empty() { p.quiet { "Friends are saved in this page's address." } }
         }
     }
 }

@@ -1,21 +1,16 @@
 //! A board in a frame on another site's page: its first rows, and a link to the board's own page.
 
-use std::{str::FromStr, time::Duration};
+use std::str::FromStr;
 
 use maud::{DOCTYPE, Markup, html};
 
 use crate::{
     Error, Result,
     http::pages::{
-        asset,
-        link::Link,
+        RankingView, Rows, asset,
         number::{count, number, period_title},
     },
-    model::{
-        board::Board,
-        period::{Period, PeriodSelector},
-        rank::Row,
-    },
+    model::rank::Row,
 };
 
 /// Color theme.
@@ -101,42 +96,22 @@ pub(crate) struct Appearance {
     pub(crate) size: Size,
 }
 
-/// Content of the page.
-#[derive(Debug)]
-pub(crate) struct EmbedPage<'a> {
-    /// The board.
-    pub(crate) board: &'a Board,
-    /// Link to the board's own page.
-    pub(crate) link: &'a Link,
-    /// The period as requested.
-    pub(crate) selector: &'a PeriodSelector,
-    /// The period shown.
-    pub(crate) period: &'a Period,
-    /// Players in the period.
-    pub(crate) players: u64,
-    /// Maximum rows.
-    pub(crate) limit: u32,
-    /// The rows.
-    pub(crate) rows: &'a [Row],
-    /// Age of the rows if the database cannot be reached.
-    pub(crate) stale_for: Option<Duration>,
-}
-
 /// Renders the page.
-pub(crate) fn page(page: &EmbedPage<'_>, appearance: Appearance) -> Markup {
-    let title = period_title(page.period);
+pub(crate) fn page(page: RankingView<'_>, appearance: Appearance) -> Markup {
+    let rows = page.rows;
+    let title = period_title(rows.period());
     let whole = format!("{} · {title}", page.board.title);
     let main = html! {
         h1 { a href=(page.link.href()) target="_blank" rel="noopener" { (page.board.title) } }
         p.when {
             strong data-live="period" { (title) }
-            span.quiet { span data-live="players" { (count(page.players)) } " players" }
-            span.state role="status" data-live="state" { (state(page)) }
+            span.quiet { span data-live="players" { (count(rows.players())) } " players" }
+            span.state role="status" data-live="state" { (state(rows)) }
         }
         section data-board=(page.board.slug) data-period=(page.selector) data-limit=(page.limit) data-from="1" data-plain
-            data-state=[page.stale_for.is_none().then(|| page.period.state.name())] data-over=[crate::http::pages::over(page.period.state)] {
-            @if page.rows.is_empty() { p.empty { "No scores in this period yet." } }
-            (table(&whole, page.rows))
+            data-state=[rows.stale_for.is_none().then(|| rows.period().state.name())] data-over=[crate::http::pages::over(rows.period().state)] {
+            @if rows.rows().is_empty() { p.empty { "No scores in this period yet." } }
+            (table(&whole, rows.rows()))
         }
     };
     document(&whole, appearance, &main)
@@ -168,11 +143,11 @@ fn document(title: &str, appearance: Appearance, main: &Markup) -> Markup {
 }
 
 /// Renders the state of the period, or the age of stale rows.
-fn state(page: &EmbedPage<'_>) -> Markup {
+fn state(rows: &Rows) -> Markup {
     html! {
-        @match page.stale_for {
+        @match rows.stale_for {
             Some(age) => span.warning { "as of " (age.as_secs()) " s ago" }
-            None => (crate::http::pages::over(page.period.state).unwrap_or_default())
+            None => (crate::http::pages::over(rows.period().state).unwrap_or_default())
         }
     }
 }

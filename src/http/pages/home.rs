@@ -1,15 +1,14 @@
 //! The home page: the public boards and their leaders.
 
-use std::time::Duration;
-
 use maud::{Markup, html};
 
 use crate::{
     http::pages::{
+        Rows,
         link::Link,
         number::{count, number, period_title},
     },
-    model::{board::Board, period::Period, rank::Row},
+    model::board::Board,
 };
 
 /// A board and the top of its first period.
@@ -18,20 +17,7 @@ pub(crate) struct BoardSummary<'a> {
     /// The board.
     pub(crate) board: &'a Board,
     /// The top; absent if it cannot be read now, or if too many boards precede this one.
-    pub(crate) top: Option<TopRows>,
-}
-
-/// The top of a period.
-#[derive(Debug)]
-pub(crate) struct TopRows {
-    /// The period.
-    pub(crate) period: Period,
-    /// Players in the period.
-    pub(crate) players: u64,
-    /// The first rows.
-    pub(crate) rows: Vec<Row>,
-    /// Age of the rows if the database cannot be reached.
-    pub(crate) stale_for: Option<Duration>,
+    pub(crate) top: Option<Rows>,
 }
 
 /// Renders the page.
@@ -48,15 +34,15 @@ pub(crate) fn page(boards: &[BoardSummary<'_>]) -> Markup {
                     @match top {
                         Some(top) => {
                             p.quiet {
-                                (period_title(&top.period)) " · " (count(top.players)) " players"
+                                (period_title(top.period())) " · " (count(top.players())) " players"
                                 @if let Some(age) = top.stale_for { " " span.warning { "as of " (age.as_secs()) " s ago" } }
                             }
                             ol {
-                                @for row in &top.rows {
+                                @for row in top.rows() {
                                     li { span.rank { (count(row.rank)) } bdi { (row.user_name) } span.score { (number(row.score)) } }
                                 }
                             }
-                            @if top.rows.is_empty() { p.empty { "No scores yet." } }
+                            @if top.rows().is_empty() { p.empty { "No scores yet." } }
                         }
                         None => { p.quiet { (board.slug) } }
                     }

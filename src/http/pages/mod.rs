@@ -14,9 +14,59 @@ pub(crate) mod ops;
 pub(crate) mod problem;
 mod table;
 
+use std::{sync::Arc, time::Duration};
+
 use maud::{DOCTYPE, Markup, html};
 
-use crate::{http::pages::asset::Asset, model::period::PeriodState};
+use crate::{
+    http::pages::{asset::Asset, link::Link},
+    model::{
+        board::Board,
+        period::{Period, PeriodSelector, PeriodState},
+        rank::{Page, Row},
+    },
+};
+
+/// Rows of a period.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    /// The rows, with their period.
+    pub(crate) page: Arc<Page>,
+    /// Age of the rows if the database cannot be reached.
+    pub(crate) stale_for: Option<Duration>,
+}
+
+impl Rows {
+    /// Returns the period.
+    pub(crate) fn period(&self) -> &Period {
+        &self.page.header.period
+    }
+
+    /// Returns the number of players in the period.
+    pub(crate) fn players(&self) -> u64 {
+        self.page.header.players
+    }
+
+    /// Returns the rows.
+    pub(crate) fn rows(&self) -> &[Row] {
+        &self.page.rows
+    }
+}
+
+/// A ranking on a page.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RankingView<'a> {
+    /// The board.
+    pub(crate) board: &'a Board,
+    /// Link to the board's own page.
+    pub(crate) link: &'a Link,
+    /// The period as requested.
+    pub(crate) selector: &'a PeriodSelector,
+    /// Maximum rows.
+    pub(crate) limit: u32,
+    /// The rows.
+    pub(crate) rows: &'a Rows,
+}
 
 /// Returns the label of a period that no longer takes scores.
 fn over(state: PeriodState) -> Option<&'static str> {

@@ -7,9 +7,10 @@ use std::{
     thread::{self, ThreadId},
 };
 
-/// Callers on one thread that wait for the same answer. Waking a task on another thread takes a
-/// system call; on the same thread it is almost free. So the answer wakes one caller of the group,
-/// and that caller wakes the others.
+/// Callers on one thread that wait for the same answer.
+///
+/// Waking a task on another thread takes a system call; on the same thread it is almost free. So
+/// the answer wakes one caller of the group, and that caller wakes the others.
 #[derive(Debug)]
 struct Group<R> {
     thread: ThreadId,
@@ -18,20 +19,22 @@ struct Group<R> {
 
 #[derive(Debug)]
 struct State<R> {
-    /// `Ready(None)` if there will be no answer.
+    /// `Ready(None)` if no answer will come.
     answer: Poll<Option<R>>,
     /// One waker per caller, indexed by [`Answer::place`]; `None` before the first poll or after a
     /// drop.
     wakers: Vec<Option<Waker>>,
 }
 
-/// The callers that wait for one answer, grouped by thread. If it is dropped without an answer,
-/// every caller gets `None`.
+/// The callers that wait for one answer, grouped by thread.
+///
+/// If it is dropped without an answer, every caller gets `None`.
 #[derive(Debug)]
 pub(super) struct Callers<R>(Vec<Arc<Group<R>>>);
 
-/// The answer to one caller; `None` if the task that would give it has panicked. Drop it soon after
-/// it is ready: that wakes the other callers of the thread.
+/// The answer to one caller; `None` if the answering task panicked.
+///
+/// Drop it soon after it is ready: the drop wakes the other callers of the thread.
 #[derive(Debug)]
 pub(in crate::ranking) struct Answer<R> {
     group: Arc<Group<R>>,
@@ -101,7 +104,7 @@ impl<R> Group<R> {
 }
 
 impl<R> Answer<R> {
-    /// A reference that is dead once this value has been dropped.
+    /// Returns a reference that expires when this value is dropped.
     pub(super) fn caller(&self) -> Weak<()> {
         Arc::downgrade(&self.caller)
     }
@@ -124,8 +127,8 @@ impl<R: Clone> Future for Answer<R> {
 }
 
 impl<R> Drop for Answer<R> {
-    /// Wakes the other callers of this thread if the answer is there: it may have woken this caller
-    /// alone.
+    /// Wakes the other callers of this thread if the answer is ready, because it may have woken
+    /// only this caller.
     fn drop(&mut self) {
         let others = {
             let mut state = self.group.state();
@@ -170,8 +173,8 @@ mod tests {
 
         fn poll(&mut self) -> Poll<Option<u32>> {
             let waker = Waker::from(Arc::clone(&self.task));
-            let polled =
-                Pin::new(self.answer.as_mut().unwrap_or_else(|| panic!("gone"))).poll(&mut Context::from_waker(&waker));
+            let polled = Pin::new(self.answer.as_mut().unwrap_or_else(|| panic!("answered")))
+                .poll(&mut Context::from_waker(&waker));
             if polled.is_ready() {
                 self.answer = None;
             }
@@ -204,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_that_was_woken_and_goes_away_wakes_the_others() {
+    fn a_dropped_caller_that_was_woken_wakes_the_others() {
         let mut callers = Callers::default();
         let mut three = three(&mut callers);
         callers.answer(&7);
@@ -214,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_that_went_away_before_the_answer_is_not_woken() {
+    fn a_caller_dropped_before_the_answer_is_not_woken() {
         let mut callers = Callers::default();
         let mut three = three(&mut callers);
         let caller = three[0].answer.as_ref().map(Answer::caller);
@@ -230,7 +233,7 @@ mod tests {
         let mut callers = Callers::default();
         let mut here = [(); 2].map(|()| Caller::new(&mut callers));
         let mut there = thread::scope(|scope| scope.spawn(|| [(); 2].map(|()| Caller::new(&mut callers))).join())
-            .unwrap_or_else(|_| panic!("no panic there"));
+            .unwrap_or_else(|_| panic!("the other thread panicked"));
         assert!(here.iter_mut().chain(&mut there).all(|caller| caller.poll().is_pending()));
         callers.answer(&7);
         assert_eq!(here.each_ref().map(Caller::woken), [1, 0]);

@@ -46,7 +46,7 @@ impl Arena {
         Record(&self.chunks[distance / CHUNK_UNITS][distance % CHUNK_UNITS * UNIT_BYTES..])
     }
 
-    /// Returns by how many bytes a record of this size makes the arena grow.
+    /// Returns the bytes by which a record of this size makes the arena grow.
     pub(super) fn growth(&self, size: usize) -> usize {
         if self.chunks.back().is_some_and(|chunk| chunk.len() + size <= CHUNK_BYTES) { 0 } else { CHUNK_BYTES }
     }

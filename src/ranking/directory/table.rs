@@ -27,7 +27,7 @@ impl AddressTable {
         self.shards[shard(hash)].find(hash, |&address| is_match(address)).copied()
     }
 
-    /// Returns by how many bytes one more address with this hash makes the table grow.
+    /// Returns the bytes by which one more address with this hash makes the table grow.
     pub(super) fn growth(&self, hash: u64) -> usize {
         let shard = &self.shards[shard(hash)];
         capacity_for_one_more(shard).map_or(0, |capacity| growth_to(shard, capacity))
@@ -63,7 +63,8 @@ impl AddressTable {
         false
     }
 
-    /// Grows one shard for its part of this many addresses, unless that takes more than `free` bytes.
+    /// Grows one shard for its part of this many addresses, unless that takes more than `free`
+    /// bytes.
     pub(super) fn reserve_shard(
         &mut self,
         index: usize,
@@ -112,12 +113,13 @@ fn capacity_for_one_more(shard: &HashTable<u32>) -> Option<usize> {
     Some(if tombstones > usable / 8 { usable } else { usable_buckets(shard.num_buckets() * 2) })
 }
 
-/// Returns how many of a shard's buckets hashbrown fills: all but one of up to 8, else 7 of 8.
+/// Returns how many of a shard's buckets hashbrown fills: all but one of up to 8, otherwise 7 of 8.
 fn usable_buckets(buckets: usize) -> usize {
     if buckets <= 8 { buckets - 1 } else { buckets / 8 * 7 }
 }
 
-/// Returns by how many bytes a shard grows to this capacity: 5 bytes a bucket, and 16 bytes in all.
+/// Returns the bytes by which a shard grows to this capacity: 5 bytes per bucket, and 16 bytes in
+/// all.
 fn growth_to(shard: &HashTable<u32>, capacity: usize) -> usize {
     let mut buckets = 4;
     while usable_buckets(buckets) < capacity {

@@ -1,4 +1,4 @@
-//! Compares the directory with plain hash maps that forget nothing.
+//! Compares the directory with hash maps that forget nothing.
 #![allow(clippy::unwrap_used, reason = "a failed test stops right there")]
 
 use std::collections::HashMap;
@@ -24,15 +24,15 @@ impl User {
     }
 }
 
-/// The directory under test beside the last profile of every user.
+/// The directory under test, and the last profile of every user.
 struct Model {
     directory: Directory,
     users: HashMap<u32, User>,
     holders: HashMap<String, u32>,
     puts: u64,
-    /// Newest put that the directory dropped for room. Every older put is dropped too.
+    /// Newest put that the directory dropped to free memory. Every older put is dropped too.
     dropped: u64,
-    /// How many checks found newly dropped users.
+    /// Number of checks that found newly dropped users.
     drops: u32,
 }
 
@@ -79,7 +79,7 @@ impl Model {
         }
     }
 
-    /// Checks every answer. `may_drop` tells whether the last operation may have needed room.
+    /// Checks every answer. `may_drop`: whether the last operation may have needed memory.
     fn check(&mut self, user_ids: u32, external_ids: &[String], may_drop: bool, context: &str) {
         let mut held = 0;
         let mut dropped = self.dropped;
@@ -111,10 +111,10 @@ impl Model {
         assert_eq!(directory.bytes(), bytes, "{context}");
         assert!(bytes <= directory.max_bytes(), "{bytes} of {} bytes, {context}", directory.max_bytes());
         if dropped > self.dropped {
-            // The last step may free a chunk or a shard too much. The room was for a chunk and two
-            // larger shards.
+            // The last step may free one chunk or shard too much. The memory was for a chunk and
+            // two larger shards.
             let slack = 2 * CHUNK_BYTES + 3 * shards().max().unwrap_or(0) + 72;
-            assert!(may_drop, "dropped without need, {context}");
+            assert!(may_drop, "dropped for no reason, {context}");
             assert!(bytes + slack > directory.max_bytes(), "dropped at {bytes} bytes, {context}");
             self.dropped = dropped;
             self.drops += 1;
@@ -168,7 +168,7 @@ fn random_bound(rng: &mut SmallRng) -> usize {
     }
 }
 
-/// Runs random operations and returns how many of them dropped users for room.
+/// Runs random operations. Returns how many of them dropped users to free memory.
 fn run(seed: u64, operations: u32) -> u32 {
     let rng = &mut SmallRng::seed_from_u64(seed);
     let user_ids = *[3, 30, 300].choose(rng).unwrap();

@@ -4,7 +4,7 @@ use std::{iter, mem::size_of, ops::Range};
 
 use crate::ranking::index::RankKey;
 
-/// Keys sorted best first, an array per field. The order keeps the length.
+/// Keys sorted best first, one array per field. `BlockOrder` holds the length.
 #[derive(Debug, Clone)]
 pub(super) struct Block<const BLOCK: usize> {
     pub(super) rank_keys: [i64; BLOCK],
@@ -31,11 +31,11 @@ impl<const BLOCK: usize> Block<BLOCK> {
 
     /// Finds the slot of a user that the block is known to hold.
     ///
-    /// The scan may pass the block's length: stale ids there come after the one that counts.
+    /// The scan may run past the block's length. Stale ids there come after the valid one.
     pub(super) fn slot_of(&self, user_id: u32) -> Option<usize> {
         let (chunks, rest) = self.user_ids.as_chunks::<32>();
         for (start, chunk) in iter::zip((0..).step_by(32), chunks) {
-            // Without an early exit the compiler vectorises the loop.
+            // Without an early exit the compiler vectorizes the loop.
             if chunk.iter().filter(|other| **other == user_id).count() > 0 {
                 return Some(start + chunk.iter().position(|other| *other == user_id)?);
             }
@@ -44,7 +44,7 @@ impl<const BLOCK: usize> Block<BLOCK> {
         Some(BLOCK - rest.len() + slot)
     }
 
-    /// Number of keys, among the first `len`, for which the predicate holds.
+    /// Returns the number of keys among the first `len` for which the predicate holds.
     pub(super) fn partition_point(&self, len: usize, is_above: impl Fn(&RankKey) -> bool) -> usize {
         let (mut low, mut high) = (0, len);
         while low < high {
@@ -58,7 +58,8 @@ impl<const BLOCK: usize> Block<BLOCK> {
         low
     }
 
-    /// Finds the slots with the same rank key as a slot, searching outwards: most runs are short.
+    /// Finds the slots with the same rank key as a slot. Searches outwards, because most runs are
+    /// short.
     pub(super) fn run(&self, len: usize, slot: usize) -> Range<usize> {
         let rank_keys = &self.rank_keys[..len];
         let rank_key = rank_keys[slot];
@@ -97,7 +98,7 @@ impl<const BLOCK: usize> Block<BLOCK> {
         self.shift(slots.end..len, slots.start);
     }
 
-    /// Replaces the key at a slot and moves it to where the new key belongs.
+    /// Replaces the key at a slot and moves it to its place in the order.
     pub(super) fn replace(&mut self, len: usize, slot: usize, key: RankKey) {
         let target = self.partition_point(len, |other| *other > key);
         if target <= slot {
@@ -110,7 +111,7 @@ impl<const BLOCK: usize> Block<BLOCK> {
     }
 }
 
-/// Owner of all blocks. A block keeps its number, and its place in memory, until it is freed.
+/// Owner of all blocks. A block keeps its number and address until it is freed.
 #[derive(Debug, Default)]
 pub(super) struct BlockStore<const BLOCK: usize> {
     /// All slabs but the last hold `SLAB` blocks.

@@ -9,7 +9,7 @@ use crate::ranking::index::RankKey;
 pub(super) struct BlockOrder {
     /// Block number by ordinal (index in rank order).
     pub(super) numbers: Vec<u32>,
-    /// First, and so best, key of each block.
+    /// First and best key of each block.
     pub(super) heads: Vec<RankKey>,
     /// Number of keys of each block.
     pub(super) lens: Vec<u16>,
@@ -20,7 +20,8 @@ pub(super) struct BlockOrder {
 }
 
 impl BlockOrder {
-    /// Balances a count (sums half a group) against a change (updates half of all groups).
+    /// Balances the cost of a count, which sums half a group on average, against that of a change,
+    /// which updates half of all groups.
     const GROUP: usize = 128;
 
     pub(super) fn bytes(&self) -> usize {
@@ -34,7 +35,7 @@ impl BlockOrder {
         usize::from(self.lens[ordinal])
     }
 
-    /// Number of keys in the blocks before this one.
+    /// Returns the number of keys in the blocks before this one.
     pub(super) fn before(&self, ordinal: usize) -> usize {
         let group = ordinal / Self::GROUP;
         self.group_before[group] + sum(&self.lens[group * Self::GROUP..ordinal])
@@ -45,7 +46,7 @@ impl BlockOrder {
         self.heads.partition_point(|head| head >= key).saturating_sub(1)
     }
 
-    /// Returns whether the key belongs into this block, as seen from the heads alone.
+    /// Returns whether the key belongs in this block, judged by the heads alone.
     pub(super) fn owns(&self, ordinal: usize, key: &RankKey) -> bool {
         (ordinal == 0 || self.heads[ordinal] >= *key) && self.heads.get(ordinal + 1).is_none_or(|next| next < key)
     }

@@ -1,4 +1,4 @@
-//! The rank index against a plain sorted list, and its fill under typical loads.
+//! Compares the rank index with a sorted list, and checks its fill under typical loads.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::SliceRandom};

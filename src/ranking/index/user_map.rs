@@ -10,8 +10,8 @@ use hashbrown::HashMap;
 
 /// Map from user id to block number.
 ///
-/// The map consists of shards, so that growing rehashes one small shard at a time and never stalls
-/// a change for long.
+/// It consists of shards, so that growth rehashes one small shard at a time and never stalls a
+/// change for long.
 #[derive(Debug)]
 pub(super) struct UserMap {
     pub(super) shards: Vec<HashMap<u32, u32, BuildHasherDefault<IdHasher>>>,
@@ -41,8 +41,8 @@ impl UserMap {
 
     /// Returns the shard for a hash.
     ///
-    /// The shards' shares of all users differ, from 2/3 to 4/3 of the mean. So they grow at
-    /// different times, and memory does not double at once.
+    /// The shards' shares of all users range from 2/3 to 4/3 of the mean. So they grow at different
+    /// times, and memory does not double at once.
     fn shard(hash: u16) -> usize {
         let (hash, one) = (u64::from(hash), 1 << u16::BITS);
         // With h from 0 to 1, the cumulative share is h (4 - h) / 3.
@@ -75,7 +75,8 @@ impl UserMap {
     }
 }
 
-/// Multiplicative hasher for user ids, which the service assigns itself.
+/// Multiplicative hasher for user ids. The service assigns them, so they need no defence against
+/// collisions.
 #[derive(Debug, Default)]
 pub(super) struct IdHasher(u64);
 
@@ -88,7 +89,7 @@ impl Hasher for IdHasher {
 
     fn write_u32(&mut self, value: u32) {
         let product = (self.0 ^ u64::from(value)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        // The table takes its index from the low bits, which the product alone mixes too little.
+        // The table uses the low bits, which the product alone mixes too little.
         self.0 = product ^ (product >> 32);
     }
 

@@ -1,4 +1,4 @@
-//! The rounds of a board: each brings its indexes to the state that the database has reached.
+//! Rounds of a board. Each brings the board's indexes to the state that the database has reached.
 
 use std::{ops::RangeInclusive, sync::Arc};
 
@@ -13,12 +13,12 @@ use crate::{
     store::{index::Round, rank::Version},
 };
 
-/// Batches that a round applies. An index that is further behind reloads.
-const BATCHES_MAX: i32 = 20_000;
+/// Maximum batches that a round applies. An index that lags further reloads.
+const MAX_BATCHES: i32 = 20_000;
 
-/// Changed users that a round applies: 2 % of the players of the largest index, within these bounds.
-/// To reload costs more.
-const USERS_MAX: RangeInclusive<i64> = 20_000..=100_000;
+/// Limits of the changed users that a round applies. Between them the limit is 2 % of the players
+/// of the largest index. Beyond it, reloading costs less.
+const USER_LIMITS: RangeInclusive<i64> = 20_000..=100_000;
 
 /// The task that runs rounds of a board.
 pub(super) struct Rounds {
@@ -28,11 +28,12 @@ pub(super) struct Rounds {
 
 impl Work<(), Result<Arc<RoundResult>>> for Rounds {
     async fn answer(&mut self, _: Vec<()>) -> Result<Arc<RoundResult>> {
-        let Some(indexes) = self.indexes.clone() else { return Err(Error::unavailable("the instance stops")) };
+        let Some(indexes) = self.indexes.clone() else { return Err(Error::unavailable("the instance is stopping")) };
         let mut connection = indexes.store.round_connection().await?;
-        // Read the state after waiting for the connection: another round may have advanced it.
+        // Determine the indexes' state after the wait for the connection: another round may have
+        // advanced it.
         let (asked, known, players) = self.known();
-        let limits = (BATCHES_MAX, (players / 50).clamp(*USERS_MAX.start(), *USERS_MAX.end()));
+        let limits = (MAX_BATCHES, (players / 50).clamp(*USER_LIMITS.start(), *USER_LIMITS.end()));
         if asked.is_empty() {
             let epoch = String::new();
             return Ok(Arc::new(RoundResult { epoch, read_at: DateTime::UNIX_EPOCH, rankings: Arc::default() }));
@@ -45,7 +46,8 @@ impl Work<(), Result<Arc<RoundResult>>> for Rounds {
         let Round { epoch, read_at, snapshot, state } = round;
         let (batches, rankings) = match (state, last) {
             (Some(mut state), _) => {
-                // `revision_asked` belongs to the known epoch; a list from another one may have gaps.
+                // `revision_asked` belongs to the known epoch. A list of profiles from another
+                // epoch may have gaps.
                 let profiles = state.profiles.take().filter(|_| epoch == known.epoch);
                 indexes.users.apply(&epoch, revision_asked, state.revision, profiles);
                 let batches = state.batches.clone();
@@ -66,8 +68,8 @@ impl Work<(), Result<Arc<RoundResult>>> for Rounds {
 }
 
 impl Rounds {
-    /// The rankings that have indexes, the state that all of them have reached, and the players of
-    /// the largest.
+    /// Returns the rankings with indexes, the version that all these indexes have reached, and the
+    /// number of players in the largest.
     fn known(&self) -> (Vec<i64>, Version, i64) {
         let rankings = self.board.rankings();
         let (mut asked, mut least, mut players) = (Vec::new(), None::<&Version>, 0);

@@ -47,7 +47,7 @@ async fn what_breaks_a_rule_is_kept_apart_and_answered_the_same_again() {
     let first = site.post(SCORES, cheat.clone()).await.is(202);
     let id = first["quarantine_id"].as_i64().unwrap();
     let wanted = json!({"status": "quarantined", "repeated": false, "quarantine_id": id,
-                        "detail": "points: board main takes 0 to 100 per event"});
+                        "detail": "points: board main allows 0 to 100 points per event"});
     assert_eq!(first, wanted);
     let again = site.post(SCORES, cheat.clone()).await.is(202);
     assert_eq!((&again["quarantine_id"], &again["repeated"]), (&json!(id), &json!(true)));

@@ -69,25 +69,25 @@ async fn csv_lines_are_rejected_with_their_reason_and_leave_nothing_behind() {
         (",bad,,1e400,,,", "not \"1e400\""),
         (",bad,, 1,,,", "not \" 1\""),
         (",bad,,9223372036854775808,,,", "not \"9223372036854775808\""),
-        (",bad,,101,,,", "points: board main takes -5 to 100 per event"),
-        (",bad,,-6,,,", "points: board main takes -5 to 100 per event"),
+        (",bad,,101,,,", "points: board main allows -5 to 100 points per event"),
+        (",bad,,-6,,,", "points: board main allows -5 to 100 points per event"),
         (",bad,,1,yesterday,,", "occurred_at: must be a time with its offset"),
         (",bad,,1,2024-01-15T20:00:00,,", "occurred_at: must be a time with its offset"),
         (",bad,,1,2023-02-29T20:00:00Z,,", "occurred_at: must be a time"),
         (",bad,,1,1999-12-31T23:59:59Z,,", "occurred_at: must be from 2000 to 2070"),
-        (",bad,,1,2080-01-01T00:00:00Z,,", "occurred_at: lies in the future"),
+        (",bad,,1,2080-01-01T00:00:00Z,,", "occurred_at: must not be in the future"),
         (",bad,,1,,,1", "tiebreak: board main does not break ties by a tiebreak"),
         (",bad,,1,,,many", "tiebreak: must be a whole number"),
         (",bad,,1,", "has 5 fields; the header names 7"),
         (",bad,,1,,,,", "has 8 fields; the header names 7"),
-        (",\"bad\nbad\",,1,,,", "user_id: must not hold control characters"),
-        (",bad,Tab\there,1,,,", "user_name: must not hold control characters"),
-        (",bad,,1,,\"\u{85}\",", "reason: must not hold control characters"),
+        (",\"bad\nbad\",,1,,,", "user_id: must not contain control characters"),
+        (",bad,Tab\there,1,,,", "user_name: must not contain control characters"),
+        (",bad,,1,,\"\u{85}\",", "reason: must not contain control characters"),
         (",\"bad,,1,,,", "a quote is opened and not closed"),
         (",banned,,1,,,", "the player is banned"),
         ("e0,good,,99,,,", "this id belongs to an event with other content"),
     ]);
-    lines.push((format!(",bad,,1,{soon},,").into_bytes(), "occurred_at: lies in the future"));
+    lines.push((format!(",bad,,1,{soon},,").into_bytes(), "occurred_at: must not be in the future"));
     lines.push((format!(",{long},,1,,,").into_bytes(), "user_id: has 129 bytes; at most 128 are allowed"));
     lines.push((format!("{long},bad,,1,,,").into_bytes(), "id: has 129 bytes; at most 128 are allowed"));
     lines.push((format!(",bad,{long},1,,,").into_bytes(), "user_name: has 129 bytes; at most 128 are allowed"));
@@ -123,7 +123,7 @@ async fn ndjson_lines_are_rejected_with_their_reason() {
         (r#"{"user_id":"bad","points":1,"colour":1}"#, "unknown field `colour`"),
         (r#"{"user_id":"bad","points":1,"points":2}"#, "duplicate field `points`"),
         (r#"{"user_id":"bad","points":1,"tiebreak":2048}"#, "tiebreak: must be -2048 to 2047"),
-        (r#"{"user_id":"a\u0000b","points":1}"#, "user_id: must not hold control characters"),
+        (r#"{"user_id":"a\u0000b","points":1}"#, "user_id: must not contain control characters"),
         (r#"{"user_id":"bad","points":1,"reason":""}"#, "reason: must not be empty"),
         (r#"{"user_id":"bad","points":1,"occurred_at":1705348800}"#, "occurred_at: invalid type"),
         (r#"{"user_id":"bad","points":1"#, "EOF"),

@@ -32,7 +32,7 @@ async fn what_there_is_not_and_what_cannot_be_taken_is_told_on_a_page() {
     let site = Site::start(&db, &[]).await;
     board(&site, &players(3)).await;
     let get = async |path: &str| site.get(path).await;
-    assert_page(&get("/boards/nowhere").await, 404, &["nowhere", "There is no such thing"]);
+    assert_page(&get("/boards/nowhere").await, 404, &["nowhere", "Not found"]);
     assert_page(&get("/boards/main?period=season:spring").await, 404, &["spring"]);
     assert_page(&get("/boards/main?period=week:1999-01-04").await, 404, &["1999-01-04"]);
     for (query, field) in [
@@ -151,7 +151,7 @@ async fn while_the_database_is_away_a_page_says_so_and_how_old_it_is() {
     // Positions further down are not known, nor boards that nobody has looked at.
     for path in ["/boards/main?from=26", "/boards/other"] {
         let answer = site.get(path).await;
-        assert_page(&answer, 503, &["The service cannot answer now"]);
+        assert_page(&answer, 503, &["Service unavailable"]);
         assert!(answer.headers.contains_key("retry-after"), "{path}");
     }
 

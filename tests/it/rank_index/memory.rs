@@ -67,7 +67,7 @@ async fn a_board_that_does_not_fit_is_read_by_sql_and_named() {
     }
     is_right(&from_index(&site, &path("first", MANY / 2)).await, MANY / 2);
     assert_eq!(source(&site.get(&path("second", MANY / 2)).await), "sql");
-    site.serve.told("no memory for a rank index", 1).await;
+    site.serve.told("not enough memory for a rank index", 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
