@@ -76,7 +76,7 @@ pub(crate) async fn run(
             for reject in chunk.rejects {
                 rejects.add(reject.number, &reject.raw, &reject.reason, progress)?;
             }
-            announced.go_on().await?;
+            announced.check().await?;
             let (ready, future) = preparation.prepare(chunk.lines).await?;
             let reason = Refusal::TimeInFuture.error(board);
             for line in future {
