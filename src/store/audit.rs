@@ -42,7 +42,7 @@ pub(crate) struct Auditor(PgConnection);
 impl Store {
     /// Returns a connection for long comparisons.
     pub(crate) async fn auditor(&self) -> Result<Auditor> {
-        Ok(Auditor(self.patient_connection().await?))
+        Ok(Auditor(self.unlimited_connection().await?))
     }
 
     /// Returns the periods with a ranking or an archive: all, those of a board, or one.

@@ -23,7 +23,7 @@ impl Store {
     /// Creates the users that do not exist.
     pub(crate) async fn ensure_users(&self, user_ids: &[String], names: &[Option<String>]) -> Result<()> {
         let query = sqlx::query!("SELECT centile.ensure_users($1, $2)", user_ids, names as &[Option<String>]);
-        query.fetch_all(&self.recorders).await?;
+        query.fetch_all(&self.score_writers).await?;
         Ok(())
     }
 
