@@ -10,7 +10,7 @@ use crate::{
         failed,
         files::{File, Files},
         internal,
-        turn::{Patience, is_locked},
+        lock_retry::{LockRetry, is_locked},
     },
 };
 
