@@ -26,7 +26,7 @@ pub(crate) struct AuditedPeriod {
 
 /// A period as compared in one snapshot.
 #[derive(Debug)]
-pub(crate) struct PeriodLook {
+pub(crate) struct PeriodComparison {
     /// Players, according to the derived data.
     pub(crate) players: u64,
     /// The ranking in this snapshot, with its version and the players of each bucket.
@@ -93,7 +93,7 @@ impl Auditor {
     /// Compares a period with the ledger; returns up to `limit` differences of each kind.
     ///
     /// Returns `None` when the period has neither a ranking nor an archive any more.
-    pub(crate) async fn look(&mut self, period_id: i64, limit: i32) -> Result<Option<PeriodLook>> {
+    pub(crate) async fn compare(&mut self, period_id: i64, limit: i32) -> Result<Option<PeriodComparison>> {
         let row = sqlx::query!(
             r#"SELECT p.ranking_id, centile.epoch() AS "epoch!", g.layout AS "layout?",
                       centile_store.lane_batches(g.board_id, g.lanes) AS "batches: Vec<Option<i64>>",
@@ -118,7 +118,7 @@ impl Auditor {
                 },
             );
             let players = if row.ranking_id.is_some() { row.live } else { row.archived };
-            PeriodLook { players: players.unsigned_abs(), ranking, differences: row.differences.0 }
+            PeriodComparison { players: players.unsigned_abs(), ranking, differences: row.differences.0 }
         }))
     }
 
