@@ -32,7 +32,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(250);
 const CLOSED_POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Timeout of a poll, including its wait for a permit. After it the snapshot is marked as stale.
-const PATIENCE: Duration = Duration::from_secs(2);
+const POLL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Snapshots for which overtakings are kept: four seconds, for slow subscribers.
 const OVERTAKINGS_KEPT_FOR: u64 = 16;
@@ -100,7 +100,7 @@ async fn poll_until_done(
                 feed.polled_at.send_replace(last_success);
             }
             Err(error @ (Error::Unavailable { .. } | Error::Internal(_))) => {
-                record_failure(feed, began_at, last_success, error)
+                record_failure(feed, began_at, last_success, error);
             }
             Err(error) => {
                 feed.latest.send_replace(Some(Err(error)));
