@@ -94,7 +94,7 @@ impl From<sqlx::Error> for Error {
             "CB403" => Self::Forbidden(message.to_owned()),
             "CB409" => Self::Conflict(message.to_owned()),
             "CB422" => Self::invalid(detail, hint.map_or(message.to_owned(), |hint| format!("{message}. {hint}"))),
-            "22003" => Self::Conflict("the score would exceed the range of a 64-bit integer".to_owned()),
+            "22003" => Self::Conflict("the score would leave the range of 64 bits".to_owned()),
             "55P03" => Self::unavailable("another session, such as a dump, holds a lock on it; try again later"),
             // Connection failures, out of resources, shutdown and start; a read-only server after a
             // failover, an idle-in-transaction timeout, a serialization failure, a deadlock.
@@ -128,5 +128,5 @@ pub(super) fn has_other_columns(error: &dyn DatabaseError) -> bool {
 /// Logs the cause. The caller's error omits it, because it may show how the database is reached.
 fn unavailable(cause: &sqlx::Error) -> Error {
     tracing::warn!(error = %cause, "request to PostgreSQL failed");
-    Error::unavailable("the database is unavailable; a write may or may not have been committed")
+    Error::unavailable("the database cannot be reached; a write may or may not have been committed")
 }

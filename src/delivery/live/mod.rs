@@ -370,7 +370,7 @@ impl Subscription {
                     return if wants_only_top && snapshot.has(&self.interest) {
                         Ok(snapshot)
                     } else {
-                        Err(Error::unavailable("the database is unavailable"))
+                        Err(Error::unavailable("the database cannot be reached"))
                     };
                 }
                 Some(Ok(snapshot)) if snapshot.has(&self.interest) => return Ok(snapshot),
