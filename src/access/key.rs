@@ -31,8 +31,8 @@ pub struct NewSecrets {
 
 /// Creates a key.
 ///
-/// Returns [`Error::Conflict`] when two valid keys have the same name. Returns [`Error::Invalid`]
-/// for a signing key when there is no master key to encrypt its secret.
+/// Returns [`Error::Conflict`] when two valid keys already have this name. Returns
+/// [`Error::Invalid`] for a signing key when there is no master key to encrypt its secret.
 pub async fn create(keys: &ApiKeys, new: NewKey, by: &Actor) -> Result<(Key, NewSecrets)> {
     check_text("name", &new.name, 128)?;
     let id = random_hex(ID_DIGITS / 2)?;

@@ -176,7 +176,7 @@ async fn close(
     Ok(Outcome::Closed(done))
 }
 
-/// Returns the import that a period waiting_import for. Returns [`Error::Conflict`] when there is
+/// Returns the import that a period waits for. Returns [`Error::Conflict`] when there is
 /// none.
 async fn waiting_import(store: &Store, period_id: i64, board: &str, period: &str) -> Result<Outcome> {
     let due = store.due_periods(Some(period_id)).await?.pop();

@@ -37,7 +37,7 @@ use crate::{
     ranking::Rankings,
 };
 
-/// Maximum players that all subscribers of a ranking choose together. PostgreSQL reads so many in
+/// Maximum players that all subscribers of a ranking choose together. PostgreSQL reads that many in
 /// about half a second.
 const MAX_CHOSEN: usize = 2_000;
 
@@ -96,7 +96,7 @@ pub(crate) struct View {
     pub(crate) overtakings: VecDeque<Arc<Overtakings>>,
     /// The last change of period, if any.
     pub(crate) turn: Option<PeriodChange>,
-    /// Time of the last successful read while PostgreSQL is unavailable; `None` while it answers.
+    /// Start of the last successful poll while PostgreSQL is unavailable; `None` while it answers.
     pub(crate) stale_since: Option<Instant>,
     /// Messages for subscribers that see only a top, by its limit: built once for all of them.
     pub(crate) sent: Arc<Mutex<BTreeMap<u32, Bytes>>>,
@@ -378,7 +378,7 @@ impl Subscription {
                 _ => {}
             }
             // The senders live as long as the feed, which this value holds. A poll publishes its
-            // snapshot before its time.
+            // snapshot before it updates `polled_at`.
             let _ = polled_at.changed().await;
         }
     }
