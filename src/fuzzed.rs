@@ -1,5 +1,4 @@
-//! What `tests/fuzz` feeds with whatever can be made up, and callers of this library have no use for: readers of what comes from
-//! outside, which are private otherwise.
+//! For `tests/fuzz` only: parsers of external input, otherwise private.
 
 use std::{io::Cursor, sync::Arc};
 
@@ -16,14 +15,15 @@ use crate::{
     },
 };
 
-/// Id and secret in the text of a key, if it has the form of one.
+/// Parses id and secret from the text of a key.
 #[must_use]
 pub fn key(text: &str) -> Option<(&str, &str)> {
     key_cache::parse(text)
 }
 
-/// Checks a signature over `body` as it is done for each request: first over what is known before the body has come. `now` is in seconds
-/// since 1970. [`crate::Error::Unauthorized`] when it is not right.
+/// Checks a signature over `body` as requests do: first the parts known before the body arrives.
+///
+/// `now` is in seconds since 1970. Returns [`crate::Error::Unauthorized`] for a wrong signature.
 pub fn check_signature(
     secret: [u8; 32],
     header: Option<&str>,
@@ -34,35 +34,35 @@ pub fn check_signature(
     Signature::read(&SigningSecret::from(secret), header, method, target, now)?.over(body).map(drop)
 }
 
-/// An event that was read from a file; as JSON, a line of one.
+/// An imported event, serialized as one NDJSON line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Imported {
-    /// Whose score.
+    /// The caller's own id of the player.
     pub user_id: String,
     /// The player's name.
     pub user_name: Option<String>,
     /// Points.
     pub points: i64,
-    /// When.
+    /// Time of the event.
     pub occurred_at: Option<DateTime<Utc>>,
-    /// Why.
+    /// Reason of the event.
     pub reason: Option<String>,
-    /// The file's own id of the event.
+    /// Id of the event in the file.
     pub id: Option<String>,
-    /// Breaks ties.
+    /// Tiebreak.
     pub tiebreak: Option<i16>,
 }
 
-/// What was read of a file.
+/// Events read from a file.
 #[derive(Debug)]
 pub struct File {
-    /// The events, with the numbers of their lines.
+    /// Events, with their line numbers.
     pub events: Vec<(u64, Imported)>,
-    /// Numbers of the lines that are none.
+    /// Line numbers of the rejected lines.
     pub rejected: Vec<u64>,
 }
 
-/// Reads a file to its end. [`crate::Error::Invalid`] when its header cannot be taken.
+/// Reads a file to its end. Returns [`crate::Error::Invalid`] for an invalid header.
 pub fn import(board: &Board, file: &[u8], format: Format) -> Result<File> {
     let mut source = Source::open(Box::new(Cursor::new(file.to_vec())), format, &Arc::new(Progress::default()))?;
     let mut read = File { events: Vec::new(), rejected: Vec::new() };

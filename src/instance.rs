@@ -1,4 +1,4 @@
-//! One instance: pools, caches and writers that all requests share.
+//! One instance of the service: pools, caches and writers shared by all requests.
 
 use std::{
     sync::{
@@ -24,21 +24,21 @@ use crate::{
     telemetry,
 };
 
-/// Bytes of the in-process cache that stands in for Redis.
+/// Bytes of the in-process cache that replaces Redis.
 const CACHE_BYTES: u64 = 64 << 20;
 
 /// How long one successful connection counts as proof that PostgreSQL accepts connections.
 const CONNECTED_FOR: Duration = Duration::from_secs(2);
 
-/// How often what is counted is put into its histograms.
-const NUMBERS_KEPT_EVERY: Duration = Duration::from_secs(5);
+/// Interval of flushing recorded metrics into their histograms.
+const METRICS_UPKEEP_EVERY: Duration = Duration::from_secs(5);
 
 /// Result of a readiness check.
 #[derive(Debug, Clone, Copy)]
 pub struct Readiness {
-    /// Whether the database's schema is a newer one than this program's.
+    /// Whether the database's schema is newer than this program's.
     pub has_newer_schema: bool,
-    /// Whether the cache answers; always, when it is in this process.
+    /// Whether the cache answers. An in-process cache always does.
     pub cache_is_reachable: bool,
 }
 
@@ -58,13 +58,14 @@ pub struct Instance {
     /// Whether PostgreSQL accepts new connections.
     connects: SingleFlightCache<(), ()>,
     leaving: AtomicBool,
-    /// Whether the instance is not ready before the indexes that it loads at its start are there.
+    /// Whether readiness waits for the indexes that load at the start.
     awaits_indexes: AtomicBool,
 }
 
 impl Instance {
-    /// Prepares an instance and starts its background work on the current runtime. PostgreSQL and
-    /// Redis are connected to when first needed.
+    /// Creates an instance and starts its background work on the current runtime.
+    ///
+    /// Connects to PostgreSQL and Redis on first use.
     #[expect(clippy::unused_async, reason = "must be called within a runtime, on which the writers will run")]
     pub async fn connect(settings: &Settings) -> Result<Arc<Self>> {
         let store = Store::new(settings)?;
@@ -84,7 +85,7 @@ impl Instance {
         let accepted = Arc::new(AcceptedScores::default());
         let (acknowledged, wait) = (Arc::clone(&rankings.acknowledged), settings.write_wait);
         let writers = Writers::new(store.clone(), acknowledged, Arc::clone(&accepted), wait);
-        background.repeat(NUMBERS_KEPT_EVERY, telemetry::run_upkeep);
+        background.repeat(METRICS_UPKEEP_EVERY, telemetry::run_upkeep);
         if let Some(every) = settings.maintenance_every {
             Scheduler::new(Arc::clone(&rankings), master_keys.clone(), accepted).start(every, &background);
         }
@@ -105,11 +106,13 @@ impl Instance {
         }))
     }
 
-    /// Whether requests can be answered, and with what. [`Error::Unavailable`] while PostgreSQL does not answer, or has not the
-    /// schema that this program needs, and once [`Instance::leave`] was called.
+    /// Checks whether requests can be answered.
+    ///
+    /// Returns [`Error::Unavailable`] while PostgreSQL does not answer or lacks required
+    /// migrations, while awaited indexes load, and after [`Instance::leave`].
     pub async fn ready(&self) -> Result<Readiness> {
         if self.leaving.load(Ordering::Relaxed) {
-            return Err(Error::unavailable("this instance is stopping"));
+            return Err(Error::unavailable("this instance is shutting down"));
         }
         if self.awaits_indexes.load(Ordering::Relaxed) {
             if self.rankings.indexes.is_loading() {
@@ -124,12 +127,14 @@ impl Instance {
             connects?;
             Ok(Readiness { has_newer_schema: has_newer_schema?, cache_is_reachable })
         };
-        // However many ask, without a key and without limit, the database is asked once at a time.
+        // Readiness needs no key and has no rate limit, so concurrent checks share one query.
         self.readiness.read((), read).await
     }
 
-    /// Loads the rankings that these boards have now into memory. With `awaits` this instance is not ready before that is done.
-    /// [`Error::NotFound`] when there is no such board.
+    /// Loads the current rankings of these boards into memory.
+    ///
+    /// With `awaits` the instance is not ready until they are loaded. Returns [`Error::NotFound`]
+    /// for an unknown board.
     pub async fn load_indexes(&self, boards: &[BoardSlug], awaits: bool) -> Result<()> {
         for slug in boards {
             let board = boards::find(&self.boards, slug).await?;
@@ -139,12 +144,12 @@ impl Instance {
         Ok(())
     }
 
-    /// From now on no more requests are to be sent here; those that come are answered.
+    /// Marks the instance as not ready before it stops. It still answers requests.
     pub fn leave(&self) {
         self.leaving.store(true, Ordering::Relaxed);
     }
 
-    /// Writes what was accepted, ends the background work and closes the connections.
+    /// Writes the accepted scores, stops the background work and closes the connections.
     pub async fn shut_down(&self) {
         self.background.stop().await;
         self.writers.shut_down().await;

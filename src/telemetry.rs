@@ -1,5 +1,5 @@
-//! Numbers for operators, in the text format of Prometheus. What the database knows is read when somebody asks; the rest is
-//! counted as it happens.
+//! Metrics in Prometheus' text format. Values from the database are read on each scrape; the rest
+//! is recorded as it happens.
 
 use std::{sync::OnceLock, time::Duration};
 
@@ -26,11 +26,11 @@ const CONNECTIONS_NOW: &str = "centile_http_connections";
 
 const CONNECTIONS_CUT: &str = "centile_http_connections_cut_total";
 
-const LISTENERS: &str = "centile_live_listeners";
+const SUBSCRIBERS: &str = "centile_live_listeners";
 
-const LISTENERS_DROPPED: &str = "centile_live_listeners_dropped_total";
+const SUBSCRIBERS_DROPPED: &str = "centile_live_listeners_dropped_total";
 
-const LOOKS: &str = "centile_live_reads_total";
+const LIVE_READS: &str = "centile_live_reads_total";
 
 const REFUSED: &str = "centile_http_requests_refused_total";
 
@@ -48,7 +48,7 @@ const BATCH_EVENTS: &str = "centile_batch_events";
 
 const BATCH_TIME: &str = "centile_batch_duration_seconds";
 
-/// Bounds of the histograms of times, in seconds: from what a cached top takes to what a caller is let wait.
+/// Bounds of duration histograms, in seconds: from a cached top to the longest wait of a caller.
 const TIMES: [f64; 15] =
     [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
@@ -57,21 +57,23 @@ const EVENTS: [f64; 9] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0];
 
 pub(crate) static RECORDER: OnceLock<PrometheusHandle> = OnceLock::new();
 
-/// Begins to count, in a process that will be asked. In others nothing is counted.
+/// Starts recording, in a process that serves metrics. Other processes record nothing.
 pub fn install() {
     RECORDER.get_or_init(|| {
         let recorder = with_bounds(PrometheusBuilder::new()).build_recorder();
         let handle = recorder.handle();
-        // Only a second recorder could fail here, and there is none.
+        // Setting the recorder fails only if there is another one.
         if metrics::set_global_recorder(recorder).is_err() {
-            tracing::warn!("numbers for operators are counted elsewhere already");
+            tracing::warn!("another metrics recorder is already installed");
         }
         describe();
-        // What has not happened yet is 0, not missing: a rate can be told from the first time on.
-        for name in [PERIODS_CLOSED, ARCHIVE_DIFFERENCES, ROWS_MOVED, COUNT_DIFFERENCES, LISTENERS_DROPPED, LOOKS] {
+        // Start counters at 0 rather than absent, so that a rate includes the first event.
+        for name in
+            [PERIODS_CLOSED, ARCHIVE_DIFFERENCES, ROWS_MOVED, COUNT_DIFFERENCES, SUBSCRIBERS_DROPPED, LIVE_READS]
+        {
             counter!(name).increment(0);
         }
-        for name in [COUNTS_WRONG, SKEW, LISTENERS] {
+        for name in [COUNTS_WRONG, SKEW, SUBSCRIBERS] {
             gauge!(name).set(0);
         }
         for why in ["rate", "handshake", "head", "body", "answer", "idle", "unread"] {
@@ -84,27 +86,29 @@ pub fn install() {
     });
 }
 
-/// Histograms with the bounds that are told here; without any they would be summaries, which cannot be added up over instances.
+/// Sets the bounds of histograms. Without bounds they would be summaries, which cannot be
+/// aggregated over instances.
 fn with_bounds(builder: PrometheusBuilder) -> PrometheusBuilder {
     let bounds = [
         (Matcher::Suffix("_duration_seconds".to_owned()), &TIMES[..]),
         (Matcher::Full(TOP_AGE.to_owned()), &TIMES[..]),
         (Matcher::Full(BATCH_EVENTS.to_owned()), &EVENTS[..]),
     ];
-    // Only no bounds at all are refused.
+    // Setting bounds fails only for an empty list.
     let bounded =
         bounds.into_iter().try_fold(builder, |builder, (names, bounds)| builder.set_buckets_for_metric(names, bounds));
     bounded.unwrap_or_default()
 }
 
-/// Brings the histograms up to date, which would else keep every value until somebody asks.
+/// Moves recorded values into the histograms. Otherwise they would accumulate until the next
+/// scrape.
 pub(crate) fn run_upkeep() {
     if let Some(handle) = RECORDER.get() {
         handle.run_upkeep();
     }
 }
 
-/// What is under way, a request or a connection, as long as this value lives.
+/// A request, connection or subscriber in progress, counted until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct UnderWay(Gauge);
 
@@ -122,63 +126,67 @@ impl Drop for UnderWay {
     }
 }
 
-/// Counts a request as under way.
+/// Counts a request in progress.
 pub(crate) fn one_more_request() -> UnderWay {
     UnderWay::count(REQUESTS_NOW)
 }
 
-/// Counts a connection of a client.
+/// Counts an open connection of a client.
 pub(crate) fn one_more_connection() -> UnderWay {
     UnderWay::count(CONNECTIONS_NOW)
 }
 
-/// Counts one who follows a ranking.
+/// Counts a subscriber of a ranking.
 pub(crate) fn one_more_listener() -> UnderWay {
-    UnderWay::count(LISTENERS)
+    UnderWay::count(SUBSCRIBERS)
 }
 
-/// Counts a listener whose connection was closed because nothing was taken of it.
+/// Counts a subscriber that was disconnected because it did not read.
 pub(crate) fn count_dropped_listener() {
-    counter!(LISTENERS_DROPPED).increment(1);
+    counter!(SUBSCRIBERS_DROPPED).increment(1);
 }
 
-/// Counts a look at a ranking for all who follow it.
-pub(crate) fn count_look() {
-    counter!(LOOKS).increment(1);
+/// Counts a read of a ranking for all its subscribers.
+pub(crate) fn count_live_read() {
+    counter!(LIVE_READS).increment(1);
 }
 
-/// Counts a connection that was closed because of its client: no TLS that both sides know (`handshake`), what was too slow (`head`, `body`,
-/// `answer`), `idle`, or `unread` for more than anybody would read.
+/// Counts a connection closed because of its client.
+///
+/// `why` is `handshake` (TLS failed), `head`, `body` or `answer` (too slow), `idle`, `unread` (sent
+/// more than the service would read), or `rate`.
 pub(crate) fn count_cut_connection(why: &'static str) {
     counter!(CONNECTIONS_CUT, "why" => why).increment(1);
 }
 
-/// Counts a request that was refused because there are too many: `scores` that wait already, `bodies` that are being received, or
-/// `files` that are being sent, or `listeners` that follow.
+/// Counts a request refused at a limit.
+///
+/// `why` is `scores` (queued), `bodies` (being received), `files` (being sent) or `listeners`
+/// (subscribers).
 pub(crate) fn count_refused(why: &'static str) {
     counter!(REFUSED, "why" => why).increment(1);
 }
 
-/// Counts a request that was answered.
+/// Counts an answered request.
 pub(crate) fn count_request(method: &'static str, route: &str, status: u16, time: Duration) {
     counter!(REQUESTS, "method" => method, "route" => route.to_owned(), "status" => status.to_string()).increment(1);
     histogram!(REQUEST_TIME, "method" => method, "route" => route.to_owned()).record(time);
 }
 
-/// Where something was found that may be cached.
+/// Where cacheable data was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// In this process.
     Here,
-    /// In the cache that instances share.
+    /// In the shared cache.
     Shared,
     /// In PostgreSQL.
     Database,
-    /// In this process, known to be old: PostgreSQL did not answer.
+    /// In this process, marked as stale because PostgreSQL did not answer.
     Stale,
 }
 
-/// Counts a read of what may be cached.
+/// Counts a read of cacheable data.
 pub(crate) fn count_read(kind: &'static str, origin: Origin) {
     let from = match origin {
         Origin::Here => "process",
@@ -189,103 +197,91 @@ pub(crate) fn count_read(kind: &'static str, origin: Origin) {
     counter!(READS, "kind" => kind, "from" => from).increment(1);
 }
 
-/// Says how long before its answer a top was last seen to be current.
+/// Records the age of a top since it was last known to be current.
 pub(crate) fn note_top_age(age: Duration) {
     histogram!(TOP_AGE).record(age);
 }
 
-/// Counts a read of the cache that instances share.
+/// Counts a read of the shared cache.
 pub(crate) fn count_shared_read(kind: &'static str, is_hit: bool) {
     counter!(SHARED_READS, "kind" => kind, "result" => if is_hit { "hit" } else { "miss" }).increment(1);
 }
 
-/// Says how uneven the most uneven ranking was at the last look.
+/// Sets the skew of the most uneven ranking.
 pub(crate) fn set_bucket_skew(skew: f64) {
     gauge!(SKEW).set(skew);
 }
 
-/// Counts a batch that was written.
+/// Records a written batch.
 pub(crate) fn count_batch(events: usize, time: Duration) {
     histogram!(BATCH_EVENTS).record(events as f64);
     histogram!(BATCH_TIME).record(time);
 }
 
-/// Counts a period that this process has closed.
+/// Counts a period closed by this process.
 pub(crate) fn count_closed(closed: &ClosedPeriod) {
     counter!(PERIODS_CLOSED).increment(1);
     counter!(ARCHIVE_DIFFERENCES).increment(closed.differences);
 }
 
-/// Counts rows that went to another bucket.
+/// Counts rows moved to another bucket.
 pub(crate) fn count_moved_rows(rows: u64) {
     counter!(ROWS_MOVED).increment(rows);
 }
 
-/// Says how many counts of players were wrong at the last look.
+/// Sets the number of counts of players that are wrong at present.
 pub(crate) fn set_count_differences(count: usize) {
     gauge!(COUNTS_WRONG).set(count as f64);
 }
 
-/// Counts a count of players that turned out to be wrong.
+/// Counts newly found wrong counts of players.
 pub(crate) fn count_count_differences(found: u64) {
     counter!(COUNT_DIFFERENCES).increment(found);
 }
 
 fn describe() {
     describe_counter!(REQUESTS, "Requests answered, by method, route and status.");
-    describe_gauge!(REQUESTS_NOW, "Requests that are under way.");
-    describe_gauge!(CONNECTIONS_NOW, "Connections of clients.");
-    describe_counter!(
-        CONNECTIONS_CUT,
-        "Connections closed because of their clients, by what these were too slow with, sent too much of, or could not do."
-    );
-    describe_gauge!(LISTENERS, "Those who follow rankings.");
-    describe_counter!(LISTENERS_DROPPED, "Listeners that were cut off because they took nothing.");
-    describe_counter!(LOOKS, "Looks at rankings, each for all who follow it.");
-    describe_counter!(REFUSED, "Requests refused because there are too many, by what there is too much of.");
-    describe_histogram!(REQUEST_TIME, "Time from a request's head to its answer's.");
-    describe_histogram!(BATCH_EVENTS, "Events of a batch.");
-    describe_histogram!(BATCH_TIME, "Time that a batch takes in PostgreSQL, with its commit.");
-    describe_gauge!("centile_queue_events", "Events that wait for their lane's writer, or are with it.");
+    describe_gauge!(REQUESTS_NOW, "Requests in progress.");
+    describe_gauge!(CONNECTIONS_NOW, "Open client connections.");
+    describe_counter!(CONNECTIONS_CUT, "Connections closed because of their clients, by reason.");
+    describe_gauge!(SUBSCRIBERS, "Subscribers of rankings.");
+    describe_counter!(SUBSCRIBERS_DROPPED, "Subscribers disconnected because they did not read.");
+    describe_counter!(LIVE_READS, "Reads of followed rankings, each for all their subscribers.");
+    describe_counter!(REFUSED, "Requests refused at a limit, by limit.");
+    describe_histogram!(REQUEST_TIME, "Time from a request's head to its response's head.");
+    describe_histogram!(BATCH_EVENTS, "Events per batch.");
+    describe_histogram!(BATCH_TIME, "Time of a batch in PostgreSQL, including its commit.");
+    describe_gauge!("centile_queue_events", "Events queued or being written.");
     describe_gauge!("centile_postgres_connections", "Connections to PostgreSQL, by pool and state.");
-    describe_gauge!(
-        "centile_redis_breaker_open",
-        "Whether Redis failed so often that it is left alone for the moment."
-    );
-    describe_counter!(READS, "Reads of what may be cached, by kind and by where it was found.");
-    describe_histogram!(TOP_AGE, "How long before its answer a top was last seen to be current.");
-    describe_counter!(SHARED_READS, "Reads of the cache that instances share, by kind and result.");
-    describe_counter!(
-        "centile_shared_cache_failures_total",
-        "Calls of the cache that instances share that came to nothing, by reason."
-    );
+    describe_gauge!("centile_redis_breaker_open", "1 while Redis is skipped after repeated failures.");
+    describe_counter!(READS, "Reads of cacheable data, by kind and origin.");
+    describe_histogram!(TOP_AGE, "Age of a served top since it was last known to be current.");
+    describe_counter!(SHARED_READS, "Reads of the shared cache, by kind and result.");
+    describe_counter!("centile_shared_cache_failures_total", "Failed calls of the shared cache, by reason.");
     describe_gauge!(
         SKEW,
-        "Players of the fullest bucket in units, of the ranking where it is fullest. A unit is a hundredth of the players, at least 1,000."
+        "Players of the fullest bucket, in units of a hundredth of its ranking's players (at least 1,000). Maximum over rankings."
     );
-    describe_counter!(COUNT_DIFFERENCES, "Counts of players that this process has found to be wrong.");
-    describe_counter!(ROWS_MOVED, "Rows that this process has moved between buckets to keep them even.");
-    describe_counter!(PERIODS_CLOSED, "Periods that this process has closed.");
+    describe_counter!(COUNT_DIFFERENCES, "Wrong counts of players found by this process.");
+    describe_counter!(ROWS_MOVED, "Rows moved between buckets by this process.");
+    describe_counter!(PERIODS_CLOSED, "Periods closed by this process.");
     describe_counter!(
         ARCHIVE_DIFFERENCES,
-        "Players of whom the live ranking said something else than the ledger when this process closed a period."
+        "Players whose live entry differed from the ledger when this process closed a period."
     );
     for (name, text) in [
-        ("centile_periods_due", "Periods that are over and not closed."),
-        ("centile_oldest_due_age_seconds", "How long the first of them has been over."),
-        ("centile_closings_unfinished", "Periods that are cut off and not closed."),
-        (
-            "centile_archive_differences",
-            "Players of whom live rankings said something else than the ledger, over all archives.",
-        ),
-        (COUNTS_WRONG, "Counts of players that were wrong when this process last looked."),
-        ("centile_archives_to_refresh", "Archives that a correction waits to get into."),
-        ("centile_imports_open", "Imports that have not ended; their boards' periods wait."),
-        ("centile_imports_cut_short", "Those of them whose process is gone."),
-        ("centile_released_rankings", "Rankings of closed periods whose rows are still to be removed."),
-        ("centile_outbox_waiting", "Events that wait to be delivered to a webhook."),
-        ("centile_outbox_oldest_age_seconds", "How old the first of them is."),
-        ("centile_quarantine_waiting", "Events that broke a rule and wait for an administrator."),
+        ("centile_periods_due", "Periods that have ended and are not closed."),
+        ("centile_oldest_due_age_seconds", "Time since the first of them ended."),
+        ("centile_closings_unfinished", "Periods with a cut-off that are not closed."),
+        ("centile_archive_differences", "Players whose live entry differed from the ledger, over all archives."),
+        (COUNTS_WRONG, "Wrong counts of players at this process's last check."),
+        ("centile_archives_to_refresh", "Archives that need a refresh after a correction."),
+        ("centile_imports_open", "Imports that have not ended; their boards' periods stay open."),
+        ("centile_imports_cut_short", "Imports that were interrupted and not abandoned."),
+        ("centile_released_rankings", "Released rankings with rows still to be removed."),
+        ("centile_outbox_waiting", "Events waiting for delivery to a webhook."),
+        ("centile_outbox_oldest_age_seconds", "Age of the oldest of them."),
+        ("centile_quarantine_waiting", "Events in quarantine that wait for a decision."),
     ] {
         describe_gauge!(name, text);
     }

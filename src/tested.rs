@@ -1,5 +1,4 @@
-//! For the tests only, not for callers of this library: batches and checks of counts, as an
-//! instance does them.
+//! For tests only: batches and count checks, as an instance runs them.
 
 use std::time::Duration;
 
@@ -7,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Result,
-    maintenance::verify::{CountAudit, look_at_counts},
+    maintenance::verify::{CountAudit, check_counts},
     model::{hidden::Hidden, settings::Settings},
     rules::{Refusal, Source, Standing},
     scoring::write::{self, Answer},
@@ -16,7 +15,7 @@ use crate::{
 
 pub use crate::scoring::write::Submitted;
 
-/// The way to a database for batches.
+/// Writes batches to a database.
 #[derive(Debug)]
 pub struct Batches(Store);
 
@@ -26,9 +25,10 @@ impl Batches {
         store(url).map(Self)
     }
 
-    /// Writes events of one lane, live or as an import. The number of the lane's last batch, and
-    /// for each event its outcome by name, whether it repeats an earlier one, and the result of
-    /// an accepted one.
+    /// Writes events of one lane, live or as an import.
+    ///
+    /// Returns the number of the lane's last batch and, for each event, its outcome by name,
+    /// whether it repeats an earlier event, and the result if it was accepted.
     pub async fn write(
         &self,
         board_id: i32,
@@ -60,7 +60,7 @@ fn store(url: &str) -> Result<Store> {
     })
 }
 
-/// Checks of bucket counts, as the timer does them.
+/// Checks bucket counts, as the timer does.
 #[derive(Debug)]
 pub struct CountChecks(Store, CountAudit);
 
@@ -70,9 +70,9 @@ impl CountChecks {
         Ok(Self(store(url)?, CountAudit::default()))
     }
 
-    /// Checks the next bucket of each ranking. Returns how many counts are known to be wrong.
+    /// Checks the next bucket of each ranking; returns the number of known differences.
     pub async fn run(&self) -> Result<usize> {
-        look_at_counts(&self.0, &self.1).await
+        check_counts(&self.0, &self.1).await
     }
 }
 

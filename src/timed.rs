@@ -1,5 +1,4 @@
-//! What `benches/computation` times and callers of this library have no use for: pure computation on the way of a request,
-//! which is private otherwise.
+//! For `benches/computation` only: pure functions that requests run, otherwise private.
 
 use crate::{
     Result, http,
@@ -14,25 +13,25 @@ use crate::{
     store::rank::StoredKey,
 };
 
-/// The lane of a player.
+/// Returns the lane of a player.
 #[must_use]
 pub fn lane_of(user_id: &UserId, board: &Board) -> i16 {
     scoring::lane_of(user_id, board)
 }
 
-/// A rank key packed into the cursor of the next page.
+/// Packs a rank key into the cursor of the next page.
 #[must_use]
 pub fn pack_key(board: &Board, period: &Period, [rank_key, tie_key, internal_id]: [i64; 3]) -> String {
     Cursor::text(board, period, StoredKey { rank_key, tie_key, internal_id })
 }
 
-/// The rank key of a cursor.
+/// Unpacks the rank key of a cursor.
 pub fn unpack_key(text: &str, board: &Board, selector: &PeriodSelector) -> Result<[i64; 3]> {
     let StoredKey { rank_key, tie_key, internal_id } = Cursor::parse(text, board, selector)?.key;
     Ok([rank_key, tie_key, internal_id])
 }
 
-/// The body of a top list.
+/// Renders the body of a top list.
 pub fn top_body(board: &Board, page: &Page) -> Result<String> {
     http::render_top(board, page)
 }

@@ -13,24 +13,24 @@ use crate::{
     store::Store,
 };
 
-/// Frozen tops that are changed in one transaction when a player is forgotten: a tenth of a second or two.
-const TOPS_AT_ONCE: i32 = 100;
+/// Frozen tops changed in one transaction of an erasure: a tenth of a second or two.
+const TOPS_PER_STEP: i32 = 100;
 
 /// The editor of a profile.
 #[derive(Debug, Clone, Copy)]
 pub struct Editor<'a> {
-    /// Named in the audit log; needed where boards are.
+    /// Recorded in the audit log; required if `boards` is not empty.
     pub actor: Option<&'a Actor>,
-    /// Boards whose players may be changed; none for all boards.
+    /// Boards whose players the editor may change; empty for all boards.
     pub boards: &'a [BoardSlug],
-    /// Whether avatars may have an http address.
+    /// Whether avatar URLs may use http.
     pub allows_http_avatars: bool,
 }
 
-/// Makes or changes a user. Returns whether it was made.
+/// Creates or updates a user; returns whether it was created.
 ///
-/// [`Error::Forbidden`] if the user has scores, and none on the boards of an editor who is limited to
-/// some. [`Error::Conflict`] if the user was erased.
+/// Returns [`Error::Forbidden`] when the editor is limited to boards and the user has scores on
+/// other boards only. Returns [`Error::Conflict`] if the user was erased.
 pub async fn put(store: &Store, user_id: &UserId, profile: Profile, editor: Editor<'_>) -> Result<(User, bool)> {
     if let Some(name) = &profile.name {
         check_text("name", name, 128)?;
@@ -47,9 +47,10 @@ pub async fn put(store: &Store, user_id: &UserId, profile: Profile, editor: Edit
         if text.len() > METADATA_MAX_BYTES {
             return Err(Error::invalid("metadata", format!("at most {METADATA_MAX_BYTES} bytes are allowed")));
         }
-        // PostgreSQL's jsonb cannot hold U+0000, which JSON writes so; a literal backslash before `u0000` is written as two.
+        // PostgreSQL's jsonb cannot store U+0000, which JSON writes as `\u0000`. A literal
+        // backslash is written as two.
         if text.replace("\\\\", "").contains("\\u0000") {
-            return Err(Error::invalid("metadata", "must not hold U+0000"));
+            return Err(Error::invalid("metadata", "must not contain U+0000"));
         }
     }
     let boards: Vec<String> = editor.boards.iter().map(ToString::to_string).collect();
@@ -57,43 +58,49 @@ pub async fn put(store: &Store, user_id: &UserId, profile: Profile, editor: Edit
     Ok((find(store, user_id).await?, made))
 }
 
-/// Refuses an avatar that is not an address of a web server.
+/// Rejects an avatar that is not a web URL.
 fn check_avatar(avatar: &str, allows_http: bool) -> Result<()> {
     let uri = avatar.parse::<Uri>().ok().filter(|uri| uri.authority().is_some_and(|host| !host.host().is_empty()));
     match uri.as_ref().and_then(Uri::scheme_str) {
         Some("https") => Ok(()),
         Some("http") if allows_http => Ok(()),
-        _ => Err(Error::invalid("avatar", "must be an https address, such as https://example.com/ada.png")),
+        _ => Err(Error::invalid("avatar", "must be an https URL, such as https://example.com/ada.png")),
     }
 }
 
-/// The user of this id. [`Error::NotFound`] when there is none.
+/// Returns the user with this id. Returns [`Error::NotFound`] when there is none.
 pub async fn find(store: &Store, user_id: &UserId) -> Result<User> {
     let user = store.user(user_id.as_str()).await?;
     user.ok_or_else(|| Error::not_found("user", user_id.as_str()))
 }
 
-/// Takes a player out of every open ranking until unbanned; an act in the ledger of every board the player has played.
+/// Removes a player from every open ranking until unbanned.
 ///
-/// May be run again when it was cut short: the mark on the user, set first, already keeps scores out. [`Error::Conflict`] when a later
-/// ban or unban has begun meanwhile, which counts.
+/// Writes a transaction to the ledger of every board that the player has scored on. Run it again
+/// after an interruption: the mark on the user, set first, already keeps scores out. Returns
+/// [`Error::Conflict`] when a later ban or unban has started, which wins.
 pub async fn ban(rankings: &Rankings, user_id: &UserId, act: &Act) -> Result<User> {
     set_banned(rankings, user_id, true, act).await
 }
 
-/// Puts a banned player back where the ledger says. May be run again when it was cut short: the mark goes last. [`Error::Conflict`]
-/// as for [`ban`].
+/// Restores a banned player's entries from the ledger.
+///
+/// Run it again after an interruption: the mark on the user is removed last. Returns
+/// [`Error::Conflict`] like [`ban`].
 pub async fn unban(rankings: &Rankings, user_id: &UserId, act: &Act) -> Result<User> {
     set_banned(rankings, user_id, false, act).await
 }
 
-/// Forgets who a player was: id, name, avatar and metadata are replaced wherever they are kept, frozen tops included; scores stay.
-/// Gives the new id, by which it may be run again. There is no way back.
+/// Erases a player's identity; returns the new id.
 ///
-/// The old id is not kept anywhere, so that nobody can ask by it what became of it. A `request_id`, of 1 to 128 bytes, leads to the
-/// same answer for seven days.
+/// Replaces id, name, avatar and metadata wherever they are stored, including frozen tops. Scores
+/// stay. Erasure cannot be undone.
 ///
-/// [`Error::Unavailable`] when it is done in PostgreSQL and Redis, which still has tops with the name, did not answer.
+/// The old id is stored nowhere, so a repeated call needs the new id. A repeated call with the same
+/// `request_id`, of 1 to 128 bytes, returns the same new id for seven days.
+///
+/// Returns [`Error::Unavailable`] when PostgreSQL is done but Redis, which may still have tops with
+/// the name, did not answer.
 pub async fn erase(rankings: &Rankings, user_id: &UserId, request_id: Option<&str>, by: &Actor) -> Result<String> {
     request_id.map_or(Ok(()), |id| check_text("id", id, 128))?;
     let erased = rankings.store.erase_user(user_id.as_str(), request_id, by).await?;
@@ -101,32 +108,34 @@ pub async fn erase(rankings: &Rankings, user_id: &UserId, request_id: Option<&st
         Ok(erased)
     } else {
         Err(Error::unavailable(format!(
-            "the player is {erased} now; Redis did not answer and may have the name in tops of closed periods for a day: erase {erased} \
-             once it does"
+            "the player's id is now {erased}; Redis did not answer and may keep the name in tops of closed periods for a day: erase {erased} \
+             once Redis answers"
         )))
     }
 }
 
-/// Goes on with erasures that were cut short, with each for itself; the last failure, if there is one.
+/// Continues interrupted erasures, each independently; returns the last failure, if any.
 pub(crate) async fn finish_erasures(rankings: &Rankings) -> Result<()> {
     let mut ended = Ok(());
     for erased in rankings.store.unfinished_erasures().await? {
         if let Err(error) = erase_from_tops(rankings, &erased).await {
-            tracing::error!(player = erased, %error, "an erasure could not be ended");
+            tracing::error!(player = erased, %error, "an erasure could not be completed");
             ended = Err(error);
         }
     }
     ended
 }
 
-/// Takes the old name out of frozen tops, events and caches, some at a time: those who write to them wait for no more than a step. Gives
-/// whether Redis has none of those tops any more.
+/// Replaces the old name in frozen tops, events and caches, in steps that do not block writers for
+/// long.
+///
+/// Returns whether Redis has dropped all of those tops.
 async fn erase_from_tops(rankings: &Rankings, erased: &str) -> Result<bool> {
     let mut redis_answers = true;
-    // Lists with the name are shown by this instance no more, also while PostgreSQL cannot be reached.
+    // This instance must not show lists with the name again, even while PostgreSQL is unreachable.
     rankings.forget_frozen_tops();
     loop {
-        let (periods, is_done) = rankings.store.erase_from_tops(erased, TOPS_AT_ONCE).await?;
+        let (periods, is_done) = rankings.store.erase_from_tops(erased, TOPS_PER_STEP).await?;
         redis_answers &= rankings.cache.forget_closed(&periods).await;
         if is_done {
             rankings.forget_frozen_tops();
@@ -137,13 +146,13 @@ async fn erase_from_tops(rankings: &Rankings, erased: &str) -> Result<bool> {
 
 async fn set_banned(rankings: &Rankings, user_id: &UserId, banned: bool, act: &Act) -> Result<User> {
     let ban = rankings.store.begin_ban(user_id.as_str(), banned, act).await?;
-    // A board that cannot be changed now does not hold up the others.
+    // A board that cannot be changed now does not delay the others.
     let mut failed = None;
     for board in boards::list(&rankings.store).await? {
         match rankings.store.ban_on_board(board.slug.as_str(), ban, act).await {
             Ok(()) => rankings.acknowledge_all(board.id).await?,
             Err(Error::Unavailable { message, retry_after }) => {
-                let message = format!("{message}; done on the other boards, run it again for this one");
+                let message = format!("{message}; the other boards are done, run it again for this one");
                 failed = Some(Error::Unavailable { message, retry_after });
             }
             Err(error) => return Err(error),

@@ -15,7 +15,7 @@ BEYOND_SCHEMAS = [
     r"^metadata: at most \d+ bytes are allowed$",
     r"^title: must have 1 to 128 bytes$",
     # Nor does it look into an object of any shape.
-    r"^metadata: must not hold U\+0000$",
+    r"^metadata: must not contain U\+0000$",
     # What an earlier answer gave.
     r"^cursor: must be the `next` value of an earlier page",
     # What the calendar and PostgreSQL know.

@@ -12,13 +12,13 @@ use crate::{access::key_cache::KeyCache, model::seal::MasterKeys, store::Store};
 pub struct ApiKeys {
     store: Store,
     cache: KeyCache,
-    /// Encrypt the secrets that keys sign with; without them no key can sign.
+    /// Encrypt the signing secrets of keys. Without them no key can sign.
     master_keys: Option<Arc<MasterKeys>>,
 }
 
 impl ApiKeys {
-    /// No key is cached yet. A lookup that others share waits for it up to `patience`.
-    pub(crate) fn new(store: Store, master_keys: Option<Arc<MasterKeys>>, patience: Duration) -> Self {
-        Self { store, cache: KeyCache::new(patience), master_keys }
+    /// Creates an empty cache. A shared look-up fails after `timeout`.
+    pub(crate) fn new(store: Store, master_keys: Option<Arc<MasterKeys>>, timeout: Duration) -> Self {
+        Self { store, cache: KeyCache::new(timeout), master_keys }
     }
 }

@@ -1,4 +1,4 @@
-//! Where events of a board are sent.
+//! Webhooks of boards.
 
 use crate::{
     Error, Result,
@@ -11,7 +11,7 @@ use crate::{
     store::Store,
 };
 
-/// Has the events of a board sent to `url`, signed with `secret`. In place of an earlier address and secret, if there were any.
+/// Sets the webhook of a board and the secret that signs its events. Replaces any earlier ones.
 pub async fn set(
     store: &Store,
     master_keys: Option<&MasterKeys>,
@@ -25,13 +25,13 @@ pub async fn set(
     store.set_webhook(board, url.as_str(), &secret, by).await
 }
 
-/// Where the events of a board go. [`Error::NotFound`] when it has no webhook.
+/// Returns the webhook of a board. Returns [`Error::NotFound`] when there is none.
 pub async fn find(store: &Store, board: &Board) -> Result<Webhook> {
     let webhook = store.webhook(board.slug.as_str()).await?;
     webhook.ok_or_else(|| Error::not_found("webhook of board", board.slug.as_str()))
 }
 
-/// Has the events of a board sent nowhere. [`Error::NotFound`] when it has no webhook.
+/// Removes the webhook of a board. Returns [`Error::NotFound`] when there is none.
 pub async fn remove(store: &Store, board: &Board, by: &Actor) -> Result<()> {
     store.remove_webhook(board.slug.as_str(), by).await
 }

@@ -1,4 +1,4 @@
-//! What a line says, checked as far as that is possible without the database.
+//! Parses a line as an event, and checks it as far as possible without the database.
 
 use std::borrow::Cow;
 
@@ -16,25 +16,25 @@ use crate::{
     rules::{Refusal, Violation},
 };
 
-/// 2000-01-01 00:00 UTC in seconds since 1970: no rank key holds an earlier time.
+/// 2000-01-01 00:00 UTC in seconds since 1970. A rank key cannot hold an earlier time.
 const EARLIEST_SECONDS: i64 = 946_684_800;
 
-/// A scoring event of a file.
+/// A score event from a file.
 #[derive(Debug)]
 pub(crate) struct Event {
-    /// Whose score.
+    /// The caller's own id of the player.
     pub(crate) user_id: UserId,
     /// The player's name.
     pub(crate) user_name: Option<String>,
     /// Points.
     pub(crate) points: i64,
-    /// When; the time at which it is written, if absent.
+    /// Time of the event; the time of writing, if absent.
     pub(crate) occurred_at: Option<DateTime<Utc>>,
-    /// Why.
+    /// Reason of the event.
     pub(crate) reason: Option<String>,
-    /// The file's own id of the event.
+    /// Id of the event in the file.
     pub(crate) id: Option<String>,
-    /// Breaks ties on `tiebreak` boards.
+    /// Tiebreak, on boards with ties by tiebreak.
     pub(crate) tiebreak: Option<i16>,
 }
 
@@ -60,7 +60,7 @@ const COLUMNS: [(&str, Column); 7] = [
     ("tiebreak", Column::Tiebreak),
 ];
 
-/// The columns that the header of a CSV file names, in their order.
+/// Parses the header of a CSV file; returns its columns in order.
 pub(super) fn header(record: &[u8]) -> Result<Vec<Column>> {
     let names = std::str::from_utf8(record).map_err(|_| bad_header("is not UTF-8"))?;
     let names = text::fields(names.as_bytes()).unwrap_or_default();
@@ -86,10 +86,10 @@ pub(super) fn header(record: &[u8]) -> Result<Vec<Column>> {
 }
 
 fn bad_header(message: &str) -> Error {
-    Error::invalid("file", format!("its first line, the header, {message}"))
+    Error::invalid("file", format!("the header {message}"))
 }
 
-/// The texts of an event, wherever they stood.
+/// The unparsed fields of an event, from CSV or JSON.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Fields<'a> {
@@ -104,13 +104,13 @@ struct Fields<'a> {
     tiebreak: Option<Cow<'a, str>>,
 }
 
-/// A JSON value as it is written, so that 1.5 is refused as 1.5.
+/// Reads a JSON value as written, so that an error can quote 1.5 as 1.5.
 fn number<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Cow<'de, str>>, D::Error> {
     let value = Option::<&RawValue>::deserialize(deserializer)?;
     Ok(value.map(|value| Cow::Borrowed(value.get())))
 }
 
-/// The event of a CSV record.
+/// Parses a CSV record as an event.
 pub(super) fn from_csv(board: &Board, columns: &[Column], record: &[u8]) -> Result<Event> {
     let record = utf8(record)?;
     let values = text::fields(record.as_bytes()).unwrap_or_default();
@@ -119,7 +119,7 @@ pub(super) fn from_csv(board: &Board, columns: &[Column], record: &[u8]) -> Resu
     }
     let mut fields = Fields::default();
     for (column, value) in columns.iter().zip(values) {
-        // A field without anything in it is absent.
+        // An empty field is absent.
         let value = match value {
             Cow::Borrowed(value) => std::str::from_utf8(value).map(Cow::Borrowed).ok(),
             Cow::Owned(value) => String::from_utf8(value).map(Cow::Owned).ok(),
@@ -138,7 +138,7 @@ pub(super) fn from_csv(board: &Board, columns: &[Column], record: &[u8]) -> Resu
     checked(board, fields)
 }
 
-/// The event of an NDJSON line.
+/// Parses an NDJSON line as an event.
 pub(super) fn from_json(board: &Board, line: &[u8]) -> Result<Event> {
     let line = utf8(line)?;
     if !line.trim_start().starts_with('{') {
@@ -158,7 +158,8 @@ fn utf8(bytes: &[u8]) -> Result<&str> {
         .map_err(|error| Error::Malformed(format!("is not UTF-8 from byte {} on", error.valid_up_to() + 1)))
 }
 
-/// Refuses what the board or the database would refuse, so that it leaves no player and no period behind.
+/// Refuses what the board or the database would refuse, before any player or period is created for
+/// it.
 fn checked(board: &Board, fields: Fields) -> Result<Event> {
     let missing = |field| Error::invalid(field, "is missing");
     let text = |field, value: Option<Cow<str>>, max_bytes| match value {
@@ -204,11 +205,11 @@ fn time(board: &Board, text: &str) -> Result<DateTime<Utc>> {
     if time.timestamp() < EARLIEST_SECONDS {
         return Err(Refusal::TimeOutOfRange.error(board));
     }
-    // A leap second becomes the second after it, as PostgreSQL has it.
+    // A leap second becomes the second after it, as in PostgreSQL.
     DateTime::from_timestamp_micros(time.timestamp_micros()).ok_or_else(|| Refusal::TimeOutOfRange.error(board))
 }
 
-/// Enough of a text to recognize it.
+/// Shortens a text for an error message.
 fn shortened(text: &str) -> Cow<'_, str> {
     match text.char_indices().nth(40) {
         Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),

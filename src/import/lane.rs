@@ -1,4 +1,4 @@
-//! Writes events: a task per lane, in file order within it.
+//! Writes events: one task per lane, in file order within the lane.
 
 use std::sync::Arc;
 
@@ -20,29 +20,29 @@ use crate::{
     store::Store,
 };
 
-/// Batches that are written at the same time, of however many lanes: more would only wait for each other.
-pub(super) const BATCHES_AT_ONCE: u32 = 6;
+/// Maximum concurrent batches over all lanes. More would only wait for each other.
+pub(super) const MAX_CONCURRENT_BATCHES: u32 = 6;
 
-/// Batches that may wait for each lane.
-const BATCHES_AHEAD: usize = 2;
+/// Batches queued per lane.
+const QUEUED_BATCHES: usize = 2;
 
 /// The writers of an import.
 pub(super) struct Lanes {
     board: Arc<Board>,
     batch_size: usize,
-    /// Per lane: lines that do not make a batch yet, and the way to its task.
+    /// Per lane: lines of an incomplete batch, and the queue of its task.
     queues: Vec<(Vec<Line>, mpsc::Sender<Vec<Line>>)>,
     tasks: JoinSet<Result<()>>,
     shared: Arc<Shared>,
 }
 
-/// What the tasks share.
+/// State shared by the tasks.
 struct Shared {
     store: Store,
     board: Arc<Board>,
     rejects: Arc<Rejects>,
     progress: Arc<Progress>,
-    room: Semaphore,
+    permits: Semaphore,
 }
 
 impl Lanes {
@@ -58,11 +58,11 @@ impl Lanes {
             board: Arc::clone(board),
             rejects: Arc::clone(rejects),
             progress: Arc::clone(progress),
-            room: Semaphore::new(BATCHES_AT_ONCE as usize),
+            permits: Semaphore::new(MAX_CONCURRENT_BATCHES as usize),
         });
         let mut tasks = JoinSet::new();
         let mut start = |lane| {
-            let (sender, batches) = mpsc::channel(BATCHES_AHEAD);
+            let (sender, batches) = mpsc::channel(QUEUED_BATCHES);
             tasks.spawn(Arc::clone(&shared).write_lane(lane, batches));
             (Vec::new(), sender)
         };
@@ -70,7 +70,9 @@ impl Lanes {
         Self { board: Arc::clone(board), batch_size, queues, tasks, shared }
     }
 
-    /// Takes lines whose players, months and periods exist. `false` when a lane has failed: then [`Self::finish`] says why.
+    /// Queues lines whose players, partitions and periods exist.
+    ///
+    /// Returns `false` when a lane has failed; [`Self::finish`] then returns its error.
     pub(super) async fn take(&mut self, lines: Vec<Line>) -> bool {
         for line in lines {
             let lane = usize::try_from(lane_of(&line.event.user_id, &self.board)).unwrap_or_default();
@@ -83,10 +85,10 @@ impl Lanes {
         true
     }
 
-    /// Writes what is left, and brings the layouts into shape. The error of a lane that failed.
+    /// Writes the remaining lines, and rebalances the board. Returns the error of a failed lane.
     pub(super) async fn finish(mut self) -> Result<()> {
         for (waiting, sender) in self.queues {
-            // Fails when the lane has: it is asked for the reason next.
+            // Sending fails when the lane has failed; its error is collected next.
             sender.send(waiting).await.ok();
         }
         let mut result = Ok(());
@@ -100,7 +102,7 @@ impl Lanes {
 }
 
 impl Shared {
-    /// Writes the batches of one lane, until there are no more or one fails.
+    /// Writes the batches of one lane, until the queue ends or a batch fails.
     async fn write_lane(self: Arc<Self>, lane: i16, mut batches: mpsc::Receiver<Vec<Line>>) -> Result<()> {
         let mut lane = write::Lane::new(self.board.id, lane);
         while let Some(lines) = batches.recv().await {
@@ -109,16 +111,16 @@ impl Shared {
             }
             let events: Vec<Submitted> = lines.iter().map(|line| (&line.event).into()).collect();
             let written = {
-                let _room = self.room.acquire().await;
+                let _permit = self.permits.acquire().await;
                 lane.write(&self.store, Source::Import, &events).await?
             };
-            self.note(&lines, &written.answers)?;
+            self.record(&lines, &written.answers)?;
         }
         Ok(())
     }
 
-    /// Counts what became of the lines, and passes those on that were refused.
-    fn note(&self, lines: &[Line], answers: &[Answer]) -> Result<()> {
+    /// Counts the outcomes of lines, and passes refused lines to the rejects.
+    fn record(&self, lines: &[Line], answers: &[Answer]) -> Result<()> {
         let (mut accepted, mut repeats) = (0, 0);
         for (line, answer) in lines.iter().zip(answers) {
             let refusal = match answer {
@@ -130,7 +132,7 @@ impl Shared {
                     accepted += 1;
                     continue;
                 }
-                // The id of a live event; imported ones do not go there.
+                // A live event has this id. Imported events never go to quarantine.
                 Answer::Quarantined { .. } => &Refusal::IdInQuarantine,
                 Answer::Refused(refusal) => refusal,
             };

@@ -1,9 +1,9 @@
-//! Import: events from a file, with times of their own, while live writes go on.
+//! Imports events with times of their own from a file, while live writes continue.
 //!
-//! A thread reads and checks lines (`source`, `event`). What events need before they can be written is made for some
-//! thousands at a time: players, months of the ledger, periods (`prepare`). A task per lane writes them in file order
-//! (`lane`). What cannot be taken goes to the rejects (`rejects`). The channels between them are bounded, so that a file of
-//! any size takes little memory.
+//! A thread reads and checks lines (`source`, `event`). Players, ledger partitions and periods are
+//! created for some thousand lines at a time (`prepare`). A task per lane writes the events in file
+//! order (`lane`). Lines that are refused go to the rejects (`rejects`). Bounded channels connect
+//! the stages, so that a file of any size needs little memory.
 
 mod event;
 mod lane;
@@ -27,34 +27,39 @@ use crate::{
     store::Store,
 };
 
-/// Connections for writing that an import makes use of: one for each batch under way, one for what batches need first.
-pub const WRITE_CONNECTIONS: u32 = lane::BATCHES_AT_ONCE + 1;
+/// Write connections that an import uses: one per concurrent batch, and one for `prepare`.
+pub const WRITE_CONNECTIONS: u32 = lane::MAX_CONCURRENT_BATCHES + 1;
 
-/// How to import.
+/// Options of an import.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Who imports.
+    /// The actor in the audit log.
     pub by: Actor,
-    /// Whether players who exist take the last name that the file has for them; only new ones take a name otherwise.
+    /// Whether existing players take the last name that the file has for them. New players always
+    /// take a name.
     pub update_names: bool,
-    /// Events of one lane that are written in one transaction.
+    /// Events per transaction of a lane.
     pub batch_size: usize,
 }
 
-/// A line of the file that has been read as an event.
+/// A line of the file that was parsed as an event.
 #[derive(Debug)]
 pub(crate) struct Line {
-    /// Its number in the file, from 1; that of its first line where quotes hold line ends.
+    /// Line number in the file, from 1; that of the first line if quotes span several.
     pub(crate) number: u64,
-    /// As it stands in the file.
+    /// The line as written in the file.
     raw: Box<[u8]>,
-    /// What it says.
+    /// The parsed event.
     pub(crate) event: Event,
 }
 
-/// Imports all that `source`, called `name`, has. Until it has ended, no period of the board is closed. Lines that cannot be taken go to `rejects`; `progress` can be watched meanwhile and has
-/// the final counts afterwards. An error ends the import where it is: what was accepted by then stays, and lines with an id
-/// may be imported again without counting twice.
+/// Imports all events of `source`, which is named `name`.
+///
+/// No period of the board is closed until the import has ended. Refused lines go to `rejects`.
+/// `progress` can be watched meanwhile, and has the final counts afterwards.
+///
+/// An error stops the import: accepted events stay, and lines with an id may be imported again
+/// without counting twice.
 pub(crate) async fn run(
     store: &Store,
     board: &Arc<Board>,
@@ -66,7 +71,7 @@ pub(crate) async fn run(
 ) -> Result<()> {
     let rejects = Arc::new(rejects);
     store.ensure_ledger_months().await?;
-    let mut announced = store.begin_import(board.id, name, &options.by).await?;
+    let mut open_import = store.begin_import(board.id, name, &options.by).await?;
     let mut preparation = Preparation::new(store, board, options.update_names).await?;
     let mut lanes = Lanes::start(store, board, options.batch_size, &rejects, progress);
     let mut chunks = source.read(Arc::clone(board));
@@ -76,10 +81,10 @@ pub(crate) async fn run(
             for reject in chunk.rejects {
                 rejects.add(reject.number, &reject.raw, &reject.reason, progress)?;
             }
-            announced.go_on().await?;
-            let (ready, future) = preparation.prepare(chunk.lines).await?;
+            open_import.check().await?;
+            let (ready, future_lines) = preparation.prepare(chunk.lines).await?;
             let reason = Refusal::TimeInFuture.error(board);
-            for line in future {
+            for line in future_lines {
                 rejects.add(line.number, &line.raw, &reason, progress)?;
             }
             if !lanes.take(ready).await {
@@ -89,7 +94,7 @@ pub(crate) async fn run(
         Ok(())
     };
     let result = result.await;
-    // A lane that failed says why; that nobody took its events any more is only a consequence.
+    // The error of a failed lane is the cause; the reading side only fails in consequence.
     lanes.finish().await.and(result).and(rejects.flush())?;
-    store.end_import(announced).await
+    store.end_import(open_import).await
 }

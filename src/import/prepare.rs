@@ -1,4 +1,4 @@
-//! What events need before they can be written: players, months of the ledger, periods.
+//! Creates what events need before they are written: players, ledger partitions, periods.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -14,23 +14,24 @@ use crate::{
     store::Store,
 };
 
-/// Times that are handed over in one transaction to have their periods opened: it stops all writers of the board.
-const TIMES_AT_ONCE: usize = 8;
+/// Times whose periods are opened in one transaction, which blocks all writers of the board.
+const TIMES_PER_STEP: usize = 8;
 
-/// How often the same times are looked at. A UTC date touches few days of any zone, so few times are enough.
-const MOST_ROUNDS: usize = 50;
+/// Maximum rounds of opening periods. A UTC date overlaps few local days of any zone, so a few
+/// suffice.
+const MAX_ROUNDS: usize = 50;
 
-/// Where the periods of a kind that exist begin, and where they end.
+/// End of each existing period of a kind, by its start.
 type Bounds = BTreeMap<DateTime<Utc>, DateTime<Utc>>;
 
-/// What has been made ready so far.
+/// Players, partitions and periods created so far.
 pub(super) struct Preparation {
     store: Store,
     board: Arc<Board>,
     update_names: bool,
-    /// First days of the months of the ledger that are known to exist.
+    /// First days of the months whose ledger partitions are known to exist.
     months: BTreeSet<NaiveDate>,
-    /// Per kind that the board keeps.
+    /// Existing periods of each kind that the board keeps.
     periods: Vec<(PeriodKind, Bounds)>,
 }
 
@@ -47,21 +48,22 @@ impl Preparation {
         Ok(preparation)
     }
 
-    /// Makes ready for these lines, and gives them back: those that can be written, and those that lie in the future. The
-    /// latter leave nothing behind, no player and no period.
+    /// Prepares for these lines; returns the lines that can be written, and those in the future.
+    ///
+    /// Lines in the future create no player and no period.
     pub(super) async fn prepare(&mut self, lines: Vec<Line>) -> Result<(Vec<Line>, Vec<Line>)> {
         let now = self.store.now().await?;
         let is_past = |line: &Line| line.event.occurred_at.is_none_or(|at| at <= now);
         let (lines, future): (Vec<Line>, Vec<Line>) = lines.into_iter().partition(is_past);
         let times: Vec<DateTime<Utc>> = lines.iter().filter_map(|line| line.event.occurred_at).collect();
-        // In a transaction of their own, before any other lock.
-        self.make_months(&times).await?;
+        // In a transaction of its own, before any other lock.
+        self.create_months(&times).await?;
         self.open_periods(&times).await?;
-        self.make_users(&lines).await?;
+        self.create_users(&lines).await?;
         Ok((lines, future))
     }
 
-    async fn make_months(&mut self, times: &[DateTime<Utc>]) -> Result<()> {
+    async fn create_months(&mut self, times: &[DateTime<Utc>]) -> Result<()> {
         let months: BTreeSet<NaiveDate> = times.iter().filter_map(|at| at.date_naive().with_day(1)).collect();
         let start = |month: NaiveDate| month.and_time(NaiveTime::MIN).and_utc();
         let mut new = months.difference(&self.months).copied().peekable();
@@ -76,25 +78,26 @@ impl Preparation {
         Ok(())
     }
 
-    /// Which period holds a time is for the database to say, so one time of each UTC date has its periods opened, until all
-    /// times lie in periods that exist.
+    /// Opens the periods of one time per UTC date, until all times are within existing periods.
+    ///
+    /// Only the database computes which period contains a time.
     async fn open_periods(&mut self, times: &[DateTime<Utc>]) -> Result<()> {
-        for _ in 0..MOST_ROUNDS {
+        for _ in 0..MAX_ROUNDS {
             let unknown = times.iter().filter(|at| !self.is_known(**at));
             let by_date: BTreeMap<NaiveDate, DateTime<Utc>> = unknown.map(|at| (at.date_naive(), *at)).collect();
             if by_date.is_empty() {
                 return Ok(());
             }
             let some: Vec<DateTime<Utc>> = by_date.into_values().collect();
-            for few in some.chunks(TIMES_AT_ONCE) {
+            for few in some.chunks(TIMES_PER_STEP) {
                 self.store.open_periods(self.board.id, few).await?;
             }
             self.look_up_periods().await?;
         }
-        Err(Error::Internal(format!("board {}: some times stay without a period", self.board.slug)))
+        Err(Error::Internal(format!("board {}: could not open periods for some times", self.board.slug)))
     }
 
-    /// Whether `at` lies in a period of each kind that the board keeps.
+    /// Returns whether `at` is in an existing period of each kind that the board keeps.
     fn is_known(&self, at: DateTime<Utc>) -> bool {
         self.periods.iter().all(|(_, periods)| {
             let last = periods.range(..=at).next_back();
@@ -114,7 +117,7 @@ impl Preparation {
         Ok(())
     }
 
-    async fn make_users(&self, lines: &[Line]) -> Result<()> {
+    async fn create_users(&self, lines: &[Line]) -> Result<()> {
         // New players take the first name that these lines have for them.
         let mut names: HashMap<&str, Option<&str>> = HashMap::new();
         let mut last_names: HashMap<&str, &str> = HashMap::new();

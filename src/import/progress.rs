@@ -1,4 +1,4 @@
-//! How far an import is.
+//! Progress of an import.
 
 use std::{
     io::{self, Read},
@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-/// How far an import is; counts up while it runs.
+/// Progress of an import, updated while it runs.
 #[derive(Debug, Default)]
 pub struct Progress {
     bytes: AtomicU64,
@@ -17,21 +17,21 @@ pub struct Progress {
     rejected: AtomicU64,
 }
 
-/// How many there were, so far or in the end.
+/// Counts of an import, so far or final.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Bytes of the file that were read.
+    /// Bytes of the file read.
     pub bytes: u64,
-    /// Events that are in the ledger because of this import.
+    /// Events that this import added to the ledger.
     pub accepted: u64,
-    /// Events that were there already, by their id.
+    /// Events whose id was already in the ledger.
     pub repeated: u64,
-    /// Lines that could not be taken.
+    /// Lines refused.
     pub rejected: u64,
 }
 
 impl Progress {
-    /// The counts now.
+    /// Returns the current counts.
     #[must_use]
     pub fn counts(&self) -> Counts {
         Counts {
@@ -53,14 +53,14 @@ impl Progress {
 }
 
 impl Counts {
-    /// Lines that became of something: accepted, repeated or rejected.
+    /// Returns the number of processed lines: accepted, repeated or rejected.
     #[must_use]
     pub fn lines(&self) -> u64 {
         self.accepted + self.repeated + self.rejected
     }
 }
 
-/// Counts the bytes that are read through it.
+/// Counts the bytes read through it.
 pub(super) struct CountedReader<R> {
     pub(super) input: R,
     pub(super) progress: Arc<Progress>,

@@ -1,4 +1,4 @@
-//! Lines that could not be taken, with the reason.
+//! Refused lines, with the reasons.
 
 use std::{
     fmt::Display,
@@ -8,12 +8,13 @@ use std::{
 
 use crate::{Error, Result, import::Progress};
 
-/// Where the lines go that could not be taken: CSV with the columns `line`, `reason` and `raw`, the line as it stood in the
-/// file (bytes that are not UTF-8 replaced). Nearly in the order of the file.
+/// Output for refused lines: CSV with the columns `line`, `reason` and `raw`, nearly in file order.
+///
+/// `raw` is the line as written in the file, with bytes that are not UTF-8 replaced.
 pub struct Rejects(Mutex<csv::Writer<Box<dyn Write + Send>>>);
 
 impl Rejects {
-    /// Writes to `output`, beginning with the header.
+    /// Creates an output, and writes the header to it.
     pub fn new(output: Box<dyn Write + Send>) -> Result<Self> {
         let mut writer = csv::Writer::from_writer(output);
         writer.write_record(["line", "reason", "raw"]).map_err(|error| failed(&error))?;
@@ -22,7 +23,7 @@ impl Rejects {
         Ok(rejects)
     }
 
-    /// Adds a line.
+    /// Adds a refused line.
     pub(super) fn add(&self, number: u64, raw: &[u8], reason: &dyn Display, progress: &Progress) -> Result<()> {
         let raw = String::from_utf8_lossy(raw);
         let record = [number.to_string(), reason.to_string(), raw.into_owned()];
@@ -32,7 +33,7 @@ impl Rejects {
         Ok(())
     }
 
-    /// Hands on what has been written so far.
+    /// Flushes the output.
     pub(super) fn flush(&self) -> Result<()> {
         let mut writer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         writer.flush().map_err(|error| failed(&error))

@@ -1,4 +1,4 @@
-//! Reads a file, in a thread of its own, and makes events of its lines.
+//! Reads a file in its own thread, and parses its lines as events.
 
 use std::{io::Read, path::Path, sync::Arc};
 
@@ -15,26 +15,26 @@ use crate::{
     model::board::Board,
 };
 
-/// Lines that are handed on together, at most.
+/// Maximum lines of a chunk.
 const CHUNK_LINES: usize = 4_000;
 
-/// Bytes of lines that are handed on together, about.
+/// Approximate maximum bytes of a chunk.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// Chunks that may wait.
-const CHUNKS_AHEAD: usize = 2;
+/// Chunks queued.
+const QUEUED_CHUNKS: usize = 2;
 
-/// How a file is written.
+/// Format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
     /// Comma-separated values (RFC 4180) in UTF-8, with a header.
     Csv,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Ndjson,
 }
 
 impl Format {
-    /// The format that a file's name ends with.
+    /// Returns the format that a file's extension names.
     #[must_use]
     pub fn of(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
@@ -45,21 +45,21 @@ impl Format {
     }
 }
 
-/// A file to import, of which the header has been read.
+/// A file to import, with its header already read.
 pub struct Source {
     lines: Lines<CountedReader<Box<dyn Read + Send>>>,
-    /// Of a CSV file.
+    /// Columns of a CSV file.
     columns: Option<Vec<Column>>,
 }
 
-/// Lines that were read.
+/// Lines that were read together.
 #[derive(Debug, Default)]
 pub(crate) struct Chunk {
     pub(crate) lines: Vec<Line>,
     pub(crate) rejects: Vec<Reject>,
 }
 
-/// A line that is no event.
+/// A line that is not a valid event.
 #[derive(Debug)]
 pub(crate) struct Reject {
     pub(crate) number: u64,
@@ -68,17 +68,19 @@ pub(crate) struct Reject {
 }
 
 impl Source {
-    /// Reads the header of a CSV file. [`Error::Invalid`] for `file` when it cannot be read, or when its header lacks
-    /// `user_id` or `points` or names what is not known.
+    /// Opens a source, and reads the header of a CSV file.
+    ///
+    /// Returns [`Error::Invalid`] for `file` when the header cannot be read, lacks `user_id` or
+    /// `points`, or has an unknown column.
     pub fn open(input: Box<dyn Read + Send>, format: Format, progress: &Arc<Progress>) -> Result<Self> {
         let mut lines = Lines::new(CountedReader { input, progress: Arc::clone(progress) });
         let columns = match format {
             Format::Ndjson => None,
             Format::Csv => {
                 let first = lines.record().map_err(|error| unreadable(&error))?;
-                let first = first.ok_or_else(|| Error::invalid("file", "is empty: there is not even a header"))?;
+                let first = first.ok_or_else(|| Error::invalid("file", "is empty: a CSV file needs a header"))?;
                 if let Some(fault) = first.fault {
-                    return Err(Error::invalid("file", format!("its first line, the header: {fault}")));
+                    return Err(Error::invalid("file", format!("the header: {fault}")));
                 }
                 Some(event::header(&first.bytes)?)
             }
@@ -86,10 +88,11 @@ impl Source {
         Ok(Self { lines, columns })
     }
 
-    /// Reads on in a thread, until the end or until nobody takes the lines any more. The thread is not waited for: it may
-    /// be reading from a terminal.
+    /// Reads in a thread until the end, or until the receiver is dropped.
+    ///
+    /// The thread is not joined: it may be blocked on reading from a terminal.
     pub(super) fn read(mut self, board: Arc<Board>) -> mpsc::Receiver<Result<Chunk>> {
-        let (sender, receiver) = mpsc::channel(CHUNKS_AHEAD);
+        let (sender, receiver) = mpsc::channel(QUEUED_CHUNKS);
         std::thread::spawn(move || {
             loop {
                 let chunk = self.chunk(&board);
@@ -102,7 +105,7 @@ impl Source {
         receiver
     }
 
-    /// The next lines; none at the end.
+    /// Reads the next lines; empty at the end.
     pub(crate) fn chunk(&mut self, board: &Board) -> Result<Chunk> {
         let mut chunk = Chunk::default();
         let mut bytes = 0;

@@ -1,7 +1,7 @@
-//! Lines of a file, and records of a CSV file, of bounded length.
+//! Reads lines of a file, and records of a CSV file, of bounded length.
 //!
-//! The `csv` crate sets no bound to a record: one quote that is never closed would bring the rest of the file into memory,
-//! and lose it. Here it costs its own line.
+//! The `csv` crate does not bound records: one unclosed quote would read the rest of the file into
+//! memory, and lose it. Here it costs only its own line.
 
 use std::{
     borrow::Cow,
@@ -9,13 +9,14 @@ use std::{
     io::{self, BufRead as _, BufReader, Read},
 };
 
-/// Longest line or record. The longest that can be taken has some 700 bytes; JSON may write each of them as six.
+/// Maximum length of a line or record. A valid event has at most about 700 bytes, and JSON may
+/// write each byte as six.
 const MAX_BYTES: usize = 65_536;
 
-/// How much is kept of a longer one.
+/// Bytes kept of a longer one.
 const KEPT_BYTES: usize = 1_000;
 
-/// What a text editor may put before the first line.
+/// A byte order mark, which text editors may write before the first line.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A line or record.
@@ -23,9 +24,9 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 pub(super) struct Text {
     /// Number of its first line, from 1.
     pub(super) number: u64,
-    /// Without the line end; the beginning of it where it was too long.
+    /// Without the line end; only the beginning if the line is too long.
     pub(super) bytes: Vec<u8>,
-    /// Why it cannot be read.
+    /// Why it cannot be parsed.
     pub(super) fault: Option<&'static str>,
 }
 
@@ -34,7 +35,7 @@ pub(super) struct Text {
 pub(super) struct Lines<R> {
     input: BufReader<R>,
     number: u64,
-    /// Lines that were read ahead in search of a closing quote.
+    /// Lines read ahead in search of a closing quote.
     returned: VecDeque<Text>,
 }
 
@@ -43,7 +44,7 @@ impl<R: Read> Lines<R> {
         Self { input: BufReader::with_capacity(1 << 18, input), number: 0, returned: VecDeque::new() }
     }
 
-    /// The next line that is not blank.
+    /// Reads the next line that is not blank.
     pub(super) fn line(&mut self) -> io::Result<Option<Text>> {
         loop {
             match self.any_line()? {
@@ -53,7 +54,7 @@ impl<R: Read> Lines<R> {
         }
     }
 
-    /// The next CSV record (RFC 4180): a line, or several where quotes hold the line ends between them.
+    /// Reads the next CSV record (RFC 4180): one line, or several if quotes span line ends.
     pub(super) fn record(&mut self) -> io::Result<Option<Text>> {
         let Some(first) = self.line()? else { return Ok(None) };
         if first.fault.is_some() || fields(&first.bytes).is_some() {
@@ -74,7 +75,7 @@ impl<R: Read> Lines<R> {
                 return Ok(Some(Text { bytes, ..first }));
             }
         }
-        // The quote is at fault, not the lines after it.
+        // Only the line with the unclosed quote is at fault; read the lines after it again.
         for line in ahead.into_iter().rev() {
             self.returned.push_front(line);
         }
@@ -122,7 +123,9 @@ impl<R: Read> Lines<R> {
     }
 }
 
-/// The fields of a CSV record (RFC 4180); `None` while a quote is open. What follows a closing quote is taken as it is.
+/// Splits a CSV record (RFC 4180) into fields; returns `None` while a quote is open.
+///
+/// Text after a closing quote is kept as it is.
 pub(super) fn fields(record: &[u8]) -> Option<Vec<Cow<'_, [u8]>>> {
     let mut fields = Vec::with_capacity(8);
     let mut rest = record;
@@ -141,10 +144,10 @@ pub(super) fn fields(record: &[u8]) -> Option<Vec<Cow<'_, [u8]>>> {
     }
 }
 
-/// A field, and what follows the comma behind it.
+/// A field, and the rest of the record after its comma.
 type FieldAndRest<'a> = (Cow<'a, [u8]>, Option<&'a [u8]>);
 
-/// The field that goes on after an opening quote.
+/// Reads a field after its opening quote.
 fn quoted_field(mut rest: &[u8]) -> Option<FieldAndRest<'_>> {
     let mut field = Vec::new();
     loop {
@@ -152,7 +155,7 @@ fn quoted_field(mut rest: &[u8]) -> Option<FieldAndRest<'_>> {
         field.extend_from_slice(&rest[..quote]);
         rest = &rest[quote + 1..];
         match rest.strip_prefix(b"\"") {
-            // Two quotes stand for one.
+            // Two quotes are an escaped quote.
             Some(after) => {
                 field.push(b'"');
                 rest = after;
@@ -187,21 +190,21 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_in_any_way_and_blank_ones_are_passed_over() {
+    fn all_line_ends_are_accepted_and_blank_lines_are_skipped() {
         let found = records(b"\xef\xbb\xbfa,b\r\n\r\n \n1,2\n3,4");
         let wanted = [(1, "a,b", false), (4, "1,2", false), (5, "3,4", false)];
         assert_eq!(found, wanted.map(|(number, text, fault)| (number, text.to_owned(), fault)));
     }
 
     #[test]
-    fn quotes_hold_line_ends_and_an_unclosed_one_costs_only_its_line() {
+    fn quotes_span_lines_and_an_unclosed_one_costs_only_its_line() {
         let found = records(b"1,\"a\r\nb\"\"\n\",x\n2,\"never\n3,c\n4,d\n");
         let wanted = [(1, "1,\"a\nb\"\"\n\",x", false), (4, "2,\"never", true), (5, "3,c", false), (6, "4,d", false)];
         assert_eq!(found, wanted.map(|(number, text, fault)| (number, text.to_owned(), fault)));
     }
 
     #[test]
-    fn a_line_of_10_mb_is_passed_over_in_bounded_memory() {
+    fn a_line_of_10_mb_is_skipped_in_bounded_memory() {
         let long = [vec![b'x'; 10 << 20], b"\n1,2\n\"".to_vec(), vec![b'y'; 70_000], b"\n3,4".to_vec()].concat();
         let mut lines = Lines::new(&long[..]);
         let mut found = Vec::new();
@@ -213,8 +216,8 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_those_that_the_csv_crate_finds() {
-        // Every text of up to seven of these bytes.
+    fn fields_equal_those_of_the_csv_crate() {
+        // All texts of up to seven of these bytes.
         let alphabet = *b"ab,\"";
         for number in 1..4_u32.pow(8) {
             let length = number.ilog2() / 2;

@@ -1,4 +1,5 @@
-//! Upkeep of rankings and of the ledger: rebalancing, verification, rebuilding, and the timer for them.
+//! Maintenance of rankings and the ledger: rebalancing, verification, rebuilding, secrets, and
+//! their timer.
 
 pub(crate) mod rebalance;
 pub(crate) mod rebuild;

@@ -1,7 +1,10 @@
-//! Remaking what is derived from the ledger: a new ranking is built beside the live one, which goes on answering and taking scores,
-//! catches up with what was written meanwhile, and takes its place in one short transaction.
+//! Rebuilds derived data from the ledger.
 //!
-//! May be killed at any moment: nobody reads what was begun, and the rows of it go with the next upkeep.
+//! A new ranking is built beside the live one, which goes on answering and accepting scores. It
+//! catches up with what was written meanwhile, and replaces the live one in a short transaction.
+//!
+//! A rebuild may be killed at any moment: nobody reads its ranking, and the next maintenance
+//! removes its rows.
 
 use std::time::{Duration, Instant};
 
@@ -17,39 +20,39 @@ use crate::{
     store::{Store, audit::AuditedPeriod, rebuild::Rebuilder},
 };
 
-/// Rows of the ledger that are taken in while writers wait: a few tens of milliseconds.
-const LAST_ROWS: i32 = 500;
+/// Ledger rows applied while writers wait for the swap: a few tens of milliseconds.
+const SWAP_ROWS: i32 = 500;
 
-/// Rounds of catching up that may pass without fewer players than in the one before, until writers have to wait for more rows.
-const PATIENT_ROUNDS: u32 = 3;
+/// Catch-up rounds without progress before writers wait for more rows.
+const STALLED_ROUNDS: u32 = 3;
 
-/// What has been done so far.
+/// A completed step of a rebuild.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// All entries are written, from the ledger.
+    /// Entries written from the ledger.
     Entries(u64),
-    /// Players have their bucket rows and counts.
+    /// Players laid out in buckets, with counts.
     LaidOut(u64),
-    /// What was written meanwhile was taken in, of so many players.
+    /// Players whose later changes were applied.
     CaughtUp(u64),
 }
 
-/// A period that has been rebuilt.
+/// A rebuilt period.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rebuilt {
-    /// The board's name.
+    /// The board's slug.
     pub board: String,
     /// The period's name.
     pub period: String,
-    /// The ranking that answered before.
+    /// Id of the previous ranking.
     pub before: i64,
-    /// The ranking that answers now.
+    /// Id of the new ranking.
     pub after: i64,
-    /// Players in it when it was laid out.
+    /// Players in the new ranking when it was laid out.
     pub players: u64,
-    /// What was done to the layout since.
+    /// Changes made to its layout since.
     pub kept: Moves,
-    /// How long it took.
+    /// Duration of the rebuild.
     pub time: Duration,
 }
 
@@ -58,15 +61,16 @@ pub struct Rebuilt {
 pub struct OpenPeriod(AuditedPeriod);
 
 impl OpenPeriod {
-    /// Its name as a selector.
+    /// Returns the period's name as a selector.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.0.period
     }
 }
 
-/// The period that a selector means, or all of a board that are not closed. [`Error::Conflict`] when the one is closed, or nobody has
-/// scored in it.
+/// Returns the period that a selector means, or all periods of a board that are not closed.
+///
+/// Returns [`Error::Conflict`] when the selected period is closed, or nobody has scored in it.
 pub async fn open_periods(store: &Store, board: &Board, selector: Option<&PeriodSelector>) -> Result<Vec<OpenPeriod>> {
     let mut period_id = None;
     if let Some(selector) = selector {
@@ -86,19 +90,22 @@ pub async fn open_periods(store: &Store, board: &Board, selector: Option<&Period
     Ok(periods.into_iter().filter(|period| period.ranking_id.is_some()).map(OpenPeriod).collect())
 }
 
-/// Rebuilds a period, and tells of each step. [`Error::Conflict`] when it is closed meanwhile, or being rebuilt by another process.
+/// Rebuilds a period, and reports each step.
+///
+/// Returns [`Error::Conflict`] when the period is closed meanwhile, or another process is
+/// rebuilding it.
 pub async fn rebuild(
     store: &Store,
     OpenPeriod(period): &OpenPeriod,
     act: &Act,
-    mut tell: impl FnMut(Step),
+    mut report: impl FnMut(Step),
 ) -> Result<Rebuilt> {
     let begin = Instant::now();
     let mut rebuilder = store.rebuilder(period.board_id, period.period_id).await?;
-    tell(Step::Entries(rebuilder.fill_entries().await?));
+    report(Step::Entries(rebuilder.fill_entries().await?));
     let players = rebuilder.fill_buckets().await?;
-    tell(Step::LaidOut(players));
-    let before = swap(&mut rebuilder, act, &mut tell).await?;
+    report(Step::LaidOut(players));
+    let before = swap(&mut rebuilder, act, &mut report).await?;
     let after = rebuilder.ranking_id;
     rebuilder.end().await;
     let kept = rebalance::rebalance(store, after).await?;
@@ -108,20 +115,21 @@ pub async fn rebuild(
     Ok(Rebuilt { board, period, before, after, players, kept, time })
 }
 
-/// Catches up until the rest is small enough to be taken in while writers wait, and swaps. Where scores come faster than rounds
-/// get shorter, the writers wait for longer.
-async fn swap(rebuilder: &mut Rebuilder, act: &Act, tell: &mut impl FnMut(Step)) -> Result<i64> {
-    let (mut limit, mut fewest, mut patience) = (LAST_ROWS, u64::MAX, PATIENT_ROUNDS);
+/// Catches up until few enough rows remain to apply while writers wait, then swaps the rankings.
+///
+/// If scores arrive faster than rounds get shorter, the limit grows and writers wait longer.
+async fn swap(rebuilder: &mut Rebuilder, act: &Act, report: &mut impl FnMut(Step)) -> Result<i64> {
+    let (mut limit, mut fewest, mut retries) = (SWAP_ROWS, u64::MAX, STALLED_ROUNDS);
     loop {
-        let caught = rebuilder.catch_up().await?;
-        tell(Step::CaughtUp(caught));
+        let players = rebuilder.catch_up().await?;
+        report(Step::CaughtUp(players));
         if let Some(before) = rebuilder.swap(limit, act).await? {
             return Ok(before);
         }
-        if caught < fewest {
-            fewest = caught;
-        } else if patience > 0 {
-            patience -= 1;
+        if players < fewest {
+            fewest = players;
+        } else if retries > 0 {
+            retries -= 1;
         } else {
             limit = limit.saturating_mul(2);
         }

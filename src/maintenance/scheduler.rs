@@ -1,4 +1,4 @@
-//! Background maintenance of an instance. With it, cron jobs are optional.
+//! Background maintenance of an instance. It makes cron jobs optional.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,10 +21,10 @@ use crate::{
     users,
 };
 
-/// How often the months of the ledger and the ids that callers gave are looked after.
+/// Interval of ledger maintenance: partitions of coming months, and expired ids.
 const LEDGER_EVERY: Duration = Duration::from_mins(10);
 
-/// The parts that background maintenance works on.
+/// The parts that background maintenance uses.
 #[derive(Debug)]
 pub(crate) struct Scheduler {
     rankings: Arc<Rankings>,
@@ -34,7 +34,7 @@ pub(crate) struct Scheduler {
 }
 
 impl Scheduler {
-    /// Nothing runs before [`Self::start`].
+    /// Creates a scheduler. Nothing runs before [`Self::start`].
     pub(crate) fn new(
         rankings: Arc<Rankings>,
         master_keys: Option<Arc<MasterKeys>>,
@@ -44,8 +44,10 @@ impl Scheduler {
         Arc::new(Self { rankings, master_keys, rebalancer, count_audit })
     }
 
-    /// Starts the background work: `every` so often it closes due periods, delivers events and
-    /// rebalances. A step under way when the instance stops is abandoned; another run repeats it.
+    /// Starts the background work, at the interval `every`: closes due periods, delivers events,
+    /// rebalances and checks counts.
+    ///
+    /// A step in progress when the instance stops is abandoned; another run repeats it.
     pub(crate) fn start(self: Arc<Self>, every: Duration, background: &Background) {
         self.repeat(background, LEDGER_EVERY, "the ledger could not be maintained", |this| async move {
             keep_ledger(&this.rankings.store).await.map(drop)
@@ -57,7 +59,7 @@ impl Scheduler {
             outbox::deliver_due(&this.rankings.store, this.master_keys.as_deref()).await.map(drop)
         });
         self.repeat(background, every, "counts could not be checked", |this| async move {
-            verify::look_at_counts(&this.rankings.store, &this.count_audit).await.map(drop)
+            verify::check_counts(&this.rankings.store, &this.count_audit).await.map(drop)
         });
         self.repeat(background, every, "periods could not be closed", |this| async move {
             let Rankings { store, cache, .. } = &*this.rankings;
@@ -113,7 +115,7 @@ fn log_failure(what: &'static str, result: Result<()>) {
     }
 }
 
-/// Closes what is due; what waits for an import that was cut short is worth a warning.
+/// Closes due periods, and logs a warning for each that waits for an interrupted import.
 async fn close_due(store: &Store, cache: &Cache) -> Result<()> {
     closing::close_due(store, cache, |outcome| {
         if let Outcome::Waits { board, period, source, is_running: false } = outcome {
@@ -121,7 +123,7 @@ async fn close_due(store: &Store, cache: &Cache) -> Result<()> {
                 board,
                 period,
                 source,
-                "a period waits for an import that was cut short: run it again, or abandon it"
+                "a period waits for an import that was interrupted: run the import again, or abandon it"
             );
         }
     })
@@ -129,8 +131,11 @@ async fn close_due(store: &Store, cache: &Cache) -> Result<()> {
     .map(drop)
 }
 
-/// Creates the ledger's months ahead and deletes what has expired: decided events of the quarantine, changes of batches that rank indexes
-/// follow, and callers' ids. Returns how many ids.
+/// Creates the ledger's partitions for coming months, and deletes expired rows; returns how many
+/// ids it deleted.
+///
+/// Expired are decided events in quarantine, batch changes that rank indexes follow, and callers'
+/// ids.
 pub async fn keep_ledger(store: &Store) -> Result<u64> {
     store.ensure_ledger_months().await?;
     while store.forget_decided_events().await? > 0 {}

@@ -1,4 +1,4 @@
-//! Secrets that the database keeps: sealed by the current master key.
+//! Keeps stored secrets encrypted with the current master key.
 
 use crate::{
     Error, Result,
@@ -10,37 +10,43 @@ use crate::{
     store::Store,
 };
 
-/// How the secrets are kept.
+/// Numbers of stored secrets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Secrets {
-    /// All of them.
+    /// All stored secrets.
     pub kept: u64,
-    /// How many of them were sealed just now.
+    /// Secrets encrypted in this run.
     pub sealed: u64,
-    /// How many of them are in clear.
+    /// Secrets that remain in clear text.
     pub in_clear: u64,
 }
 
-/// What an instance does before it serves: refuses examples and secrets that it could not open, and seals what is in clear if there is a
-/// master key. [`Error::Invalid`] when a master key is missing, [`Error::Conflict`] when a secret is an example.
+/// Prepares secrets before an instance serves: encrypts those in clear text if there is a master
+/// key.
+///
+/// Returns [`Error::Invalid`] when the master key of a secret is missing, [`Error::Conflict`] when
+/// a secret is an example.
 pub async fn prepare(store: &Store, keys: Option<&MasterKeys>) -> Result<Secrets> {
     key::refuse_examples(store).await?;
     seal(store, keys, |kept, _| !kept.sealed).await
 }
 
-/// Seals with the first master key whatever is in clear or sealed with another one. Again is harmless, and so is doing it in two places.
-/// [`Error::Invalid`] when there is no master key, or none for some secret.
+/// Encrypts with the first master key all secrets that are in clear text or encrypted with another
+/// key.
+///
+/// Safe to repeat, and to run concurrently. Returns [`Error::Invalid`] without a master key, or
+/// when the key of a secret is missing.
 pub async fn seal_all(store: &Store, keys: Option<&MasterKeys>) -> Result<Secrets> {
     if keys.is_none() {
         return Err(Error::invalid(
             "master_key",
-            "is missing: set CENTILE_MASTER_KEY to what secrets are to be sealed with",
+            "is missing: set CENTILE_MASTER_KEY to the key that encrypts secrets",
         ));
     }
     seal(store, keys, |kept, keys| !(kept.sealed && keys.is_current(&kept.secret))).await
 }
 
-/// Seals those secrets that `is_wanted`; looks at all.
+/// Encrypts the secrets for which `is_wanted` returns true; checks all.
 async fn seal(store: &Store, keys: Option<&MasterKeys>, is_wanted: fn(&Kept, &MasterKeys) -> bool) -> Result<Secrets> {
     let mut sealed = 0;
     loop {
@@ -49,7 +55,7 @@ async fn seal(store: &Store, keys: Option<&MasterKeys>, is_wanted: fn(&Kept, &Ma
             let secret = kept.open(keys)?;
             if is_example(&secret) {
                 return Err(Error::Conflict(format!(
-                    "the secret of {} is an example: make another one",
+                    "the secret of {} is an example: create another one",
                     kept.purpose()
                 )));
             }
@@ -64,7 +70,8 @@ async fn seal(store: &Store, keys: Option<&MasterKeys>, is_wanted: fn(&Kept, &Ma
                 _ => in_clear += u64::from(!kept.sealed),
             }
         }
-        // Somebody else has set or sealed one meanwhile, perhaps with another master key: all of them once more.
+        // Another process has changed a secret meanwhile, perhaps with another master key: start
+        // again.
         if !has_changed {
             return Ok(Secrets { kept: all.len() as u64, sealed, in_clear });
         }

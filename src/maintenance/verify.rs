@@ -1,7 +1,8 @@
-//! Whether what is derived is what the ledger gives. The full comparison reads all of a period; the light one counts, and is done
-//! all the time by the instance's timer.
+//! Compares derived data with the ledger.
 //!
-//! Each look is one statement, and so one snapshot: scores may come in, layouts change, and rankings be swapped meanwhile.
+//! The full comparison reads all of a period. The light one compares counts, and runs continuously
+//! on the instance's timer. Each comparison is one statement and so one snapshot: scores may
+//! arrive, layouts change, and rankings be swapped meanwhile.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,48 +22,49 @@ use crate::{
     ranking::counts,
     store::{
         Store,
-        audit::{AuditedPeriod, Auditor, PeriodLook},
+        audit::{AuditedPeriod, Auditor, PeriodComparison},
     },
     telemetry,
 };
 
-/// How often a period is looked at again whose archive goes just then.
-const MOST_LOOKS: u32 = 3;
+/// Maximum attempts to compare a period whose archive is dropped meanwhile.
+const MAX_ATTEMPTS: u32 = 3;
 
 /// Buckets of a ranking.
 const BUCKETS: i16 = 100;
 
-/// The timer does not count the rows of a bucket of more players.
-const MOST_ROWS: i64 = 1_000_000;
+/// Largest bucket whose rows the timer counts.
+const MAX_ROWS: i64 = 1_000_000;
 
-/// No look of the timer takes longer by much; the next goes on where it stopped.
-const MOST_TIME: Duration = Duration::from_secs(1);
+/// Approximate maximum time of a timer run. The next run continues where it stopped.
+const MAX_RUN_TIME: Duration = Duration::from_secs(1);
 
-/// How closely to look.
+/// What to compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
-    /// Everything, against the ledger: up to so many differences of each kind are listed.
+    /// Everything, against the ledger.
     Everything {
-        /// How many.
+        /// Maximum differences listed of each kind.
         limit: u32,
     },
-    /// Counts against each other and against the bucket rows, of rankings only.
+    /// Counts against each other and against the bucket rows, for rankings only.
     Counts,
 }
 
-/// Looks at all periods that have a ranking or an archive (or those of a board, or one of them), and tells of each as soon as it is known.
+/// Compares all periods that have a ranking or an archive, those of a board, or one. Reports each
+/// as soon as it is compared.
 pub async fn verify(
     store: &Store,
     cache: &Cache,
     board: Option<&Board>,
     selector: Option<&PeriodSelector>,
     depth: Depth,
-    mut tell: impl FnMut(Checked),
+    mut report: impl FnMut(Checked),
 ) -> Result<()> {
     let mut period_id = None;
     if let (Some(board), Some(selector)) = (board, selector) {
         let named = closing::named(store, board, selector).await?;
-        // Nobody has scored in it: there is nothing to compare.
+        // Nobody has scored in the period, so there is nothing to compare.
         let Some(id) = named.period_id else { return Ok(()) };
         period_id = Some(id);
     }
@@ -74,18 +76,18 @@ pub async fn verify(
             Depth::Counts => counted(&mut auditor, period).await,
         };
         let checked = match checked {
-            // What is damaged beyond reading says so, and keeps the others from nothing.
+            // Damage that prevents reading is reported, and does not stop the other comparisons.
             Err(error @ Error::Internal(_)) => Some(Checked::unreadable(board, name, &error)),
             other => other?,
         };
         if let Some(checked) = checked {
-            tell(checked);
+            report(checked);
         }
     }
     Ok(())
 }
 
-/// `None` when the period's archive has gone since.
+/// Returns `None` when the period's archive was dropped meanwhile.
 async fn everything(
     cache: &Cache,
     auditor: &mut Auditor,
@@ -93,29 +95,30 @@ async fn everything(
     limit: u32,
 ) -> Result<Option<Checked>> {
     let limit = i32::try_from(limit).unwrap_or(i32::MAX);
-    let mut looks = 1;
-    let look = loop {
-        // An archive is dropped behind the back of a snapshot: the next one knows that it is not kept any more.
-        match auditor.look(period.period_id, limit).await {
-            Ok(Some(look))
-                if looks < MOST_LOOKS && look.differences.iter().any(|found| found.kind == "archive missing") => {}
-            Err(Error::Unavailable { .. }) if looks < MOST_LOOKS && period.ranking_id.is_none() => {}
+    let mut attempts = 1;
+    let comparison = loop {
+        // An archive may be dropped during a comparison. The next snapshot shows that it is gone.
+        match auditor.compare(period.period_id, limit).await {
+            Ok(Some(comparison))
+                if attempts < MAX_ATTEMPTS
+                    && comparison.differences.iter().any(|found| found.kind == "archive missing") => {}
+            Err(Error::Unavailable { .. }) if attempts < MAX_ATTEMPTS && period.ranking_id.is_none() => {}
             other => break other?,
         }
-        looks += 1;
+        attempts += 1;
     };
-    let Some(look) = look else { return Ok(None) };
-    let cached = cached_differences(cache, &look, limit).await;
-    let PeriodLook { players, mut differences, .. } = look;
+    let Some(comparison) = comparison else { return Ok(None) };
+    let cached = cached_differences(cache, &comparison, limit).await;
+    let PeriodComparison { players, mut differences, .. } = comparison;
     differences.extend(cached);
-    // Those of a kind together, in the order in which they came.
+    // Groups the differences by kind; the sort is stable.
     differences.sort_by(|a, b| a.kind.cmp(&b.kind));
     Ok(Some(Checked { board: period.board, period: period.period, players, differences }))
 }
 
-/// Counts in the cache that bear the snapshot's version, and are not those of the snapshot.
-async fn cached_differences(cache: &Cache, look: &PeriodLook, limit: i32) -> Vec<Difference> {
-    let Some((ranking_id, version, stored)) = &look.ranking else { return Vec::new() };
+/// Finds cached counts that have the snapshot's version but differ from the snapshot's counts.
+async fn cached_differences(cache: &Cache, comparison: &PeriodComparison, limit: i32) -> Vec<Difference> {
+    let Some((ranking_id, version, stored)) = &comparison.ranking else { return Vec::new() };
     let Some(cached) = counts::cached(cache, *ranking_id, version).await else { return Vec::new() };
     let different: Vec<(usize, Option<&i64>, Option<&i64>)> = (0..stored.len().max(cached.len()))
         .map(|index| (index + 1, stored.get(index), cached.get(index)))
@@ -135,7 +138,7 @@ async fn cached_differences(cache: &Cache, look: &PeriodLook, limit: i32) -> Vec
         .collect()
 }
 
-/// The counts of a ranking alone: all buckets, one after the other.
+/// Compares only the counts of a ranking: all buckets in turn.
 async fn counted(auditor: &mut Auditor, period: AuditedPeriod) -> Result<Option<Checked>> {
     let Some(ranking_id) = period.ranking_id else { return Ok(None) };
     let players = auditor.players(ranking_id).await?;
@@ -155,25 +158,27 @@ async fn counted(auditor: &mut Auditor, period: AuditedPeriod) -> Result<Option<
     Ok(Some(Checked { board: period.board, period: period.period, players, differences }))
 }
 
-/// What the timer has found so far, and where it goes on.
+/// State of the timer's count checks.
 #[derive(Debug, Default)]
 pub(crate) struct CountAudit(Mutex<Findings>);
 
 #[derive(Debug, Default)]
 struct Findings {
-    /// The bucket whose rows are counted next.
+    /// The bucket to check next.
     bucket: i16,
-    /// The ranking after which to go on.
+    /// The ranking after which to continue; 0 for the first.
     after: i64,
-    /// How uneven each ranking is.
+    /// Skew of each ranking.
     skew: BTreeMap<i64, f64>,
-    /// Rankings and buckets whose count is wrong.
+    /// Rankings and buckets with a wrong count.
     wrong: BTreeSet<(i64, i16)>,
 }
 
-/// The light form, done by the timer: the rows of one bucket of each current ranking, another each time. A
-/// finding is logged when it is new, and counts as long as it is there. Gives how many there are.
-pub async fn look_at_counts(store: &Store, audit: &CountAudit) -> Result<usize> {
+/// Checks counts on the timer: one bucket of each current ranking, another bucket in each run.
+///
+/// Logs a difference when it first appears, and counts it until it is gone. Returns the number of
+/// known differences.
+pub async fn check_counts(store: &Store, audit: &CountAudit) -> Result<usize> {
     let begin = Instant::now();
     let rankings: Vec<i64> = store.current_rankings().await?.into_iter().map(|ranking| ranking.ranking_id).collect();
     let (bucket, after) = {
@@ -184,12 +189,12 @@ pub async fn look_at_counts(store: &Store, audit: &CountAudit) -> Result<usize> 
     };
     let mut reached = 0;
     for &ranking_id in rankings.iter().filter(|ranking_id| **ranking_id > after) {
-        if begin.elapsed() > MOST_TIME {
+        if begin.elapsed() > MAX_RUN_TIME {
             reached = ranking_id - 1;
             break;
         }
-        let found = store.count_difference(ranking_id, bucket, MOST_ROWS).await?;
-        note(audit, ranking_id, bucket, found.as_ref());
+        let found = store.count_difference(ranking_id, bucket, MAX_ROWS).await?;
+        record(audit, ranking_id, bucket, found.as_ref());
         let skew = store.bucket_skew(ranking_id).await?;
         lock(audit).skew.insert(ranking_id, skew);
     }
@@ -204,8 +209,8 @@ pub async fn look_at_counts(store: &Store, audit: &CountAudit) -> Result<usize> 
     Ok(count)
 }
 
-/// Takes note of what a look has found; logs and counts it if it is new.
-fn note(audit: &CountAudit, ranking_id: i64, bucket: i16, found: Option<&CountDifference>) {
+/// Records the result of a check; logs and counts a new difference.
+fn record(audit: &CountAudit, ranking_id: i64, bucket: i16, found: Option<&CountDifference>) {
     let mut findings = lock(audit);
     let Some(found) = found else {
         findings.wrong.remove(&(ranking_id, bucket));
@@ -218,7 +223,7 @@ fn note(audit: &CountAudit, ranking_id: i64, bucket: i16, found: Option<&CountDi
             bucket,
             expected = found.expected,
             found = found.found,
-            "a count of players is wrong: run `centile verify`, then `centile rebuild`; the ledger is not concerned"
+            "a count of players is wrong: run `centile verify`, then `centile rebuild`; the ledger is not affected"
         );
     }
 }

@@ -1,5 +1,8 @@
-//! What happens to periods once they are over: closing them, correcting and refreshing what is closed, letting archives and old
-//! rankings go. Commands and the service's timer call the same functions; each may be run twice, at once, or killed half-way.
+//! Work on periods that have ended: closing, corrections, refreshes, and removal of old archives
+//! and rankings.
+//!
+//! Commands and the service's timer call the same functions. Each may be run repeatedly,
+//! concurrently, or killed at any point.
 
 use std::time::Instant;
 
@@ -22,51 +25,52 @@ use crate::{
     telemetry,
 };
 
-/// What became of a period that was to be closed.
+/// Result of an attempt to close a period.
 #[derive(Debug)]
 pub enum Outcome {
-    /// It is closed now.
+    /// The period is closed now.
     Closed(ClosedPeriod),
-    /// There is nothing to close: it was closed before, or nobody has scored in it.
+    /// There is nothing to close: the period was already closed, or nobody has scored in it.
     Nothing {
-        /// The board's name.
+        /// The board's slug.
         board: String,
         /// The period's name.
         period: String,
-        /// Which of both.
+        /// Whether it was already closed.
         was_closed: bool,
     },
-    /// It stays as it is, because an import into its board has not ended.
+    /// The period stays open, because an import into its board has not ended.
     Waits {
         /// The board's name.
         board: String,
         /// The period's name.
         period: String,
-        /// What is imported.
+        /// Source of the import.
         source: String,
-        /// Whether the import goes on; otherwise it was cut short.
+        /// Whether the import is running; otherwise it was interrupted.
         is_running: bool,
     },
-    /// It could not be closed.
+    /// The period could not be closed.
     Failed {
         /// The board's name.
         board: String,
         /// The period's name.
         period: String,
-        /// Why.
+        /// The error.
         error: Error,
     },
 }
 
-/// Closes every period that is over, one after the other, and tells what became of each as soon as it is known. `false`
-/// when another process is closing just now; then nothing was done.
-pub async fn close_due(store: &Store, cache: &Cache, mut tell: impl FnMut(Outcome)) -> Result<bool> {
-    // Most of the time nothing is due, and nobody need hold the lock.
+/// Closes all due periods one by one, and reports each result at once.
+///
+/// Returns `false`, and does nothing, while another process is closing periods.
+pub async fn close_due(store: &Store, cache: &Cache, mut report: impl FnMut(Outcome)) -> Result<bool> {
+    // Usually nothing is due, and the lock is not needed.
     if store.due_periods(None).await?.is_empty() {
         return Ok(true);
     }
     let Some(mut closer) = store.closer().await? else { return Ok(false) };
-    // Looked up again: whoever held the lock may have closed them.
+    // Look again under the lock: another process may have closed some.
     for due in store.due_periods(None).await? {
         let outcome = match due {
             DuePeriod { board, period, import_source: Some(source), import_is_running, .. } => {
@@ -82,14 +86,16 @@ pub async fn close_due(store: &Store, cache: &Cache, mut tell: impl FnMut(Outcom
                 }
             }
         };
-        tell(outcome);
+        report(outcome);
     }
     closer.end().await;
     Ok(true)
 }
 
-/// Closes one period. [`Error::Conflict`] when it is not over. `None` when another process is closing just now; then nothing
-/// was done.
+/// Closes one period.
+///
+/// Returns [`Error::Conflict`] when it has not ended. Returns `None`, and does nothing, while
+/// another process is closing periods.
 pub async fn close_one(
     store: &Store,
     cache: &Cache,
@@ -112,7 +118,7 @@ pub async fn close_one(
     let Some(mut closer) = store.closer().await? else { return Ok(None) };
     let waiting = store.due_periods(named.period_id).await?.pop();
     let outcome = match waiting {
-        // Whoever held the lock has closed it.
+        // The previous holder of the lock has closed it.
         None => nothing(true),
         Some(DuePeriod { board, period, import_source: Some(source), import_is_running, .. }) => {
             Outcome::Waits { board, period, source, is_running: import_is_running == Some(true) }
@@ -125,7 +131,8 @@ pub async fn close_one(
     Ok(Some(outcome))
 }
 
-/// The steps, each a transaction of its own. After a crash the next run begins again.
+/// Runs the steps of closing, each a transaction of its own. After a crash the next run starts
+/// again.
 async fn close(
     store: &Store,
     cache: &Cache,
@@ -136,7 +143,7 @@ async fn close(
 ) -> Result<Outcome> {
     let begin = Instant::now();
     let Some(cut_off_at) = closer.cut_off(period_id).await? else {
-        return waits(store, period_id, board, period).await;
+        return waiting_import(store, period_id, board, period).await;
     };
     let checked = match closer.build(period_id).await {
         Ok(()) => closer.compare(period_id).await,
@@ -144,19 +151,21 @@ async fn close(
     };
     let (players, differences) = match checked {
         Ok(checked) => checked,
-        // An import that has begun meanwhile has called the closing off.
-        Err(error @ Error::Conflict(_)) => return waits(store, period_id, board, period).await.map_err(|_| error),
+        // An import that has started meanwhile has cancelled the closing.
+        Err(error @ Error::Conflict(_)) => {
+            return waiting_import(store, period_id, board, period).await.map_err(|_| error);
+        }
         Err(error) => return Err(error),
     };
     if !closer.finish(period_id, cut_off_at).await? {
-        return waits(store, period_id, board, period).await;
+        return waiting_import(store, period_id, board, period).await;
     }
     if differences > 0 {
         tracing::error!(
             board,
             period,
             differences,
-            "the live ranking did not agree with the ledger, which is right; see centile.archive_differences"
+            "the live ranking did not agree with the ledger; the archive has the ledger's values; see centile.archive_differences"
         );
     }
     cache_top(store, cache, period_id).await;
@@ -167,16 +176,17 @@ async fn close(
     Ok(Outcome::Closed(done))
 }
 
-/// The import that a period waits for. [`Error::Conflict`] when there is none.
-async fn waits(store: &Store, period_id: i64, board: &str, period: &str) -> Result<Outcome> {
+/// Returns the import that a period waits for. Returns [`Error::Conflict`] when there is
+/// none.
+async fn waiting_import(store: &Store, period_id: i64, board: &str, period: &str) -> Result<Outcome> {
     let due = store.due_periods(Some(period_id)).await?.pop();
     let import = due.and_then(|due| due.import_source.zip(due.import_is_running));
     let (source, is_running) =
-        import.ok_or_else(|| Error::Conflict(format!("closing {period} was called off; try again")))?;
+        import.ok_or_else(|| Error::Conflict(format!("closing {period} was cancelled; try again")))?;
     Ok(Outcome::Waits { board: board.to_owned(), period: period.to_owned(), source, is_running })
 }
 
-/// Puts a frozen top into the cache, where it stays. Should that not be possible, whoever reads it first will.
+/// Puts a frozen top into the cache, without expiry. On failure the first reader does it.
 async fn cache_top(store: &Store, cache: &Cache, period_id: i64) {
     match store.closed_top(period_id).await {
         Ok(Some(top)) => {
@@ -189,7 +199,7 @@ async fn cache_top(store: &Store, cache: &Cache, period_id: i64) {
             cache.put(&key, top.bytes).await;
         }
         Ok(None) => {}
-        Err(error) => tracing::warn!(period_id, %error, "a frozen top was not put into the cache"),
+        Err(error) => tracing::warn!(period_id, %error, "could not put a frozen top into the cache"),
     }
 }
 
@@ -198,24 +208,26 @@ pub(crate) async fn named(store: &Store, board: &Board, selector: &PeriodSelecto
     named.ok_or_else(|| Error::NotFound {
         what: "period",
         name: selector.to_string(),
-        hint: Some(format!("board {} keeps none of this name", board.slug)),
+        hint: Some(format!("board {} has no period of this name", board.slug)),
     })
 }
 
-/// A closed period whose archive holds the ledger of now.
+/// A closed period whose archive was refreshed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refreshed {
     /// The period's name.
     pub period: String,
-    /// The archive's revision.
+    /// The archive's new revision.
     pub revision: i32,
-    /// Players in it.
+    /// Players in the archive.
     pub players: u64,
 }
 
-/// Brings the archive and the frozen top of a closed period up to the ledger of now; readers see the old or the new.
-/// [`Error::Conflict`] when the period is not closed or its archive was dropped, [`Error::Unavailable`] when another process
-/// is closing or refreshing.
+/// Rebuilds archive and frozen top of a closed period from the current ledger. Readers see either
+/// the old or the new ones.
+///
+/// Returns [`Error::Conflict`] when the period is not closed or its archive was dropped,
+/// [`Error::Unavailable`] while another process is closing or refreshing periods.
 pub async fn refresh(
     store: &Store,
     cache: &Cache,
@@ -227,7 +239,7 @@ pub async fn refresh(
     let Some(period_id) = named.period_id.filter(|_| named.state == PeriodState::Closed) else {
         return Err(Error::Conflict(format!("{} of board {} is not closed", named.name, board.slug)));
     };
-    let another = || Error::unavailable("another process closes or refreshes periods just now; try again after it");
+    let another = || Error::unavailable("another process is closing or refreshing periods; try again later");
     let mut closer = store.closer().await?.ok_or_else(another)?;
     let (revision, players) = closer.refresh(period_id, act).await?;
     closer.end().await;
@@ -235,23 +247,24 @@ pub async fn refresh(
     Ok(Refreshed { period: named.name, revision, players })
 }
 
-/// A score of the past that an administrator adds.
+/// A past score that an administrator adds.
 #[derive(Debug, Clone)]
 pub struct ScoreCorrection {
     /// The player.
     pub user_id: UserId,
-    /// Points, usually fewer than none.
+    /// Points, usually negative.
     pub points: i64,
-    /// On boards with ties by tiebreak.
+    /// Tiebreak, on boards with ties by tiebreak.
     pub tiebreak: Option<i16>,
-    /// The time it counts for.
+    /// Time for which the score counts.
     pub at: DateTime<Utc>,
-    /// Who says so, and why: a correction has a reason.
+    /// Actor and reason. A correction requires a reason.
     pub act: Act,
 }
 
-/// Adds a score of the past, also to closed periods. The transaction's id, and the closed periods whose archives do not hold
-/// it before they are refreshed.
+/// Adds a past score, also to closed periods.
+///
+/// Returns the transaction id, and the closed periods whose archives need a refresh.
 pub async fn correct(store: &Store, board: &Board, correction: &ScoreCorrection) -> Result<(i64, Vec<String>)> {
     store
         .correct_score(&Correction {
@@ -265,19 +278,21 @@ pub async fn correct(store: &Store, board: &Board, correction: &ScoreCorrection)
         .await
 }
 
-/// An archive that its board does not keep any longer.
+/// An archive that exceeds its board's retention.
 #[derive(Debug)]
 pub struct ExpiredArchive {
     /// The board's name.
     pub board: String,
     /// The period's name.
     pub period: String,
-    /// Whether it was dropped. One that somebody is reading just now is no longer served, and dropped the next time.
+    /// Whether it was dropped. An archive in use is no longer served, and is dropped by a later
+    /// run.
     pub dropped: Result<()>,
 }
 
-/// Drops the archives that their boards do not keep any longer; gives what became of each. `None` when another process is
-/// closing just now.
+/// Drops the archives that exceed their boards' retention; returns the result for each.
+///
+/// Returns `None` while another process is closing periods.
 pub async fn drop_expired(store: &Store) -> Result<Option<Vec<ExpiredArchive>>> {
     if store.expired_archives().await?.is_empty() {
         return Ok(Some(Vec::new()));
@@ -287,8 +302,10 @@ pub async fn drop_expired(store: &Store) -> Result<Option<Vec<ExpiredArchive>>> 
     for (period_id, board, period) in store.expired_archives().await? {
         let dropped = closer.drop_archive(period_id).await;
         match &dropped {
-            Ok(()) => tracing::info!(board, period, "archive dropped: the board keeps no more of its kind"),
-            Err(error) => tracing::warn!(board, period, %error, "an archive could not be dropped; tried again later"),
+            Ok(()) => tracing::info!(board, period, "archive dropped, beyond the board's retention"),
+            Err(error) => {
+                tracing::warn!(board, period, %error, "an archive could not be dropped; the next run retries it")
+            }
         }
         expired.push(ExpiredArchive { board, period, dropped });
     }
@@ -296,7 +313,7 @@ pub async fn drop_expired(store: &Store) -> Result<Option<Vec<ExpiredArchive>>> 
     Ok(Some(expired))
 }
 
-/// Removes the rows of rankings that were let go, or whose building was cut short, in steps; gives how many there were.
+/// Removes the rows of released and abandoned rankings in steps; returns how many.
 pub async fn remove_released(store: &Store) -> Result<u64> {
     while store.release_abandoned().await? > 0 {}
     let mut removed = 0;
@@ -308,8 +325,9 @@ pub async fn remove_released(store: &Store) -> Result<u64> {
     }
 }
 
-/// Gives up the imports of a board that were cut short, so that its periods can be closed; gives their number.
-/// [`Error::Conflict`] while one is running.
+/// Abandons a board's interrupted imports, so that its periods can be closed; returns how many.
+///
+/// Returns [`Error::Conflict`] while one is running.
 pub async fn abandon_imports(store: &Store, board: &Board, by: &Actor) -> Result<u64> {
     store.abandon_imports(board.slug.as_str(), by).await
 }

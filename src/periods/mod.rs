@@ -1,4 +1,4 @@
-//! Periods: seasons, and closing.
+//! Periods: seasons, closing, corrections, retention.
 
 pub(crate) mod closing;
 pub(crate) mod season;

@@ -1,4 +1,4 @@
-//! Seasons: periods with a start and an end of their own.
+//! Seasons: periods with explicit start and end.
 
 use crate::{
     Error, Result,
@@ -11,8 +11,10 @@ use crate::{
     store::Store,
 };
 
-/// Makes a season. [`Error::Invalid`] when it cannot be, [`Error::Conflict`] when its name is taken or scores lie within
-/// its bounds already.
+/// Creates a season.
+///
+/// Returns [`Error::Invalid`] for an invalid name or bounds, [`Error::Conflict`] when the name is
+/// taken or there are scores within the bounds.
 pub async fn create(
     store: &Store,
     board: &Board,
@@ -26,7 +28,7 @@ pub async fn create(
     season.ok_or_else(|| Error::not_found("season", name))
 }
 
-/// The seasons of a board, the first to begin first.
+/// Returns the seasons of a board by start.
 pub async fn list(store: &Store, board: &Board) -> Result<Vec<Season>> {
     store.seasons(board, None).await
 }

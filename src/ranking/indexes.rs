@@ -307,7 +307,7 @@ impl Indexes {
         if is_shared {
             return Ok(Access::Sql(None));
         }
-        let permit = timeout(self.store.patience(), Arc::clone(&board.sql).acquire_owned()).await;
+        let permit = timeout(self.store.pool_wait(), Arc::clone(&board.sql).acquire_owned()).await;
         match permit {
             Ok(Ok(permit)) => Ok(Access::Sql(Some(permit))),
             _ => Err(Error::unavailable("the rank index is not available, and too many SQL reads are waiting")),

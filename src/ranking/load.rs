@@ -71,7 +71,7 @@ pub(super) async fn load(
     let began_at = Instant::now();
     loop {
         let permit = Arc::clone(&indexes.loading).acquire_owned().await;
-        let permit = permit.map_err(|_| Error::unavailable("the instance is stopping"))?;
+        let permit = permit.map_err(|_| Error::unavailable("this instance is shutting down"))?;
         let load_permit = LoadPermit { indexes: Arc::clone(indexes), _permit: permit };
         // Start recording profile changes before the snapshot, so that its older profiles do not
         // overwrite newer ones.

@@ -1,4 +1,4 @@
-//! Scores that an instance has accepted: the credit that rebalancing spends.
+//! Counts of accepted scores, from which rebalancing derives how many rows it may move.
 
 use std::{
     collections::HashMap,
@@ -7,10 +7,11 @@ use std::{
 
 use tokio::sync::Notify;
 
-/// After so many scores rebalancing runs early: a new ranking has all its players in one bucket.
-const EARLY_AFTER: u64 = 20_000;
+/// Accepted scores after which rebalancing runs early. A new ranking has all its players in one
+/// bucket.
+const EARLY_RUN_SCORES: u64 = 20_000;
 
-/// Accepted scores by board.
+/// Accepted scores of each board.
 #[derive(Debug, Default)]
 pub(crate) struct AcceptedScores {
     counts: Mutex<Counts>,
@@ -25,18 +26,18 @@ struct Counts {
 }
 
 impl AcceptedScores {
-    /// Adds scores of a board.
+    /// Adds accepted scores of a board.
     pub(crate) fn add(&self, board_id: i32, scores: u64) {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         *counts.by_board.entry(board_id).or_default() += scores;
         counts.since_notified += scores;
-        if counts.since_notified >= EARLY_AFTER {
+        if counts.since_notified >= EARLY_RUN_SCORES {
             counts.since_notified = 0;
             self.early.notify_one();
         }
     }
 
-    /// Scores of a board so far.
+    /// Returns the scores that the board has accepted so far.
     pub(crate) fn of(&self, board_id: i32) -> u64 {
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         counts.by_board.get(&board_id).copied().unwrap_or_default()
@@ -53,11 +54,11 @@ mod tests {
     fn many_scores_notify_once() {
         let accepted = AcceptedScores::default();
         let is_notified = || accepted.early.notified().now_or_never().is_some();
-        accepted.add(1, EARLY_AFTER - 1);
-        assert!(!is_notified(), "one score is missing");
+        accepted.add(1, EARLY_RUN_SCORES - 1);
+        assert!(!is_notified(), "one score too few");
         accepted.add(2, 1);
-        assert!(is_notified(), "scores of all boards count");
-        accepted.add(1, EARLY_AFTER - 1);
-        assert!(!is_notified(), "scores before the last notification do not count again");
+        assert!(is_notified(), "scores of all boards are counted together");
+        accepted.add(1, EARLY_RUN_SCORES - 1);
+        assert!(!is_notified(), "scores are counted only once");
     }
 }

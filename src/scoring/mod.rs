@@ -1,4 +1,4 @@
-//! Scores: submitted, voided, reset, and listed.
+//! Submission, voiding, reset and history of scores.
 
 pub(crate) mod accepted;
 pub(crate) mod quarantine;
@@ -30,8 +30,10 @@ use crate::{
     telemetry,
 };
 
-/// Lets a request with scores for a board in, before its key, its body or anything else of it is looked at. [`Error::Unavailable`] when more
-/// are waiting than are written in time; the value is to be kept until the request is answered.
+/// Admits a request with scores before its key or body is read.
+///
+/// Keep the returned value until the request is answered. Returns [`Error::Unavailable`] when more
+/// scores are queued than can be written in time.
 pub(crate) fn admit<'a>(writers: &'a Writers, boards: &Boards, slug: &BoardSlug) -> Result<Admission<'a>> {
     let admit = writers.admit(boards.cache.last_seen(slug).as_deref());
     admit.inspect_err(count_refused)
@@ -41,8 +43,9 @@ fn count_refused(_: &Error) {
     telemetry::count_refused("scores");
 }
 
-/// Writes events; each gets its own outcome, in their order. Returns after the commit. [`Error::Unavailable`] when all of them would wait for
-/// too long.
+/// Writes events, and returns after the commit with one outcome for each, in their order.
+///
+/// Returns [`Error::Unavailable`] when all of them would wait too long.
 pub async fn submit(writers: &Writers, rankings: &Rankings, board: &Board, events: Vec<Event>) -> Result<Vec<Outcome>> {
     writers.check(board).inspect_err(count_refused)?;
     let ranks_wanted: Vec<bool> = events.iter().map(|event| event.ranks).collect();
@@ -52,12 +55,12 @@ pub async fn submit(writers: &Writers, rankings: &Rankings, board: &Board, event
         places.push(place);
         events.push(event);
     }
-    // Handed to all lanes before the first is waited for, so that they write side by side.
+    // Queues the events in all lanes before it waits for any, so that the lanes write concurrently.
     let mut waiting = Vec::with_capacity(by_lane.len());
     for (lane, (places, events)) in by_lane {
         waiting.push((places, writers.submit(board, lane, events)));
     }
-    // What one lane cannot take is refused by itself: the others may have committed.
+    // A full lane refuses only its own events: other lanes may have committed theirs.
     let mut outcomes: Vec<Option<Result<Answer>>> = ranks_wanted.iter().map(|_| None).collect();
     for (places, answer) in waiting {
         let answer = match answer {
@@ -83,9 +86,9 @@ pub async fn submit(writers: &Writers, rankings: &Rankings, board: &Board, event
     {
         return Err(error.clone());
     }
-    // The events are written: ranks that cannot be read just now are left out.
+    // The events are committed, so a failure to read ranks only leaves the ranks out.
     let ranks = ranks_after(rankings, board, &outcomes, &ranks_wanted).await.unwrap_or_else(|error| {
-        tracing::warn!(%error, "ranks after a commit could not be read");
+        tracing::warn!(%error, "could not read ranks after a commit");
         vec![Vec::new(); outcomes.len()]
     });
     Ok(outcomes
@@ -95,14 +98,16 @@ pub async fn submit(writers: &Writers, rankings: &Rankings, board: &Board, event
         .collect())
 }
 
-/// The lane of a player, as `centile.lane_hash` gives it: two bytes of the SHA-256 of the id, modulo the lanes.
+/// Returns the lane of a player, as `centile.lane_hash` does: two bytes of the SHA-256 of the id,
+/// modulo the number of lanes.
 pub(crate) fn lane_of(user_id: &UserId, board: &Board) -> i16 {
     let digest = Sha256::digest(user_id.as_str().as_bytes());
     let hash = i32::from(digest[0]) << 8 | i32::from(digest[1]);
     i16::try_from(hash % i32::from(board.lanes)).unwrap_or_default()
 }
 
-/// New and previous ranks of the events that want them: per event and period, read after the commit.
+/// Reads new and previous ranks after the commit, for the events that want them, by event and
+/// period.
 async fn ranks_after(
     rankings: &Rankings,
     board: &Board,
@@ -121,7 +126,7 @@ async fn ranks_after(
     Ok((0..outcomes.len()).map(|place| ranks.by_ref().take(standings_of(place).len()).collect()).collect())
 }
 
-/// Answer to the caller of an event.
+/// Builds the outcome that the caller of an event receives.
 fn outcome(board: &Board, answer: Answer, ranks: &[(Option<u64>, Option<u64>)]) -> Outcome {
     let (accepted, repeated) = match answer {
         Answer::Accepted { accepted, repeated } => (accepted, repeated),
@@ -144,19 +149,21 @@ fn outcome(board: &Board, answer: Answer, ranks: &[(Option<u64>, Option<u64>)]) 
     })
 }
 
-/// Undoes one score transaction in the periods that are still open.
+/// Voids one score transaction in the periods that are still open.
 pub async fn void(rankings: &Rankings, board: &Board, transaction_id: i64, act: &Act) -> Result<()> {
     rankings.store.void_score(board.slug.as_str(), transaction_id, act).await?;
     rankings.acknowledge_all(board.id).await
 }
 
-/// Makes a player start anew in the periods that hold now.
+/// Resets a player's scores in the current periods.
 pub async fn reset(rankings: &Rankings, board: &Board, user_id: &UserId, act: &Act) -> Result<()> {
     rankings.store.reset_player(board.slug.as_str(), user_id.as_str(), act).await?;
     rankings.acknowledge_all(board.id).await
 }
 
-/// A player's ledger on a board, newest first: up to `limit` rows older than `cursor`, and the cursor of the next page.
+/// Returns a page of a player's ledger on a board, newest first, and the cursor of the next page.
+///
+/// The page has up to `limit` rows older than `cursor`.
 pub async fn history(
     store: &Store,
     board: &Board,
@@ -177,10 +184,10 @@ pub async fn history(
     Ok((rows, next))
 }
 
-/// A cursor of [`history`]: microseconds since 1970, and the id, of the last row of the page before.
+/// Parses a cursor of [`history`]: microseconds since 1970 and id of the previous page's last row.
 fn parse_cursor(text: &str) -> Result<HistoryPlace> {
     let parsed = text.split_once('.').and_then(|(micros, id)| {
-        // Nothing in a ledger is older, and PostgreSQL knows no such times.
+        // No ledger row is older than 1970, and PostgreSQL rejects times far before it.
         let occurred_at = DateTime::from_timestamp_micros(micros.parse().ok()?).filter(|at| at.timestamp() >= 0)?;
         Some(HistoryPlace { occurred_at, transaction_id: id.parse().ok()? })
     });

@@ -1,4 +1,4 @@
-//! Events in quarantine: listed, accepted, rejected.
+//! Lists, accepts and rejects events in quarantine.
 
 use crate::{
     Error, Result,
@@ -11,7 +11,9 @@ use crate::{
     store::Store,
 };
 
-/// Events of a board's quarantine in a state, the oldest first: up to `limit` after `cursor`, and the cursor of the next page.
+/// Returns a page of a board's events in one state, oldest first, and the cursor of the next page.
+///
+/// The page has up to `limit` events after `cursor`.
 pub async fn list(
     store: &Store,
     board: &Board,
@@ -30,15 +32,20 @@ pub async fn list(
     Ok((events, next))
 }
 
-/// Takes an event into the ledger, with the time of now, and gives its id there. [`Error::NotFound`] when the board has no such event,
-/// [`Error::Conflict`] when it was rejected, or its player is banned.
+/// Moves an event into the ledger at the current time, and returns its transaction id.
+///
+/// Returns [`Error::NotFound`] when the board has no such event, [`Error::Conflict`] when the event
+/// was rejected or its player is banned.
 pub async fn accept(rankings: &Rankings, board: &Board, quarantine_id: i64, act: &Act) -> Result<i64> {
     let transaction_id = rankings.store.accept_event(board.slug.as_str(), quarantine_id, act).await?;
     rankings.acknowledge_all(board.id).await?;
     Ok(transaction_id)
 }
 
-/// Rejects an event for good. [`Error::NotFound`] when the board has no such event, [`Error::Conflict`] when it was accepted.
+/// Rejects an event permanently.
+///
+/// Returns [`Error::NotFound`] when the board has no such event, [`Error::Conflict`] when it was
+/// accepted.
 pub async fn reject(store: &Store, board: &Board, quarantine_id: i64, act: &Act) -> Result<()> {
     store.reject_event(board.slug.as_str(), quarantine_id, act).await
 }

@@ -1,5 +1,5 @@
 //! Writes a batch of score events: reads the state of its lane, decides, and commits if the state
-//! is still the same.
+//! is unchanged.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -15,10 +15,10 @@ use crate::{
     },
 };
 
-/// How often a batch is begun before it is given up.
-const TRIES_MAX: usize = 10;
+/// Maximum attempts to write a batch.
+const MAX_ATTEMPTS: usize = 10;
 
-/// An event as it was submitted.
+/// An event as the caller submitted it.
 #[derive(Debug, Clone, Copy)]
 pub struct Submitted<'a> {
     /// The caller's own id of the player.
@@ -31,77 +31,78 @@ pub struct Submitted<'a> {
     pub reason: Option<&'a str>,
     /// The caller's id of the event.
     pub id: Option<&'a str>,
-    /// A time of its own, of an imported event.
+    /// Time of an imported event; `None` for a live event.
     pub at: Option<DateTime<Utc>>,
 }
 
 /// Result of a batch.
 #[derive(Debug)]
 pub(crate) struct Written {
-    /// Number of the lane's last batch: a reader of that batch sees these events.
+    /// Number of the lane's last batch. A read of that batch or a later one sees these events.
     pub(crate) batch: i64,
-    /// One answer for each event, in their order.
+    /// One answer per event, in their order.
     pub(crate) answers: Vec<Answer>,
 }
 
 /// Answer to one event.
 #[derive(Debug, Clone)]
 pub(crate) enum Answer {
-    /// It is in the ledger.
+    /// The event is in the ledger.
     Accepted {
-        /// As it is there.
+        /// The event as stored.
         accepted: Accepted,
-        /// Whether this is the answer of an earlier event with the same id.
+        /// Whether this repeats the answer to an earlier event with the same id.
         repeated: bool,
     },
-    /// It is in quarantine.
+    /// The event is in quarantine.
     Quarantined {
-        /// Its id there.
+        /// Id of the event in quarantine.
         quarantine_id: i64,
-        /// The rule that it broke.
+        /// The rule that the event broke.
         violation: Violation,
-        /// Whether this is the answer of an earlier event with the same id.
+        /// Whether this repeats the answer to an earlier event with the same id.
         repeated: bool,
     },
-    /// It is refused.
+    /// The event is refused.
     Refused(Refusal),
 }
 
-/// A lane as its writer knows it.
+/// A lane, with what its writer remembers between batches.
 #[derive(Debug)]
 pub(crate) struct Lane {
     /// The board.
     pub(crate) board_id: i32,
     /// Number of the lane.
     pub(crate) number: i16,
-    /// The lane's last batch when this writer last wrote.
+    /// Number of the lane's last batch after this writer's last write.
     last_batch: Option<i64>,
-    /// Whether another instance wrote to the lane between the last two batches of this writer.
+    /// Whether another instance wrote to the lane between this writer's last two batches.
     is_contended: bool,
-    /// Layouts of the rankings of the last batch.
+    /// Layouts of the rankings that the last batch wrote to.
     layouts: Layouts,
 }
 
 impl Lane {
-    /// A lane to which this writer has written nothing yet.
+    /// Returns a lane to which this writer has not written yet.
     pub(crate) fn new(board_id: i32, number: i16) -> Self {
         Self { board_id, number, last_batch: None, is_contended: false, layouts: Layouts::default() }
     }
 
-    /// Writes events of this lane in one transaction, and returns after its commit.
+    /// Writes events of this lane in one transaction, and returns after the commit.
     ///
-    /// Reading and writing are two transactions. The second one writes only if the lane is as the
-    /// first one saw it; otherwise the batch begins again, with the lane's lock. A writer that
-    /// meets others takes the lock from the start: a small batch would always overtake a large one.
+    /// Reading and writing are separate transactions. The second one writes only if the lane is
+    /// unchanged since the first; otherwise the batch starts again under the lane's lock. A writer
+    /// that competes with others takes the lock from the start: otherwise small batches would
+    /// always overtake a large one.
     pub(crate) async fn write(&mut self, store: &Store, source: Source, events: &[Submitted<'_>]) -> Result<Written> {
         let (users, pending) = by_player(events);
         let mut holds_lock = self.is_contended;
-        for _ in 0..TRIES_MAX {
+        for _ in 0..MAX_ATTEMPTS {
             let mut session = store.batch_session(self.board_id, self.number, holds_lock).await?;
             let mut begun = session.begin_batch(source, &users, &pending, &mut self.layouts).await?;
             if begun.has_other_lanes {
                 session.end(false).await?;
-                return Err(Error::unavailable("the board's lanes have just changed; send the events again"));
+                return Err(Error::unavailable("the board's number of lanes has just changed; send the events again"));
             }
             if source == Source::Live && begun.facts.rules.need_history() {
                 session.read_history(&mut begun.facts, &pending).await?;
@@ -143,11 +144,11 @@ impl Lane {
             self.last_batch = Some(batch);
             return answers(batch, committed.unwrap_or_default(), decisions);
         }
-        Err(Error::unavailable("others write to the same lane all the time; send the events again"))
+        Err(Error::unavailable("other instances keep writing to the same lane; send the events again"))
     }
 }
 
-/// The players whom the database does not know yet and whose events may be accepted.
+/// Returns the players that the database does not know and whose events may be accepted.
 fn newcomers(users: &[String], events: &[Pending], decisions: &Decisions) -> Vec<String> {
     let decided = events.iter().zip(&decisions.events);
     let unknown = decided.filter(|(_, decided)| matches!(decided, Decided::Refused(Refusal::UnknownUser)));
@@ -155,12 +156,12 @@ fn newcomers(users: &[String], events: &[Pending], decisions: &Decisions) -> Vec
     players.into_iter().map(|player| users[player].clone()).collect()
 }
 
-/// Whether an event leaves anything in the database.
+/// Returns whether an event leaves a row in the database.
 fn writes(decided: &Decided) -> bool {
     matches!(decided, Decided::Accepted { .. } | Decided::Quarantined(_))
 }
 
-/// The players, each once, and the events with the places of theirs.
+/// Returns the distinct players, and the events with the index of their player.
 fn by_player(events: &[Submitted]) -> (Vec<String>, Vec<Pending>) {
     let mut users = Vec::new();
     let mut places = HashMap::new();
@@ -179,21 +180,22 @@ fn by_player(events: &[Submitted]) -> (Vec<String>, Vec<Pending>) {
     (users, pending)
 }
 
-/// Answers each event.
+/// Builds the answer to each event.
 fn answers(batch: i64, committed: Committed, decisions: Decisions) -> Result<Written> {
     let Committed { transaction_ids, quarantine_ids, .. } = committed;
     let (mut transactions, mut quarantined) = (transaction_ids.into_iter(), quarantine_ids.into_iter());
-    // The batch is committed: an error must not let the caller write it again without its ids.
-    let lost = || Error::unavailable("what became of the events is not known; send them again with their ids");
+    // The batch is committed. An error must not let the caller send it again without its ids.
+    let unknown_outcome =
+        || Error::unavailable("the outcome of the events is unknown; send them again with the same ids");
     let mut answers: Vec<Answer> = Vec::with_capacity(decisions.events.len());
     for decided in decisions.events {
         let answer = match decided {
             Decided::Accepted { at, standings } => {
-                let transaction_id = transactions.next().ok_or_else(lost)?;
+                let transaction_id = transactions.next().ok_or_else(unknown_outcome)?;
                 Answer::Accepted { accepted: Accepted { transaction_id, at, standings }, repeated: false }
             }
             Decided::Quarantined(violation) => {
-                let quarantine_id = quarantined.next().ok_or_else(lost)?;
+                let quarantine_id = quarantined.next().ok_or_else(unknown_outcome)?;
                 Answer::Quarantined { quarantine_id, violation, repeated: false }
             }
             Decided::Refused(refusal) => Answer::Refused(refusal),

@@ -1,7 +1,7 @@
-//! The writers: one task per board and lane collects what arrives at the same moment and writes it
-//! in one transaction.
+//! The writers: one task per board and lane batches the events that arrive meanwhile, and writes
+//! each batch in one transaction.
 //!
-//! Under light load a batch is one event and adds no waiting; under heavy load it grows, and the
+//! Under light load a batch is one event and adds no wait. Under heavy load batches grow, and the
 //! cost per score falls.
 
 use std::{
@@ -36,26 +36,26 @@ use crate::{
 /// A batch takes no more jobs once it has this many events.
 const BATCH_EVENTS: usize = 500;
 
-/// Events that may wait for one lane; beyond it callers are told to come back.
+/// Maximum events queued for one lane. Beyond it callers get 503 with Retry-After.
 const QUEUE_EVENTS: usize = 10_000;
 
-/// So many events of a board may wait however long it takes: a burst of as many callers with a
-/// score each.
-const ADMITTED_EVENTS: usize = 1_024;
+/// A board never sheds requests while fewer events are queued: a burst of this many callers with
+/// one score each.
+const NEVER_SHED_EVENTS: usize = 1_024;
 
-/// While no more requests than these are being answered, their events may wait, too: a few callers
-/// with long lists, each of whom waits for an answer before sending the next.
-const ADMITTED_REQUESTS: usize = 16;
+/// Requests are never shed while at most this many are in progress: a few callers with long lists,
+/// each of which waits for an answer before it sends the next.
+const NEVER_SHED_REQUESTS: usize = 16;
 
-/// What became of events, each by itself.
+/// One answer per event.
 type Answers = Vec<Answer>;
 
 /// The writers of this instance.
 #[derive(Debug)]
 pub(crate) struct Writers {
-    /// How long events may have to wait.
-    wait: Duration,
-    /// Requests with scores that are being answered.
+    /// Maximum estimated wait of events.
+    max_wait: Duration,
+    /// Requests with scores in progress.
     requests: AtomicUsize,
     lanes: Mutex<HashMap<(i32, i16), Lane>>,
     shared: Shared,
@@ -63,7 +63,7 @@ pub(crate) struct Writers {
     tasks: TaskTracker,
 }
 
-/// What all writers use.
+/// State shared by all writers.
 #[derive(Debug, Clone)]
 struct Shared {
     store: Store,
@@ -71,15 +71,15 @@ struct Shared {
     accepted: Arc<AcceptedScores>,
 }
 
-/// The way to one writer.
+/// The queue of one writer.
 #[derive(Debug)]
 struct Lane {
     queue: mpsc::UnboundedSender<Job>,
-    room: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     estimate: Arc<WaitEstimate>,
 }
 
-/// A request with scores that is being answered, as long as the value lives.
+/// A request with scores in progress, counted until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Admission<'a>(&'a AtomicUsize);
 
@@ -94,20 +94,22 @@ impl Drop for Admission<'_> {
 struct Job {
     events: Vec<Event>,
     reply: oneshot::Sender<Result<Answers>>,
-    _room: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
 impl Writers {
-    /// No writer runs until the first event of its lane; all run on the current runtime. Events are
-    /// welcome as long as they need not wait for longer than `wait`.
+    /// Creates writers that run on the current runtime.
+    ///
+    /// A lane's writer starts with its first event. Events are refused when their estimated wait
+    /// exceeds `max_wait`.
     pub(crate) fn new(
         store: Store,
         acknowledged: Arc<Acknowledged>,
         accepted: Arc<AcceptedScores>,
-        wait: Duration,
+        max_wait: Duration,
     ) -> Self {
         Self {
-            wait,
+            max_wait,
             requests: AtomicUsize::new(0),
             lanes: Mutex::default(),
             shared: Shared { store, acknowledged, accepted },
@@ -116,9 +118,10 @@ impl Writers {
         }
     }
 
-    /// Lets a request with scores in, before anybody knows which. [`Error::Unavailable`] when they
-    /// would wait for too long, as far as is known. `None` is a board that nobody has asked for
-    /// lately.
+    /// Admits a request with scores before it is read.
+    ///
+    /// Returns [`Error::Unavailable`] when its events would probably wait too long. `board` is
+    /// `None` when the board is not cached; the request is then admitted.
     pub(crate) fn admit(&self, board: Option<&Board>) -> Result<Admission<'_>> {
         self.requests.fetch_add(1, Ordering::Relaxed);
         let admit = Admission(&self.requests);
@@ -126,33 +129,38 @@ impl Writers {
         Ok(admit)
     }
 
-    /// [`Error::Unavailable`] when scores that come now would wait for too long. A request that was
-    /// let in asks once more when its events are to be queued: on a busy machine hundreds are let
-    /// in at once, while none of their events is waiting yet.
+    /// Returns [`Error::Unavailable`] when new scores would wait too long.
+    ///
+    /// An admitted request checks again before it queues its events: a busy machine admits hundreds
+    /// at once, while none of their events is queued.
     pub(crate) fn check(&self, board: &Board) -> Result<()> {
         let others = self.requests.load(Ordering::Relaxed).saturating_sub(1);
-        if others >= ADMITTED_REQUESTS && self.is_full(board) { Err(full()) } else { Ok(()) }
+        if others >= NEVER_SHED_REQUESTS && self.is_full(board) { Err(full()) } else { Ok(()) }
     }
 
-    /// As long as its slowest lane: a list has events for all of them. One that stands still counts
-    /// only if all do, so that it does not keep the others idle.
+    /// Returns whether new events of the board would wait too long.
+    ///
+    /// A list has events for all lanes, so the slowest lane decides. A stalled lane counts only if
+    /// all are stalled; otherwise it would keep the others idle.
     fn is_full(&self, board: &Board) -> bool {
         let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut events, mut standing, mut longest) = (0, 0, Duration::ZERO);
+        let (mut events, mut stalled, mut longest) = (0, 0, Duration::ZERO);
         for lane in (0..board.lanes).filter_map(|lane| lanes.get(&(board.id, lane))) {
             let waiting = lane.waiting();
             events += waiting;
-            if lane.estimate.stands_still(self.wait) {
-                standing += 1;
+            if lane.estimate.is_stalled(self.max_wait) {
+                stalled += 1;
             } else {
                 longest = longest.max(lane.estimate.wait(waiting));
             }
         }
-        events >= ADMITTED_EVENTS && (standing >= board.lanes || longest > self.wait)
+        events >= NEVER_SHED_EVENTS && (stalled >= board.lanes || longest > self.max_wait)
     }
 
-    /// Hands events to their lane; the answer comes after the commit. [`Error::Unavailable`] at
-    /// once when the queue is full, or the lane stands still and enough are waiting already.
+    /// Queues events for their lane; the returned future resolves after the commit.
+    ///
+    /// Returns [`Error::Unavailable`] at once when the queue is full, or when the lane is stalled
+    /// and enough events are queued.
     pub(crate) fn submit(
         &self,
         board: &Board,
@@ -163,10 +171,10 @@ impl Writers {
         {
             let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
             if self.tasks.is_closed() {
-                return Err(Error::unavailable("the service is stopping"));
+                return Err(Error::unavailable("this instance is shutting down"));
             }
             let lane = match lanes.entry((board.id, lane)) {
-                // One whose writer has ended in the middle of its work gets another.
+                // The lane's writer has panicked: start another.
                 Entry::Occupied(mut known) if known.get().queue.is_closed() => {
                     known.insert(self.start(board.id, lane));
                     known.into_mut()
@@ -174,16 +182,16 @@ impl Writers {
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(unknown) => unknown.insert(self.start(board.id, lane)),
             };
-            if lane.waiting() >= ADMITTED_EVENTS && lane.estimate.stands_still(self.wait) {
+            if lane.waiting() >= NEVER_SHED_EVENTS && lane.estimate.is_stalled(self.max_wait) {
                 return Err(full());
             }
-            let permits = u32::try_from(events.len()).map_err(|_| full())?;
-            let room = Arc::clone(&lane.room).try_acquire_many_owned(permits).map_err(|_| full())?;
-            lane.queue.send(Job { events, reply, _room: room }).map_err(|_| full())?;
+            let count = u32::try_from(events.len()).map_err(|_| full())?;
+            let permit = Arc::clone(&lane.permits).try_acquire_many_owned(count).map_err(|_| full())?;
+            lane.queue.send(Job { events, reply, _permit: permit }).map_err(|_| full())?;
         }
         Ok(async move {
-            // The writer answers every job; only its own death drops one unanswered.
-            answer.await.unwrap_or_else(|_| Err(Error::Internal("a writer ended in the middle of its work".to_owned())))
+            // The writer answers every job; it drops one unanswered only when it panics.
+            answer.await.unwrap_or_else(|_| Err(Error::Internal("a writer task ended before it answered".to_owned())))
         })
     }
 
@@ -192,16 +200,16 @@ impl Writers {
         let estimate = Arc::new(WaitEstimate::default());
         let writing = write_lane(self.shared.clone(), board_id, lane, jobs, Arc::clone(&estimate));
         self.tasks.spawn_on(writing, &self.runtime);
-        Lane { queue, room: Arc::new(Semaphore::new(QUEUE_EVENTS)), estimate }
+        Lane { queue, permits: Arc::new(Semaphore::new(QUEUE_EVENTS)), estimate }
     }
 
-    /// Events that wait for their writer, or are with it.
+    /// Returns the number of events that are queued or being written.
     pub(crate) fn waiting(&self) -> usize {
         let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         lanes.values().map(Lane::waiting).sum()
     }
 
-    /// Takes no more events, and waits until those accepted are written.
+    /// Stops accepting events, and waits until the accepted ones are written.
     pub(crate) async fn shut_down(&self) {
         self.tasks.close();
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner).clear();
@@ -210,27 +218,29 @@ impl Writers {
 }
 
 impl Lane {
-    /// Events that wait for the writer, or are with it.
+    /// Returns the number of events that are queued or being written.
     fn waiting(&self) -> usize {
-        QUEUE_EVENTS - self.room.available_permits()
+        QUEUE_EVENTS - self.permits.available_permits()
     }
 }
 
-/// What a caller is told whose scores would be too many.
+/// The error for events that would wait too long.
 fn full() -> Error {
-    Error::unavailable("too many scores are waiting already")
+    Error::unavailable("too many scores are queued")
 }
 
-/// A writer whose last batch had this many callers waits a part of the time that the batch took:
-/// those who were just answered often have their next score ready, and a batch of twice the size
-/// costs far less than two.
-const CROWD: usize = 8;
+/// Callers in a batch from which on its writer pauses before the next one.
+///
+/// Callers that were just answered often have their next score ready, and one batch of twice the
+/// size costs far less than two batches.
+const PAUSE_MIN_CALLERS: usize = 8;
 
-const PAUSE_PART: u32 = 8;
+/// The pause is this fraction of the time that the batch took.
+const PAUSE_DIVISOR: u32 = 8;
 
-const PAUSE_MAX: Duration = Duration::from_millis(20);
+const MAX_PAUSE: Duration = Duration::from_millis(20);
 
-/// One lane's writer: until the queue is closed and empty.
+/// Writes one lane's batches until the queue is closed and empty.
 async fn write_lane(
     shared: Shared,
     board_id: i32,
@@ -257,21 +267,23 @@ async fn write_lane(
         write_jobs(&shared, &mut lane, jobs).await;
         estimate.end();
         next = Instant::now();
-        if callers >= CROWD {
-            next += (begin.elapsed() / PAUSE_PART).min(PAUSE_MAX);
+        if callers >= PAUSE_MIN_CALLERS {
+            next += (begin.elapsed() / PAUSE_DIVISOR).min(MAX_PAUSE);
         }
     }
 }
 
-/// Writes jobs as one batch. Should the database refuse the whole of it, each job is tried by
-/// itself, so that whatever is wrong with one harms nobody else.
+/// Writes jobs as one batch.
+///
+/// If the database refuses the whole batch, each job is tried alone, so that a bad job affects no
+/// other.
 async fn write_jobs(shared: &Shared, lane: &mut write::Lane, jobs: Vec<Job>) {
     let events: Vec<&Event> = jobs.iter().flat_map(|job| &job.events).collect();
     match write_batch(shared, lane, &events).await {
         Ok(answers) => {
             let mut answers = answers.into_iter();
             for job in jobs {
-                // A caller who went away does not want the answer.
+                // The caller may have gone away.
                 let _ = job.reply.send(Ok(answers.by_ref().take(job.events.len()).collect()));
             }
         }
@@ -280,7 +292,7 @@ async fn write_jobs(shared: &Shared, lane: &mut write::Lane, jobs: Vec<Job>) {
                 lane.board_id,
                 lane = lane.number,
                 error,
-                "a batch was refused; its jobs are written one by one"
+                "a batch failed; its jobs are written one by one"
             );
             for job in jobs {
                 let events: Vec<&Event> = job.events.iter().collect();
@@ -296,7 +308,7 @@ async fn write_jobs(shared: &Shared, lane: &mut write::Lane, jobs: Vec<Job>) {
     }
 }
 
-/// Writes events as one batch, and records what it changed for readers and the layout.
+/// Writes events as one batch, and records the result for readers and rebalancing.
 async fn write_batch(shared: &Shared, lane: &mut write::Lane, events: &[&Event]) -> Result<Answers> {
     let begin = Instant::now();
     let submitted: Vec<Submitted> = events.iter().map(|event| (*event).into()).collect();

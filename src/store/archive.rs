@@ -1,6 +1,8 @@
-//! Reading closed periods from their archives. Each call is one statement: one snapshot, which holds one revision.
+//! SQL that reads closed periods from their archives. Each call is one statement: one snapshot,
+//! with one revision of the archive.
 //!
-//! `None` means that the archive is no longer the one that was meant: refreshed since, let go, or another period's.
+//! The functions return `None` when the archive is no longer the requested one: it was refreshed or
+//! dropped, or the selector means another period.
 
 use sqlx::types::Json;
 
@@ -14,32 +16,32 @@ use crate::{
     },
 };
 
-/// What every statement about an archive says beside its answer.
+/// State that every statement about an archive returns with its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ArchiveState {
-    /// This life of the database.
+    /// Epoch of the database.
     pub(crate) epoch: String,
     /// The period, and the revision of its archive.
     pub(crate) archive: ArchiveRef,
     /// Players in the archive.
     pub(crate) players: u64,
-    /// Profile revision: which names the answer shows.
+    /// Profile revision of the names in the answer.
     pub(crate) revision: i64,
 }
 
 impl ArchiveState {
-    /// The outside form of its version: opaque, without the characters that an `ETag` could trip over.
+    /// Returns the public version: opaque, and safe inside an `ETag`.
     pub(crate) fn version(&self) -> String {
         format!("{}.a{}.{}", self.epoch, self.archive.period_id, self.archive.revision)
     }
 
-    /// Entity tag, without quotes, of answers that show the names of now.
+    /// Returns the unquoted entity tag of answers that show current names.
     pub(crate) fn etag(&self) -> String {
         format!("{}.{}", self.version(), self.revision)
     }
 }
 
-/// The state columns that the statements share.
+/// Builds the state from the columns that all statements share.
 macro_rules! state_of {
     ($archive:expr, $row:expr) => {
         ArchiveState {
@@ -51,7 +53,7 @@ macro_rules! state_of {
     };
 }
 
-/// An archive that was dropped under a reader whose snapshot is older than the drop is one that is no longer meant.
+/// Treats an archive dropped during the read as one that is no longer the requested one.
 fn unless_dropped<T>(found: sqlx::Result<Option<T>>) -> Result<Option<T>> {
     const UNDEFINED_TABLE: &str = "42P01";
     match found {
@@ -61,7 +63,8 @@ fn unless_dropped<T>(found: sqlx::Result<Option<T>>) -> Result<Option<T>> {
 }
 
 impl Store {
-    /// State of an archive and the size of a frozen top on its board; looks at no row of the archive.
+    /// Returns the state of an archive and its board's frozen top size. Reads no row of the
+    /// archive.
     pub(crate) async fn archive_state(
         &self,
         meant: &MeantPeriod,
@@ -83,7 +86,7 @@ impl Store {
         }))
     }
 
-    /// The bytes of the frozen top.
+    /// Returns the bytes of the frozen top.
     pub(crate) async fn frozen_top(&self, meant: &MeantPeriod, archive: ArchiveRef) -> Result<Option<Vec<u8>>> {
         let row = sqlx::query_file!(
             "sql/queries/archive_top.sql",
@@ -98,7 +101,7 @@ impl Store {
         Ok(row.map(|row| row.frozen_top))
     }
 
-    /// A page from a position.
+    /// Returns the page that starts at a position.
     pub(crate) async fn archive_page(
         &self,
         meant: &MeantPeriod,
@@ -121,7 +124,8 @@ impl Store {
         Ok(unless_dropped(row)?.map(|row| (state_of!(archive, row), row.rows.0)))
     }
 
-    /// The page below a key, which may be of the ranking before the period was closed.
+    /// Returns the page below a key, which may come from the live ranking before the period was
+    /// closed.
     pub(crate) async fn archive_page_after(
         &self,
         meant: &MeantPeriod,
@@ -146,7 +150,7 @@ impl Store {
         Ok(unless_dropped(row)?.map(|row| (state_of!(archive, row), row.rows.0)))
     }
 
-    /// A player and the neighbours.
+    /// Returns a player and the neighbours.
     pub(crate) async fn archive_standing(
         &self,
         meant: &MeantPeriod,
@@ -176,7 +180,7 @@ impl Store {
         }))
     }
 
-    /// Chosen players, best first.
+    /// Returns the chosen players, best first.
     pub(crate) async fn archive_chosen(
         &self,
         meant: &MeantPeriod,
@@ -198,7 +202,7 @@ impl Store {
             .map(|row| (state_of!(archive, row), row.rows.0.into_iter().map(|player| player.row).collect())))
     }
 
-    /// The rank that a newcomer with this score would have had.
+    /// Returns the rank that a new player with this score would have had.
     pub(crate) async fn archive_newcomer(
         &self,
         meant: &MeantPeriod,
@@ -219,7 +223,7 @@ impl Store {
         Ok(unless_dropped(row)?.map(|row| (state_of!(archive, row), row.rank.unsigned_abs())))
     }
 
-    /// Percentiles and histogram.
+    /// Returns percentiles and histogram.
     pub(crate) async fn archive_distribution(
         &self,
         meant: &MeantPeriod,

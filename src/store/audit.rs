@@ -1,4 +1,5 @@
-//! Comparing what is derived with the ledger: each look is one statement, and so one snapshot.
+//! SQL that compares derived data with the ledger. Each comparison is one statement and so one
+//! snapshot.
 
 use sqlx::{PgConnection, types::Json};
 
@@ -8,43 +9,43 @@ use crate::{
     store::{Store, rank::Version},
 };
 
-/// A period that has something to be compared: a ranking or an archive.
+/// A period with derived data to compare: a ranking or an archive.
 #[derive(Debug, Clone)]
 pub(crate) struct AuditedPeriod {
-    /// Its row.
+    /// Id of the period.
     pub(crate) period_id: i64,
-    /// The board's row.
+    /// Id of the board.
     pub(crate) board_id: i32,
-    /// The board's name.
+    /// The board's slug.
     pub(crate) board: String,
-    /// Its name as a selector.
+    /// The period's name as a selector.
     pub(crate) period: String,
-    /// Its ranking, unless it is closed.
+    /// The current ranking; `None` for a closed period.
     pub(crate) ranking_id: Option<i64>,
 }
 
-/// A period as it was in one snapshot.
+/// A period as compared in one snapshot.
 #[derive(Debug)]
-pub(crate) struct PeriodLook {
-    /// Players, by what is derived.
+pub(crate) struct PeriodComparison {
+    /// Players, according to the derived data.
     pub(crate) players: u64,
-    /// Its ranking in this snapshot, with version and players of each bucket.
+    /// The ranking in this snapshot, with its version and the players of each bucket.
     pub(crate) ranking: Option<(i64, Version, Vec<i64>)>,
-    /// What differs.
+    /// The differences.
     pub(crate) differences: Vec<Difference>,
 }
 
-/// A connection that has time.
+/// A connection without a limit on statement time.
 #[derive(Debug)]
 pub(crate) struct Auditor(PgConnection);
 
 impl Store {
-    /// A connection for looks that take long.
+    /// Returns a connection for long comparisons.
     pub(crate) async fn auditor(&self) -> Result<Auditor> {
-        Ok(Auditor(self.patient_connection().await?))
+        Ok(Auditor(self.unlimited_connection().await?))
     }
 
-    /// Periods with a ranking or an archive: all, or those of a board, or just one.
+    /// Returns the periods with a ranking or an archive: all, those of a board, or one.
     pub(crate) async fn audited_periods(
         &self,
         board_id: Option<i32>,
@@ -66,7 +67,9 @@ impl Store {
         Ok(periods)
     }
 
-    /// Where a bucket of no more than `most` players does not have as many rows as it counts.
+    /// Compares a bucket's count with its rows; returns the difference, if any.
+    ///
+    /// Skips a bucket that counts more than `most` players.
     pub(crate) async fn count_difference(
         &self,
         ranking_id: i64,
@@ -87,8 +90,10 @@ impl Store {
 }
 
 impl Auditor {
-    /// Compares a period with the ledger: up to `limit` differences of each kind. `None` when there is nothing of it any more.
-    pub(crate) async fn look(&mut self, period_id: i64, limit: i32) -> Result<Option<PeriodLook>> {
+    /// Compares a period with the ledger; returns up to `limit` differences of each kind.
+    ///
+    /// Returns `None` when the period has neither a ranking nor an archive any more.
+    pub(crate) async fn compare(&mut self, period_id: i64, limit: i32) -> Result<Option<PeriodComparison>> {
         let row = sqlx::query!(
             r#"SELECT p.ranking_id, centile.epoch() AS "epoch!", g.layout AS "layout?",
                       centile_store.lane_batches(g.board_id, g.lanes) AS "batches: Vec<Option<i64>>",
@@ -104,7 +109,7 @@ impl Auditor {
         .fetch_optional(&mut self.0)
         .await?;
         Ok(row.map(|row| {
-            // A lane that is missing is among the differences; there are no version and no sums then.
+            // A missing lane is among the differences. It leaves the version and the sums unknown.
             let batches = row.batches.and_then(|batches| batches.into_iter().collect::<Option<Vec<i64>>>());
             let counts = row.counts.and_then(|counts| counts.into_iter().collect::<Option<Vec<i64>>>());
             let ranking = row.ranking_id.zip(row.layout.zip(batches)).zip(counts).map(
@@ -113,11 +118,11 @@ impl Auditor {
                 },
             );
             let players = if row.ranking_id.is_some() { row.live } else { row.archived };
-            PeriodLook { players: players.unsigned_abs(), ranking, differences: row.differences.0 }
+            PeriodComparison { players: players.unsigned_abs(), ranking, differences: row.differences.0 }
         }))
     }
 
-    /// Players of a ranking, by its counts.
+    /// Returns the players of a ranking, according to its counts.
     pub(crate) async fn players(&mut self, ranking_id: i64) -> Result<u64> {
         let players = sqlx::query_scalar!(r#"SELECT centile_store.player_count($1) AS "players!""#, ranking_id)
             .fetch_one(&mut self.0)
@@ -125,7 +130,7 @@ impl Auditor {
         Ok(players.unsigned_abs())
     }
 
-    /// What [`Store::count_difference`] looks for, of any size.
+    /// Compares as [`Store::count_difference`] does, for a bucket of any size.
     pub(crate) async fn count_difference(&mut self, ranking_id: i64, bucket: i16) -> Result<Option<CountDifference>> {
         let found = sqlx::query_as!(
             CountDifference,

@@ -1,5 +1,4 @@
-//! Batches of score events in the database: the state that they begin with, and what is written of
-//! them.
+//! SQL of score batches: reads the state that a batch starts from, and writes its results.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -19,22 +18,22 @@ use crate::{
     store::{Store, pool::Session},
 };
 
-/// Days for which callers' ids are kept, from HTTP. Those of imports are kept for ever.
+/// Days for which ids of events sent over HTTP are kept. Ids of imported events never expire.
 const KEEP_IDS_DAYS: i32 = 7;
 
-/// The state that a batch begins with.
+/// The state that a batch starts from.
 #[derive(Debug)]
 pub(crate) struct Begun {
-    /// The state that decisions rest on.
+    /// State on which decisions are based.
     pub(crate) facts: Facts,
     /// State that must be unchanged when the batch is written.
     state: LaneState,
-    /// Whether a player belongs to another lane: the board has another number of lanes by now.
+    /// Whether a player belongs to another lane, because the board's number of lanes has changed.
     pub(crate) has_other_lanes: bool,
 }
 
 impl Begun {
-    /// Number of the lane's last batch.
+    /// Returns the number of the lane's last batch.
     pub(crate) fn batch(&self) -> i64 {
         self.state.batch
     }
@@ -51,26 +50,26 @@ struct LaneState {
 /// Ids of a written batch.
 #[derive(Debug, Default)]
 pub(crate) struct Committed {
-    /// Number of the lane's last batch: a reader of that batch sees these events.
+    /// Number of the lane's last batch. A read of that batch or a later one sees these events.
     pub(crate) batch: i64,
-    /// The ledger's ids of the accepted events, in their order.
+    /// Transaction ids of the accepted events, in their order.
     pub(crate) transaction_ids: Vec<i64>,
-    /// Ids of those that went into quarantine, in their order.
+    /// Ids of the quarantined events, in their order.
     pub(crate) quarantine_ids: Vec<i64>,
 }
 
 /// Result of `commit_batch`.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// It is written, and committed unless the session holds the lane's lock.
+    /// The batch is written. It is also committed, unless the session holds the lane's lock.
     Written(Committed),
-    /// Nothing is written: the lane or the structure has changed since the batch began.
+    /// Nothing is written: the lane or the structure has changed since the batch started.
     Stale,
     /// Nothing is written: the ledger has no partition for the time of an event.
     MissingMonth,
 }
 
-/// A connection on which a batch is begun and written.
+/// A connection on which a batch is begun and committed.
 #[derive(Debug)]
 pub(crate) struct BatchSession {
     connection: Session,
@@ -80,11 +79,13 @@ pub(crate) struct BatchSession {
 }
 
 impl Store {
-    /// A session for one batch. Without the lane's lock each call is a transaction of its own, and
-    /// [`BatchSession::commit_batch`] writes only if nobody else has written meanwhile. With it the
-    /// session is one transaction, ended by [`BatchSession::end`].
+    /// Returns a session for one batch.
+    ///
+    /// Without the lane's lock each call is a transaction of its own, and
+    /// [`BatchSession::commit_batch`] writes only if the lane is unchanged. With the lock the
+    /// session is one transaction, which [`BatchSession::end`] ends.
     pub(crate) async fn batch_session(&self, board_id: i32, lane: i16, holds_lock: bool) -> Result<BatchSession> {
-        let mut connection = self.recorders.hold().await?;
+        let mut connection = self.score_writers.hold().await?;
         if holds_lock {
             connection.begin(&format!("SELECT centile_store.hold_lane({board_id}, {lane}::smallint)")).await?;
         }
@@ -93,7 +94,7 @@ impl Store {
 }
 
 impl BatchSession {
-    /// Ends the transaction of a session that holds the lane's lock: commits it, or rolls it back.
+    /// Ends a session: commits or rolls back its transaction if it holds the lane's lock.
     pub(crate) async fn end(mut self, commits: bool) -> Result<()> {
         if self.holds_lock {
             if commits { self.connection.commit().await? } else { self.connection.roll_back().await? }
@@ -101,8 +102,9 @@ impl BatchSession {
         Ok(())
     }
 
-    /// The state that a batch of these events begins with; their players are `users`, each once. Brings
-    /// `layouts` up to it.
+    /// Reads the state that a batch of these events starts from.
+    ///
+    /// `users` are the distinct players of the events. Updates `layouts` to the current layouts.
     pub(crate) async fn begin_batch(
         &mut self,
         source: Source,
@@ -207,7 +209,8 @@ impl BatchSession {
         })
     }
 
-    /// Adds what rules against cheating look at: the past of the players of these live events.
+    /// Adds the history of the players of these live events, which the rules against cheating
+    /// check.
     pub(crate) async fn read_history(&mut self, facts: &mut Facts, events: &[Pending]) -> Result<()> {
         let users: Vec<Option<i64>> = facts.players.iter().map(|player| player.id).collect();
         let mut best: Vec<Option<i64>> = vec![None; users.len()];
@@ -240,7 +243,7 @@ impl BatchSession {
         Ok(())
     }
 
-    /// Writes what was decided, if the lane is still in the state that the batch began with.
+    /// Writes the decisions, if the lane is still in the state that the batch started from.
     pub(crate) async fn commit_batch(
         &mut self,
         source: Source,
@@ -298,11 +301,11 @@ impl BatchSession {
         .fetch_one(&mut self.connection)
         .await;
         let row = match row {
-            // Said after the statement had ended: it may have been committed.
+            // The statement succeeded before its result failed to decode, so it may be committed.
             Err(error @ (sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_))) => {
-                tracing::error!(%error, "the answer to a batch cannot be read");
+                tracing::error!(%error, "could not decode the result of a batch");
                 return Err(Error::unavailable(
-                    "what became of the events is not known; send them again with their ids",
+                    "the outcome of the events is unknown; send them again with the same ids",
                 ));
             }
             Err(sqlx::Error::Database(error)) => match error.code().as_deref() {
@@ -327,20 +330,20 @@ fn player((id, is_banned): (Option<i64>, Option<bool>)) -> Player {
 }
 
 fn lanes_changed() -> Error {
-    Error::unavailable("the board's lanes have just changed; send the events again")
+    Error::unavailable("the board's number of lanes has just changed; send the events again")
 }
 
 fn unknown(what: &str) -> Error {
     Error::Internal(format!("the board has an unknown {what}"))
 }
 
-/// Keys from columns.
+/// Builds keys from columns.
 fn keys(rank_keys: Option<Vec<i64>>, tie_keys: Option<Vec<i64>>, user_keys: Option<Vec<i64>>) -> Vec<Key> {
     let keys = rank_keys.unwrap_or_default().into_iter().zip(tie_keys.unwrap_or_default());
     keys.zip(user_keys.unwrap_or_default()).map(|((rank, tie), user)| (rank, tie, user)).collect()
 }
 
-/// Puts layouts from columns with [`PLACES`] rows for each.
+/// Adds layouts from columns with [`PLACES`] rows per layout.
 fn put_layouts(
     layouts: &mut Layouts,
     changed: impl Iterator<Item = (i64, DateTime<Utc>)>,
@@ -355,7 +358,7 @@ fn put_layouts(
     Ok(())
 }
 
-/// Events, column by column.
+/// Events, one vector per column.
 #[derive(Debug, Default)]
 struct EventColumns {
     users: Vec<i64>,
@@ -373,11 +376,11 @@ impl EventColumns {
     }
 }
 
-/// Arguments of `commit_batch`, column by column.
+/// Arguments of `commit_batch`, one vector per column.
 #[derive(Debug, Default)]
 struct Columns {
     ledger: EventColumns,
-    /// `None` where all events have the time of the batch.
+    /// `None` when all events have the time of the batch.
     times: Option<Vec<DateTime<Utc>>>,
     id_places: Vec<i32>,
     ids: Vec<String>,
@@ -435,15 +438,16 @@ impl Columns {
     }
 }
 
-/// Bucket rows that go and come with changed entries, and what that makes of the counts, as
-/// `write_entries` takes them: ordered by bucket, in each first those that go.
+/// Bucket rows to delete and to insert, and the changes of the counts.
+///
+/// In the form that `write_entries` takes: ordered by bucket, deletions first within each.
 #[derive(Debug, Default)]
 struct BucketRows {
     /// The buckets, each once.
     buckets: Vec<i16>,
-    /// Place of the first row of each bucket, from 1: rows to delete stand first.
+    /// Index of each bucket's first row, from 1. Its rows to delete come first.
     deletes: Vec<i32>,
-    /// Place of the first row to insert.
+    /// Index of each bucket's first row to insert, from 1.
     inserts: Vec<i32>,
     rankings: Vec<i64>,
     rank_keys: Vec<i64>,
@@ -500,7 +504,7 @@ impl BucketRows {
     }
 }
 
-/// The answer to an event in quarantine.
+/// Builds the answer to an event in quarantine.
 fn quarantined(id: Option<i64>, rule: Option<&str>, detail: Option<String>) -> Result<KnownAnswer> {
     let quarantine_id = id.unwrap_or_default();
     let rule = rule.and_then(Rule::from_name).ok_or_else(|| {
@@ -509,7 +513,7 @@ fn quarantined(id: Option<i64>, rule: Option<&str>, detail: Option<String>) -> R
     Ok(KnownAnswer::Quarantined { quarantine_id, violation: Violation { rule, detail: detail.unwrap_or_default() } })
 }
 
-/// Periods from columns. Bounds that are `None` are infinite.
+/// Builds periods from columns. A bound of `None` is infinite.
 fn periods(
     ids: Vec<i64>,
     kinds: &[String],
@@ -532,20 +536,20 @@ fn periods(
 }
 
 fn kind(name: &str) -> Result<PeriodKind> {
-    PeriodKind::from_name(name).ok_or_else(|| Error::Internal(format!("{name} is no kind of period")))
+    PeriodKind::from_name(name).ok_or_else(|| Error::Internal(format!("unknown kind of period: {name}")))
 }
 
-/// Stored standings, as `begin_batch` tells them.
+/// Parses standings as `begin_batch` returns them.
 fn standings(json: &str) -> Result<Vec<Standing>> {
-    serde_json::from_str(json).map_err(|error| Error::Internal(format!("stored standings cannot be read: {error}")))
+    serde_json::from_str(json).map_err(|error| Error::Internal(format!("cannot parse stored standings: {error}")))
 }
 
-/// A place in a list, counted from 1 as PostgreSQL does.
+/// Returns the 1-based PostgreSQL array position of an index.
 fn place(index: usize) -> i32 {
     i32::try_from(index + 1).unwrap_or(i32::MAX)
 }
 
-/// The index of such a place.
+/// Returns the index of a 1-based PostgreSQL array position.
 fn index(place: i32) -> usize {
     usize::try_from(place - 1).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Boards in the database.
+//! SQL of boards.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -50,8 +50,7 @@ impl TryFrom<StoredBoard> for Board {
                 .map_err(|_| unknown("rule for archives"))?,
             reading: Reading::from_name(&stored.reading).ok_or_else(|| unknown("rule for reading"))?,
             gain_max: serde_json::from_value(stored.gain_max.clone()).map_err(|_| unknown("rule for gains"))?,
-            on_violation: OnViolation::from_name(&stored.on_violation)
-                .ok_or_else(|| unknown("rule for what breaks a rule"))?,
+            on_violation: OnViolation::from_name(&stored.on_violation).ok_or_else(|| unknown("rule for violations"))?,
             slug: stored.slug.parse()?,
             title: stored.title,
             lanes: stored.lanes,
@@ -66,17 +65,17 @@ impl TryFrom<StoredBoard> for Board {
 }
 
 fn json(value: &impl Serialize) -> Result<Value> {
-    serde_json::to_value(value).map_err(|error| Error::Internal(format!("cannot be written as JSON: {error}")))
+    serde_json::to_value(value).map_err(|error| Error::Internal(format!("cannot be serialized as JSON: {error}")))
 }
 
 impl Store {
-    /// All boards by slug, or the one of this slug.
+    /// Returns all boards by slug, or the one of this slug.
     pub(crate) async fn boards(&self, slug: Option<&str>) -> Result<Vec<Board>> {
         let rows = sqlx::query_file_as!(StoredBoard, "sql/queries/boards.sql", slug).fetch_all(&self.readers).await?;
         rows.into_iter().map(Board::try_from).collect()
     }
 
-    /// Makes a board.
+    /// Creates a board.
     pub(crate) async fn create_board(
         &self,
         new: &NewBoard,
@@ -127,7 +126,7 @@ impl Store {
             change.frozen_top_size,
             json(&change.kept_archives)?,
             change.reading.map(Reading::name),
-            // 0 takes the limit off.
+            // 0 removes the limit.
             change.events_per_minute.map(Option::unwrap_or_default),
             json(&change.gain_max)?,
             change.on_violation.map(OnViolation::name),

@@ -1,4 +1,4 @@
-//! Closing periods, in steps of one transaction each, on a connection of its own.
+//! SQL that closes periods, in steps of one transaction each, on its own connection.
 
 use std::time::Duration;
 
@@ -11,40 +11,40 @@ use crate::{
     store::{Store, period},
 };
 
-/// How long the lock of whoever closes is waited for: a process that was killed lets go of it within a moment.
-const LOCK_PATIENCE: Duration = Duration::from_secs(3);
+/// Timeout for the closing lock. The server releases a killed process's lock within a moment.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(3);
 
-const LOCK_TRIED_EVERY: Duration = Duration::from_millis(100);
+const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A period that is over and not closed.
+/// A period that has ended and is not closed.
 #[derive(Debug, Clone)]
 pub(crate) struct DuePeriod {
-    /// Its row.
+    /// Id of the period.
     pub(crate) period_id: i64,
-    /// The board's name.
+    /// The board's slug.
     pub(crate) board: String,
-    /// Its name as a selector.
+    /// The period's name as a selector.
     pub(crate) period: String,
-    /// The import that keeps it from being closed.
+    /// Source of the import that keeps the period open.
     pub(crate) import_source: Option<String>,
-    /// Whether that import's process is alive.
+    /// Whether the process of that import is running.
     pub(crate) import_is_running: Option<bool>,
 }
 
-/// A period in whatever state, as a command names it.
+/// A period in any state, as a command names it.
 #[derive(Debug, Clone)]
 pub(crate) struct NamedPeriod {
-    /// Its row, if it was ever opened.
+    /// Id of the period; `None` if it was never opened.
     pub(crate) period_id: Option<i64>,
-    /// Its name as a selector, without an alias.
+    /// Its name as a selector, with any alias resolved.
     pub(crate) name: String,
-    /// How far it is.
+    /// Its state.
     pub(crate) state: PeriodState,
-    /// When it ends.
+    /// Its end.
     pub(crate) ends_at: Option<DateTime<Utc>>,
 }
 
-/// A frozen top, and what its key in the cache is made of.
+/// A frozen top, and the parts of its cache key.
 #[derive(Debug)]
 pub(crate) struct FrozenTop {
     pub(crate) epoch: String,
@@ -53,25 +53,28 @@ pub(crate) struct FrozenTop {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// The one closer: a connection that holds the lock, and has time. Whoever is killed in the middle of a step takes the step
-/// along: the server notices that nobody listens, and rolls back.
+/// The only closer: an unlimited connection that holds the closing lock.
+///
+/// If its process is killed, the server notices the lost connection and rolls the current step
+/// back.
 #[derive(Debug)]
 pub(crate) struct Closer(PgConnection);
 
 impl Store {
-    /// A connection for long work; without a time limit on statements.
-    pub(super) async fn patient_connection(&self) -> Result<PgConnection> {
-        let mut connection = PgConnection::connect_with(&self.patient).await?;
-        // Not on every system that PostgreSQL runs on; without it a killed closer's last step runs to its end.
+    /// Opens a direct connection for long work, without a limit on statement time.
+    pub(super) async fn unlimited_connection(&self) -> Result<PgConnection> {
+        let mut connection = PgConnection::connect_with(&self.unlimited_options).await?;
+        // PostgreSQL does not support this on every platform. Without it a killed closer's last
+        // step runs to its end.
         if let Err(error) = connection.execute("SET client_connection_check_interval = '500ms'").await {
-            tracing::debug!(%error, "the server does not watch its clients");
+            tracing::debug!(%error, "the server does not support client_connection_check_interval");
         }
         Ok(connection)
     }
 
-    /// Becomes the closer; `None` while another process is.
+    /// Takes the closing lock; returns `None` while another process holds it.
     pub(crate) async fn closer(&self) -> Result<Option<Closer>> {
-        let mut connection = self.patient_connection().await?;
+        let mut connection = self.unlimited_connection().await?;
         let begin = tokio::time::Instant::now();
         loop {
             let is_ours = sqlx::query_scalar!(r#"SELECT centile_store.try_closing_lock() AS "is_ours!""#)
@@ -80,14 +83,14 @@ impl Store {
             if is_ours {
                 return Ok(Some(Closer(connection)));
             }
-            if begin.elapsed() >= LOCK_PATIENCE {
+            if begin.elapsed() >= LOCK_TIMEOUT {
                 return Ok(None);
             }
-            tokio::time::sleep(LOCK_TRIED_EVERY).await;
+            tokio::time::sleep(LOCK_RETRY_INTERVAL).await;
         }
     }
 
-    /// Periods that are over and not closed, in the order in which to close them; all, or just one.
+    /// Returns the periods that have ended and are not closed, in closing order; all, or one.
     pub(crate) async fn due_periods(&self, period_id: Option<i64>) -> Result<Vec<DuePeriod>> {
         let due = sqlx::query_as!(
             DuePeriod,
@@ -100,7 +103,7 @@ impl Store {
         Ok(due)
     }
 
-    /// The period that a selector means on a board, for commands. `None` when it cannot exist.
+    /// Returns the period that a selector means on a board; `None` when it cannot exist.
     pub(crate) async fn named_period(&self, board_id: i32, selector: &str) -> Result<Option<NamedPeriod>> {
         let named = sqlx::query!(
             r#"SELECT period_id, CASE kind WHEN 'all_time' THEN kind ELSE kind || ':' || label END AS "name!", state AS "state!",
@@ -119,7 +122,8 @@ impl Store {
             .transpose()
     }
 
-    /// The frozen top of a closed period; `None` when it is not closed, or its archive was dropped.
+    /// Returns the frozen top of a closed period; `None` when the period is not closed or its
+    /// archive was dropped.
     pub(crate) async fn closed_top(&self, period_id: i64) -> Result<Option<FrozenTop>> {
         let top = sqlx::query_as!(
             FrozenTop,
@@ -134,7 +138,7 @@ impl Store {
         Ok(top)
     }
 
-    /// Archives that their boards do not keep any longer: period, board and name.
+    /// Returns the archives that exceed their boards' retention: period id, board and period name.
     pub(crate) async fn expired_archives(&self) -> Result<Vec<(i64, String, String)>> {
         let expired = sqlx::query!(
             r#"SELECT period_id AS "period_id!", board AS "board!", period AS "period!" FROM centile_store.expired_archives()"#
@@ -144,7 +148,7 @@ impl Store {
         Ok(expired.into_iter().map(|row| (row.period_id, row.board, row.period)).collect())
     }
 
-    /// Removes some rows of rankings that were let go; 0 when nothing is left.
+    /// Deletes some rows of released rankings; returns 0 when none are left.
     pub(crate) async fn remove_released(&self) -> Result<u64> {
         let removed = sqlx::query_scalar!(r#"SELECT centile_store.remove_released() AS "removed!""#)
             .fetch_one(&self.writers)
@@ -152,7 +156,8 @@ impl Store {
         Ok(removed.unsigned_abs())
     }
 
-    /// Corrects a player's score in the past; gives the transaction's id and the closed periods to refresh.
+    /// Adds a correction to a player's score; returns its transaction id and the closed periods to
+    /// refresh.
     pub(crate) async fn correct_score(&self, correction: &Correction<'_>) -> Result<(i64, Vec<String>)> {
         let row = sqlx::query!(
             r#"SELECT transaction_id AS "transaction_id!", to_refresh FROM centile.correct_score($1, $2, $3, $4, $5, $6, $7)"#,
@@ -170,7 +175,7 @@ impl Store {
     }
 }
 
-/// A score of the past that an administrator adds.
+/// A past score that an administrator adds.
 #[derive(Debug)]
 pub(crate) struct Correction<'a> {
     pub(crate) board: &'a str,
@@ -182,20 +187,23 @@ pub(crate) struct Correction<'a> {
 }
 
 impl Closer {
-    /// From here on nothing enters the period. The time of the cut-off; `None` when an import keeps the board open.
+    /// Takes the cut-off, after which no score enters the period; returns its time.
+    ///
+    /// Returns `None` when an import keeps the board open.
     pub(crate) async fn cut_off(&mut self, period_id: i64) -> Result<Option<DateTime<Utc>>> {
         let at =
             sqlx::query_scalar!("SELECT centile_store.cut_off_period($1)", period_id).fetch_one(&mut self.0).await?;
         Ok(at)
     }
 
-    /// Builds the archive.
+    /// Builds the archive as of the cut-off.
     pub(crate) async fn build(&mut self, period_id: i64) -> Result<()> {
         sqlx::query!("SELECT centile_store.build_archive($1)", period_id).execute(&mut self.0).await?;
         Ok(())
     }
 
-    /// Compares the archive with the live ranking; gives the players in it and the number of differences.
+    /// Compares the archive with the live ranking; returns the archive's players and the number of
+    /// differences.
     pub(crate) async fn compare(&mut self, period_id: i64) -> Result<(u64, u64)> {
         let differences =
             sqlx::query_scalar!(r#"SELECT centile_store.compare_archive($1) AS "differences!""#, period_id)
@@ -214,7 +222,7 @@ impl Closer {
         Ok(players.unsigned_abs())
     }
 
-    /// Closes; `false` when the cut-off was called off because an import has begun.
+    /// Closes the period; returns `false` when an import has cancelled the cut-off.
     pub(crate) async fn finish(&mut self, period_id: i64, cut_off_at: DateTime<Utc>) -> Result<bool> {
         let is_closed =
             sqlx::query_scalar!(r#"SELECT centile_store.finish_close($1, $2) AS "is_closed!""#, period_id, cut_off_at)
@@ -223,7 +231,8 @@ impl Closer {
         Ok(is_closed)
     }
 
-    /// Brings an archive up to the ledger of now; gives its new revision, and the players in it.
+    /// Refreshes an archive from the current ledger; returns its new revision and number of
+    /// players.
     pub(crate) async fn refresh(&mut self, period_id: i64, act: &Act) -> Result<(i32, u64)> {
         let revision = sqlx::query_scalar!(
             r#"SELECT centile_store.refresh_archive($1, $2, $3) AS "revision!""#,
@@ -236,7 +245,7 @@ impl Closer {
         Ok((revision, self.players(period_id).await?))
     }
 
-    /// Lets an archive go: first the period forgets it, then it is dropped.
+    /// Drops an archive: detaches it from its period, then drops the view in a second transaction.
     pub(crate) async fn drop_archive(&mut self, period_id: i64) -> Result<()> {
         for is_second in [false, true] {
             sqlx::query!("SELECT centile_store.drop_archive($1, $2)", period_id, is_second)
@@ -246,7 +255,7 @@ impl Closer {
         Ok(())
     }
 
-    /// Ends the connection, and with it the lock.
+    /// Closes the connection, which releases the lock.
     pub(crate) async fn end(self) {
         self.0.close().await.ok();
     }

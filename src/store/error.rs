@@ -1,4 +1,4 @@
-//! What a database error means to a caller.
+//! Maps database errors to the service's errors.
 
 use std::time::Duration;
 
@@ -6,19 +6,19 @@ use sqlx::{error::DatabaseError, postgres::PgDatabaseError};
 
 use crate::Error;
 
-/// Which field a violated constraint is about, and what would be right.
+/// Constraint, the field that it concerns, and the error detail.
 const CONSTRAINTS: [(&str, &str, &str); 22] = [
     (
         "boards_slug_form",
         "slug",
-        "1 to 40 characters: lower-case letters, digits, '-' and '_', beginning with a letter",
+        "must be 1 to 40 characters: lower-case letters, digits, '-' and '_', beginning with a letter",
     ),
     ("boards_title_length", "title", "must have 1 to 128 bytes"),
-    ("boards_tiebreak_needs_single_event", "ties", "a sum board has no tiebreak: take mode best or latest"),
-    ("boards_periods_known", "periods", "one or more of all_time, day, week, month"),
+    ("boards_tiebreak_needs_single_event", "ties", "a sum board has no tiebreak; use mode best or latest"),
+    ("boards_periods_known", "periods", "must be one or more of all_time, day, week, month"),
     ("boards_lanes_range", "lanes", "must be 1 to 64"),
-    ("boards_points_range", "points_min", "must not be above points_max, and not the least 64-bit number"),
-    ("boards_layout_bounds_count", "first_layout", "at most 99 bounds"),
+    ("boards_points_range", "points_min", "must not be above points_max, nor be the smallest 64-bit integer"),
+    ("boards_layout_bounds_count", "first_layout", "must have at most 99 bounds"),
     ("boards_frozen_top_size_range", "frozen_top_size", "must be 1 to 1000"),
     ("boards_kept_archives_kinds", "kept_archives", "must be a JSON object of day, week, month, season"),
     ("boards_kept_archives_positive", "kept_archives", "must be whole numbers from 1 to 1000000"),
@@ -34,9 +34,9 @@ const CONSTRAINTS: [(&str, &str, &str); 22] = [
     (
         "periods_season_form",
         "name",
-        "1 to 40 characters: lower-case letters, digits, '-' and '_', beginning with a letter or a digit; not 'previous'",
+        "must be 1 to 40 characters: lower-case letters, digits, '-' and '_', beginning with a letter or a digit; not 'previous'",
     ),
-    ("webhooks_url_form", "url", "must begin with https:// or http://, hold no spaces, and have at most 2048 bytes"),
+    ("webhooks_url_form", "url", "must begin with https:// or http://, contain no spaces, and have at most 2048 bytes"),
     ("users_external_id_length", "user_id", "must have 1 to 128 bytes"),
     ("users_name_length", "name", "must have 1 to 128 bytes"),
     ("users_avatar_length", "avatar", "must have at most 1024 bytes"),
@@ -45,8 +45,10 @@ const CONSTRAINTS: [(&str, &str, &str); 22] = [
 ];
 
 impl From<sqlx::Error> for Error {
-    /// Errors of the connection are [`Error::Unavailable`]; those that our SQL raises carry codes of their own (see
-    /// sql/README.md); violated constraints are told by name. What is left is a fault.
+    /// Maps connection errors to [`Error::Unavailable`], SQLSTATEs raised by Centile's SQL as
+    /// sql/README.md lists them, and violated constraints by name.
+    ///
+    /// Any other error is [`Error::Internal`].
     fn from(error: sqlx::Error) -> Self {
         let sqlx::Error::Database(database) = &error else {
             return match error {
@@ -61,7 +63,7 @@ impl From<sqlx::Error> for Error {
         };
         if let Some(constraint) = database.constraint() {
             if constraint == "boards_slug_key" {
-                return Self::Conflict("a board of this name exists already".to_owned());
+                return Self::Conflict("a board with this name already exists".to_owned());
             }
             if let Some((_, field, message)) = CONSTRAINTS.iter().find(|(name, ..)| *name == constraint) {
                 return Self::invalid(*field, *message);
@@ -86,17 +88,16 @@ impl From<sqlx::Error> for Error {
                     _ => "period",
                 },
                 name: message.split('\'').nth(1).unwrap_or(message).to_owned(),
-                // The other hints are for people at psql.
+                // Other hints address users of psql.
                 hint: hint.filter(|_| ["period", "entry"].contains(&detail)).map(str::to_owned),
             },
             "CB403" => Self::Forbidden(message.to_owned()),
             "CB409" => Self::Conflict(message.to_owned()),
             "CB422" => Self::invalid(detail, hint.map_or(message.to_owned(), |hint| format!("{message}. {hint}"))),
             "22003" => Self::Conflict("the score would leave the range of 64 bits".to_owned()),
-            "55P03" => {
-                Self::unavailable("somebody else uses it just now, a dump or an open session for one; try again later")
-            }
-            // Cut off, shutting down, starting, out of resources, a failover's read-only server, idle for too long in a transaction, a deadlock's victim.
+            "55P03" => Self::unavailable("another session, such as a dump, holds a lock on it; try again later"),
+            // Connection failures, out of resources, shutdown and start; a read-only server after a
+            // failover, an idle-in-transaction timeout, a serialization failure, a deadlock.
             code if ["08", "53", "57"].contains(&&code[..2.min(code.len())])
                 || ["25006", "25P03", "40001", "40P01"].contains(&code) =>
             {
@@ -106,7 +107,7 @@ impl From<sqlx::Error> for Error {
                 Self::unavailable("the schema has just been replaced; try again")
             }
             "3F000" | "42P01" | "42883" => {
-                tracing::error!(error = message, "the schema is missing or old: run `centile migrate`");
+                tracing::error!(error = message, "the schema is missing or outdated: run `centile migrate`");
                 Self::unavailable("the database has not been migrated yet")
             }
             code => Self::Internal(format!("{message} ({code})")),
@@ -114,16 +115,18 @@ impl From<sqlx::Error> for Error {
     }
 }
 
-/// Whether a prepared statement would give other columns now than when it was prepared: a migration has replaced what it calls. Its
-/// SQLSTATE (0A000) says no more than that something is not supported, so it is told by the place in PostgreSQL's source that raises it.
+/// Returns whether a migration has changed the result columns of a prepared statement.
+///
+/// Its SQLSTATE, 0A000, covers any unsupported feature, so the error is identified by the
+/// PostgreSQL function that raises it.
 pub(super) fn has_other_columns(error: &dyn DatabaseError) -> bool {
     let postgres = error.try_downcast_ref::<PgDatabaseError>();
     error.code().as_deref() == Some("0A000")
         && postgres.and_then(PgDatabaseError::routine) == Some("RevalidateCachedQuery")
 }
 
-/// The cause goes into the log; callers need not know how the database is reached.
+/// Logs the cause. The caller's error omits it, because it may show how the database is reached.
 fn unavailable(cause: &sqlx::Error) -> Error {
-    tracing::warn!(error = %cause, "PostgreSQL does not answer as it should");
-    Error::unavailable("the database cannot be reached now; nothing is known to have been written")
+    tracing::warn!(error = %cause, "request to PostgreSQL failed");
+    Error::unavailable("the database cannot be reached; a write may or may not have been committed")
 }

@@ -1,9 +1,9 @@
-//! How a rank is made up.
+//! SQL that explains how a rank is computed.
 
 use crate::{Result, model::explain::Step, store::Store};
 
 impl Store {
-    /// The steps on the way to a player's rank.
+    /// Returns the steps by which a player's rank is computed.
     pub(crate) async fn explain_rank(&self, board: &str, user_id: &str, period: &str) -> Result<Vec<Step>> {
         let steps = sqlx::query_as!(
             Step,

@@ -1,4 +1,4 @@
-//! A whole period, read from its first row to its last in one snapshot, a stretch at a time.
+//! SQL that reads a whole period in one snapshot, a chunk at a time.
 
 use std::time::Duration;
 
@@ -9,22 +9,25 @@ use crate::{
     Error, Result,
     model::{export::Line, rank::AnsweredBy},
     store::{
-        Store, WAY_BACK,
+        RESPONSE_GRACE, Store,
         archive::ArchiveState,
         period::{MeantPeriod, Source},
         rank::{RankingState, Version},
     },
 };
 
-/// Rows of a stretch: some hundred kilobytes, and some milliseconds.
-const STRETCH: i32 = 2_000;
+/// Rows per chunk: some hundred kilobytes, read in some milliseconds.
+const CHUNK_ROWS: i32 = 2_000;
 
-/// How long a stretch may take: past that the server is frozen, or cut off. From a disk that has to seek for each player it is some
-/// ten seconds.
-const READ_WITHIN: Duration = Duration::from_secs(30);
+/// Timeout of a chunk. Past it, the server is frozen or unreachable.
+///
+/// A disk that seeks for each player needs about ten seconds.
+const CHUNK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// One state from the first row to the last, and plans as readers have them: each statement is a look-up that no value changes. By the name
-/// whoever looks for what keeps vacuum waiting finds it.
+/// Opens one snapshot, with the readers' plan settings: every statement is a look-up that fits a
+/// generic plan.
+///
+/// The application name tells an operator which session holds vacuum back.
 const BEGIN: &str = "SET application_name = 'centile export';
 
     BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
@@ -33,17 +36,18 @@ const BEGIN: &str = "SET application_name = 'centile export';
     SET LOCAL enable_bitmapscan = off;
     SET LOCAL max_parallel_workers_per_gather = 0";
 
-/// The state that is read.
+/// The state that the snapshot shows.
 #[derive(Debug)]
 pub(crate) enum State {
-    /// Of a live ranking.
+    /// State of a live ranking.
     Live(RankingState),
-    /// Of an archive.
+    /// State of an archive.
     Archive(ArchiveState),
 }
 
-/// A period in a snapshot that lasts as long as this value, which has a connection for itself. Vacuum keeps all that has been deleted
-/// since, so it must not last for ever.
+/// A snapshot of a period, on its own connection, that lasts as long as this value.
+///
+/// It must not last long: vacuum cannot remove rows deleted since it was taken.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     connection: PgConnection,
@@ -53,13 +57,15 @@ pub(crate) struct Snapshot {
 }
 
 impl Store {
-    /// Takes a snapshot of what is meant by a period; `None` when `source` no longer answers for it.
+    /// Takes a snapshot of the period; returns `None` when the selector no longer means `source`.
     pub(crate) async fn snapshot(&self, meant: &MeantPeriod, source: Source) -> Result<Option<(Snapshot, State)>> {
-        timeout(self.patience() + WAY_BACK, self.take_snapshot(meant, source)).await.unwrap_or_else(|_| Err(frozen()))
+        timeout(self.pool_wait() + RESPONSE_GRACE, self.take_snapshot(meant, source))
+            .await
+            .unwrap_or_else(|_| Err(no_response()))
     }
 
     async fn take_snapshot(&self, meant: &MeantPeriod, source: Source) -> Result<Option<(Snapshot, State)>> {
-        let mut connection = self.patient_connection().await?;
+        let mut connection = self.unlimited_connection().await?;
         connection.execute(BEGIN).await?;
         let state = match source {
             Source::Live(ranking) => sqlx::query_file!(
@@ -104,9 +110,9 @@ impl Store {
 }
 
 impl Snapshot {
-    /// The next rows, best first; none after the last.
+    /// Returns the next rows, best first; empty after the last.
     pub(crate) async fn read_on(&mut self) -> Result<Vec<Line>> {
-        let lines = timeout(READ_WITHIN, self.read()).await.unwrap_or_else(|_| Err(frozen()))?;
+        let lines = timeout(CHUNK_TIMEOUT, self.read()).await.unwrap_or_else(|_| Err(no_response()))?;
         self.next += i64::try_from(lines.len()).unwrap_or(i64::MAX);
         Ok(lines)
     }
@@ -114,7 +120,7 @@ impl Snapshot {
     async fn read(&mut self) -> Result<Vec<Line>> {
         macro_rules! lines {
             ($file:literal, $id:expr) => {
-                sqlx::query_file!($file, $id, self.next, STRETCH)
+                sqlx::query_file!($file, $id, self.next, CHUNK_ROWS)
                     .map(|row| Line {
                         position: row.position.unsigned_abs(),
                         rank: row.rank.unsigned_abs(),
@@ -134,6 +140,6 @@ impl Snapshot {
     }
 }
 
-fn frozen() -> Error {
+fn no_response() -> Error {
     Error::unavailable("PostgreSQL does not answer")
 }

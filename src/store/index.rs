@@ -1,5 +1,4 @@
-//! Statements of rank indexes and the user directory: rounds, profiles, and whole rankings as they
-//! load.
+//! SQL of the rank indexes and the user directory: rounds, profiles, and loads of whole rankings.
 
 use std::{
     sync::{MutexGuard, PoisonError},
@@ -18,23 +17,23 @@ use crate::{
     store::{Store, period::RankingRef, pool::Session, rank::Version},
 };
 
-/// How long a load waits for the next rows: past that the server is frozen, or cut off.
-const NEXT_ROWS: Duration = Duration::from_secs(30);
+/// Timeout for the next rows of a load. Past it, the server is frozen or unreachable.
+const ROWS_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Messages with rows between two yields of a load: about a millisecond.
+/// Row messages between two yields of a load: about a millisecond of work.
 const YIELD_EVERY: u32 = 1_024;
 
-/// Idle connections that an instance keeps out of the pool for its next rounds.
+/// Maximum idle connections that an instance keeps out of the pool for its next rounds.
 const KEPT_MAX: usize = 2;
 
-/// How long such a connection may be idle. A longer idle one goes back to the pool, which tests it.
+/// Maximum idle time of a kept connection. After it the pool tests the connection.
 const KEPT_FOR: Duration = Duration::from_secs(10);
 
-/// Rounds after which a connection goes back to the pool, so that other boards and names have their
+/// Rounds after which a connection returns to the pool, so that other boards and profiles get a
 /// turn.
 const ROUNDS_MAX: u32 = 64;
 
-/// Reads one snapshot, with keys in index order.
+/// Opens one snapshot, with plans that return keys in index order.
 const BEGIN_LOAD: &str = "SET application_name = 'centile index';
 
     BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
@@ -46,28 +45,28 @@ const BEGIN_LOAD: &str = "SET application_name = 'centile index';
 /// Result of a round, read in one snapshot.
 #[derive(Debug)]
 pub(crate) struct Round {
-    /// This life of the database.
+    /// Epoch of the database.
     pub(crate) epoch: String,
-    /// The database's clock at the beginning of the statement.
+    /// The database's clock at the start of the statement.
     pub(crate) read_at: DateTime<Utc>,
-    /// Names the session and the transactions that it has seen; `None` on a standby.
+    /// Identifies the session and the transactions visible to it; `None` on a standby.
     pub(crate) snapshot: Option<String>,
-    /// `None` if the snapshot is the one that was passed to [`RoundConnection::read`].
+    /// `None` if the snapshot equals the one passed to [`RoundConnection::read`].
     pub(crate) state: Option<BoardState>,
 }
 
-/// The state of a board, with what has changed since the batches that were asked about.
+/// The state of a board, and what has changed since the caller's batches.
 #[derive(Debug)]
 pub(crate) struct BoardState {
     /// Number of the last batch of each lane.
     pub(crate) batches: Vec<i64>,
     /// Profile revision.
     pub(crate) revision: i64,
-    /// Those of the rankings asked about that are still current.
+    /// The requested rankings that are still current.
     pub(crate) rankings: Vec<CurrentRanking>,
-    /// Changed entries; `None` when an index must load anew.
+    /// Changed entries; `None` when an index must reload.
     pub(crate) changes: Option<Changes>,
-    /// Changed profiles; `None` when the directory must be emptied.
+    /// Changed profiles; `None` when the directory must be cleared.
     pub(crate) profiles: Option<Vec<StoredProfile>>,
 }
 
@@ -87,20 +86,20 @@ pub(crate) struct CurrentRanking {
 pub(crate) struct Changes {
     /// Internal ids of the users.
     pub(crate) user_ids: Vec<i64>,
-    /// Rank key and tie key of each user, ranking by ranking; `None` without an entry.
+    /// Rank key and tie key of each user, ranking by ranking; `None` for a user without an entry.
     pub(crate) keys: Vec<Option<(i64, i64)>>,
 }
 
-/// A user's profile as lists show it.
+/// A user's profile as shown in lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StoredProfile {
     /// Internal id.
     pub(crate) id: i64,
-    /// The caller's id.
+    /// The caller's own id of the user.
     pub(crate) external_id: String,
     /// Name.
     pub(crate) name: String,
-    /// Address of a picture.
+    /// URL of a picture.
     pub(crate) avatar: Option<String>,
 }
 
@@ -119,18 +118,17 @@ pub(crate) struct NamedRanking {
 #[derive(Debug)]
 pub(crate) struct RoundConnection {
     held: Session,
-    /// Rounds that it has run since the pool gave it.
+    /// Rounds run since the pool gave out the connection.
     ran: u32,
     used_at: Instant,
 }
 
-/// A snapshot from which an index loads, on a connection of its own. It ends when the value is
-/// dropped.
+/// A snapshot from which an index loads, on its own connection. Dropping the value ends it.
 #[derive(Debug)]
 pub(crate) struct LoadSnapshot {
     connection: PgConnection,
     ranking: RankingRef,
-    /// Its profile revision.
+    /// Profile revision of the snapshot.
     pub(crate) revision: i64,
 }
 
@@ -167,7 +165,7 @@ macro_rules! round_of {
 }
 
 impl Store {
-    /// A connection for rounds.
+    /// Returns a connection for rounds.
     pub(crate) async fn round_connection(&self) -> Result<RoundConnection> {
         let kept = self.kept().as_mut().and_then(Vec::pop).filter(|kept| kept.used_at.elapsed() < KEPT_FOR);
         match kept {
@@ -176,8 +174,8 @@ impl Store {
         }
     }
 
-    /// Keeps a connection for the next round, unless it has run many. The pool would ping it on
-    /// release.
+    /// Keeps a connection for the next round, unless it has run many rounds. The pool would ping it
+    /// on release.
     pub(crate) fn keep_round_connection(&self, connection: RoundConnection) {
         if let Some(kept) = self.kept().as_mut().filter(|kept| kept.len() < KEPT_MAX && connection.ran < ROUNDS_MAX) {
             kept.push(connection);
@@ -188,8 +186,8 @@ impl Store {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Users by their internal ids and by the callers' ids, with the epoch and the profile revision
-    /// that they are of.
+    /// Returns users by internal ids and by the callers' ids, with the epoch and the profile
+    /// revision.
     pub(crate) async fn profiles(
         &self,
         user_ids: &[i64],
@@ -205,7 +203,7 @@ impl Store {
         Ok((epoch, revision, profiles.collect()))
     }
 
-    /// The rankings that open periods of a board have now.
+    /// Returns the current rankings of a board's open periods.
     pub(crate) async fn indexable_rankings(&self, board: i32) -> Result<Vec<NamedRanking>> {
         let rows = sqlx::query_file!("sql/queries/indexable_rankings.sql", board).fetch_all(&self.readers).await?;
         rows.into_iter()
@@ -219,14 +217,17 @@ impl Store {
             .collect()
     }
 
-    /// A snapshot to load a ranking from, with version and players. `None` if the ranking was
-    /// replaced; for `alone_from` or more players, also while another instance loads one.
+    /// Takes a snapshot to load a ranking from; returns it with the version and the number of
+    /// players.
+    ///
+    /// Returns `None` if the ranking was replaced. A ranking of `alone_from` or more players loads
+    /// on one instance at a time: `None` while another instance loads one.
     pub(crate) async fn load_snapshot(
         &self,
         ranking: RankingRef,
         alone_from: u64,
     ) -> Result<Option<(LoadSnapshot, Version, u64)>> {
-        let taken = timeout(NEXT_ROWS, self.take_load_snapshot(ranking, alone_from)).await;
+        let taken = timeout(ROWS_TIMEOUT, self.take_load_snapshot(ranking, alone_from)).await;
         taken.unwrap_or_else(|_| Err(Error::unavailable("PostgreSQL does not answer")))
     }
 
@@ -235,7 +236,7 @@ impl Store {
         ranking: RankingRef,
         alone_from: u64,
     ) -> Result<Option<(LoadSnapshot, Version, u64)>> {
-        let mut connection = self.patient_connection().await?;
+        let mut connection = self.unlimited_connection().await?;
         let players = sqlx::query_scalar!(r#"SELECT centile_store.player_count($1) AS "players!""#, ranking.ranking_id)
             .fetch_one(&mut connection)
             .await?;
@@ -299,15 +300,14 @@ impl LoadSnapshot {
         Ok(round_of!(query.fetch_one(connection).await?))
     }
 
-    /// Gives the rank keys of the ranking to `take`, best first: rank key, tie key and internal
-    /// user id.
+    /// Passes the ranking's keys to `take`, best first: rank key, tie key and internal user id.
     pub(crate) async fn keys(&mut self, mut take: impl FnMut(i64, i64, i64) -> Result<()> + Send) -> Result<()> {
         let ranking_id = self.ranking.ranking_id;
         let buckets = sqlx::query_scalar!("SELECT buckets FROM centile_store.rankings WHERE id = $1", ranking_id)
             .fetch_one(&mut self.connection)
             .await?;
         for bucket in buckets.into_iter().rev() {
-            // COPY takes no parameters. Both values are integers of our own.
+            // COPY takes no parameters. Both values are the service's own integers.
             let copy = format!(
                 "COPY (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_{bucket:02} WHERE ranking_id = {ranking_id} \
                  ORDER BY ranking_id DESC, rank_key DESC, tie_key DESC, user_key DESC) TO STDOUT (FORMAT binary)"
@@ -321,7 +321,7 @@ impl LoadSnapshot {
         Ok(())
     }
 
-    /// Gives the profiles of the ranking's players to `take`, until it returns false. Ends the
+    /// Passes the profiles of the ranking's players to `take`, until it returns false. Ends the
     /// snapshot.
     pub(crate) async fn profiles(mut self, mut take: impl FnMut(StoredProfile) -> bool + Send) -> Result<()> {
         let ranking_id = self.ranking.ranking_id;
@@ -341,15 +341,15 @@ impl LoadSnapshot {
     /// stop.
     async fn copy(&mut self, copy: &str, mut take: impl FnMut(&mut CopiedRow) -> Result<bool> + Send) -> Result<()> {
         let silent = || Error::unavailable("PostgreSQL does not answer");
-        let begun = timeout(NEXT_ROWS, self.connection.copy_out_raw(copy)).await;
+        let begun = timeout(ROWS_TIMEOUT, self.connection.copy_out_raw(copy)).await;
         let mut rows = begun.map_err(|_| silent())??;
         let mut is_first = true;
         for turn in 1_u32.. {
-            // A task that never yields holds up connections whose events this thread waits for.
+            // A task that never yields would block other tasks of this thread.
             if turn.is_multiple_of(YIELD_EVERY) {
                 yield_now().await;
             }
-            let next = timeout(NEXT_ROWS, rows.try_next()).await;
+            let next = timeout(ROWS_TIMEOUT, rows.try_next()).await;
             let Some(mut data) = next.map_err(|_| silent())?? else {
                 return Ok(());
             };
@@ -373,7 +373,7 @@ impl LoadSnapshot {
     }
 }
 
-/// The rest of the data of a row in the binary format of `COPY`, which PostgreSQL sends row by row.
+/// The unread rest of a row in COPY's binary format. PostgreSQL sends one row per message.
 struct CopiedRow(Bytes);
 
 impl CopiedRow {
@@ -400,7 +400,7 @@ impl CopiedRow {
     }
 }
 
-/// The signature of 11 bytes, four of flags, and the extension with its length.
+/// Skips the header: 11 bytes of signature, 4 of flags, and the extension with its length.
 fn skip_header(data: &mut Bytes) -> Result<()> {
     if !data.starts_with(b"PGCOPY\n\xff\r\n\0") || data.len() < 19 {
         return Err(malformed());

@@ -1,4 +1,4 @@
-//! API keys in the database.
+//! SQL of API keys.
 
 use chrono::{DateTime, Utc};
 
@@ -12,13 +12,13 @@ use crate::{
     store::Store,
 };
 
-/// A key, what its secret is compared with, and what its requests are signed with.
+/// A stored API key with its secrets.
 pub(crate) struct StoredKey {
     /// The key.
     pub(crate) key: Key,
     /// SHA-256 of the secret.
     pub(crate) secret_sha256: Vec<u8>,
-    /// What its requests are signed with, sealed.
+    /// Encrypted secret that signs the key's requests.
     pub(crate) signing_secret: Option<Vec<u8>>,
 }
 
@@ -27,7 +27,7 @@ fn boards(slugs: &[String]) -> Result<Vec<BoardSlug>> {
 }
 
 impl Store {
-    /// Stores a key, with the sealed secret of one that signs; gives when it was made.
+    /// Stores a key and the encrypted secret of a signing key; returns the time of creation.
     pub(crate) async fn create_key(
         &self,
         id: &str,
@@ -53,7 +53,7 @@ impl Store {
         Ok(created_at)
     }
 
-    /// All keys, newest first.
+    /// Returns all keys, newest first.
     pub(crate) async fn keys(&self) -> Result<Vec<Key>> {
         let rows = sqlx::query_file!("sql/queries/keys.sql").fetch_all(&self.readers).await?;
         rows.into_iter()
@@ -73,7 +73,7 @@ impl Store {
             .collect()
     }
 
-    /// The key of this id, and the digest of its secret.
+    /// Returns the key with this id and the digest of its secret.
     pub(crate) async fn key(&self, id: &str) -> Result<Option<StoredKey>> {
         let row = sqlx::query_file!("sql/queries/key_by_id.sql", id).fetch_optional(&self.readers).await?;
         row.map(|row| {
@@ -96,7 +96,7 @@ impl Store {
         .transpose()
     }
 
-    /// Notes that a key was used, to the minute.
+    /// Records the use of a key, to the minute.
     pub(crate) async fn touch_key(&self, id: &str) -> Result<()> {
         sqlx::query!(
             "UPDATE centile_store.api_keys SET last_used_at = date_trunc('minute', now())
@@ -114,13 +114,13 @@ impl Store {
         Ok(())
     }
 
-    /// The ids of the keys that work whose secrets have one of these digests.
+    /// Returns the ids of valid keys whose secrets have one of these digests.
     pub(crate) async fn keys_of_digests(&self, digests: &[Vec<u8>]) -> Result<Vec<String>> {
         let rows = sqlx::query_file!("sql/queries/keys_of_digests.sql", digests).fetch_all(&self.readers).await?;
         Ok(rows.into_iter().map(|row| row.id).collect())
     }
 
-    /// Notes that a signed request is about to change something; false when it has been here before.
+    /// Records the signature of a request that will change something; returns false for a replay.
     pub(crate) async fn note_signature(&self, key_id: &str, signature: &[u8]) -> Result<bool> {
         let is_new =
             sqlx::query_scalar!(r#"SELECT centile_store.note_signature($1, $2) AS "is_new!""#, key_id, signature)

@@ -1,13 +1,13 @@
-//! Layouts in the database: each step is one short transaction under the board's structure lock.
+//! SQL of layouts. Each step is one short transaction under the board's structure lock.
 
 use crate::{Error, Result, store::Store};
 
-/// The players of a ranking by bucket, in one snapshot.
+/// Players of each bucket of a ranking, in one snapshot.
 #[derive(Debug)]
 pub(crate) struct Occupied {
     /// Number of the layout.
     pub(crate) layout: i32,
-    /// Players of each bucket by place, lowest first.
+    /// Players of each bucket, by place, lowest first.
     pub(crate) players: Vec<u64>,
 }
 
@@ -16,12 +16,13 @@ pub(crate) struct Occupied {
 pub(crate) struct CurrentRanking {
     pub(crate) ranking_id: i64,
     pub(crate) board_id: i32,
-    /// Numbers of its board's last batches, by which an idle one is told from a busy one.
+    /// Last batches of the board's lanes. Rebalancing compares them to tell an idle board from a
+    /// busy one.
     pub(crate) batches: Vec<i64>,
 }
 
 impl Store {
-    /// Current rankings of all boards.
+    /// Returns the current rankings of all boards.
     pub(crate) async fn current_rankings(&self) -> Result<Vec<CurrentRanking>> {
         let rankings = sqlx::query_as!(
             CurrentRanking,
@@ -34,8 +35,10 @@ impl Store {
         Ok(rankings)
     }
 
-    /// Players of the fullest bucket of a ranking in units, as [`crate::maintenance::rebalance`] counts them: a
-    /// hundredth of the players, at least 1,000.
+    /// Returns the players of a ranking's fullest bucket, in units as in
+    /// [`crate::maintenance::rebalance`].
+    ///
+    /// A unit is a hundredth of the players, at least 1,000.
     pub(crate) async fn bucket_skew(&self, ranking_id: i64) -> Result<f64> {
         let skew = sqlx::query_scalar!(
             r#"SELECT coalesce(max(players) / greatest(sum(players) / 100, 1000), 0)::float8 AS "skew!"
@@ -47,7 +50,7 @@ impl Store {
         Ok(skew)
     }
 
-    /// Current rankings of a board.
+    /// Returns the current rankings of a board.
     pub(crate) async fn rankings_of(&self, board_id: i32) -> Result<Vec<i64>> {
         let rankings = sqlx::query_scalar!(
             r#"SELECT ranking_id AS "ranking_id!" FROM centile_store.periods
@@ -59,7 +62,8 @@ impl Store {
         Ok(rankings)
     }
 
-    /// How many players each bucket of a ranking has. `None` when the ranking is not its period's any more.
+    /// Returns the players of each bucket of a ranking; `None` when the ranking is no longer
+    /// current.
     pub(crate) async fn occupied(&self, ranking_id: i64) -> Result<Option<Occupied>> {
         let row = sqlx::query!(
             r#"SELECT g.layout, centile_store.bucket_totals(g.id) AS "players!"
@@ -70,13 +74,17 @@ impl Store {
         .await?;
         let Some(row) = row else { return Ok(None) };
         let players = row.players.into_iter().map(u64::try_from).collect::<Result<_, _>>().map_err(|_| {
-            Error::Internal(format!("ranking {ranking_id} counts fewer than no players; `centile verify` names where"))
+            Error::Internal(format!(
+                "ranking {ranking_id} has a negative count of players; `centile verify` shows where"
+            ))
         })?;
         Ok(Some(Occupied { layout: row.layout, players }))
     }
 
-    /// Moves up to so many rows of the bucket at a place to the one beside it; gives how many. `None`, and nothing done, when the
-    /// layout is another by now.
+    /// Moves up to `rows` rows from the bucket at place `from` to its neighbour at `to`; returns
+    /// how many.
+    ///
+    /// Returns `None`, and changes nothing, when the layout has changed.
     pub(crate) async fn move_boundary(
         &self,
         ranking_id: i64,
@@ -93,12 +101,14 @@ impl Store {
             place(to),
             i32::try_from(rows).unwrap_or(i32::MAX)
         )
-        .fetch_one(&self.keepers)
+        .fetch_one(&self.layout_writers)
         .await?;
         Ok(moved.map(|rows| rows.unsigned_abs().into()))
     }
 
-    /// Puts an empty bucket beside another one; `false`, and nothing done, when the layout is another by now or the bucket is not
+    /// Moves an empty bucket beside another one.
+    ///
+    /// Returns `false`, and changes nothing, when the layout has changed or the bucket is not
     /// empty.
     pub(crate) async fn reposition_bucket(
         &self,
@@ -116,13 +126,13 @@ impl Store {
             place(beside),
             is_above
         )
-        .fetch_one(&self.keepers)
+        .fetch_one(&self.layout_writers)
         .await?;
         Ok(done)
     }
 }
 
-/// A place as SQL counts it, from 1.
+/// Returns the 1-based place that SQL uses.
 fn place(index: usize) -> i32 {
     i32::try_from(index + 1).unwrap_or(i32::MAX)
 }

@@ -1,4 +1,4 @@
-//! The only callers of sqlx, a file per domain noun.
+//! All SQL of the service, a file per domain noun. No other module calls sqlx.
 
 pub(crate) mod archive;
 pub(crate) mod audit;
@@ -50,50 +50,56 @@ use crate::{
     },
 };
 
-/// Connections for the steps that change a layout: those of the timer, and of an import that ends.
-const KEEPER_CONNECTIONS: u32 = 2;
+/// Connections for steps that change a layout, taken by the timer and at the end of an import.
+const LAYOUT_CONNECTIONS: u32 = 2;
 
-/// Connections for rounds of the rank indexes, and for names.
+/// Connections for rounds of the rank indexes, and for profiles.
 const ROUND_CONNECTIONS: u32 = 6;
 
-/// Connections that scores use before all others: a board has hardly more lanes.
-const WARM_CONNECTIONS: u32 = 2;
+/// Connections that score batches try first. A board rarely has more lanes.
+const PREFERRED_CONNECTIONS: u32 = 2;
 
-/// How long a batch waits for one of these: a board's batch may wait for a lock, and is to keep no other board's waiting.
-const WRITE_SOON: Duration = Duration::from_millis(2);
+/// Time that a batch waits for a preferred connection.
+///
+/// A batch may hold its connection while it waits for a lock; batches of other boards must not wait
+/// behind it.
+const PREFERRED_WAIT: Duration = Duration::from_millis(2);
 
-/// How much longer than it may run a statement may take to be answered: past that the server is frozen, or cut off.
-const WAY_BACK: Duration = Duration::from_secs(2);
+/// Time beyond the statement timeout in which a response must arrive. Without one, the server is
+/// frozen or unreachable.
+const RESPONSE_GRACE: Duration = Duration::from_secs(2);
 
-/// The connections to PostgreSQL: apart for readers, writers and who keeps layouts, so that none starves the others.
+/// The connection pools to PostgreSQL: separate ones for readers, writers and layout steps, so that
+/// none starves the others.
 #[derive(Clone)]
 pub(crate) struct Store {
     readers: Pool,
-    /// For rounds of the rank indexes, and names.
+    /// For rounds of the rank indexes, and for profiles.
     rounds: Pool,
-    /// Connections of `rounds` for the next rounds; `None` once they are closed.
+    /// Idle connections of `rounds`, kept for the next rounds; `None` once the store is closed.
     kept: Arc<Mutex<Option<Vec<RoundConnection>>>>,
     writers: Pool,
-    /// For scores.
-    recorders: Pool,
-    /// For the steps that change a layout. A connection makes its plans at the first step, while it
-    /// holds the structure lock; here they are kept.
-    keepers: Pool,
-    /// How to connect for long work, past any pooler: a session for itself, and no limit on the time of a statement.
-    patient: PgConnectOptions,
-    /// How long a call waits for a connection.
-    patience: Duration,
+    /// For score batches.
+    score_writers: Pool,
+    /// For steps that change a layout. A connection plans a step's statements on first use, while
+    /// it holds the structure lock, so these connections are reused.
+    layout_writers: Pool,
+    /// Options of connections for long work: direct, never through a pooler, and without a limit on
+    /// statement time.
+    unlimited_options: PgConnectOptions,
+    /// Maximum wait of a call for a connection.
+    pool_wait: Duration,
 }
 
 impl fmt::Debug for Store {
-    /// Not what it connects with: that holds a password.
+    /// Omits the connection options, which hold a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Store")
     }
 }
 
 impl Store {
-    /// Prepares the pools; the first connection is made when one is asked for.
+    /// Creates the pools. Connections are made on first use.
     pub(crate) fn new(settings: &Settings) -> Result<Self> {
         let Settings { database_url, pooler_url, read_connections, write_connections, .. } = settings;
         let Settings { statement_timeout, pool_wait, .. } = settings;
@@ -102,25 +108,28 @@ impl Store {
             // JIT turned a batch of 15 ms into one of 290 ms.
             ("jit", "off"),
             ("timezone", "UTC"),
-            // The path of the functions that run with the owner's rights. Under another one a function's plans are made
-            // anew whenever it is called from one of those and then from elsewhere: 0.3 ms in place of 0.03.
+            // The search path of the SECURITY DEFINER functions. Under another path PostgreSQL
+            // replans a function whenever its caller's path differs from the last call's: 0.3 ms
+            // instead of 0.03 ms.
             ("search_path", "pg_catalog,pg_temp"),
             ("statement_timeout", &limit),
-            // An instance that stops in the middle of a batch keeps the lane's lock no longer.
+            // Releases the lane's lock if an instance stops in the middle of a batch.
             ("idle_in_transaction_session_timeout", &limit),
-            // What is acknowledged must outlive a crash, whatever the server's own default is.
+            // Acknowledged scores must survive a crash, whatever the server's default is.
             ("synchronous_commit", "on"),
-            // The functions look again after they have waited for a lock.
+            // After waiting for a lock, the functions must see what others committed meanwhile.
             ("default_transaction_isolation", "read committed"),
         ];
-        // What is found newest first must be found in the order of its index: a bitmap would gather every version that a snapshot
-        // held elsewhere still keeps, and sort them, where the newest is the first. And no statement here takes long enough for a
-        // parallel worker to pay: starting one takes twenty times as long as a rank, and the planner did so to count the rows of a
-        // large bucket.
+        // Queries for the newest rows must follow the index order. A bitmap scan would first
+        // collect and sort every row version that another session's snapshot keeps alive.
+        //
+        // Parallel workers never pay here: starting one takes twenty times as long as reading a
+        // rank, and the planner did so to count the rows of a large bucket.
         let quick =
             [&everywhere[..], &[("enable_bitmapscan", "off"), ("max_parallel_workers_per_gather", "0")]].concat();
-        // Each statement of a reader is a look-up by key, whose plan no value changes; nor may it stay a scan that was made
-        // when the table was small. The functions that write choose for themselves.
+        // Readers look rows up by key, so one generic plan fits all values. It must not stay a
+        // sequential scan that was planned when the table was small. Functions that write set their
+        // own options.
         let reading = [&quick[..], &[("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off")]].concat();
         let direct = PgConnectOptions::from_str(database_url.as_str())
             .map_err(|_| Error::invalid("database_url", "must look like postgres://user:password@host:5432/database"))?
@@ -131,9 +140,10 @@ impl Store {
             let pool = pool::tested(PgPoolOptions::new(), &last_loss)
                 .max_connections(connections)
                 .acquire_timeout(*pool_wait)
-                // A test before each use would be a round trip more per request; a broken connection shows soon enough.
+                // A test before each use would cost a round trip per request. A broken connection
+                // fails soon enough.
                 .test_before_acquire(false);
-            let limit = *statement_timeout + WAY_BACK;
+            let limit = *statement_timeout + RESPONSE_GRACE;
             if let Some(options) = &pooled {
                 Pool::new(
                     pool.connect_lazy_with(options.clone()),
@@ -151,22 +161,33 @@ impl Store {
                 )
             }
         };
-        // Long work is not slow work: it tells by itself how far it is.
+        // Long work has no statement timeout, and its statements are not logged as slow.
         let unlimited = [("statement_timeout", "0"), ("idle_in_transaction_session_timeout", "0")];
-        let patient = direct.clone().options(everywhere).options(unlimited).disable_statement_logging();
-        let keepers = pool(KEEPER_CONNECTIONS, &reading);
+        let unlimited_options = direct.clone().options(everywhere).options(unlimited).disable_statement_logging();
+        let layout_writers = pool(LAYOUT_CONNECTIONS, &reading);
         let (readers, rounds) = (pool(*read_connections, &reading), pool(ROUND_CONNECTIONS, &reading));
-        let few = WARM_CONNECTIONS.min(write_connections / 2);
-        let writers = pool(write_connections - few, &quick);
-        let recorders = if few > 0 { writers.after(pool(few, &quick), WRITE_SOON) } else { writers.clone() };
+        let preferred = PREFERRED_CONNECTIONS.min(write_connections / 2);
+        let writers = pool(write_connections - preferred, &quick);
+        let score_writers =
+            if preferred > 0 { writers.after(pool(preferred, &quick), PREFERRED_WAIT) } else { writers.clone() };
         let kept = Arc::new(Mutex::new(Some(Vec::new())));
-        Ok(Self { readers, rounds, kept, writers, recorders, keepers, patient, patience: *pool_wait })
+        Ok(Self {
+            readers,
+            rounds,
+            kept,
+            writers,
+            score_writers,
+            layout_writers,
+            unlimited_options,
+            pool_wait: *pool_wait,
+        })
     }
 
-    /// Makes a connection and closes it. [`Error::Unavailable`] if PostgreSQL accepts none.
+    /// Opens a connection and closes it. Returns [`Error::Unavailable`] if PostgreSQL accepts none.
     pub(crate) async fn try_connect(&self) -> Result<()> {
         self.readers.try_connect().await.or_else(|error| {
-            // Full, but there: pooled connections go on.
+            // All connection slots are taken (SQLSTATE 53300), but the server is up and the pools
+            // keep theirs.
             if error.as_database_error().is_some_and(|error| error.code().as_deref() == Some("53300")) {
                 return Ok(());
             }
@@ -175,32 +196,34 @@ impl Store {
         })
     }
 
-    /// How long a call waits for a connection, or for its turn where a read is shared, before it is told that there is none.
-    pub(crate) fn patience(&self) -> Duration {
-        self.patience
+    /// Returns how long a call waits for a connection, or for its turn when a read is shared,
+    /// before it fails.
+    pub(crate) fn pool_wait(&self) -> Duration {
+        self.pool_wait
     }
 
-    /// Whether the database has a newer schema than the one that this program was built for. [`Error::Unavailable`] when it lacks
-    /// something that this program needs, or does not answer.
+    /// Returns whether the database's schema is newer than the one that this program was built for.
+    ///
+    /// Returns [`Error::Unavailable`] when migrations are missing or the database does not answer.
     pub(crate) async fn has_newer_schema(&self) -> Result<bool> {
         match migrate::edition(&self.readers).await? {
             Edition::Same => Ok(false),
-            // A release leaves what the one before it needs: docs/operations.md, upgrading. Older it cannot be, for it was
-            // the same when this program started.
+            // A release keeps what the previous one needs: docs/operations.md, upgrading. The
+            // schema cannot be older, because it matched when this program started.
             Edition::Other | Edition::Newer => Ok(true),
             Edition::Missing | Edition::Older => {
-                Err(Error::unavailable("the database lacks migrations: run `centile migrate`"))
+                Err(Error::unavailable("migrations are missing: run `centile migrate`"))
             }
         }
     }
 
-    /// Makes the months of the ledger that hold the times from now to two months ahead.
+    /// Creates the ledger's partitions from the current month to two months ahead.
     pub(crate) async fn ensure_ledger_months(&self) -> Result<()> {
         sqlx::query!("SELECT centile.ensure_ledger_months()").fetch_one(&self.writers).await?;
         Ok(())
     }
 
-    /// Makes the months of the ledger from `from` to `until`.
+    /// Creates the ledger's partitions for the times from `from` to `until`.
     pub(crate) async fn ensure_ledger_months_between(
         &self,
         from: chrono::DateTime<chrono::Utc>,
@@ -210,7 +233,7 @@ impl Store {
         Ok(())
     }
 
-    /// Forgets up to 10,000 ids and as many signatures whose time is over; tells how many.
+    /// Deletes up to 10,000 expired ids and as many expired signatures; returns how many.
     pub(crate) async fn forget_expired_ids(&self) -> Result<u64> {
         let forgotten = sqlx::query_scalar!(r#"SELECT centile.forget_expired_ids() AS "forgotten!""#)
             .fetch_one(&self.writers)
@@ -218,7 +241,8 @@ impl Store {
         Ok(forgotten.unsigned_abs())
     }
 
-    /// Deletes up to 10,000 batches from the feed of rank indexes, all older than an hour; returns how many.
+    /// Deletes up to 10,000 batches older than an hour from the feed of rank indexes; returns how
+    /// many.
     pub(crate) async fn forget_batch_changes(&self) -> Result<u64> {
         let forgotten = sqlx::query_scalar!(r#"SELECT centile.forget_batch_changes() AS "forgotten!""#)
             .fetch_one(&self.writers)
@@ -226,29 +250,35 @@ impl Store {
         Ok(forgotten.unsigned_abs())
     }
 
-    /// Connections of each pool, by state: pool, state, number.
+    /// Returns the number of connections by pool and state.
     pub(crate) fn connections(&self) -> Vec<(&'static str, &'static str, u32)> {
-        [("read", &self.readers), ("index", &self.rounds), ("write", &self.recorders), ("keep", &self.keepers)]
-            .into_iter()
-            .flat_map(|(name, pool)| {
-                let (all, idle) = pool.connections();
-                [(name, "idle", idle), (name, "busy", all - idle.min(all))]
-            })
-            .collect()
+        [
+            ("read", &self.readers),
+            ("index", &self.rounds),
+            ("write", &self.score_writers),
+            ("keep", &self.layout_writers),
+        ]
+        .into_iter()
+        .flat_map(|(name, pool)| {
+            let (all, idle) = pool.connections();
+            [(name, "idle", idle), (name, "busy", all - idle.min(all))]
+        })
+        .collect()
     }
 
-    /// Waits until the connections in use are given back, and closes all.
+    /// Waits until the connections in use are returned, and closes all.
     pub(crate) async fn close(&self) {
         self.kept().take();
-        for pool in [&self.recorders, &self.keepers, &self.readers, &self.rounds] {
+        for pool in [&self.score_writers, &self.layout_writers, &self.readers, &self.rounds] {
             pool.close().await;
         }
     }
 }
 
-/// Has the session remember the epoch. One on a standby does not: it may live to see that become the primary.
+/// Stores the epoch in the session. A session on a standby skips this, because the standby may be
+/// promoted while it lasts.
 async fn keep_epoch(connection: &mut PgConnection) -> sqlx::Result<()> {
-    // Missing before the first migration, and then asked for by nobody.
+    // The function is missing before the first migration, and nothing asks for the epoch then.
     let known: bool = sqlx::query_scalar("SELECT to_regproc('centile.epoch') IS NOT NULL AND NOT pg_is_in_recovery()")
         .fetch_one(&mut *connection)
         .await?;

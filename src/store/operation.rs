@@ -1,4 +1,4 @@
-//! What the operator's page shows, as the database's views have it.
+//! SQL of the operator's page: rows of the public views.
 
 use crate::{
     Result,
@@ -7,25 +7,25 @@ use crate::{
 };
 
 impl Store {
-    /// Periods that are not closed or that something is the matter with, what waits first; at most `limit`.
+    /// Returns up to `limit` periods that are open or need attention, most urgent first.
     pub(crate) async fn period_status(&self, limit: i64) -> Result<Vec<PeriodStatus>> {
         let rows = sqlx::query_file_as!(PeriodStatus, "sql/queries/period_status.sql", limit).fetch_all(&self.readers);
         Ok(rows.await?)
     }
 
-    /// How far the ledger goes.
+    /// Returns how far ahead ledger partitions exist.
     pub(crate) async fn ledger_ahead(&self) -> Result<LedgerAhead> {
         let row = sqlx::query_file_as!(LedgerAhead, "sql/queries/ledger_ahead.sql").fetch_one(&self.readers).await?;
         Ok(row)
     }
 
-    /// The buckets of a board's open rankings, ranking by ranking and in their order; at most `limit`.
+    /// Returns up to `limit` buckets of a board's open rankings, by ranking and in bucket order.
     pub(crate) async fn bucket_occupancy(&self, board: &str, limit: i64) -> Result<Vec<BucketStatus>> {
         let rows = sqlx::query_file_as!(BucketStatus, "sql/queries/bucket_occupancy.sql", board, limit);
         Ok(rows.fetch_all(&self.readers).await?)
     }
 
-    /// The last acts of administrators, newest first.
+    /// Returns the last acts of administrators, newest first.
     pub(crate) async fn last_acts(&self, limit: i64) -> Result<Vec<Act>> {
         let rows = sqlx::query_file_as!(Act, "sql/queries/audit_log.sql", limit).fetch_all(&self.readers).await?;
         Ok(rows)

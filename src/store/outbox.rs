@@ -1,4 +1,4 @@
-//! Webhooks and the outbox in the database.
+//! SQL of webhooks and the outbox.
 
 use crate::{
     Result,
@@ -12,7 +12,7 @@ use crate::{
 };
 
 impl Store {
-    /// Sets where the events of a board go, and what they are signed with.
+    /// Sets the webhook of a board and the secret that signs its events.
     pub(crate) async fn set_webhook(&self, board: &str, url: &str, secret: &StoredSecret, by: &Actor) -> Result<()> {
         sqlx::query!(
             "SELECT centile.set_webhook($1, $2, $3, $4, $5)",
@@ -27,19 +27,19 @@ impl Store {
         Ok(())
     }
 
-    /// Where the events of a board go.
+    /// Returns the webhook of a board.
     pub(crate) async fn webhook(&self, board: &str) -> Result<Option<Webhook>> {
         let row = sqlx::query_file_as!(Webhook, "sql/queries/webhook.sql", board).fetch_optional(&self.readers).await?;
         Ok(row)
     }
 
-    /// Has the events of a board sent nowhere.
+    /// Removes the webhook of a board.
     pub(crate) async fn remove_webhook(&self, board: &str, by: &Actor) -> Result<()> {
         sqlx::query!("SELECT centile.remove_webhook($1, $2)", board, by.as_str()).fetch_one(&self.writers).await?;
         Ok(())
     }
 
-    /// Takes up to `limit` events that are due, one a board and none of the boards `except`, for the length of their lease.
+    /// Leases up to `limit` due events, at most one per board and none of the boards in `except`.
     pub(crate) async fn claim_deliveries(&self, limit: i32, except: &[String]) -> Result<Vec<Claimed>> {
         let rows = sqlx::query!(
             r#"SELECT event_id AS "event_id!", board AS "board!", url AS "url!", secret AS "secret!", sealed AS "sealed!", body AS "body!", attempt AS "attempt!"
@@ -60,7 +60,7 @@ impl Store {
         Ok(claimed.collect())
     }
 
-    /// Notes what came of an attempt: the status that was answered, or why there was none.
+    /// Records the result of an attempt: the response status, or why there was no response.
     pub(crate) async fn note_delivery(&self, event_id: i64, status: Option<i32>, error: Option<&str>) -> Result<()> {
         sqlx::query!("SELECT centile_store.note_delivery($1, $2, $3)", event_id, status, error)
             .fetch_one(&self.writers)
@@ -74,7 +74,7 @@ impl Store {
         Ok(())
     }
 
-    /// The event of this id, or those wanted, the newest first.
+    /// Returns the event with this id, or the matching events, newest first.
     pub(crate) async fn events(&self, event_id: Option<i64>, wanted: &Wanted) -> Result<Vec<Event>> {
         let events = sqlx::query_file_as!(
             Event,

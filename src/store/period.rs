@@ -1,4 +1,4 @@
-//! Periods in the database.
+//! SQL of periods.
 
 use chrono::{DateTime, Utc};
 
@@ -11,20 +11,20 @@ use crate::{
     store::{Store, rank::Version},
 };
 
-/// A period that a selector meant, and for how long it goes on meaning it.
+/// The period that a selector means, and for how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MeantPeriod {
     /// The period.
     pub(crate) period: Period,
-    /// What answers for it: `None` while nobody has scored in it, and once its archive is no longer kept.
+    /// The source of its answers: `None` before the first score, and after its archive is dropped.
     pub(crate) source: Option<Source>,
-    /// When the selector began to mean it; always, if absent.
+    /// Start of the time in which the selector means the period; `None` if unbounded.
     pub(crate) meant_from: Option<DateTime<Utc>>,
-    /// When the selector ceases to mean it; never, if absent.
+    /// End of the time in which the selector means the period; `None` if unbounded.
     pub(crate) meant_until: Option<DateTime<Utc>>,
 }
 
-/// What answers for a period.
+/// The source that answers reads of a period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Source {
     /// Its current ranking.
@@ -33,7 +33,7 @@ pub(crate) enum Source {
     Archive(ArchiveRef),
 }
 
-/// A closed period's row and the revision of its archive.
+/// A closed period and the revision of its archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct ArchiveRef {
     /// Id of the board.
@@ -44,7 +44,7 @@ pub(crate) struct ArchiveRef {
     pub(crate) revision: i32,
 }
 
-/// A period's row and its current ranking.
+/// A period and its current ranking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct RankingRef {
     /// Id of the board.
@@ -55,7 +55,7 @@ pub(crate) struct RankingRef {
     pub(crate) ranking_id: i64,
 }
 
-/// A period's kind, its first instant, and the first after it; absent for `all_time`.
+/// A period's kind, its first instant, and the first instant after it; `None` for `all_time`.
 pub(crate) type PeriodBounds = (PeriodKind, Option<DateTime<Utc>>, Option<DateTime<Utc>>);
 
 pub(super) fn state(name: &str) -> Result<PeriodState> {
@@ -63,16 +63,17 @@ pub(super) fn state(name: &str) -> Result<PeriodState> {
         "open" => Ok(PeriodState::Open),
         "due" => Ok(PeriodState::Due),
         "closed" => Ok(PeriodState::Closed),
-        other => Err(Error::Internal(format!("a period is {other:?}"))),
+        other => Err(Error::Internal(format!("unknown state of a period: {other:?}"))),
     }
 }
 
 pub(super) fn kind(name: &str) -> Result<PeriodKind> {
-    PeriodKind::from_name(name).ok_or_else(|| Error::Internal(format!("a period of kind {name:?}")))
+    PeriodKind::from_name(name).ok_or_else(|| Error::Internal(format!("unknown kind of period: {name:?}")))
 }
 
 impl Store {
-    /// The period that `selector` means now, the version of the board in the same snapshot, and the profile revision.
+    /// Returns the period that `selector` means now, the board's version in the same snapshot, and
+    /// the profile revision.
     pub(crate) async fn resolve_period(
         &self,
         board: &Board,
@@ -107,7 +108,7 @@ impl Store {
         .transpose()
     }
 
-    /// Opened periods of a board, newest first within each kind.
+    /// Returns the opened periods of a board, newest first within each kind.
     pub(crate) async fn periods(&self, board: &Board, limit: u32) -> Result<Vec<Period>> {
         let rows = sqlx::query_file!("sql/queries/periods.sql", board.slug.as_str(), i64::from(limit))
             .fetch_all(&self.readers)
@@ -125,19 +126,19 @@ impl Store {
             .collect()
     }
 
-    /// Opens the periods of a board that hold these times.
+    /// Opens the periods of a board that contain these times.
     pub(crate) async fn open_periods(&self, board_id: i32, times: &[DateTime<Utc>]) -> Result<()> {
         sqlx::query!("SELECT centile.open_periods($1, $2)", board_id, times).fetch_one(&self.writers).await?;
         Ok(())
     }
 
-    /// The database's clock.
+    /// Returns the database's current time.
     pub(crate) async fn now(&self) -> Result<DateTime<Utc>> {
         let now = sqlx::query_scalar!(r#"SELECT clock_timestamp() AS "now!""#).fetch_one(&self.writers).await?;
         Ok(now)
     }
 
-    /// Kind and bounds of every period of a board that was ever opened by a time that fell into it: all but seasons.
+    /// Returns kind and bounds of all opened periods of a board except seasons.
     pub(crate) async fn period_bounds(&self, board_id: i32) -> Result<Vec<PeriodBounds>> {
         let rows = sqlx::query_file!("sql/queries/period_bounds.sql", board_id).fetch_all(&self.writers).await?;
         rows.into_iter().map(|row| Ok((kind(&row.kind)?, row.starts_at, row.ends_at))).collect()

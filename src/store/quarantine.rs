@@ -1,4 +1,4 @@
-//! Events that broke a rule, in the database.
+//! SQL of the quarantine.
 
 use chrono::{DateTime, Utc};
 
@@ -33,8 +33,7 @@ impl TryFrom<StoredEvent> for QuarantinedEvent {
     type Error = Error;
 
     fn try_from(stored: StoredEvent) -> Result<Self> {
-        let unknown =
-            || Error::Internal(format!("event {} of the quarantine has an unknown state", stored.quarantine_id));
+        let unknown = || Error::Internal(format!("quarantined event {} has an unknown state", stored.quarantine_id));
         Ok(Self {
             state: State::from_name(&stored.state).ok_or_else(unknown)?,
             quarantine_id: stored.quarantine_id,
@@ -55,7 +54,7 @@ impl TryFrom<StoredEvent> for QuarantinedEvent {
 }
 
 impl Store {
-    /// Events of a board's quarantine in a state, the oldest first, after the one of an id.
+    /// Returns a board's quarantined events in one state, oldest first, with ids above `after`.
     pub(crate) async fn quarantine(
         &self,
         board: &str,
@@ -69,7 +68,7 @@ impl Store {
         rows.into_iter().map(QuarantinedEvent::try_from).collect()
     }
 
-    /// Takes an event out of quarantine into the ledger; gives its id there.
+    /// Moves an event from quarantine into the ledger; returns its transaction id.
     pub(crate) async fn accept_event(&self, board: &str, quarantine_id: i64, act: &Act) -> Result<i64> {
         let transaction_id = sqlx::query_scalar!(
             r#"SELECT centile.accept_event($1, $2, $3, $4) AS "transaction_id!""#,
@@ -83,7 +82,7 @@ impl Store {
         Ok(transaction_id)
     }
 
-    /// Rejects an event that waits in quarantine.
+    /// Rejects an event in quarantine.
     pub(crate) async fn reject_event(&self, board: &str, quarantine_id: i64, act: &Act) -> Result<()> {
         sqlx::query!(
             "SELECT centile.reject_event($1, $2, $3, $4)",
@@ -97,7 +96,7 @@ impl Store {
         Ok(())
     }
 
-    /// Deletes a bounded number of events that were decided long ago; gives how many.
+    /// Deletes a bounded number of events decided long ago; returns how many.
     pub(crate) async fn forget_decided_events(&self) -> Result<u64> {
         let gone = sqlx::query_scalar!(r#"SELECT centile.forget_decided_events() AS "gone!""#)
             .fetch_one(&self.writers)

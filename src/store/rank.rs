@@ -1,4 +1,5 @@
-//! Reading rankings. Each call is one statement: one snapshot, so that an answer is exact for the version it names.
+//! SQL that reads rankings. Each call is one statement and so one snapshot: its answer is exact for
+//! the version it names.
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
@@ -20,18 +21,19 @@ use crate::{
 /// A state of a board, as the database numbers it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Version {
-    /// This life of the database.
+    /// Epoch of the database.
     pub(crate) epoch: String,
-    /// Layout number of the ranking; 0 without one.
+    /// Layout number of the ranking; 0 without a ranking.
     pub(crate) layout: i32,
     /// Number of the last batch of each lane.
     pub(crate) batches: Vec<i64>,
 }
 
 impl Version {
-    /// Its outside form: opaque, without the characters that an `ETag` or a cache key could trip over.
-    /// The lanes' batches stand in it as the first eight bytes of their SHA-256, so that its length
-    /// does not grow with the lanes.
+    /// Returns the opaque public form, which is safe inside an `ETag` and a cache key.
+    ///
+    /// It holds the first eight bytes of the SHA-256 of the lanes' batches, so that its length does
+    /// not grow with the lanes.
     pub(crate) fn text(&self) -> String {
         let batches: Vec<String> = self.batches.iter().map(ToString::to_string).collect();
         let digest = Sha256::digest(batches.join("-"));
@@ -39,20 +41,20 @@ impl Version {
     }
 }
 
-/// What every statement about a ranking says beside its answer.
+/// State that every statement about a ranking returns with its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RankingState {
     /// The state that the answer is exact for.
     pub(crate) version: Version,
     /// Players in the ranking.
     pub(crate) players: u64,
-    /// Profile revision: which names the answer shows.
+    /// Profile revision of the names in the answer.
     pub(crate) revision: i64,
-    /// What answered.
+    /// The source of the answer.
     pub(crate) answered_by: AnsweredBy,
 }
 
-/// The state columns that the statements share.
+/// Builds the state from the columns that all statements share.
 macro_rules! state_of {
     ($row:expr) => {
         RankingState {
@@ -67,59 +69,60 @@ macro_rules! state_of {
 /// A row of a ranking with its key, from which a cursor is made.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct StoredRow {
-    /// What callers see of it.
+    /// The public part.
     #[serde(flatten)]
     pub(crate) row: Row,
-    /// Its place in the ranking.
+    /// Its key.
     #[serde(flatten)]
     pub(crate) key: StoredKey,
 }
 
-/// A rank key: with the internal user id, the place of a row.
+/// A rank key with the internal user id: the exact place of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub(crate) struct StoredKey {
     /// Score, larger is better.
     pub(crate) rank_key: i64,
-    /// What breaks ties.
+    /// Breaks ties, larger is better.
     pub(crate) tie_key: i64,
-    /// Internal user id; the lower of two otherwise equal ones is above.
+    /// Internal user id. Between otherwise equal keys the lower id is better.
     pub(crate) internal_id: i64,
 }
 
-/// One player's row, with the number of players whose rank is worse.
+/// A player's row, with the number of players whose rank is worse.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct StoredPlayer {
-    /// What callers see of it.
+    /// The public part.
     #[serde(flatten)]
     pub(crate) row: Row,
     /// Players with a worse rank.
     pub(crate) worse: u64,
 }
 
-/// What was found of a player.
+/// Result of a look-up of a player.
 pub(crate) struct StoredStanding {
-    /// Whether there is such a user at all.
+    /// Whether the user exists.
     pub(crate) user_exists: bool,
-    /// The player, unless without an entry.
+    /// The player's row; `None` without an entry.
     pub(crate) player: Option<StoredPlayer>,
-    /// The player among the neighbours, best first.
+    /// The player and the neighbours, best first.
     pub(crate) rows: Vec<Row>,
 }
 
-/// What is asked of a ranking about players.
+/// A query about players of a ranking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Question {
     /// The ranking.
     pub(crate) ranking: RankingRef,
-    /// When the selector began to mean it; always, if absent.
+    /// Start of the time in which the selector means this ranking; `None` if unbounded.
     pub(crate) meant_from: Option<DateTime<Utc>>,
-    /// When it ceases to mean it; never, if absent.
+    /// End of the time in which the selector means this ranking; `None` if unbounded.
     pub(crate) meant_until: Option<DateTime<Utc>>,
     /// Neighbours above, and as many below.
     pub(crate) around: i32,
 }
 
-/// A row of `sql/queries/standings*.sql`; what is the same for all stands in the first.
+/// A row of `sql/queries/standings*.sql`. Columns that are the same for all rows are set in the
+/// first.
 struct StandingRow {
     n: i64,
     external_id: Option<String>,
@@ -139,48 +142,49 @@ struct StandingRow {
     neighbours: Option<Json<Vec<StoredNeighbour>>>,
 }
 
-/// A player looked up in the player's bucket; see `centile_store.bucket_standings`.
+/// A player found by bucket; see `centile_store.bucket_standings`.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct BucketStanding {
-    /// The player's id, if there is such a user.
+    /// The caller's own id of the player; `None` if the user does not exist.
     pub(crate) external_id: Option<String>,
     /// Name.
     pub(crate) name: Option<String>,
-    /// Address of a picture.
+    /// URL of a picture.
     pub(crate) avatar: Option<String>,
-    /// Score, if there is an entry; so it is with all that follows.
+    /// Score; `None` without an entry. The same holds for the fields below.
     pub(crate) score: Option<i64>,
     /// When it was reached.
     pub(crate) reached_at: Option<DateTime<Utc>>,
     /// Place of the player's bucket, from 1 for the lowest.
     pub(crate) place: Option<i32>,
-    /// Rows of the bucket from one of its ends: see `centile_store.count_in_bucket`.
+    /// Rows of the bucket counted from one of its ends; see `centile_store.count_in_bucket`.
     pub(crate) counted: Option<Vec<i64>>,
-    /// Whether they are counted from the lower end.
+    /// Whether `counted` starts at the lower end.
     pub(crate) from_below: Option<bool>,
-    /// Where ranks are shared and players with the same score may stand in other buckets: players of
-    /// the ranking with a better score, and with the same score or a better one.
+    /// Players with a better score, and players with the same score or a better one.
+    ///
+    /// Set where ranks are shared and players with the same score may be in other buckets.
     pub(crate) beside_equals: Option<Vec<i64>>,
     /// Whether players with the same score share a rank.
     pub(crate) is_shared: bool,
-    /// The players around, best first, where any are asked for.
+    /// The neighbours, best first, if requested.
     pub(crate) neighbours: Vec<StoredNeighbour>,
 }
 
 /// A player near another.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct StoredNeighbour {
-    /// Places below that player; negative above.
+    /// Places below the player; negative above.
     pub(crate) step: i64,
-    /// Step of the first player of the same rank, where that one is among these.
+    /// Step of the first player of the same rank, if among the returned neighbours.
     pub(crate) first_equal: Option<i64>,
-    /// Players with a better score, where not.
+    /// Players with a better score, if `first_equal` is absent.
     pub(crate) better: Option<u64>,
-    /// The caller's id of the player.
+    /// The caller's own id of the neighbour.
     pub(crate) user_id: String,
     /// Name.
     pub(crate) user_name: String,
-    /// Address of a picture.
+    /// URL of a picture.
     pub(crate) avatar: Option<String>,
     /// Score.
     pub(crate) score: i64,
@@ -190,28 +194,28 @@ pub(crate) struct StoredNeighbour {
 
 /// Players looked up in one snapshot.
 pub(crate) struct BucketStandings {
-    /// The state that they are exact for.
+    /// The version that the standings are exact for.
     pub(crate) version: Version,
-    /// Players of each bucket, when the version is not the one the caller knows them of.
+    /// Players of each bucket; `None` when the version is the one that the caller knows.
     pub(crate) counts: Option<Vec<i64>>,
-    /// One for each user that was asked for, in that order.
+    /// One for each requested user, in that order.
     pub(crate) standings: Vec<BucketStanding>,
 }
 
-/// A top and players of one state.
+/// The top and some players of a ranking, in one state.
 pub(crate) struct LiveState {
     /// The state.
     pub(crate) state: RankingState,
     /// The first players.
     pub(crate) rows: Vec<Row>,
-    /// Players of each bucket; none when no player was asked for.
+    /// Players of each bucket; empty when no player was requested.
     pub(crate) counts: Vec<i64>,
-    /// One for each user that was asked for, in that order.
+    /// One for each requested user, in that order.
     pub(crate) standings: Vec<BucketStanding>,
 }
 
 impl Store {
-    /// State of a ranking; `None` when it is no longer the one that was meant.
+    /// Returns the state of a ranking; `None` when the selector no longer means it.
     pub(crate) async fn ranking_state(&self, meant: &MeantPeriod, ranking: RankingRef) -> Result<Option<RankingState>> {
         let row = sqlx::query_file!(
             "sql/queries/ranking_state.sql",
@@ -226,7 +230,7 @@ impl Store {
         Ok(row.map(|row| state_of!(row)))
     }
 
-    /// A page from a position.
+    /// Returns the page that starts at a position.
     pub(crate) async fn page(
         &self,
         meant: &MeantPeriod,
@@ -248,7 +252,7 @@ impl Store {
         Ok(row.map(|row| (state_of!(row), row.rows.0)))
     }
 
-    /// The page below a key.
+    /// Returns the page below a key.
     pub(crate) async fn page_after(
         &self,
         meant: &MeantPeriod,
@@ -272,7 +276,7 @@ impl Store {
         Ok(row.map(|row| (state_of!(row), row.rows.0)))
     }
 
-    /// Standings of players; `None` when the ranking is no longer the one that was meant.
+    /// Returns standings of players; `None` when the selector no longer means the ranking.
     pub(crate) async fn standings(
         &self,
         question: &Question,
@@ -336,8 +340,10 @@ impl Store {
         Ok(Some(BucketStandings { version, counts, standings }))
     }
 
-    /// The first `limit` players, and chosen ones with `around` players above and below, of one state; `None` when the ranking is no
-    /// longer the one that was meant.
+    /// Returns the first `limit` players, and the chosen players with `around` neighbours on each
+    /// side, of one state.
+    ///
+    /// Returns `None` when the selector no longer means the ranking.
     pub(crate) async fn live(
         &self,
         meant: &MeantPeriod,
@@ -366,7 +372,7 @@ impl Store {
         }))
     }
 
-    /// The version of a ranking alone; `None` when it is gone.
+    /// Returns the version of a ranking; `None` when the ranking is gone.
     pub(crate) async fn ranking_version(&self, ranking: RankingRef) -> Result<Option<Version>> {
         let row = sqlx::query!(
             r#"SELECT centile.epoch() AS "epoch!", g.layout,
@@ -379,7 +385,7 @@ impl Store {
         Ok(row.map(|row| Version { epoch: row.epoch, layout: row.layout, batches: row.batches }))
     }
 
-    /// Chosen players, best first.
+    /// Returns the chosen players, best first.
     pub(crate) async fn chosen(
         &self,
         meant: &MeantPeriod,
@@ -399,7 +405,7 @@ impl Store {
         Ok(row.map(|row| (state_of!(row), row.rows.0.into_iter().map(|player| player.row).collect())))
     }
 
-    /// The rank of a newcomer with this score.
+    /// Returns the rank that a new player with this score would have.
     pub(crate) async fn newcomer(
         &self,
         meant: &MeantPeriod,
@@ -419,7 +425,7 @@ impl Store {
         Ok(row.map(|row| (state_of!(row), row.rank.unsigned_abs())))
     }
 
-    /// Percentiles and histogram.
+    /// Returns percentiles and histogram.
     pub(crate) async fn distribution(
         &self,
         meant: &MeantPeriod,

@@ -1,34 +1,40 @@
-//! Building a ranking beside the live one: each step is a transaction of its own.
+//! SQL that builds a ranking beside the live one. Each step is a transaction of its own.
 
 use chrono::{DateTime, Utc};
 use sqlx::{Connection as _, PgConnection};
 
 use crate::{Result, model::act::Act, store::Store};
 
-/// Players that one transaction of [`Rebuilder::catch_up`] takes.
-const PLAYERS_AT_ONCE: i32 = 2_000;
+/// Players per transaction of [`Rebuilder::catch_up`].
+const BATCH_PLAYERS: i32 = 2_000;
 
-/// A ranking that is being built. The connection's session holds a lock by which others see that the building goes on; it ends
-/// with this value, however that ends, and what was not swapped in is then let go by whoever looks after rankings.
+/// A ranking that is being built.
+///
+/// Its connection's session holds a lock that tells other processes that the build is running.
+/// Dropping this value releases the lock; maintenance then releases a ranking that was not swapped
+/// in.
 #[derive(Debug)]
 pub(crate) struct Rebuilder {
     connection: PgConnection,
     board_id: i32,
     /// Writer lanes of the board.
     lanes: i16,
-    /// What is being built.
+    /// The ranking being built.
     pub(crate) ranking_id: i64,
-    /// The ledger's row up to which it is known to hold everything.
+    /// Id of the last ledger row that the new ranking is known to include.
     reached: i64,
-    /// What the ledger had of each lane when the entries were written.
+    /// Last batch of each lane in the ledger when the entries were written.
     batches: Vec<i64>,
+    /// Time of the last event of each lane, likewise.
     times: Vec<DateTime<Utc>>,
 }
 
 impl Store {
-    /// Begins a new ranking of a period. [`crate::Error::Conflict`] when the period is closed, or is being rebuilt already.
+    /// Starts a new ranking of a period.
+    ///
+    /// Returns [`crate::Error::Conflict`] when the period is closed or already being rebuilt.
     pub(crate) async fn rebuilder(&self, board_id: i32, period_id: i64) -> Result<Rebuilder> {
-        let mut connection = self.patient_connection().await?;
+        let mut connection = self.unlimited_connection().await?;
         let begun = sqlx::query!(
             r#"SELECT r.ranking_id AS "ranking_id!", r.ledger_end AS "ledger_end!", b.lanes
                FROM centile_store.boards b CROSS JOIN centile_store.begin_rebuild($2) r WHERE b.id = $1"#,
@@ -48,7 +54,9 @@ impl Store {
         })
     }
 
-    /// Lets rankings go whose building was cut short; gives how many, 0 when none is left.
+    /// Releases rankings whose build was interrupted; returns how many.
+    ///
+    /// Call it until it returns 0.
     pub(crate) async fn release_abandoned(&self) -> Result<u64> {
         let released = sqlx::query_scalar!(r#"SELECT centile_store.release_abandoned() AS "released!""#)
             .fetch_one(&self.writers)
@@ -58,7 +66,10 @@ impl Store {
 }
 
 impl Rebuilder {
-    /// Writes the entries; gives how many. Looks too what the ledger has of each lane, whose rows may be damaged as well.
+    /// Writes the entries from the ledger; returns how many.
+    ///
+    /// Also reads the last batch and event time of each lane from the ledger, since the lane rows
+    /// may be damaged too.
     pub(crate) async fn fill_entries(&mut self) -> Result<u64> {
         let lanes = sqlx::query!(
             r#"SELECT batches AS "batches!", times AS "times!" FROM centile_store.ledger_lanes($1)"#,
@@ -73,7 +84,7 @@ impl Rebuilder {
         Ok(entries.unsigned_abs())
     }
 
-    /// Lays the players out: bounds, bucket rows and counts. Gives how many players.
+    /// Writes the bounds, bucket rows and counts; returns the number of players.
     pub(crate) async fn fill_buckets(&mut self) -> Result<u64> {
         let players = sqlx::query_scalar!(r#"SELECT centile_store.fill_buckets($1) AS "players!""#, self.ranking_id)
             .fetch_one(&mut self.connection)
@@ -81,12 +92,12 @@ impl Rebuilder {
         Ok(players.unsigned_abs())
     }
 
-    /// Takes in what the ledger has gained so far; gives how many players that concerned.
+    /// Applies the ledger rows written since the last call; returns the number of players affected.
     pub(crate) async fn catch_up(&mut self) -> Result<u64> {
         let end = sqlx::query_scalar!(r#"SELECT centile_store.settled_ledger_end($1) AS "end!""#, self.board_id)
             .fetch_one(&mut self.connection)
             .await?;
-        let mut caught = 0;
+        let mut players = 0;
         for lane in 0..self.lanes {
             let mut after_user = 0;
             loop {
@@ -97,22 +108,25 @@ impl Rebuilder {
                     self.reached,
                     end,
                     after_user,
-                    PLAYERS_AT_ONCE
+                    BATCH_PLAYERS
                 )
                 .fetch_one(&mut self.connection)
                 .await?;
                 let Some(last_user) = step.last_user else { break };
-                caught += step.players.unsigned_abs();
+                players += step.players.unsigned_abs();
                 after_user = last_user;
             }
         }
         self.reached = end;
-        Ok(caught)
+        Ok(players)
     }
 
-    /// Puts the ranking into its period's place, with a row in the audit log; gives the one that it takes the place of. `None`,
-    /// and nothing done, when more than `limit` rows of the ledger are still to be taken in. [`crate::Error::Conflict`] when the period
-    /// was closed meanwhile, or somebody else rebuilds it by now.
+    /// Makes the new ranking its period's current one and records it in the audit log; returns the
+    /// previous ranking.
+    ///
+    /// Returns `None`, and changes nothing, when more than `limit` ledger rows are still to be
+    /// applied. Returns [`crate::Error::Conflict`] when the period was closed meanwhile, or another
+    /// process is rebuilding it.
     pub(crate) async fn swap(&mut self, limit: i32, act: &Act) -> Result<Option<i64>> {
         let mut transaction = self.connection.begin().await?;
         let before = sqlx::query_scalar!(
@@ -144,7 +158,7 @@ impl Rebuilder {
         Ok(Some(before))
     }
 
-    /// Ends the connection, and with it the lock.
+    /// Closes the connection, which releases the lock.
     pub(crate) async fn end(self) {
         self.connection.close().await.ok();
     }

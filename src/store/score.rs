@@ -1,4 +1,4 @@
-//! Score transactions in the database.
+//! SQL of score transactions.
 
 use chrono::{DateTime, Utc};
 
@@ -9,17 +9,17 @@ use crate::{
     store::Store,
 };
 
-/// A place in a player's ledger.
+/// A position in a player's ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HistoryPlace {
-    /// Time of the row there.
+    /// Time of the row.
     pub(crate) occurred_at: DateTime<Utc>,
-    /// Its id.
+    /// Id of the row.
     pub(crate) transaction_id: i64,
 }
 
 impl Store {
-    /// Rank now and rank of the key before, for each standing in the period of this name, in one snapshot.
+    /// Returns the current rank and the previous key's rank of each standing, in one snapshot.
     pub(crate) async fn rank_changes(
         &self,
         board_id: i32,
@@ -45,7 +45,7 @@ impl Store {
             .collect())
     }
 
-    /// Undoes a score transaction.
+    /// Voids a score transaction.
     pub(crate) async fn void_score(&self, board: &str, transaction_id: i64, act: &Act) -> Result<()> {
         sqlx::query!("SELECT centile.void_score($1, $2, $3, $4)", board, transaction_id, act.reason(), act.by.as_str())
             .fetch_one(&self.writers)
@@ -53,7 +53,7 @@ impl Store {
         Ok(())
     }
 
-    /// Makes a player start anew in the current periods.
+    /// Resets a player's scores in the current periods.
     pub(crate) async fn reset_player(&self, board: &str, user_id: &str, act: &Act) -> Result<()> {
         sqlx::query!("SELECT centile.reset_player($1, $2, $3, $4)", board, user_id, act.reason(), act.by.as_str())
             .fetch_one(&self.writers)
@@ -61,7 +61,7 @@ impl Store {
         Ok(())
     }
 
-    /// Numbers of the last batch of each lane of a board.
+    /// Returns the last batch of each lane of a board.
     pub(crate) async fn batches(&self, board_id: i32) -> Result<Vec<i64>> {
         let batches = sqlx::query_scalar!(
             r#"SELECT centile_store.lane_batches(id, lanes) AS "batches!" FROM centile_store.boards WHERE id = $1"#,
@@ -72,7 +72,8 @@ impl Store {
         Ok(batches.unwrap_or_default())
     }
 
-    /// A player's ledger on a board, newest first, below `place`. `None` when there is no such user.
+    /// Returns a player's ledger on a board below `place`, newest first; `None` when the user does
+    /// not exist.
     pub(crate) async fn history(
         &self,
         board_id: i32,

@@ -1,4 +1,4 @@
-//! Seasons in the database.
+//! SQL of seasons.
 
 use crate::{
     Result,
@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl Store {
-    /// Makes a season.
+    /// Creates a season.
     pub(crate) async fn create_season(
         &self,
         board: &Board,
@@ -36,7 +36,7 @@ impl Store {
         Ok(())
     }
 
-    /// The seasons of a board, or the one of this name, by their beginning.
+    /// Returns the seasons of a board, or the one of this name, by start.
     pub(crate) async fn seasons(&self, board: &Board, name: Option<&str>) -> Result<Vec<Season>> {
         let rows =
             sqlx::query_file!("sql/queries/seasons.sql", board.slug.as_str(), name).fetch_all(&self.readers).await?;

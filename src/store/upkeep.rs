@@ -1,4 +1,4 @@
-//! What is left to do, as the database knows it.
+//! SQL of pending maintenance work.
 
 use crate::{Result, store::Store};
 
@@ -19,7 +19,7 @@ pub(crate) struct StoredUpkeep {
 }
 
 impl Store {
-    /// What is left to do now.
+    /// Returns the pending maintenance work.
     pub(crate) async fn upkeep(&self) -> Result<StoredUpkeep> {
         let upkeep = sqlx::query_file_as!(StoredUpkeep, "sql/queries/upkeep.sql").fetch_one(&self.readers).await?;
         Ok(upkeep)

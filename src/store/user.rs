@@ -1,4 +1,4 @@
-//! Users in the database.
+//! SQL of users.
 
 use crate::{
     Result,
@@ -9,24 +9,25 @@ use crate::{
     store::Store,
 };
 
-/// A ban or an unban under way, which the user's internal id belongs to, whatever the user is called meanwhile.
+/// A ban or an unban in progress. It refers to the internal id, which survives a change of the
+/// caller's id.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ban {
     internal_id: i64,
-    /// Whose turn it is: a later one has another number, and counts.
+    /// Number of this ban or unban. A later one gets another number, and wins.
     number: i64,
     banned: bool,
 }
 
 impl Store {
-    /// Makes the users that do not exist yet.
+    /// Creates the users that do not exist.
     pub(crate) async fn ensure_users(&self, user_ids: &[String], names: &[Option<String>]) -> Result<()> {
         let query = sqlx::query!("SELECT centile.ensure_users($1, $2)", user_ids, names as &[Option<String>]);
-        query.fetch_all(&self.recorders).await?;
+        query.fetch_all(&self.score_writers).await?;
         Ok(())
     }
 
-    /// Gives users new names.
+    /// Renames users.
     pub(crate) async fn rename_users(&self, user_ids: &[String], names: &[Option<String>]) -> Result<()> {
         sqlx::query!("SELECT centile.rename_users($1, $2)", user_ids, names as &[Option<String>])
             .fetch_one(&self.writers)
@@ -34,8 +35,9 @@ impl Store {
         Ok(())
     }
 
-    /// Makes or changes a user; tells whether it was made. `boards` limits whom the actor may change;
-    /// none for all boards.
+    /// Creates or updates a user; returns whether the user was created.
+    ///
+    /// `boards` are the boards that the actor's key is limited to; empty for all boards.
     pub(crate) async fn put_user(
         &self,
         user_id: &str,
@@ -59,7 +61,7 @@ impl Store {
         Ok(made)
     }
 
-    /// The user of this id.
+    /// Returns the user with this id.
     pub(crate) async fn user(&self, user_id: &str) -> Result<Option<User>> {
         let row = sqlx::query_file!("sql/queries/user.sql", user_id).fetch_optional(&self.readers).await?;
         Ok(row.map(|row| User {
@@ -71,8 +73,10 @@ impl Store {
         }))
     }
 
-    /// Forgets who a user was, but for frozen tops and events, which [`Store::erase_from_tops`] goes through; gives the new id. Under
-    /// an id of the caller's own the answer is the same for some days.
+    /// Erases a user's identity; returns the new id.
+    ///
+    /// [`Store::erase_from_tops`] then erases it from frozen tops and events. A repeated request
+    /// with the same `request_id` returns the same new id for some days.
     pub(crate) async fn erase_user(&self, user_id: &str, request_id: Option<&str>, by: &Actor) -> Result<String> {
         let erased = sqlx::query_scalar!(
             r#"SELECT user_id AS "user_id!" FROM centile.erase_user($1, $2, $3, p_in_steps => true)"#,
@@ -85,7 +89,9 @@ impl Store {
         Ok(erased)
     }
 
-    /// Goes on with the erasure of the user who has this id now, in up to `limit` closed periods; gives those, and whether it is done.
+    /// Continues the erasure of the user with this new id in up to `limit` closed periods.
+    ///
+    /// Returns those periods, and whether the erasure is complete.
     pub(crate) async fn erase_from_tops(&self, erased: &str, limit: i32) -> Result<(Vec<i64>, bool)> {
         let step = sqlx::query!(
             r#"SELECT period_ids AS "period_ids!", is_done AS "is_done!" FROM centile_store.erase_from_tops($1, $2)"#,
@@ -97,13 +103,13 @@ impl Store {
         Ok((step.period_ids, step.is_done))
     }
 
-    /// New ids of users whose erasure is under way, or was cut short.
+    /// Returns the new ids of users whose erasure is not complete.
     pub(crate) async fn unfinished_erasures(&self) -> Result<Vec<String>> {
         let erased = sqlx::query_file_scalar!("sql/queries/unfinished_erasures.sql").fetch_all(&self.writers).await?;
         Ok(erased)
     }
 
-    /// Begins a ban or an unban of a user on all boards.
+    /// Starts a ban or an unban of a user on all boards.
     pub(crate) async fn begin_ban(&self, user_id: &str, banned: bool, act: &Act) -> Result<Ban> {
         let begun = sqlx::query!(
             r#"SELECT user_id AS "user_id!", act AS "act!" FROM centile_store.begin_ban($1, $2, $3, $4)"#,
@@ -117,7 +123,9 @@ impl Store {
         Ok(Ban { internal_id: begun.user_id, number: begun.act, banned })
     }
 
-    /// Bans or unbans a user on one board. [`crate::Error::Conflict`] once a later ban or unban has begun.
+    /// Bans or unbans a user on one board.
+    ///
+    /// Returns [`crate::Error::Conflict`] once a later ban or unban has started.
     pub(crate) async fn ban_on_board(&self, board: &str, ban: Ban, act: &Act) -> Result<()> {
         sqlx::query!(
             "SELECT centile_store.ban_player($1, $2, $3, $4, $5, $6)",
@@ -133,7 +141,7 @@ impl Store {
         Ok(())
     }
 
-    /// Ends a ban or an unban that has gone over all boards; gives the id that the user has now.
+    /// Completes a ban or an unban after the last board; returns the user's current id.
     pub(crate) async fn end_ban(&self, ban: Ban, act: &Act) -> Result<String> {
         let user_id = sqlx::query_scalar!(
             r#"SELECT centile_store.end_ban($1, $2, $3, $4, $5) AS "user_id!""#,

@@ -218,7 +218,7 @@ async fn a_damaged_ranking_keeps_no_other_from_its_layout() {
     let ran = run(&db, &["maintain"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.out.contains("layouts     2 boundaries moved with 800 rows, 0 buckets repositioned\n"), "{ran:?}");
-    assert!(ran.err.contains("a layout could not be looked after") && ran.err.contains("CB900"), "{ran:?}");
+    assert!(ran.err.contains("a layout could not be rebalanced") && ran.err.contains("CB900"), "{ran:?}");
     let mut connection = db.pool().await.acquire().await.unwrap();
     assert_eq!(check_ranking(&mut connection, sound, "sound").await.players()[..3], [1_200, 800, 0]);
     assert_eq!(layout::occupied(&mut connection, damaged).await.1[..2], [2_000, 0]);

@@ -1,4 +1,4 @@
-//! The task that looks at a ranking for all who follow it.
+//! The task that polls a ranking for all its subscribers.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -23,19 +23,21 @@ use crate::{
     telemetry,
 };
 
-/// From one look to the next, or twice as long as a look takes, where that is more: the database has others to answer.
-const EVERY: Duration = Duration::from_millis(250);
+/// Interval between two polls, or twice the time of a poll where that is longer, to spare the
+/// database.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// From one look to the next at what was closed, which hardly ever changes, while nobody wants anything else.
-const CLOSED_EVERY: Duration = Duration::from_secs(5);
+/// Interval between two polls of a closed period, which hardly ever changes, unless the interests
+/// change.
+const CLOSED_POLL_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How long a look may take, with the time that it waits for others, before it is told that what is shown is stale.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Timeout of a poll, including its wait for a permit. After it the snapshot is marked as stale.
+const POLL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// For how many looks it is kept who passed whom: four seconds, for those who are shown less often.
-const PASSED_KEPT_FOR: u64 = 16;
+/// Snapshots for which overtakings are kept: four seconds, for slow subscribers.
+const OVERTAKINGS_KEPT_FOR: u64 = 16;
 
-/// Lets the feed go, however the looking ends: whoever still follows is told that there is nothing more.
+/// Removes the feed and informs its subscribers when the task ends for any reason.
 struct Ending {
     live: Arc<Live>,
     feed: Arc<Feed>,
@@ -48,16 +50,18 @@ impl Drop for Ending {
         self.feed.latest.send_if_modified(|latest| {
             let is_open = !matches!(latest, Some(Err(_)));
             if is_open {
-                *latest = Some(Err(Error::unavailable("nobody looks at this ranking any more")));
+                *latest = Some(Err(Error::unavailable("the stream of this ranking has ended; connect again")));
             }
             is_open
         });
-        self.feed.looked_at.send_replace(Some(Instant::now()));
+        self.feed.polled_at.send_replace(Some(Instant::now()));
     }
 }
 
-/// Looks again and again, until nobody follows any more, or there is nothing to follow. However that ends, and if it never begins because the
-/// service is stopping, whoever follows is told.
+/// Polls until there are no subscribers, or nothing to follow.
+///
+/// Subscribers are informed of the end, even if the task never starts because the service is
+/// shutting down.
 pub(crate) fn run(
     live: Arc<Live>,
     feed: Arc<Feed>,
@@ -66,74 +70,78 @@ pub(crate) fn run(
     rendering: &'static Rendering,
 ) -> impl Future<Output = ()> {
     let ending = Ending { live, feed, subject };
-    async move { look_again_and_again(&ending, board, rendering).await }
+    async move { poll_until_done(&ending, board, rendering).await }
 }
 
-async fn look_again_and_again(
+async fn poll_until_done(
     Ending { live, feed, subject }: &Ending,
     mut board: Arc<Board>,
     rendering: &'static Rendering,
 ) {
-    let (mut shown, mut good_at) = (None, None);
+    let (mut shown, mut last_success) = (None, None);
     while !live.end(subject, feed, false) {
         let began_at = Instant::now();
-        let wanted = feed.wanted().clone();
-        let looked = {
-            let mut looking = pin!(look(live, &mut board, subject, &wanted, &mut shown, feed, rendering));
-            if let Ok(looked) = timeout(PATIENCE, &mut looking).await {
-                looked
+        let interests = feed.interests().clone();
+        let polled = {
+            let mut polling = pin!(poll(live, &mut board, subject, &interests, &mut shown, feed, rendering));
+            if let Ok(polled) = timeout(POLL_TIMEOUT, &mut polling).await {
+                polled
             } else {
-                miss(feed, began_at, good_at, Error::unavailable("the database does not answer"));
-                // Its statements end by themselves; begun anew it would take as long again.
-                looking.await
+                record_failure(feed, began_at, last_success, Error::unavailable("the database does not answer"));
+                // The poll's statements have timeouts of their own. Starting again would take as
+                // long.
+                polling.await
             }
         };
-        let is_well = looked.is_ok();
-        match looked {
+        let is_well = polled.is_ok();
+        match polled {
             Ok(()) => {
-                good_at = Some(began_at);
-                feed.looked_at.send_replace(good_at);
+                last_success = Some(began_at);
+                feed.polled_at.send_replace(last_success);
             }
-            Err(error @ (Error::Unavailable { .. } | Error::Internal(_))) => miss(feed, began_at, good_at, error),
+            Err(error @ (Error::Unavailable { .. } | Error::Internal(_))) => {
+                record_failure(feed, began_at, last_success, error);
+            }
             Err(error) => {
                 feed.latest.send_replace(Some(Err(error)));
                 return;
             }
         }
-        // What a late look found was so when it began: the next one is not to be as late.
-        let pause = EVERY.saturating_sub(began_at.elapsed()).max(began_at.elapsed().min(PATIENCE));
+        // A late poll shows an old state, so the next one must not be as late.
+        let pause = POLL_INTERVAL.saturating_sub(began_at.elapsed()).max(began_at.elapsed().min(POLL_TIMEOUT));
         tokio::time::sleep(pause).await;
         let is_closed = shown.as_ref().is_some_and(|shown: &Shown| shown.header.period.state == PeriodState::Closed);
         if is_well && is_closed && matches!(subject.1, PeriodSelector::Labelled(..)) {
-            // Whoever comes is shown it at once, and whoever goes is noticed in time.
-            timeout(CLOSED_EVERY, feed.asked.notified()).await.ok();
+            // A new subscriber gets the present snapshot at once. The timeout notices subscribers
+            // that left.
+            timeout(CLOSED_POLL_INTERVAL, feed.interests_changed.notified()).await.ok();
         }
     }
 }
 
-/// Looks once, and shows what is new.
-async fn look(
+/// Polls once, and publishes the snapshot if anything changed.
+async fn poll(
     live: &Live,
     board: &mut Arc<Board>,
     (board_id, selector): &Subject,
-    wanted: &Interests,
+    interests: &Interests,
     shown: &mut Option<Shown>,
     feed: &Feed,
     rendering: &Rendering,
 ) -> Result<()> {
-    // Closed by nobody.
-    let _turn = live.looks.acquire().await;
-    telemetry::count_look();
+    // The semaphore is never closed.
+    let _turn = live.poll_permits.acquire().await;
+    telemetry::count_live_read();
     *board = boards::find(&live.boards, &board.slug).await?;
     if board.id != *board_id {
         return Err(Error::not_found("board", board.slug.to_string()));
     }
-    let read = read::read(&live.rankings, board, selector, wanted, shown.as_ref()).await?;
+    let read = read::read(&live.rankings, board, selector, interests, shown.as_ref()).await?;
     let last = feed.latest.borrow().clone().and_then(Result::ok);
     let is_as_before = read.is_none()
-        && last
-            .as_ref()
-            .is_some_and(|last| last.stale_since.is_none() && last.reading == board.reading && has_all(last, wanted));
+        && last.as_ref().is_some_and(|last| {
+            last.stale_since.is_none() && last.reading == board.reading && has_all(last, interests)
+        });
     if is_as_before {
         return Ok(());
     }
@@ -142,28 +150,32 @@ async fn look(
         None => (None, shown.as_ref()),
     };
     let Some(now) = now else { return Ok(()) };
-    let look = compose(board, wanted, before.as_ref(), now, last.as_deref(), rendering)?;
-    // Who would be shown nothing is not woken.
-    let is_of_note = last.as_ref().is_none_or(|last| {
-        last.stale_since.is_some() || last.reading != look.reading || !has_all(last, wanted) || look.has_news()
+    let snapshot = compose(board, interests, before.as_ref(), now, last.as_deref(), rendering)?;
+    // Wake subscribers only if there is something to show.
+    let has_changed = last.as_ref().is_none_or(|last| {
+        last.stale_since.is_some()
+            || last.reading != snapshot.reading
+            || !has_all(last, interests)
+            || snapshot.has_news()
     });
     feed.latest.send_if_modified(|latest| {
-        *latest = Some(Ok(Arc::new(look)));
-        is_of_note
+        *latest = Some(Ok(Arc::new(snapshot)));
+        has_changed
     });
     Ok(())
 }
 
-/// Whether a look has what all followers want.
-fn has_all(look: &View, wanted: &Interests) -> bool {
-    wanted.limits.keys().all(|limit| look.tops.contains_key(limit))
-        && wanted.users.keys().all(|user| look.players.contains_key(user.as_str()))
+/// Returns whether a snapshot has what all subscribers want.
+fn has_all(snapshot: &View, interests: &Interests) -> bool {
+    interests.limits.keys().all(|limit| snapshot.tops.contains_key(limit))
+        && interests.users.keys().all(|user| snapshot.players.contains_key(user.as_str()))
 }
 
-/// A look at the state `now`, which came after `before`; what is as it was at the `last` look is taken from there.
+/// Builds the snapshot of state `now`, which follows `before`; reuses unchanged fragments of the
+/// `last` snapshot.
 fn compose(
     board: &Board,
-    wanted: &Interests,
+    interests: &Interests,
     before: Option<&Shown>,
     now: &Shown,
     last: Option<&View>,
@@ -178,29 +190,30 @@ fn compose(
         old.cloned().unwrap_or_else(|| Fragment { text: text.map(Arc::from), since: number })
     };
     let mut tops = BTreeMap::new();
-    for &limit in wanted.limits.keys() {
+    for &limit in interests.limits.keys() {
         let rows = now.rows.get(..limit as usize).unwrap_or(&now.rows);
         tops.insert(limit, piece(last.and_then(|last| last.tops.get(&limit)), Some((rendering.rows)(rows)?)));
     }
-    let mut players = HashMap::with_capacity(wanted.users.len());
-    for user in wanted.users.keys() {
+    let mut players = HashMap::with_capacity(interests.users.len());
+    for user in interests.users.keys() {
         let standing = now.standings.get(user.as_str()).and_then(Option::as_ref);
         let text = standing.map(rendering.standing).transpose()?;
         players.insert(user.to_string(), piece(last.and_then(|last| last.players.get(user.as_str())), text));
     }
-    // By a restore, or from one period to the next, nobody has passed anybody.
+    // A restored database or a new period makes no overtakings.
     let goes_on = !is_other_period && before.is_none_or(|before| before.epoch == now.epoch);
-    // Names that were changed or erased since are told no more, nor is what was in a period before.
+    // Earlier overtakings may contain names that were changed or erased since, or belong to the
+    // previous period.
     let is_kept = goes_on && before.is_none_or(|before| before.revision == now.revision);
     let mut overtakings = last.filter(|_| is_kept).map_or_else(VecDeque::new, |last| last.overtakings.clone());
-    overtakings.retain(|some| some.at + PASSED_KEPT_FOR > number);
+    overtakings.retain(|some| some.at + OVERTAKINGS_KEPT_FOR > number);
     let passed = before.filter(|_| goes_on).map(|before| overtaken::overtakings(before, now));
     if let Some(passed) = passed.filter(|passed| !passed.is_empty()) {
-        let told = passed.iter().map(|one| {
+        let rendered = passed.iter().map(|one| {
             let text = (rendering.overtaking)(&now.header, one)?;
             Ok(([&*one.player.user_id, &*one.by.user_id], text))
         });
-        overtakings.push_back(Arc::new(Overtakings::new(number, told.collect::<Result<Vec<_>>>()?)));
+        overtakings.push_back(Arc::new(Overtakings::new(number, rendered.collect::<Result<Vec<_>>>()?)));
     }
     Ok(View {
         number,
@@ -220,7 +233,7 @@ fn compose(
     })
 }
 
-/// Which period has ended from one state to the next, and which is shown now if it is another one.
+/// Returns the name of the period that ended between two states, and of the next one if it differs.
 fn turn(before: &Header, now: &Header) -> Option<(String, Option<String>)> {
     let (ended, next) = (before.period.name(), now.period.name());
     if ended != next {
@@ -232,14 +245,15 @@ fn turn(before: &Header, now: &Header) -> Option<(String, Option<String>)> {
     }
 }
 
-/// Notes that PostgreSQL could not be asked by a look that began then, after one at `good_at` for which it could: told once, until it can be
-/// again.
-fn miss(feed: &Feed, began_at: Instant, good_at: Option<Instant>, error: Error) {
+/// Records a failed poll, and marks the snapshot as stale once until a poll succeeds.
+///
+/// `began_at` is the start of the failed poll, `last_success` that of the last successful one.
+fn record_failure(feed: &Feed, began_at: Instant, last_success: Option<Instant>, error: Error) {
     feed.latest.send_if_modified(|latest| match latest {
-        Some(Ok(look)) if look.stale_since.is_some() => false,
-        Some(Ok(look)) => {
-            tracing::warn!(%error, "a ranking that is followed cannot be read");
-            *look = Arc::new(View { stale_since: Some(good_at.unwrap_or(began_at)), ..View::clone(look) });
+        Some(Ok(snapshot)) if snapshot.stale_since.is_some() => false,
+        Some(Ok(snapshot)) => {
+            tracing::warn!(%error, "could not read a followed ranking");
+            *snapshot = Arc::new(View { stale_since: Some(last_success.unwrap_or(began_at)), ..View::clone(snapshot) });
             true
         }
         _ => {
@@ -247,5 +261,5 @@ fn miss(feed: &Feed, began_at: Instant, good_at: Option<Instant>, error: Error) 
             true
         }
     });
-    feed.looked_at.send_replace(Some(began_at));
+    feed.polled_at.send_replace(Some(began_at));
 }

@@ -1,4 +1,4 @@
-//! Who passed whom between two states of a ranking, as far as both states show it.
+//! Finds overtakings between two states of a ranking, as far as both states show them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,31 +7,33 @@ use crate::{
     model::rank::{Row, Standing},
 };
 
-/// Overtakings told of one chosen player at a look, those of the nearest ranks: who leaps over a thousand is not told a thousand names.
-const MOST_OF_PLAYER: usize = 20;
+/// Maximum overtakings of one chosen player per snapshot, those of the nearest ranks. A player who
+/// passes a thousand others is not sent a thousand names.
+const MAX_PER_PLAYER: usize = 20;
 
-/// Overtakings told of all chosen players at a look, those of the best ranks.
-const MOST_OF_LOOK: usize = 2_000;
+/// Maximum overtakings of all chosen players per snapshot, those of the best ranks.
+const MAX_PER_SNAPSHOT: usize = 2_000;
 
-/// That a player who was not ahead of another is ahead now.
+/// One player, previously not ahead of another, is now ahead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Overtaking {
-    /// Who was passed, as of now.
+    /// The player who was passed, as of now.
     pub(crate) player: Row,
-    /// The rank before; the one of now stands in `player`.
+    /// The rank before; `player` has the current one.
     pub(crate) old_rank: u64,
-    /// Who passed.
+    /// The player who passed.
     pub(crate) by: Row,
 }
 
-/// Whom chosen players passed, and who passed them. Only what is certain is returned: the two stood in this order before, or whoever is ahead now
-/// stood nowhere ahead, because everybody who did is known. Ranks are compared, so that equals have not passed each other. By the rank of who
-/// was passed.
+/// Returns the overtakings of chosen players, ordered by the rank of the passed player.
+///
+/// Only certain ones are returned: both players were seen in the opposite order, or the passing
+/// player was unseen while everybody ahead was known. Equal ranks are not an overtaking.
 pub(crate) fn overtakings(before: &Shown, now: &Shown) -> Vec<Overtaking> {
     let ranks_before = ranks(before);
-    // Who is not known by this id may be known by another one that has been erased since.
+    // After a change of profiles an unknown id may belong to a player whose previous id was erased.
     let is_same_ids = before.revision == now.revision;
-    let mut told = HashSet::new();
+    let mut seen = HashSet::new();
     let mut found = Vec::new();
     for (id, standing) in &now.standings {
         let (Some(now_stands), Some(Some(stood))) = (standing, before.standings.get(id)) else { continue };
@@ -53,10 +55,10 @@ pub(crate) fn overtakings(before: &Shown, now: &Shown) -> Vec<Overtaking> {
             if !of_player.insert(pair.clone()) {
                 continue;
             }
-            if told.insert(pair) {
+            if seen.insert(pair) {
                 found.push(passed);
             }
-            if of_player.len() == MOST_OF_PLAYER {
+            if of_player.len() == MAX_PER_PLAYER {
                 break;
             }
         }
@@ -64,20 +66,22 @@ pub(crate) fn overtakings(before: &Shown, now: &Shown) -> Vec<Overtaking> {
     found.sort_by(|a, b| {
         (a.player.rank, &a.player.user_id, a.by.rank).cmp(&(b.player.rank, &b.player.user_id, b.by.rank))
     });
-    found.truncate(MOST_OF_LOOK);
+    found.truncate(MAX_PER_SNAPSHOT);
     found
 }
 
-/// Whether somebody, of whom this rank was known, stood nowhere ahead of a player; never where `is_known_by_id` is false and no rank was.
+/// Returns whether a player with this earlier rank was certainly not ahead of `stood`.
+///
+/// An unseen player has no rank; `is_known_by_id` tells whether the id is unchanged.
 fn was_not_ahead(before: &Shown, stood: &Standing, rank: Option<u64>, is_known_by_id: bool) -> bool {
     match rank {
         Some(rank) => rank >= stood.player.rank,
-        // Everybody from the first place to the player's is known: the top reaches up to those above.
+        // Everybody ahead of the player was known: the top reaches the neighbours above.
         None => is_known_by_id && stood.above.first().unwrap_or(&stood.player).position <= before.rows.len() as u64 + 1,
     }
 }
 
-/// The rank of everybody who is shown.
+/// Returns the ranks of all players in the state.
 fn ranks(shown: &Shown) -> HashMap<&str, u64> {
     let beside = shown.standings.values().flatten();
     let beside = beside.flat_map(|standing| standing.above.iter().chain([&standing.player]).chain(&standing.below));
@@ -91,8 +95,10 @@ mod tests {
     use super::*;
     use crate::model::rank::{AnsweredBy, Header};
 
-    /// A ranking of these players, of whom the first `limit` are shown, and these chosen ones with one neighbour on each side. Equal scores
-    /// share a rank.
+    /// Builds a state of a ranking: the first `limit` players, and the chosen ones with one
+    /// neighbour on each side.
+    ///
+    /// Equal scores share a rank.
     fn shown(players: &[(&str, i64)], limit: usize, chosen: &[&str]) -> Shown {
         let rank = |score: i64| 1 + players.iter().filter(|(_, other)| *other > score).count() as u64;
         let rows: Vec<Row> = players
@@ -141,10 +147,10 @@ mod tests {
         Header { period, version: String::new(), players: 0, etag: None, answered_by: AnsweredBy::Sql }
     }
 
-    /// Who was passed, by whom, from which rank to which.
-    fn told(before: &Shown, now: &Shown) -> Vec<(String, String, u64, u64)> {
-        let told = overtakings(before, now).into_iter();
-        told.map(|one| (one.player.user_id, one.by.user_id, one.old_rank, one.player.rank)).collect()
+    /// Returns the overtakings as (passed, passing, old rank, new rank).
+    fn found(before: &Shown, now: &Shown) -> Vec<(String, String, u64, u64)> {
+        let all = overtakings(before, now).into_iter();
+        all.map(|one| (one.player.user_id, one.by.user_id, one.old_rank, one.player.rank)).collect()
     }
 
     fn one(player: &str, by: &str, old: u64, new: u64) -> (String, String, u64, u64) {
@@ -152,35 +158,35 @@ mod tests {
     }
 
     #[test]
-    fn a_neighbour_that_passes_is_told_and_one_that_is_passed() {
+    fn overtakings_by_and_of_a_neighbour_are_found() {
         let before = shown(&[("a", 50), ("b", 40), ("c", 30), ("d", 20)], 0, &["c"]);
         let now = shown(&[("a", 50), ("b", 40), ("d", 35), ("c", 30)], 0, &["c"]);
-        assert_eq!(told(&before, &now), [one("c", "d", 3, 4)]);
-        assert_eq!(told(&now, &before), [one("d", "c", 3, 4)]);
-        assert_eq!(told(&now, &now), []);
+        assert_eq!(found(&before, &now), [one("c", "d", 3, 4)]);
+        assert_eq!(found(&now, &before), [one("d", "c", 3, 4)]);
+        assert_eq!(found(&now, &now), []);
     }
 
     #[test]
-    fn two_chosen_players_are_told_once() {
+    fn an_overtaking_of_two_chosen_players_is_found_once() {
         let before = shown(&[("a", 50), ("b", 40)], 2, &["a", "b"]);
         let now = shown(&[("b", 60), ("a", 50)], 2, &["a", "b"]);
-        assert_eq!(told(&before, &now), [one("a", "b", 1, 2)]);
+        assert_eq!(found(&before, &now), [one("a", "b", 1, 2)]);
     }
 
     #[test]
-    fn whoever_comes_from_nowhere_passed_if_everybody_ahead_was_known() {
+    fn an_unseen_player_has_passed_if_everybody_ahead_was_known() {
         let players = [("a", 50), ("b", 40), ("c", 30), ("d", 20), ("e", 10)];
         let now = [("a", 50), ("b", 40), ("e", 35), ("c", 30), ("d", 20)];
-        assert_eq!(told(&shown(&players, 1, &["c"]), &shown(&now, 1, &["c"])), [one("c", "e", 3, 4)]);
-        // Here the first place was shown to nobody: e might have stood there.
-        assert_eq!(told(&shown(&players, 0, &["c"]), &shown(&now, 0, &["c"])), []);
+        assert_eq!(found(&shown(&players, 1, &["c"]), &shown(&now, 1, &["c"])), [one("c", "e", 3, 4)]);
+        // The first place was not shown, so e may have been there.
+        assert_eq!(found(&shown(&players, 0, &["c"]), &shown(&now, 0, &["c"])), []);
     }
 
     #[test]
-    fn who_has_another_id_since_has_not_come_from_nowhere() {
+    fn a_player_with_a_new_id_has_not_passed() {
         let before = shown(&[("a", 50), ("b", 40)], 2, &["b"]);
         let now = shown(&[("erased", 50), ("b", 40)], 2, &["b"]);
-        assert_eq!(told(&before, &Shown { revision: 1, ..now }), []);
+        assert_eq!(found(&before, &Shown { revision: 1, ..now }), []);
     }
 
     #[test]
@@ -188,33 +194,33 @@ mod tests {
         let before = shown(&[("a", 50), ("b", 40), ("c", 30)], 3, &["b"]);
         let level = shown(&[("a", 50), ("b", 40), ("c", 40)], 3, &["b"]);
         let ahead = shown(&[("a", 50), ("c", 45), ("b", 40)], 3, &["b"]);
-        assert_eq!(told(&before, &level), []);
-        assert_eq!(told(&level, &ahead), [one("b", "c", 2, 3)]);
+        assert_eq!(found(&before, &level), []);
+        assert_eq!(found(&level, &ahead), [one("b", "c", 2, 3)]);
     }
 
     #[test]
-    fn who_had_no_score_was_not_passed() {
+    fn a_player_without_a_score_was_not_passed() {
         let before = shown(&[("a", 50)], 1, &["b"]);
         let now = shown(&[("a", 50), ("b", 40)], 2, &["b"]);
-        assert_eq!(told(&before, &now), []);
+        assert_eq!(found(&before, &now), []);
     }
 
     #[test]
-    fn who_leaps_over_many_or_is_passed_by_many_is_told_of_the_nearest() {
+    fn only_the_nearest_of_many_overtakings_are_found() {
         let ids: Vec<String> = (0..60).map(|n| format!("p{n}")).collect();
         let at: Vec<(&str, i64)> = ids.iter().zip(0..).map(|(id, n)| (&**id, 1_000 - n)).collect();
-        let told_of_move = |from: usize, to: usize| {
+        let found_after_move = |from: usize, to: usize| {
             let mut after = at.clone();
             let mover = after.remove(from);
             after.insert(to, mover);
             for (one, place) in after.iter_mut().zip(0..) {
                 one.1 = 2_000 - place;
             }
-            told(&shown(&at, 100, &[mover.0]), &shown(&after, 100, &[mover.0]))
+            found(&shown(&at, 100, &[mover.0]), &shown(&after, 100, &[mover.0]))
         };
         let passed: Vec<_> = (5..25).map(|n| one(&format!("p{n}"), "p50", n + 1, n + 2)).collect();
-        assert_eq!(told_of_move(50, 5), passed);
+        assert_eq!(found_after_move(50, 5), passed);
         let passed_by: Vec<_> = (31..51).map(|n| one("p5", &format!("p{n}"), 6, 51)).collect();
-        assert_eq!(told_of_move(5, 50), passed_by);
+        assert_eq!(found_after_move(5, 50), passed_by);
     }
 }

@@ -1,4 +1,4 @@
-//! Reading what is followed: at one state, and only when it is another one than before.
+//! Reads a followed ranking in one state, if the state has changed.
 
 use std::collections::HashMap;
 
@@ -22,38 +22,38 @@ use crate::{
     },
 };
 
-/// Neighbours that are read on each side of a chosen player: more than are shown, so that more is known of who passed whom.
+/// Neighbours read on each side of a chosen player: more than are shown, to find more overtakings.
 const AROUND: u32 = 5;
 
-/// A state of a ranking, as far as somebody follows it.
+/// A state of a ranking, as far as its subscribers follow it.
 #[derive(Debug, Clone)]
 pub(crate) struct Shown {
     pub(crate) header: Header,
-    /// The life of the database that it is of.
+    /// Epoch of the database.
     pub(crate) epoch: String,
-    /// Names the state.
+    /// Identifies the state.
     pub(crate) tag: String,
-    /// Profile revision: which names are shown.
+    /// Profile revision of the names.
     pub(crate) revision: i64,
     /// The first players.
     pub(crate) rows: Vec<Row>,
-    /// How many were asked for.
+    /// Requested number of first players.
     pub(crate) limit: u32,
     /// Chosen players by their ids; `None` for those without a score.
     pub(crate) standings: HashMap<String, Option<Standing>>,
 }
 
 impl Shown {
-    /// Whether it is the state of this name, and has all that is wanted.
-    fn is(&self, tag: &str, wanted: &Interests) -> bool {
+    /// Returns whether this is the state of that tag, with everything that subscribers want.
+    fn is(&self, tag: &str, interests: &Interests) -> bool {
         self.tag == tag
-            && wanted.limit() <= self.limit
-            && wanted.users.keys().all(|user| self.standings.contains_key(user.as_str()))
+            && interests.limit() <= self.limit
+            && interests.users.keys().all(|user| self.standings.contains_key(user.as_str()))
     }
 }
 
 impl Interests {
-    /// Players of the longest top.
+    /// Returns the number of players of the longest top.
     fn limit(&self) -> u32 {
         self.limits.keys().next_back().copied().unwrap_or(1)
     }
@@ -63,21 +63,21 @@ impl Interests {
     }
 }
 
-/// Reads what `wanted` asks for of the period that `selector` means. `None` if `last` is of the same state and
-/// contains all of it.
+/// Reads the period that `selector` means on a board; returns `None` when `last` is current and
+/// complete.
 pub(crate) async fn read(
     rankings: &Rankings,
     board: &Board,
     selector: &PeriodSelector,
-    wanted: &Interests,
+    interests: &Interests,
     last: Option<&Shown>,
 ) -> Result<Option<Shown>> {
-    let is_known = &|tag: &str| last.is_some_and(|last| last.is(tag, wanted));
+    let is_known = &|tag: &str| last.is_some_and(|last| last.is(tag, interests));
     // `Some(None)`: unchanged. `None`: replaced meanwhile.
     period::read_current(rankings, board, selector, |meant| async move {
         match meant {
             Meant::Empty(period, state) => {
-                Ok(Some((!is_known(&tag(&period, 0, &state))).then(|| empty(&period, &state, wanted))))
+                Ok(Some((!is_known(&tag(&period, 0, &state))).then(|| empty(&period, &state, interests))))
             }
             Meant::Players(meant, Source::Live(ranking)) => {
                 let open = Open { rankings, board, meant: &meant, ranking, is_shared: true };
@@ -85,7 +85,7 @@ pub(crate) async fn read(
                 if is_known(&tag(&meant.period, ranking.ranking_id, &state)) {
                     return Ok(Some(None));
                 }
-                Ok(of_ranking(&open, wanted).await?.map(Some))
+                Ok(of_ranking(&open, interests).await?.map(Some))
             }
             Meant::Players(meant, Source::Archive(archive)) => {
                 let Some((state, size)) = rankings.store.archive_state(&meant, archive).await? else { return Ok(None) };
@@ -93,7 +93,7 @@ pub(crate) async fn read(
                     return Ok(Some(None));
                 }
                 let found =
-                    of_archive(rankings, board, selector, (&meant, archive), (&state, size), wanted, last).await?;
+                    of_archive(rankings, board, selector, (&meant, archive), (&state, size), interests, last).await?;
                 Ok(found.map(Some))
             }
         }
@@ -101,7 +101,7 @@ pub(crate) async fn read(
     .await
 }
 
-/// Names a state, and which names of players it shows.
+/// Identifies a state and the names that it shows.
 fn tag(period: &Period, ranking_id: i64, state: &RankingState) -> String {
     format!("{}.{}.{ranking_id}.{}.{}", period.name(), period.state.name(), state.version.text(), state.revision)
 }
@@ -110,22 +110,22 @@ fn archive_tag(period: &Period, state: &ArchiveState) -> String {
     format!("{}.{}.{}", period.name(), period.state.name(), state.etag())
 }
 
-/// A period in which nobody has scored.
-fn empty(period: &Period, state: &RankingState, wanted: &Interests) -> Shown {
+/// Returns the state of a period without scores.
+fn empty(period: &Period, state: &RankingState, interests: &Interests) -> Shown {
     Shown {
         header: read::header(period, state),
         epoch: state.version.epoch.clone(),
         tag: tag(period, 0, state),
         revision: state.revision,
         rows: Vec::new(),
-        limit: wanted.limit(),
-        standings: wanted.user_ids().into_iter().map(|id| (id, None)).collect(),
+        limit: interests.limit(),
+        standings: interests.user_ids().into_iter().map(|id| (id, None)).collect(),
     }
 }
 
-/// An open ranking, all of one state; `None` when it is no longer the one that was meant.
-async fn of_ranking(open: &Open<'_>, wanted: &Interests) -> Result<Option<Shown>> {
-    let (limit, user_ids) = (wanted.limit(), wanted.user_ids());
+/// Reads an open ranking in one state; returns `None` when the selector no longer means it.
+async fn of_ranking(open: &Open<'_>, interests: &Interests) -> Result<Option<Shown>> {
+    let (limit, user_ids) = (interests.limit(), interests.user_ids());
     let Some(found) = open.live(limit, &user_ids, AROUND).await? else { return Ok(None) };
     let header = read::header(&open.meant.period, &found.state);
     let standings = found.standings.into_iter().map(|standing| read::standing_of(header.clone(), standing));
@@ -140,18 +140,20 @@ async fn of_ranking(open: &Open<'_>, wanted: &Interests) -> Result<Option<Shown>
     }))
 }
 
-/// An archive, which hardly ever changes, by as many statements as there are chosen players that `last` does not know; its top as it was
-/// frozen, as far as that goes. `None` when it is no longer the one that was meant.
+/// Reads an archive: the frozen top as far as it goes, and one statement per chosen player missing
+/// in `last`.
+///
+/// Archives hardly ever change. Returns `None` when the selector no longer means this archive.
 async fn of_archive(
     rankings: &Rankings,
     board: &Board,
     selector: &PeriodSelector,
     (meant, archive): (&MeantPeriod, ArchiveRef),
     (state, size): (&ArchiveState, u32),
-    wanted: &Interests,
+    interests: &Interests,
     last: Option<&Shown>,
 ) -> Result<Option<Shown>> {
-    let (limit, tag) = (wanted.limit(), archive_tag(&meant.period, state));
+    let (limit, tag) = (interests.limit(), archive_tag(&meant.period, state));
     let Some(frozen) = frozen::frozen(rankings, meant, state, size).await? else { return Ok(None) };
     let rows = if let Some(rows) = frozen.first(limit) {
         rows.to_vec()
@@ -162,8 +164,8 @@ async fn of_archive(
     };
     let header = read::archive_header(&meant.period, state);
     let known = last.filter(|last| last.tag == tag).map(|last| &last.standings);
-    let mut standings = HashMap::with_capacity(wanted.users.len());
-    for user in wanted.users.keys() {
+    let mut standings = HashMap::with_capacity(interests.users.len());
+    for user in interests.users.keys() {
         if let Some(standing) = known.and_then(|known| known.get(user.as_str())) {
             standings.insert(user.to_string(), standing.clone());
             continue;
@@ -176,7 +178,8 @@ async fn of_archive(
         };
         standings.insert(user.to_string(), standing);
     }
-    // Else it was refreshed or let go meanwhile, and whoever was not found may be in it all the same.
+    // If the archive was refreshed or dropped meanwhile, a player who was not found may be in the
+    // new one.
     let is_still_that = rankings.store.archive_state(meant, archive).await?.is_some_and(|(now, _)| now == *state);
     if !is_still_that {
         return Ok(None);

@@ -1,7 +1,7 @@
 //! The HTTP client of the outbox.
 //!
-//! Not reqwest: with TLS, and ring rather than another copy of the cryptography, its every client panics unless a provider
-//! was installed for the whole process before.
+//! It does not use reqwest: with TLS, and ring as its only cryptography, every reqwest client
+//! panics unless the process has installed a provider before.
 
 use std::{error::Error as _, time::Duration};
 
@@ -16,12 +16,14 @@ use rustls::crypto::ring;
 
 use crate::{Error, Result};
 
-/// Sends requests over HTTP/1.1, with TLS where the address says so. Follows no redirects and asks no proxy.
+/// Sends requests over HTTP/1.1, with TLS for https URLs. Follows no redirects and uses no proxy.
 #[derive(Debug)]
 pub(crate) struct Sender(Client<HttpsConnector<HttpConnector>, Full<Bytes>>);
 
 impl Sender {
-    /// Trusts whom the machine trusts; where it has no list of authorities, as in the smallest containers, Mozilla's list.
+    /// Creates a client that trusts the system's certificate authorities.
+    ///
+    /// Without a system list, as in minimal containers, it trusts Mozilla's list.
     pub(crate) fn new() -> Result<Self> {
         let connector = match HttpsConnectorBuilder::new().with_provider_and_native_roots(ring::default_provider()) {
             Ok(builder) => builder,
@@ -30,12 +32,14 @@ impl Sender {
                 .map_err(|error| Error::Internal(format!("no TLS: {error}")))?,
         };
         let connector = connector.https_or_http().enable_http1().build();
-        // Events are rare, and a receiver may well be another process at the next: no connection is kept.
+        // Events are rare, and the next one may go to another process, so no connection is kept.
         Ok(Self(Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build(connector)))
     }
 
-    /// Sends JSON to `url` with these headers besides; gives the status of the answer, or why there was none within `timeout`.
-    /// What else is answered is not read.
+    /// Posts JSON to `url` with additional headers; returns the response status, or why there was
+    /// no response within `timeout`.
+    ///
+    /// Does not read the response body.
     pub(crate) async fn post(
         &self,
         url: &str,
@@ -49,7 +53,8 @@ impl Sender {
         for (name, value) in headers {
             request = request.header(name, value);
         }
-        let request = request.body(Full::from(json)).map_err(|error| format!("cannot be sent there: {error}"))?;
+        let request =
+            request.body(Full::from(json)).map_err(|error| format!("cannot send a request to this URL: {error}"))?;
         match tokio::time::timeout(timeout, self.0.request(request)).await {
             Ok(Ok(response)) => Ok(response.status().as_u16()),
             Ok(Err(error)) => Err(with_causes(&error)),
@@ -58,7 +63,7 @@ impl Sender {
     }
 }
 
-/// An error and what has caused it, in one line.
+/// Returns an error and its causes in one line.
 fn with_causes(error: &hyper_util::client::legacy::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

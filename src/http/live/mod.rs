@@ -323,7 +323,7 @@ pub(crate) async fn subscribe(api: Data<Api>, request: HttpRequest) -> Result<Ht
         return Ok(response.finish());
     }
     if api.ending.is_cancelled() {
-        return Err(Error::unavailable("this instance is stopping"));
+        return Err(Error::unavailable("this instance is shutting down"));
     }
     let mut subscription = live::subscribe(&api.instance.live, &board, &selector, interest, network, &RENDERING)?;
     subscription.first().await?;

@@ -1,67 +1,69 @@
-//! Keeps the buckets of a ranking even: finds the next step, from the numbers of players alone.
+//! Computes the next rebalancing step of a ranking from the numbers of players alone.
 //!
-//! A large bucket first fills the room that its neighbours have, and only as much as it needs. If
-//! they are full, an empty bucket is put beside it. If none is empty, the one with the fewest
-//! players is emptied into those beside it. No plan is kept: a bucket that is half emptied has the
-//! fewest players, one that is half filled has room. So steps may be taken by any number of
-//! instances, and may stop anywhere.
+//! A large bucket first fills its neighbours, and only as far as needed. If they are full, an empty
+//! bucket is put beside it. If none is empty, the bucket with the fewest players is emptied into
+//! its neighbours. No plan is stored: a half-emptied bucket has the fewest players, and a
+//! half-filled one has capacity. So any number of instances may take steps, and may stop at any
+//! point.
 //!
-//! In a simulation of 71 ways in which scores can arrive, adversaries included, this moved at most
-//! 1.34 rows for each newcomer, and came to rest from 120,000 random states. In the tests below it
-//! moves up to 1.43.
+//! In a simulation of 71 arrival patterns, adversarial ones included, this moved at most 1.34 rows
+//! per new player, and came to rest from 120,000 random states. In the tests below it moves up to
+//! 1.43.
 
 use crate::model::layout::PLACES;
 
-/// A step: a short transaction.
+/// A step: one short transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Rows go to the neighbour, with the bound between them.
+    /// Move rows to the neighbour, and the bound between the two.
     Move {
         /// Place of the bucket that gives rows.
         from: usize,
-        /// Place beside it.
+        /// Place of the neighbour.
         to: usize,
-        /// How many rows.
+        /// Number of rows.
         rows: u64,
     },
-    /// An empty bucket gets a new place.
+    /// Move an empty bucket to a new place.
     Reposition {
-        /// Its place.
+        /// Its current place.
         place: usize,
         /// Place of the bucket beside which it goes.
         beside: usize,
-        /// Above that bucket, or below it.
+        /// Whether it goes above that bucket; otherwise below.
         is_above: bool,
     },
 }
 
-/// Players of a unit, the size that a bucket should have, in rankings of fewer than a hundred times
-/// as many. A bucket of 1,300 players or fewer is never large.
+/// Minimum unit. The unit is the target size of a bucket: a hundredth of the players, but at least
+/// this. So a bucket of 1,300 players or fewer is never large.
 pub(crate) const UNIT_MIN: u64 = 1_000;
 
-/// Percent of a unit; a bucket with more players is large.
+/// Percent of a unit above which a bucket is large.
 const LARGE: u64 = 180;
 
-/// The same while a bucket is empty: relief costs little then.
+/// The same while a bucket is empty, because relief is cheap then.
 const LARGE_WHILE_EMPTY: u64 = 130;
 
-/// Percent of a unit that a bucket may have after one beside it was emptied into it. With less than
-/// 150 there may be no bucket to empty in an even ranking.
+/// Percent of a unit that a bucket may reach when its neighbour is emptied into it. Below 150, an
+/// even ranking might have no bucket to empty.
 const MERGED: u64 = 155;
 
-/// Percent of a unit up to which a neighbour is filled while no bucket is empty, and otherwise.
+/// Percent of a unit up to which a neighbour is filled.
 const FILLED: u64 = 150;
 
+/// The same while a bucket is empty.
 const FILLED_WHILE_EMPTY: u64 = 100;
 
-/// Percent of the goal; a neighbour with fewer players has room.
-const ROOM: u64 = 90;
+/// Percent of the goal below which a neighbour has capacity.
+const FILL_BELOW: u64 = 90;
 
-/// Most rows of a step.
-const STEP: u64 = 400;
+/// Maximum rows of a step.
+const STEP_ROWS: u64 = 400;
 
-/// The next step for a ranking with these players at each place, from low to high. `None` when it
-/// is at rest.
+/// Returns the next step for a ranking with these players at each place, lowest first.
+///
+/// Returns `None` when the ranking is at rest.
 pub(crate) fn next_step(players: &[u64]) -> Option<Step> {
     let unit = (players.iter().sum::<u64>() / PLACES as u64).max(UNIT_MIN);
     let within = |percent: u64| unit * percent / 100;
@@ -72,34 +74,36 @@ pub(crate) fn next_step(players: &[u64]) -> Option<Step> {
         return None;
     }
 
-    // A neighbour has room.
+    // A neighbour with capacity is filled.
     let smaller = beside(players, large).min_by_key(|&place| (players[place], place))?;
     let cap = if empty(smaller).is_some() { within(FILLED_WHILE_EMPTY) } else { within(FILLED) };
     let goal = (u64::midpoint(most, players[smaller])).min(cap);
-    if players[smaller] < goal * ROOM / 100 {
-        return Some(Step::Move { from: large, to: smaller, rows: (goal - players[smaller]).min(STEP) });
+    if players[smaller] < goal * FILL_BELOW / 100 {
+        return Some(Step::Move { from: large, to: smaller, rows: (goal - players[smaller]).min(STEP_ROWS) });
     }
 
-    // An empty bucket goes beside it: above the highest, below any other. Among equal scores
-    // newcomers are below.
+    // Otherwise an empty bucket goes beside it: above the highest bucket, below any other. New
+    // players with an equal score rank below.
     if let Some(place) = empty(large) {
         let is_above = players[large + 1..].iter().all(|&above| above == 0);
         return Some(Step::Reposition { place, beside: large, is_above });
     }
 
-    // The cheapest one is emptied whose rows fit into those beside it. One that relieves a large
-    // bucket comes last.
+    // Otherwise the bucket with the fewest players that fits into its neighbours is emptied. A
+    // neighbour of another large bucket comes last.
     let candidate = (0..players.len()).filter(|&place| place != large).filter_map(|place| {
         let (to, rows, merged) = emptied(players, place, large)?;
         let relieves = beside(players, place).any(|near| players[near] > within(MERGED));
         (merged <= within(MERGED)).then_some(((relieves, players[place], place), (place, to, rows)))
     });
     let (_, (from, to, rows)) = candidate.min_by_key(|(cost, _)| *cost)?;
-    Some(Step::Move { from, to, rows: rows.min(STEP) })
+    Some(Step::Move { from, to, rows: rows.min(STEP_ROWS) })
 }
 
-/// Emptying a bucket into those beside it, the large one excepted, so that these end up level: the
-/// next place to which rows go, how many, and the players of the larger one in the end.
+/// Plans to empty a bucket into its neighbours, except the large one, so that they end up level.
+///
+/// Returns the next place to fill, the number of rows, and the final players of the larger
+/// neighbour.
 fn emptied(players: &[u64], place: usize, large: usize) -> Option<(usize, u64, u64)> {
     let own = players[place];
     let mut to: Vec<usize> = beside(players, place).filter(|&near| near != large).collect();
@@ -113,12 +117,12 @@ fn emptied(players: &[u64], place: usize, large: usize) -> Option<(usize, u64, u
     Some((less, rows.min(own), (players[less] + players[more] + own).div_ceil(2)))
 }
 
-/// Place and players of the largest bucket; the highest one of several.
+/// Returns place and players of the largest bucket; the highest of several.
 fn largest(players: &[u64]) -> Option<(usize, u64)> {
     players.iter().copied().enumerate().max_by_key(|(_, players)| *players)
 }
 
-/// Places beside a place.
+/// Returns the neighbouring places.
 fn beside(players: &[u64], place: usize) -> impl Iterator<Item = usize> {
     let above = (place + 1 < players.len()).then_some(place + 1);
     place.checked_sub(1).into_iter().chain(above)
@@ -126,17 +130,13 @@ fn beside(players: &[u64], place: usize) -> impl Iterator<Item = usize> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(
-        clippy::unwrap_used,
-        clippy::print_stdout,
-        reason = "a failed test names its seed and is to stop right there"
-    )]
+    #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a failed test prints its seed and stops at once")]
 
     use rand::{RngExt as _, SeedableRng as _, rngs::SmallRng};
 
     use super::*;
 
-    /// A ranking: the keys of each place, in order. Keys are numbers.
+    /// A ranking: the keys of each place, in order. A key is one number.
     struct Ranking {
         places: Vec<Vec<u64>>,
         /// Lower bound of each place.
@@ -145,7 +145,7 @@ mod tests {
     }
 
     impl Ranking {
-        /// Everybody's key in one bucket.
+        /// Creates a ranking with all keys in one bucket.
         fn of(mut keys: Vec<u64>) -> Self {
             keys.sort_unstable();
             let mut places = vec![Vec::new(); 100];
@@ -204,13 +204,13 @@ mod tests {
             }
         }
 
-        /// Steps until nothing is to be done.
+        /// Takes steps until the ranking is at rest.
         fn settle(&mut self) {
             for _ in 0..10_000 {
                 let Some(step) = next_step(&self.players()) else { return };
                 self.take(step);
             }
-            panic!("it never comes to rest");
+            panic!("the ranking never comes to rest");
         }
 
         fn check(&self, what: &str) {
@@ -227,7 +227,7 @@ mod tests {
         }
     }
 
-    /// Where newcomers arrive: a key from a random number and the number of the newcomer.
+    /// Where new players arrive: a key from a random number and the number of the player.
     type Spread = (&'static str, fn(&mut SmallRng, u64) -> u64);
 
     const SPREADS: [Spread; 8] = [
@@ -244,8 +244,8 @@ mod tests {
         ("both ends", |_, n| if n.is_multiple_of(2) { (1 << 20) - n } else { (1 << 41) + n }),
     ];
 
-    /// 150,000 players, evenly laid out, become 300,000, with a look for each 400. "At most 3 rows
-    /// for a newcomer" is what the design asks for.
+    /// 150,000 evenly distributed players become 300,000, with a rebalancing per 400 of them. The
+    /// design allows at most 3 rows per new player.
     #[test]
     fn few_rows_move_however_newcomers_arrive() {
         let seed = rand::random();
@@ -271,7 +271,7 @@ mod tests {
         }
     }
 
-    /// From one bucket with everybody, or any other distribution, each player moves about once.
+    /// From one full bucket, or any other distribution, each player moves about once.
     #[test]
     fn any_ranking_comes_to_rest() {
         let seed = rand::random();

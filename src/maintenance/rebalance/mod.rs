@@ -1,8 +1,8 @@
-//! Keeping layouts even while scores come in: rows go from large buckets to the ones beside them,
-//! and empty buckets to where there are many players. Each step follows from the counts of
-//! the buckets, never from a scan of players.
+//! Keeps layouts even while scores arrive: moves rows from large buckets to their neighbours, and
+//! empty buckets to where players are many.
 //!
-//! Every step is a short transaction of its own; between two, writers have at least as long.
+//! Each step follows from the bucket counts, never from a scan of players. Each is a short
+//! transaction; between two steps writers get at least as much time.
 
 mod balance;
 
@@ -26,11 +26,11 @@ use crate::{
 /// Changes made to layouts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Moves {
-    /// Boundaries that were moved.
+    /// Boundaries moved.
     pub boundaries_moved: u64,
-    /// Rows that went with them.
+    /// Rows moved with them.
     pub rows_moved: u64,
-    /// Empty buckets that got a new place.
+    /// Empty buckets moved to a new place.
     pub buckets_repositioned: u64,
 }
 
@@ -42,52 +42,55 @@ impl AddAssign for Moves {
     }
 }
 
-/// Rows that the timer may move for each score that was accepted, and besides at each look. Up to
-/// 1.4 rows a score are needed (see [`balance`]); a busy ranking comes to rest all the same.
+/// Rows that the timer may move per accepted score. Up to 1.4 rows per score are needed (see
+/// [`balance`]), so that even a busy ranking is balanced in the end.
 const ROWS_PER_SCORE: u64 = 3;
 
-const ROWS_PER_LOOK: u64 = 5_000;
+/// Rows that each run of the timer may move in addition.
+const ROWS_PER_RUN: u64 = 5_000;
 
-/// Credit does not grow beyond this.
-const CREDIT_MAX: u64 = 500_000;
+/// Maximum budget that a ranking accumulates.
+const MAX_BUDGET: u64 = 500_000;
 
-/// Steps of one ranking in turn, until the next ranking has its turn.
-const STEPS_IN_TURN: u32 = 50;
+/// Steps of one ranking before the next ranking gets its turn.
+const STEPS_PER_TURN: u32 = 50;
 
-/// The rest of the time of a step it has waited for the structure lock.
-const LONGEST_STEP: Duration = Duration::from_millis(20);
+/// Maximum pause after a step. A step that took longer spent the rest waiting for the structure
+/// lock.
+const MAX_PAUSE: Duration = Duration::from_millis(20);
 
-/// Keeps the layouts of an instance's rankings even.
+/// Rebalances the rankings of an instance.
 #[derive(Debug)]
 pub(crate) struct Rebalancer {
     /// Scores that this instance has accepted.
     pub(crate) accepted: Arc<AcceptedScores>,
-    /// How the timer's last run left each ranking.
+    /// Progress of each ranking at the timer's last run.
     left: Mutex<HashMap<i64, Progress>>,
 }
 
-/// How a ranking was left.
+/// Progress of a ranking.
 #[derive(Debug, Clone, Default)]
 struct Progress {
-    /// The last batches of its board by then.
+    /// Last batches of its board.
     batches: Vec<i64>,
-    /// Whether nothing was left to be done.
+    /// Whether no step is left.
     is_at_rest: bool,
-    /// Scores that its board had accepted here.
+    /// Scores that its board had accepted on this instance.
     accepted: u64,
-    /// Rows that may be moved.
-    credit: u64,
+    /// Rows that may still be moved.
+    budget: u64,
 }
 
 impl Rebalancer {
-    /// Nothing has been rebalanced yet.
+    /// Creates a rebalancer without progress.
     pub(crate) fn new(accepted: Arc<AcceptedScores>) -> Self {
         Self { accepted, left: Mutex::default() }
     }
 
-    /// What the timer has to spend on a ranking; `None` when that was at rest and nothing has been
-    /// written since.
-    /// An early run is for boards with new scores alone, and grants nothing else.
+    /// Returns the progress to start from, with the budget of this run.
+    ///
+    /// Returns `None` when the ranking was at rest and nothing was written since. An early run
+    /// serves only boards with new scores, and adds no [`ROWS_PER_RUN`].
     fn due(&self, ranking: &CurrentRanking, is_early: bool) -> Option<Progress> {
         let accepted = self.accepted.of(ranking.board_id);
         let left = self.left.lock().unwrap_or_else(PoisonError::into_inner).get(&ranking.ranking_id).cloned();
@@ -96,34 +99,35 @@ impl Rebalancer {
         if is_quiet && left.is_at_rest || is_early && accepted == left.accepted {
             return None;
         }
-        let granted = if is_early { 0 } else { ROWS_PER_LOOK };
+        let granted = if is_early { 0 } else { ROWS_PER_RUN };
         let earned = (accepted - left.accepted).saturating_mul(ROWS_PER_SCORE) + granted;
-        // Nobody writes: there is time for all of it.
-        let credit = if is_quiet { u64::MAX } else { left.credit.saturating_add(earned).min(CREDIT_MAX) };
-        Some(Progress { batches: ranking.batches.clone(), is_at_rest: false, accepted, credit })
+        // Without writes there is time for all steps.
+        let budget = if is_quiet { u64::MAX } else { left.budget.saturating_add(earned).min(MAX_BUDGET) };
+        Some(Progress { batches: ranking.batches.clone(), is_at_rest: false, accepted, budget })
     }
 }
 
-/// Brings the layouts of all current rankings into shape. One that is damaged is left as it is, and
-/// named in the log.
+/// Rebalances all current rankings. A ranking with damaged data is skipped and logged.
 pub async fn rebalance_all(store: &Store) -> Result<Moves> {
     let rankings = store.current_rankings().await?;
     let mut busy = rankings.into_iter().map(|ranking| (ranking.ranking_id, u64::MAX)).collect();
     Ok(rebalance_in_turn(store, &mut busy).await)
 }
 
-/// Does what [`keep_all`] does, for the timer: of rankings that were written to or not left at
-/// rest, and within the credit that the scores since the last time have earned.
+/// Rebalances like [`rebalance_all`] on the timer.
+///
+/// Skips rankings that are at rest and unchanged, and stays within the budget that accepted scores
+/// have earned.
 pub(crate) async fn rebalance_due(store: &Store, rebalancer: &Rebalancer, is_early: bool) -> Result<Moves> {
     let rankings = store.current_rankings().await?;
     let mut due: HashMap<i64, Progress> =
         rankings.iter().filter_map(|ranking| Some((ranking.ranking_id, rebalancer.due(ranking, is_early)?))).collect();
-    let mut busy = due.iter().map(|(ranking_id, left)| (*ranking_id, left.credit)).collect();
+    let mut busy = due.iter().map(|(ranking_id, left)| (*ranking_id, left.budget)).collect();
     let moved = rebalance_in_turn(store, &mut busy).await;
     for (ranking_id, left) in &mut due {
-        // Busy rankings wait for more credit.
+        // Busy rankings wait for more budget.
         left.is_at_rest = !busy.contains_key(ranking_id);
-        left.credit = busy.get(ranking_id).copied().unwrap_or_default();
+        left.budget = busy.get(ranking_id).copied().unwrap_or_default();
     }
     let mut known = rebalancer.left.lock().unwrap_or_else(PoisonError::into_inner);
     known.retain(|ranking_id, _| rankings.iter().any(|ranking| ranking.ranking_id == *ranking_id));
@@ -131,28 +135,29 @@ pub(crate) async fn rebalance_due(store: &Store, rebalancer: &Rebalancer, is_ear
     Ok(moved)
 }
 
-/// Brings layouts into shape, each as far as its credit goes, in turn: a ranking that is never at
-/// rest is not to keep the others waiting. Leaves those that need more than they have, with the
-/// credit that is left.
+/// Rebalances rankings in turn, each within its budget, so that a busy ranking does not delay the
+/// others.
+///
+/// Leaves in `busy` the rankings that need more steps, with their remaining budget.
 async fn rebalance_in_turn(store: &Store, busy: &mut BTreeMap<i64, u64>) -> Moves {
     let (mut all, mut waiting) = (Moves::default(), BTreeMap::new());
     while !busy.is_empty() {
-        for (ranking_id, credit) in std::mem::take(busy) {
-            match take_steps(store, ranking_id, credit).await {
+        for (ranking_id, budget) in std::mem::take(busy) {
+            match take_steps(store, ranking_id, budget).await {
                 Ok((moved, is_at_rest)) => {
                     all += moved;
-                    let credit = credit.saturating_sub(moved.rows_moved);
-                    match (is_at_rest, credit) {
+                    let budget = budget.saturating_sub(moved.rows_moved);
+                    match (is_at_rest, budget) {
                         (true, _) => {}
                         (false, 0) => drop(waiting.insert(ranking_id, 0)),
-                        (false, _) => drop(busy.insert(ranking_id, credit)),
+                        (false, _) => drop(busy.insert(ranking_id, budget)),
                     }
                 }
                 Err(error) => {
-                    tracing::error!(ranking_id, %error, "a layout could not be looked after");
-                    // Damage stays; all else is tried again.
+                    tracing::error!(ranking_id, %error, "a layout could not be rebalanced");
+                    // A ranking with damaged data is not retried; one that was unavailable is.
                     if let Error::Unavailable { .. } = error {
-                        waiting.insert(ranking_id, credit);
+                        waiting.insert(ranking_id, budget);
                     }
                 }
             }
@@ -162,7 +167,7 @@ async fn rebalance_in_turn(store: &Store, busy: &mut BTreeMap<i64, u64>) -> Move
     all
 }
 
-/// Brings the layouts of a board's current rankings into shape.
+/// Rebalances a board's current rankings.
 pub(crate) async fn rebalance_board(store: &Store, board_id: i32) -> Result<Moves> {
     let mut all = Moves::default();
     for ranking_id in store.rankings_of(board_id).await? {
@@ -171,7 +176,7 @@ pub(crate) async fn rebalance_board(store: &Store, board_id: i32) -> Result<Move
     Ok(all)
 }
 
-/// Brings the layout of a ranking into shape.
+/// Rebalances a ranking.
 pub(crate) async fn rebalance(store: &Store, ranking_id: i64) -> Result<Moves> {
     let mut moved = Moves::default();
     loop {
@@ -183,17 +188,17 @@ pub(crate) async fn rebalance(store: &Store, ranking_id: i64) -> Result<Moves> {
     }
 }
 
-/// Takes a few steps, while there is credit; says too whether the ranking is at rest then.
-async fn take_steps(store: &Store, ranking_id: i64, credit: u64) -> Result<(Moves, bool)> {
+/// Takes some steps within the budget; also returns whether the ranking is at rest.
+async fn take_steps(store: &Store, ranking_id: i64, budget: u64) -> Result<(Moves, bool)> {
     let mut moved = Moves::default();
-    for _ in 0..STEPS_IN_TURN {
-        if moved.rows_moved >= credit {
+    for _ in 0..STEPS_PER_TURN {
+        if moved.rows_moved >= budget {
             return Ok((moved, false));
         }
         let Some(occupied) = store.occupied(ranking_id).await? else { return Ok((moved, true)) };
         let Some(step) = next_step(&occupied.players) else { return Ok((moved, true)) };
-        // If another instance has changed the layout meanwhile, nothing is done, and the next step
-        // is worked out anew.
+        // If another instance has changed the layout meanwhile, the step does nothing, and the next
+        // one is computed anew.
         match step {
             Step::Move { from, to, rows } => {
                 let rows = paced(store.move_boundary(ranking_id, occupied.layout, from, to, rows)).await?;
@@ -210,10 +215,10 @@ async fn take_steps(store: &Store, ranking_id: i64, credit: u64) -> Result<(Move
     Ok((moved, false))
 }
 
-/// Does a step, and then leaves the structure lock to others for as long.
+/// Runs a step, then leaves the structure lock to others for as long as the step took.
 async fn paced<T>(step: impl Future<Output = Result<T>>) -> Result<T> {
     let begin = Instant::now();
     let done = step.await?;
-    tokio::time::sleep(begin.elapsed().min(LONGEST_STEP)).await;
+    tokio::time::sleep(begin.elapsed().min(MAX_PAUSE)).await;
     Ok(done)
 }

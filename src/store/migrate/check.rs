@@ -1,4 +1,4 @@
-//! Whether a database has this program's schema, without changing anything.
+//! Checks whether a database has this program's schema, without changing anything.
 
 use std::{collections::BTreeSet, sync::LazyLock, time::Duration};
 
@@ -10,52 +10,55 @@ use crate::{
     store::migrate::{Files, connect, internal, objects},
 };
 
-/// How long a server may take to let us in. One that drops packets would otherwise take minutes.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Timeout of connecting. Without it, a server that drops packets would take minutes.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// SQLSTATE of a table that is not there.
+/// SQLSTATE of a missing table.
 const UNDEFINED_TABLE: &str = "42P01";
 
-/// Refuses a database whose schema is not the one that this program was built for, and says what to do about it.
+/// Fails unless the database has the schema that this program was built for.
 ///
-/// [`Error::Conflict`] when there is no schema, or another edition of it; [`Error::Unavailable`] when there is no
-/// connection; [`Error::Invalid`] when the address cannot be read.
+/// Returns [`Error::Conflict`], with what to do, when the schema is missing or another edition.
+/// Returns [`Error::Unavailable`] without a connection, [`Error::Invalid`] for a malformed URL.
 pub async fn check_url(database_url: &str) -> Result<()> {
-    let mut connection = tokio::time::timeout(PATIENCE, connect(database_url)).await.unwrap_or_else(|_| {
-        Err(Error::unavailable(format!("cannot connect to PostgreSQL: no answer within {} s", PATIENCE.as_secs())))
+    let mut connection = tokio::time::timeout(CONNECT_TIMEOUT, connect(database_url)).await.unwrap_or_else(|_| {
+        Err(Error::unavailable(format!(
+            "cannot connect to PostgreSQL: no answer within {} s",
+            CONNECT_TIMEOUT.as_secs()
+        )))
     })?;
     let result = check(&mut connection).await;
     connection.close().await.ok();
     result
 }
 
-/// How a database's schema compares with the one that this program was built for.
+/// How a database's schema compares with this program's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Edition {
-    /// There is none.
+    /// There is no schema.
     Missing,
-    /// Migrations have not been applied that this program needs, or had another text.
+    /// Migrations are missing, or had another text when they were applied.
     Older,
-    /// It is the one.
+    /// The schema is this program's.
     Same,
-    /// All its migrations are there; functions and views are of another edition.
+    /// All migrations are applied; functions and views are of another edition.
     Other,
-    /// Migrations were applied that this program does not know.
+    /// Migrations are applied that this program does not know.
     Newer,
 }
 
-/// What a database says of its schema.
+/// The schema that a database records.
 #[derive(Debug, FromRow)]
 struct Applied {
-    /// Versions and checksums.
+    /// Version and checksum of each migration.
     migrations: Vec<String>,
     hash: Option<String>,
 }
 
-/// What the files of this program come to. Hashing them takes longer than asking a database.
+/// The schema of this program, cached: hashing the files takes longer than a query.
 #[derive(Debug)]
 struct Ours {
-    /// Versions and checksums.
+    /// Version and checksum of each migration.
     migrations: BTreeSet<String>,
     hash: String,
 }
@@ -71,7 +74,7 @@ static OURS: LazyLock<Result<Ours>> = LazyLock::new(|| {
     Ok(Ours { migrations: migrations.collect::<Result<_>>()?, hash: objects::hash_of(&files) })
 });
 
-/// The edition of the schema that `executor` is connected to, beside that of this program.
+/// Compares the schema of the connected database with this program's.
 pub(crate) async fn edition(executor: impl PgExecutor<'_>) -> Result<Edition> {
     let ours = OURS.as_ref().map_err(Clone::clone)?;
     let applied = sqlx::query_as::<_, Applied>(
@@ -102,8 +105,8 @@ pub(crate) async fn edition(executor: impl PgExecutor<'_>) -> Result<Edition> {
 async fn check(connection: &mut PgConnection) -> Result<()> {
     let refusal = match edition(connection).await? {
         Edition::Same => return Ok(()),
-        Edition::Missing => "the database has no schema yet: run `centile migrate`",
-        Edition::Newer => "the database was migrated by a newer Centile than this one",
+        Edition::Missing => "the database has no schema: run `centile migrate`",
+        Edition::Newer => "the database was migrated by a newer version of Centile",
         Edition::Older | Edition::Other => "the database has another edition of the schema: run `centile migrate`",
     };
     Err(Error::Conflict(refusal.to_owned()))

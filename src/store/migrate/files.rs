@@ -1,33 +1,33 @@
-//! The SQL files that make the schema.
+//! The SQL files that define the schema.
 
 use std::{borrow::Cow, fs, path::Path};
 
 use crate::{Error, Result};
 
-/// The files, embedded by `build.rs`.
+/// The files that `build.rs` embeds.
 mod embedded {
     include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
 }
 
-/// The file of rights.
+/// Path of the file of grants.
 const GRANTS: &str = "sql/grants.sql";
 
-/// A file: its path inside the repository, and its text.
+/// A file: its path in the repository, and its text.
 pub(super) type File = (Cow<'static, str>, Cow<'static, str>);
 
-/// Everything that makes the schema.
+/// All files that define the schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Files {
     /// `migrations/*.sql`.
     pub(super) migrations: Vec<File>,
     /// `sql/functions/*.sql` and `sql/views/*.sql`.
     pub(super) objects: Vec<File>,
-    /// `sql/grants.sql`: who may do what with the objects, once all of them are there.
+    /// `sql/grants.sql`: the privileges on all objects, applied after they exist.
     pub(super) grants: File,
 }
 
 impl Files {
-    /// The files that this program was built from.
+    /// Returns the files that this program was built from.
     #[must_use]
     pub fn embedded() -> Self {
         let list = |files: &[(&'static str, &'static str)]| {
@@ -40,8 +40,9 @@ impl Files {
         }
     }
 
-    /// The files as they are now in the repository at `root`: what a tool needs that has to run before a program with
-    /// these files can be built.
+    /// Reads the current files of the repository at `root`.
+    ///
+    /// For a tool that runs before a program with these files can be built.
     pub fn read(root: &Path) -> Result<Self> {
         let mut objects = list(root, "sql/functions")?;
         objects.append(&mut list(root, "sql/views")?);
@@ -50,7 +51,7 @@ impl Files {
     }
 }
 
-/// The `.sql` files directly in `folder`, by name.
+/// Returns the `.sql` files directly in `folder`, by name.
 fn list(root: &Path, folder: &str) -> Result<Vec<File>> {
     let failed = |error: std::io::Error| unreadable(folder, &error);
     let mut files = Vec::new();

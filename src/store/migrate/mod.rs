@@ -1,13 +1,15 @@
-//! Brings a database to this program's schema: first the migrations, each once and in order, then the functions and
-//! views under `sql/`, whenever they differ from what the database has.
+//! Brings a database to this program's schema: the migrations, each once and in order, then the
+//! functions and views under `sql/`, if they differ from the database's.
 //!
-//! Safe to run any number of times, at once, and to kill half-way: one session-level advisory lock lets one in, and
-//! every step is a transaction. None waits for a lock for longer than a moment ([`turn`]). A pooler that shares sessions is refused: the lock would stay with whoever comes next.
+//! Safe to run repeatedly, concurrently, and to kill at any point: a session-level advisory lock
+//! admits one process, and every step is a transaction. No step waits long for a lock
+//! ([`lock_retry`]). A pooler that shares sessions is refused: the lock would stay with a session
+//! that others use next.
 
 mod check;
 mod files;
+mod lock_retry;
 mod objects;
-mod turn;
 
 pub(super) use check::Edition;
 pub use check::check_url;
@@ -27,19 +29,20 @@ use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
 use crate::{
     Error, Result,
-    store::migrate::turn::{LOCK_TIMEOUT, Patience, is_locked},
+    store::migrate::lock_retry::{LOCK_TIMEOUT, LockRetry, is_locked},
 };
 
 /// Key of the advisory lock: "centile" in ASCII.
 const LOCK: i64 = 0x0063_656e_7469_6c65;
 
-/// Version of the migration that makes the first release's schema. Development versions had others.
+/// Version of the migration that creates the first release's schema. Development versions had
+/// others.
 const BASELINE: i32 = 1;
 
-/// Where refinery keeps which migrations were applied.
+/// The table in which refinery records applied migrations.
 const HISTORY: &str = "centile_store.schema_history";
 
-/// Makes that table, in the shape that refinery expects.
+/// Creates that table, with the columns that refinery expects.
 const CREATE_HISTORY: &str = "
     DO $$
     BEGIN
@@ -57,15 +60,15 @@ const CREATE_HISTORY: &str = "
     END
     $$";
 
-/// How long to go on trying to get locks unless told otherwise.
+/// Default time to keep trying to get locks.
 pub const LOCK_WAIT: Duration = Duration::from_mins(5);
 
-/// What a run did.
+/// Result of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     /// Names of the migrations that were applied, in order.
     pub migrations: Vec<String>,
-    /// How many files of functions and views were put in place; 0 when the database had this edition.
+    /// Number of files of functions and views applied; 0 when the database had this edition.
     pub objects: usize,
 }
 
@@ -81,35 +84,37 @@ impl fmt::Display for Report {
 
 /// Migrates the database that `pool` connects to, on a connection that is closed afterwards.
 ///
-/// [`Error::Unavailable`] when there is no connection, or others have had a lock for [`LOCK_WAIT`]; [`Error::Conflict`] when
-/// the database has the schema of a development version before the baseline; [`Error::Internal`], with PostgreSQL's words,
-/// when a step fails or the database was migrated by a program that this one does not know about.
+/// Returns [`Error::Unavailable`] without a connection, or when other sessions held a lock for
+/// [`LOCK_WAIT`]. Returns [`Error::Conflict`] when the database has the schema of a development
+/// version before the baseline. Returns [`Error::Internal`], with PostgreSQL's message, when a step
+/// fails or a newer program has migrated the database.
 pub async fn migrate(pool: &PgPool) -> Result<Report> {
     let connection = pool.acquire().await.map_err(unavailable)?.detach();
     migrate_and_close(connection, &Files::embedded(), LOCK_WAIT).await
 }
 
-/// Migrates the database at `database_url`, as [`migrate`].
+/// Migrates the database at `database_url`, like [`migrate`].
 pub async fn migrate_url(database_url: &str) -> Result<Report> {
     migrate_within(database_url, LOCK_WAIT).await
 }
 
-/// Migrates the database at `database_url`, as [`migrate`], and gives up when others have had a lock that it needs for `lock_wait`.
+/// Migrates like [`migrate`], and fails when other sessions hold a needed lock for `lock_wait`.
 pub async fn migrate_within(database_url: &str, lock_wait: Duration) -> Result<Report> {
     migrate_and_close(connect(database_url).await?, &Files::embedded(), lock_wait).await
 }
 
-/// Migrates the database at `database_url` to the schema that `files` make, as [`migrate_within`]; for tools that work on
-/// the files.
+/// Migrates the database at `database_url` to the schema of `files`, like [`migrate_within`].
+///
+/// For tools that work on the files.
 pub async fn migrate_to(database_url: &str, files: &Files, lock_wait: Duration) -> Result<Report> {
     migrate_and_close(connect(database_url).await?, files, lock_wait).await
 }
 
-/// A session with the database at `url`.
+/// Connects to the database at `url`.
 ///
-/// [`Error::Invalid`] when the address cannot be read, [`Error::Unavailable`] when there is no connection, [`Error::Conflict`] when a
-/// pooler answers: what a session asks for as it begins (`options`) reaches the server itself, and no pooler that shares sessions lets
-/// it pass. `PgBouncer` refuses it, or leaves it out where it was told to.
+/// Returns [`Error::Invalid`] for a malformed URL, [`Error::Unavailable`] without a connection, and
+/// [`Error::Conflict`] when a pooler answers. A startup option reveals a pooler: only PostgreSQL
+/// itself applies it. `PgBouncer` rejects the option, or drops it if configured to.
 async fn connect(url: &str) -> Result<PgConnection> {
     let is_pooler = || {
         Error::Conflict(
@@ -134,13 +139,14 @@ async fn connect(url: &str) -> Result<PgConnection> {
 
 async fn migrate_and_close(mut connection: PgConnection, files: &Files, lock_wait: Duration) -> Result<Report> {
     let report = run(&mut connection, files, lock_wait).await;
-    // Closing gives the lock back, also after an error; should it fail, the server notices the lost connection.
+    // Closing releases the lock, also after an error. If it fails, the server notices the lost
+    // connection.
     connection.close().await.ok();
     report
 }
 
 async fn run(connection: &mut PgConnection, files: &Files, lock_wait: Duration) -> Result<Report> {
-    // Waiting for another `migrate`, and building an index, may take longer than a service allows its requests.
+    // Waiting for another `migrate`, and building an index, may exceed the timeouts of a service.
     sqlx::raw_sql("SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0")
         .execute(&mut *connection)
         .await
@@ -151,18 +157,14 @@ async fn run(connection: &mut PgConnection, files: &Files, lock_wait: Duration) 
         .await
         .map_err(failed("lock the database against other migrations"))?;
     sqlx::raw_sql(LOCK_TIMEOUT).execute(&mut *connection).await.map_err(failed("limit waiting for locks"))?;
-    let mut patience = Patience::new(lock_wait);
-    let migrations = apply_migrations(connection, files, &mut patience).await?;
-    let objects = objects::apply(connection, files, &mut patience).await?;
+    let mut retry = LockRetry::new(lock_wait);
+    let migrations = apply_migrations(connection, files, &mut retry).await?;
+    let objects = objects::apply(connection, files, &mut retry).await?;
     Ok(Report { migrations, objects })
 }
 
-/// Applies the migrations that the database has not seen; gives their names.
-async fn apply_migrations(
-    connection: &mut PgConnection,
-    files: &Files,
-    patience: &mut Patience,
-) -> Result<Vec<String>> {
+/// Applies the migrations that the database lacks; returns their names.
+async fn apply_migrations(connection: &mut PgConnection, files: &Files, retry: &mut LockRetry) -> Result<Vec<String>> {
     let mut migrations = Vec::new();
     for (path, text) in &files.migrations {
         let name = path.trim_start_matches("migrations/").trim_end_matches(".sql");
@@ -170,7 +172,7 @@ async fn apply_migrations(
     }
     let mut runner = Runner::new(&migrations);
     runner.set_migration_table_name(HISTORY);
-    let mut session = Session { connection, patience, gave_up: None };
+    let mut session = Session { connection, retry, gave_up: None };
     let report = runner.run_async(&mut session).await;
     if let Some(error) = session.gave_up {
         return Err(error);
@@ -189,11 +191,11 @@ async fn apply_migrations(
     Ok(report.applied_migrations().iter().map(ToString::to_string).collect())
 }
 
-/// A connection, as refinery wants to see it.
+/// A connection, adapted to refinery's traits.
 struct Session<'a> {
     connection: &'a mut PgConnection,
-    patience: &'a mut Patience,
-    /// Why there was no patience left; refinery knows errors of sqlx only.
+    retry: &'a mut LockRetry,
+    /// The error after the last retry. Refinery passes on errors of sqlx only.
     gave_up: Option<Error>,
 }
 
@@ -205,7 +207,7 @@ impl AsyncTransaction for Session<'_> {
         loop {
             match apply_migration(self.connection, &queries).await {
                 Err(error) if is_locked(&error) => {
-                    if let Err(reason) = self.patience.wait(self.connection).await {
+                    if let Err(reason) = self.retry.wait(self.connection).await {
                         self.gave_up = Some(reason);
                         return Err(error);
                     }
@@ -216,16 +218,16 @@ impl AsyncTransaction for Session<'_> {
     }
 }
 
-/// Runs a migration and what records it, in one transaction; gives how many statements that were.
+/// Runs a migration and records it in one transaction; returns the number of statements.
 async fn apply_migration(connection: &mut PgConnection, queries: &[&str]) -> Result<usize, sqlx::Error> {
     let mut transaction = connection.begin().await?;
     for (place, query) in queries.iter().enumerate() {
-        // The history lies in a schema that the first migration makes: it comes between that migration and the
-        // statement that records it.
+        // The first migration creates the schema of the history table, so the table is created
+        // between that migration and the statement that records it.
         if place > 0 {
             sqlx::raw_sql(CREATE_HISTORY).execute(&mut *transaction).await?;
         }
-        // Migrations of this repository and refinery's own statements, nothing from outside.
+        // Only migrations of this repository and refinery's own statements, no external input.
         sqlx::raw_sql(AssertSqlSafe((*query).to_owned())).execute(&mut *transaction).await?;
     }
     transaction.commit().await?;
@@ -255,7 +257,7 @@ impl AsyncQuery<Vec<Migration>> for Session<'_> {
 
 impl AsyncMigrate for Session<'_> {
     fn assert_migrations_table_query(_: &str) -> String {
-        String::new() // see `execute`
+        String::new() // `apply_migration` creates the table
     }
 }
 
@@ -263,7 +265,7 @@ fn undecodable(error: impl std::error::Error + Send + Sync + 'static) -> sqlx::E
     sqlx::Error::Decode(Box::new(error))
 }
 
-/// What stands before PostgreSQL's words when a step fails.
+/// Returns an error that names the failed step before PostgreSQL's message.
 fn failed(what: &str) -> impl FnOnce(sqlx::Error) -> Error {
     move |error| Error::Internal(format!("cannot {what}: {error}"))
 }
@@ -274,7 +276,7 @@ fn internal(path: &str, error: &dyn std::error::Error) -> Error {
 
 fn unavailable(error: sqlx::Error) -> Error {
     match error {
-        // The cause may repeat a part of the address, and the password with it.
+        // The cause may repeat part of the URL, including the password.
         sqlx::Error::Configuration(_) => Error::invalid(
             "database_url",
             "cannot be read: it must look like postgres://USER:PASSWORD@HOST:PORT/DATABASE",

@@ -1,4 +1,4 @@
-//! Functions and views: replaced all at once when their files have changed.
+//! Functions and views: replaced together when their files have changed.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest as _, Sha256};
@@ -10,17 +10,20 @@ use crate::{
         failed,
         files::{File, Files},
         internal,
-        turn::{Patience, is_locked},
+        lock_retry::{LockRetry, is_locked},
     },
 };
 
-/// Drops all functions and views of schema `centile`, all functions of `centile_store`, and the triggers that call them:
-/// whatever an earlier edition of `sql/` made, also under names that no longer occur. Never a table, never CASCADE:
-/// what other objects hang on is tried again after them.
+/// Drops all functions and views of schema `centile`, all functions of `centile_store`, and the
+/// triggers that call them.
 ///
-/// The limit of this: an object from elsewhere that hangs on one of ours stops the whole step, and nothing has changed
-/// then. Archives (materialized views) therefore name tables only. A user's own view over `centile` has to be dropped
-/// by its owner before an upgrade that changes `sql/`, and made again after it; the message names it.
+/// This covers objects of earlier editions under names that are no longer used. It never drops a
+/// table and never uses CASCADE: an object with dependents is retried after them.
+///
+/// An outside object that depends on one of these stops the whole step, and nothing changes.
+/// Archives (materialized views) therefore refer to tables only. A user's own view over `centile`
+/// must be dropped by its owner before an upgrade that changes `sql/`, and created again after it;
+/// the error names it.
 const DROP: &str = "
     DO $$
     DECLARE
@@ -67,16 +70,18 @@ const DROP: &str = "
     END
     $$";
 
-/// SQLSTATEs of an object that refers to one that is not there yet: undefined function, table, object.
-const NOT_THERE_YET: [&str; 3] = ["42883", "42P01", "42704"];
+/// SQLSTATEs of a reference to a missing function, table or object.
+const UNDEFINED_OBJECT: [&str; 3] = ["42883", "42P01", "42704"];
 
-/// Replaces functions and views, in one transaction, if they are of another edition; gives the number of files. Tried again while
-/// others have locks that it needs.
-pub(super) async fn apply(connection: &mut PgConnection, files: &Files, patience: &mut Patience) -> Result<usize> {
+/// Replaces functions and views in one transaction if they are of another edition; returns the
+/// number of files.
+///
+/// Retries while other sessions hold locks that it needs.
+pub(super) async fn apply(connection: &mut PgConnection, files: &Files, retry: &mut LockRetry) -> Result<usize> {
     let hash = hash_of(files);
     loop {
         match replace(connection, files, &hash).await {
-            Err(Failure::Locked) => patience.wait(connection).await?,
+            Err(Failure::Locked) => retry.wait(connection).await?,
             Err(Failure::Other(error)) => return Err(error),
             Ok(objects) => return Ok(objects),
         }
@@ -85,7 +90,7 @@ pub(super) async fn apply(connection: &mut PgConnection, files: &Files, patience
 
 /// Why functions and views were not replaced.
 enum Failure {
-    /// Somebody else had a lock.
+    /// Another session held a lock.
     Locked,
     Other(Error),
 }
@@ -96,9 +101,9 @@ impl From<Error> for Failure {
     }
 }
 
-/// What a failed statement means; before PostgreSQL's words stand those that `told` adds.
-fn failure(error: &sqlx::Error, told: impl FnOnce(&sqlx::Error) -> Error) -> Failure {
-    if is_locked(error) { Failure::Locked } else { Failure::Other(told(error)) }
+/// Classifies a failed statement. `describe` builds the error unless a lock was held.
+fn failure(error: &sqlx::Error, describe: impl FnOnce(&sqlx::Error) -> Error) -> Failure {
+    if is_locked(error) { Failure::Locked } else { Failure::Other(describe(error)) }
 }
 
 async fn replace(connection: &mut PgConnection, files: &Files, hash: &str) -> Result<usize, Failure> {
@@ -110,7 +115,7 @@ async fn replace(connection: &mut PgConnection, files: &Files, hash: &str) -> Re
     if applied.as_deref() == Some(hash) {
         return Ok(0);
     }
-    // Names are to be written out in sql/: an empty search path holds every file to that.
+    // An empty search path makes every file in sql/ qualify its names.
     sqlx::raw_sql("SET LOCAL search_path = ''").execute(&mut *transaction).await.map_err(failed("set search_path"))?;
     sqlx::raw_sql(DROP).execute(&mut *transaction).await.map_err(|error| {
         failure(&error, |error| Error::Internal(format!("cannot drop the previous functions and views: {error}")))
@@ -134,7 +139,7 @@ async fn replace(connection: &mut PgConnection, files: &Files, hash: &str) -> Re
     Ok(files.objects.len())
 }
 
-/// Runs every file; one that needs an object of a later file is tried again after that.
+/// Runs every file. A file that needs an object of a later file is retried after that.
 async fn create(connection: &mut PgConnection, files: &Files) -> Result<(), Failure> {
     let mut left: Vec<&File> = files.objects.iter().collect();
     loop {
@@ -148,7 +153,7 @@ async fn create(connection: &mut PgConnection, files: &Files) -> Result<(), Fail
                 Err(error) => {
                     savepoint.rollback().await.map_err(failed("roll back to a savepoint"))?;
                     let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code).unwrap_or_default();
-                    if !NOT_THERE_YET.contains(&code.as_ref()) {
+                    if !UNDEFINED_OBJECT.contains(&code.as_ref()) {
                         return Err(failure(&error, |error| internal(path, error)));
                     }
                     first_error.get_or_insert_with(|| internal(path, &error));
@@ -164,7 +169,8 @@ async fn create(connection: &mut PgConnection, files: &Files) -> Result<(), Fail
     }
 }
 
-/// What the edition of functions, views and their rights is known by: SHA-256 over names and texts of all files.
+/// Returns the edition of functions, views and grants: a SHA-256 over the names and texts of all
+/// files.
 pub(super) fn hash_of(files: &Files) -> String {
     let mut hasher = Sha256::new();
     for (path, text) in files.objects.iter().chain([&files.grants]) {
