@@ -11,7 +11,7 @@ use crate::{
     cli::{
         by::By,
         output::{self, fields, list, table, thousands},
-        with_service,
+        with_instance,
     },
     config::{Config, value},
     model::board::{
@@ -204,7 +204,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::Create(create) => {
             let json = create.json;
-            let board = with_service(config, async |instance| make(instance, create).await).await?;
+            let board = with_instance(config, async |instance| make(instance, create).await).await?;
             if json {
                 output::print_json(&Line::from(&board))
             } else {
@@ -226,12 +226,12 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
                 ..BoardChange::default()
             };
             let board =
-                with_service(config, async |instance| boards::update(&instance.boards, &slug, change, &by).await)
+                with_instance(config, async |instance| boards::update(&instance.boards, &slug, change, &by).await)
                     .await?;
             if json { output::print_json(&Line::from(&board)) } else { output::print(format!("board {slug} changed")) }
         }
         Command::List { json } => {
-            let boards = with_service(config, async |instance| boards::list(&instance.store).await).await?;
+            let boards = with_instance(config, async |instance| boards::list(&instance.store).await).await?;
             if json {
                 return output::print_json(&boards.iter().map(Line::from).collect::<Vec<_>>());
             }
@@ -242,7 +242,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             output::print(table(head, boards.iter().map(row).collect()))
         }
         Command::Show { slug, json } => {
-            let board = with_service(config, async |instance| boards::find(&instance.boards, &slug).await).await?;
+            let board = with_instance(config, async |instance| boards::find(&instance.boards, &slug).await).await?;
             if json { output::print_json(&Line::from(&*board)) } else { output::print(description(&board)) }
         }
     }

@@ -7,7 +7,7 @@ use crate::{
     Error, Result, boards,
     cli::{
         output::{self, thousands},
-        with_service,
+        with_instance,
     },
     config::{Config, value},
     model::{board::BoardSlug, period::PeriodSelector},
@@ -33,7 +33,7 @@ pub(super) struct Close {
 pub(super) async fn run(config: &Config, close: Close) -> Result<()> {
     let spinner = output::spinner("closing");
     let mut tally = Tally::new(spinner.clone());
-    let was_done = with_service(config, async |instance| {
+    let was_done = with_instance(config, async |instance| {
         let (Some(board), Some(period)) = (&close.board, &close.period) else {
             return closing::close_due(&instance.store, &instance.cache, |outcome| tally.add(&outcome)).await;
         };

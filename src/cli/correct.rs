@@ -5,7 +5,7 @@ use clap::Args;
 
 use crate::{
     Result, boards,
-    cli::{act::reason, by::By, output, with_service},
+    cli::{act::reason, by::By, output, with_instance},
     config::{Config, value},
     model::{act::Act, board::BoardSlug, user::UserId},
     periods::closing::{self, ScoreCorrection},
@@ -46,7 +46,7 @@ pub(super) async fn run(config: &Config, correct: Correct) -> Result<()> {
         at: correct.at,
         act: Act::new(correct.by.actor()?, Some(correct.reason))?,
     };
-    let (transaction_id, to_refresh) = with_service(config, async |instance| {
+    let (transaction_id, to_refresh) = with_instance(config, async |instance| {
         let board = boards::find(&instance.boards, &board_slug).await?;
         closing::correct(&instance.store, &board, &correction).await
     })

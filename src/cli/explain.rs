@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::{
     Result,
-    cli::{output, with_service},
+    cli::{output, with_instance},
     config::{Config, value},
     model::{board::BoardSlug, period::PeriodSelector, user::UserId},
     ranking::explain,
@@ -26,7 +26,7 @@ pub(super) struct Explain {
 
 /// Prints a line for each step.
 pub(super) async fn run(config: &Config, asked: Explain) -> Result<()> {
-    let steps = with_service(config, async |instance| {
+    let steps = with_instance(config, async |instance| {
         explain::explain(&instance.rankings, &asked.board, &asked.user_id, &asked.period).await
     })
     .await?;

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use crate::{
     Error, Result, boards,
-    cli::{output, with_service},
+    cli::{output, with_instance},
     config::{Config, value},
     model::{board::BoardSlug, period::PeriodSelector},
     ranking::export,
@@ -41,7 +41,7 @@ pub(super) async fn run(config: &Config, wanted: Export) -> Result<()> {
         Format::Csv => export::Format::Csv,
         Format::Ndjson => export::Format::Ndjson,
     };
-    with_service(config, async |instance| {
+    with_instance(config, async |instance| {
         let board = boards::find(&instance.boards, &wanted.board).await?;
         let mut export = export::begin(&instance.rankings, &board, &wanted.period, format).await?;
         let header = &export.header;

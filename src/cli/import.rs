@@ -17,7 +17,7 @@ use crate::{
     cli::{
         by::By,
         output::{self, fields, thousands},
-        with_service, with_settings,
+        with_instance, with_settings,
     },
     config::{Config, value},
     import::{self, Counts, Format, Options, Progress, Rejects, Source},
@@ -130,7 +130,7 @@ impl Import {
 }
 
 async fn abandon(config: &Config, board: &BoardSlug, by: &Actor) -> Result<()> {
-    let abandoned = with_service(config, async |instance| {
+    let abandoned = with_instance(config, async |instance| {
         let board = boards::find(&instance.boards, board).await?;
         closing::abandon_imports(&instance.store, &board, by).await
     })

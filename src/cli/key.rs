@@ -10,7 +10,7 @@ use crate::{
     cli::{
         by::By,
         output::{self, list, table},
-        with_service,
+        with_instance,
     },
     config::{Config, value},
     model::{
@@ -114,7 +114,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             let boards = NewKey::boards(role, given.then_some(boards), all_boards)?;
             let new = NewKey { name, role, boards, signed, expires_at };
             let (key, secrets) =
-                with_service(config, async |instance| key::create(&instance.keys, new, &by).await).await?;
+                with_instance(config, async |instance| key::create(&instance.keys, new, &by).await).await?;
             let signing_secret = secrets.signing_secret.as_ref().map(SigningSecret::text);
             if json {
                 let line =
@@ -138,7 +138,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             Ok(())
         }
         Command::List { json } => {
-            let keys = with_service(config, async |instance| key::list(&instance.store).await).await?;
+            let keys = with_instance(config, async |instance| key::list(&instance.store).await).await?;
             if json {
                 return output::print_json(&keys.iter().map(Line::from).collect::<Vec<_>>());
             }
@@ -150,7 +150,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
         }
         Command::Revoke { id, by } => {
             let by = by.actor()?;
-            with_service(config, async |instance| key::revoke(&instance.keys, &id, &by).await).await?;
+            with_instance(config, async |instance| key::revoke(&instance.keys, &id, &by).await).await?;
             output::print(format!("key {id} revoked"))
         }
     }

@@ -4,7 +4,7 @@ use crate::{
     Result,
     cli::{
         output::{self, thousands},
-        with_service,
+        with_instance,
     },
     config::Config,
     delivery::outbox,
@@ -15,7 +15,7 @@ use crate::{
 
 /// Does what there is to do, and prints it.
 pub(super) async fn run(config: &Config) -> Result<()> {
-    with_service(config, async |instance| {
+    with_instance(config, async |instance| {
         let forgotten = scheduler::keep_ledger(&instance.store).await?;
         output::print(format!("ledger      months ahead are there; {} expired ids forgotten", thousands(forgotten)))?;
         // One that fails keeps the rest from nothing.

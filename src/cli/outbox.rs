@@ -12,7 +12,7 @@ use crate::{
     cli::{
         by::By,
         output::{self, fields, table},
-        with_service,
+        with_instance,
     },
     config::{Config, value},
     delivery::outbox::{self, DEFAULT_TIMEOUT, TIMEOUT_MAX},
@@ -85,7 +85,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::List(List { board, waiting, limit, json }) => {
             let wanted = Wanted { board, waiting, limit };
-            let events = with_service(config, async |instance| outbox::list(&instance.boards, &wanted).await).await?;
+            let events = with_instance(config, async |instance| outbox::list(&instance.boards, &wanted).await).await?;
             if json {
                 return output::print_json(&events.iter().map(Line::from).collect::<Vec<_>>());
             }
@@ -103,12 +103,12 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             output::print(table(head, events.iter().map(row).collect()))
         }
         Command::Show { which: Which { event_id }, json } => {
-            let event = with_service(config, async |instance| outbox::find(&instance.store, event_id).await).await?;
+            let event = with_instance(config, async |instance| outbox::find(&instance.store, event_id).await).await?;
             if json { output::print_json(&Line::from(&event)) } else { output::print(description(&event)) }
         }
         Command::Resend { which: Which { event_id }, by } => {
             let by = by.actor()?;
-            with_service(config, async |instance| outbox::resend(&instance.store, event_id, &by).await).await?;
+            with_instance(config, async |instance| outbox::resend(&instance.store, event_id, &by).await).await?;
             output::print(format!("event {event_id} is due now"))
         }
         Command::Deliver { timeout } => {
@@ -116,7 +116,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             let deliver = async |instance: &Instance| {
                 outbox::deliver_due_within(&instance.store, instance.master_keys.as_deref(), timeout).await
             };
-            let done = with_service(config, deliver).await?;
+            let done = with_instance(config, deliver).await?;
             output::print(format!("{} delivered, {} failed", done.delivered, done.failed))?;
             if done.failed == 0 {
                 return Ok(());

@@ -7,7 +7,7 @@ use crate::{
     cli::{
         act::Act,
         output::{self, table, thousands},
-        with_service,
+        with_instance,
     },
     config::{Config, value},
     model::{
@@ -62,7 +62,7 @@ pub(super) struct Decision {
 pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::List(List { board, state, limit, json }) => {
-            let (events, next) = with_service(config, async |instance| {
+            let (events, next) = with_instance(config, async |instance| {
                 let board = boards::find(&instance.boards, &board).await?;
                 quarantine::list(&instance.store, &board, state, limit, None).await
             })
@@ -80,7 +80,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
         }
         Command::Accept(Decision { quarantine_id, board, act }) => {
             let act = act.read()?;
-            let transaction_id = with_service(config, async |instance| {
+            let transaction_id = with_instance(config, async |instance| {
                 let board = boards::find(&instance.boards, &board).await?;
                 quarantine::accept(&instance.rankings, &board, quarantine_id, &act).await
             })
@@ -89,7 +89,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
         }
         Command::Reject(Decision { quarantine_id, board, act }) => {
             let act = act.read()?;
-            with_service(config, async |instance| {
+            with_instance(config, async |instance| {
                 let board = boards::find(&instance.boards, &board).await?;
                 quarantine::reject(&instance.store, &board, quarantine_id, &act).await
             })

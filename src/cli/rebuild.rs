@@ -7,7 +7,7 @@ use crate::{
     cli::{
         act::Act,
         output::{self, thousands},
-        with_service,
+        with_instance,
     },
     config::{Config, value},
     maintenance::rebuild::{self, Rebuilt, Step},
@@ -37,7 +37,7 @@ pub(super) async fn run(config: &Config, rebuild: Rebuild) -> Result<()> {
     let spinner = output::spinner("rebuilding");
     // A closed pipe is no reason to stop rebuilding.
     let print = |line: String| spinner.suspend(|| output::print(line)).unwrap_or_default();
-    with_service(config, async |instance| {
+    with_instance(config, async |instance| {
         let board = boards::find(&instance.boards, &rebuild.board).await?;
         let periods = rebuild::open_periods(&instance.store, &board, rebuild.period.as_ref()).await?;
         let (mut failed, mut last) = (0, None);

@@ -7,7 +7,7 @@ use crate::{
     cli::{
         act::Act,
         output::{self, thousands},
-        with_service,
+        with_instance,
     },
     config::{Config, value},
     model::{board::BoardSlug, period::PeriodSelector},
@@ -31,7 +31,7 @@ pub(super) struct Refresh {
 pub(super) async fn run(config: &Config, refresh: Refresh) -> Result<()> {
     let act = refresh.act.read()?;
     let spinner = output::spinner("refreshing");
-    let refreshed = with_service(config, async |instance| {
+    let refreshed = with_instance(config, async |instance| {
         let board = boards::find(&instance.boards, &refresh.board).await?;
         closing::refresh(&instance.store, &instance.cache, &board, &refresh.period, &act).await
     })

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand, value_parser};
 
 use crate::{
     Error, Result, boards,
-    cli::{act::Act, output, with_service},
+    cli::{act::Act, output, with_instance},
     config::{Config, value},
     model::{
         board::BoardSlug,
@@ -88,7 +88,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::Submit { user_id, points, board, id, reason, tiebreak } => {
             let event = Event { user_id, points, reason, id, tiebreak, ranks: false };
-            let outcome = with_service(config, async |instance| {
+            let outcome = with_instance(config, async |instance| {
                 let board = boards::find(&instance.boards, &board).await?;
                 scoring::submit(&instance.writers, &instance.rankings, &board, vec![event]).await
             });
@@ -103,7 +103,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
         }
         Command::Void { transaction_id, on: On { board, act } } => {
             let act = act.read()?;
-            with_service(config, async |instance| {
+            with_instance(config, async |instance| {
                 let board = boards::find(&instance.boards, &board).await?;
                 scoring::void(&instance.rankings, &board, transaction_id, &act).await
             })
@@ -112,7 +112,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
         }
         Command::Reset { user_id, on: On { board, act } } => {
             let act = act.read()?;
-            with_service(config, async |instance| {
+            with_instance(config, async |instance| {
                 let board = boards::find(&instance.boards, &board).await?;
                 scoring::reset(&instance.rankings, &board, &user_id, &act).await
             })

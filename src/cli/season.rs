@@ -9,7 +9,7 @@ use crate::{
     cli::{
         by::By,
         output::{self, table},
-        with_service,
+        with_instance,
     },
     config::{Config, value},
     instance::Instance,
@@ -68,7 +68,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
                 let board = boards::find(&instance.boards, &create.board).await?;
                 season::create(&instance.store, &board, &create.name, (create.starts_at, create.ends_at), &by).await
             };
-            let season = with_service(config, make).await?;
+            let season = with_instance(config, make).await?;
             if create.json {
                 return output::print_json(&Line::from(&season));
             }
@@ -79,7 +79,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             let list = async |instance: &Instance| {
                 season::list(&instance.store, &*boards::find(&instance.boards, &slug).await?).await
             };
-            let seasons = with_service(config, list).await?;
+            let seasons = with_instance(config, list).await?;
             if json {
                 return output::print_json(&seasons.iter().map(Line::from).collect::<Vec<_>>());
             }

@@ -6,7 +6,7 @@ use crate::{
     Result,
     cli::{
         output::{self, thousands},
-        with_service,
+        with_instance,
     },
     config::Config,
     maintenance::secrets,
@@ -24,7 +24,7 @@ pub(super) enum Command {
 /// Does what `command` says.
 pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     let Command::Seal = command;
-    let secrets = with_service(config, async |instance| {
+    let secrets = with_instance(config, async |instance| {
         secrets::seal_all(&instance.store, instance.master_keys.as_deref()).await
     })
     .await?;

@@ -10,7 +10,7 @@ use tokio::{net::TcpSocket, time::timeout};
 
 use crate::{
     Error, Result,
-    cli::{output, stop::Stop, with_service},
+    cli::{output, stop::Stop, with_instance},
     config::{self, Config, InstanceFlags},
     http,
     instance::Instance,
@@ -34,7 +34,7 @@ pub(super) async fn run(config: &Config, serve: &config::Serve) -> Result<()> {
     let (settings, http) = (config.for_serving(&serve.instance)?, serve.http()?);
     // Before anything is done in the background.
     let secrets =
-        with_service(config, async |instance| secrets::prepare(&instance.store, instance.master_keys.as_deref()).await)
+        with_instance(config, async |instance| secrets::prepare(&instance.store, instance.master_keys.as_deref()).await)
             .await?;
     if secrets.in_clear > 0 {
         tracing::warn!(

@@ -10,7 +10,7 @@ use crate::{
         act::Act,
         by::By,
         output::{self, fields},
-        with_service,
+        with_instance,
     },
     config::{Config, value},
     instance::Instance,
@@ -91,7 +91,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::Show { player, json } => {
             let user =
-                with_service(config, async |instance| users::find(&instance.store, &player.user_id).await).await?;
+                with_instance(config, async |instance| users::find(&instance.store, &player.user_id).await).await?;
             if json { output::print_json(&Line::from(&user)) } else { output::print(description(&user)) }
         }
         Command::Set { player, name, avatar, no_avatar, metadata } => {
@@ -100,27 +100,27 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             let profile = Profile { name, avatar, metadata: metadata.map(Value::Object) };
             let editor = Editor { actor: None, boards: &[], allows_http_avatars: true };
             let put = async |instance: &Instance| users::put(&instance.store, &player.user_id, profile, editor).await;
-            let (user, is_new) = with_service(config, put).await?;
+            let (user, is_new) = with_instance(config, put).await?;
             let done = if is_new { "made" } else { "changed" };
             output::print(format!("player {} ({}) {done}", user.user_id, user.name))
         }
         Command::Ban(OnPlayer { player, act }) => {
             let act = act.read()?;
             let ban = async |instance: &Instance| users::ban(&instance.rankings, &player.user_id, &act).await;
-            let user = with_service(config, ban).await?;
+            let user = with_instance(config, ban).await?;
             output::print(format!("player {} ({}) is banned", user.user_id, user.name))
         }
         Command::Unban(OnPlayer { player, act }) => {
             let act = act.read()?;
             let unban = async |instance: &Instance| users::unban(&instance.rankings, &player.user_id, &act).await;
-            let user = with_service(config, unban).await?;
+            let user = with_instance(config, unban).await?;
             output::print(format!("player {} ({}) is not banned", user.user_id, user.name))
         }
         Command::Erase { player, id, by } => {
             let by = by.actor()?;
             let erase =
                 async |instance: &Instance| users::erase(&instance.rankings, &player.user_id, id.as_deref(), &by).await;
-            let erased = with_service(config, erase).await?;
+            let erased = with_instance(config, erase).await?;
             output::print(erased)?;
             output::note("That is the player's id from now on. Scores are kept under it; the rest is gone.");
             Ok(())

@@ -8,7 +8,7 @@ use crate::{
     Error, Result, boards,
     cli::{
         output::{self, thousands},
-        with_service,
+        with_instance,
     },
     config::{Config, value},
     maintenance::verify::{self, Depth},
@@ -42,7 +42,7 @@ pub(super) async fn run(config: &Config, verify: Verify) -> Result<()> {
     let limit = usize::try_from(verify.limit).unwrap_or(usize::MAX);
     let spinner = output::spinner("comparing");
     let mut tally = Tally { spinner: spinner.clone(), limit, periods: 0, different: 0, differences: 0 };
-    with_service(config, async |instance| {
+    with_instance(config, async |instance| {
         let board = match &verify.board {
             Some(board) => Some(boards::find(&instance.boards, board).await?),
             None => None,

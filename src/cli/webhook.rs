@@ -11,7 +11,7 @@ use crate::{
     cli::{
         by::By,
         output::{self, fields},
-        with_service,
+        with_instance,
     },
     config::{Config, value},
     delivery::webhook,
@@ -111,7 +111,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             let (given, by) = (set.secret()?, set.by.actor()?);
             let secret = given.clone().map_or_else(Secret::random, Ok)?;
             let slug = &set.of.board;
-            with_service(config, async |instance| {
+            with_instance(config, async |instance| {
                 webhook::set(
                     &instance.store,
                     instance.master_keys.as_deref(),
@@ -137,7 +137,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             let find = async |instance: &Instance| {
                 webhook::find(&instance.store, &*boards::find(&instance.boards, &slug).await?).await
             };
-            let webhook = with_service(config, find).await?;
+            let webhook = with_instance(config, find).await?;
             if json {
                 return output::print_json(&Line { board: &slug, url: &webhook.url, created_at: webhook.created_at });
             }
@@ -152,7 +152,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             let remove = async |instance: &Instance| {
                 webhook::remove(&instance.store, &*boards::find(&instance.boards, &slug).await?, &by).await
             };
-            with_service(config, remove).await?;
+            with_instance(config, remove).await?;
             output::print(format!("events of board {slug} are sent nowhere any more"))
         }
     }
