@@ -1,4 +1,4 @@
-//! `centile refresh`: what the ledger has had added since a period was closed.
+//! `centile refresh`: updates the archive of a closed period from the ledger.
 
 use clap::Args;
 
@@ -14,13 +14,13 @@ use crate::{
     periods::closing,
 };
 
-/// Which archive to bring up to date, and who does.
+/// The archive to refresh.
 #[derive(Debug, Args)]
 pub(super) struct Refresh {
     /// The board
     #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
     board: BoardSlug,
-    /// The closed period, such as `week:2024-01-15`
+    /// Closed period, such as `week:2024-01-15`
     #[arg(long, value_name = "PERIOD", value_parser = value::<PeriodSelector>)]
     period: PeriodSelector,
     #[command(flatten)]
