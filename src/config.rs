@@ -34,8 +34,9 @@ pub struct Config {
 
     /// PostgreSQL URL that bypasses the pooler
     ///
-    /// Set this when `DATABASE_URL` points to a pooler such as `PgBouncer` in transaction mode. `serve` uses it for
-    /// work that holds a session lock, such as closing periods. Every other command uses only this URL.
+    /// Set this when `DATABASE_URL` points to a pooler such as `PgBouncer` in transaction mode.
+    /// `serve` uses it for work that holds a session lock, such as closing periods. Every other
+    /// command uses only this URL.
     #[arg(long, env = "DATABASE_DIRECT_URL", value_name = "URL", hide_env_values = true, global = true)]
     database_direct_url: Option<Hidden>,
 
@@ -59,8 +60,9 @@ pub struct Config {
     // Parsed in `master_keys`: clap would repeat an invalid value in its error.
     /// Comma-separated master keys, each 32 random bytes in base64
     ///
-    /// They encrypt the secrets of signed keys and webhooks in the database. The first key encrypts; every
-    /// key decrypts. Prefer the environment variable: flags are visible in the process list.
+    /// They encrypt the secrets of signed keys and webhooks in the database. The first key
+    /// encrypts; every key decrypts. Prefer the environment variable: flags are visible in the
+    /// process list.
     #[arg(long, env = "CENTILE_MASTER_KEY", value_name = "KEYS", hide_env_values = true, global = true)]
     master_key: Option<Hidden>,
 
@@ -128,9 +130,9 @@ impl Config {
     #[must_use]
     pub fn log_filter(&self, default: &str) -> EnvFilter {
         let filter = EnvFilter::new(self.log.as_deref().filter(|filter| !filter.is_empty()).unwrap_or(default));
-        // sqlx logs unknown URL parameters with their values, so a mistyped `password=` would be logged.
-        // actix logs an error for each client that does not send HTTP. A filter that names one of its modules
-        // (`actix_http::h1=debug`) still shows that module's lines.
+        // sqlx logs unknown URL parameters with their values, so a mistyped `password=` would be
+        // logged. actix logs an error for each client that does not send HTTP. A filter that names
+        // one of its modules (`actix_http::h1=debug`) still shows that module's lines.
         let silences = ["sqlx_postgres::options=off", "actix_http=off"];
         silences.into_iter().filter_map(|silence| silence.parse().ok()).fold(filter, EnvFilter::add_directive)
     }
@@ -187,8 +189,8 @@ pub struct InstanceFlags {
 
     /// Maximum total size of request bodies in memory, in bytes
     ///
-    /// A further quarter of it is reserved for bodies of requests that need no key. A request beyond the limit
-    /// receives 503.
+    /// A further quarter of it is reserved for bodies of requests that need no key. A request
+    /// beyond the limit receives 503.
     #[arg(long, env = "CENTILE_BODIES_LIMIT", value_name = "BYTES", default_value_t = http::Settings::DEFAULT_BODIES_LIMIT_BYTES)]
     bodies_limit: usize,
 
@@ -224,8 +226,8 @@ pub struct InstanceFlags {
 
     /// Timeout for slow clients, in seconds
     ///
-    /// Applies separately to receiving a request's head, to receiving its body, and to sending each 32 KiB of
-    /// the response.
+    /// Applies separately to receiving a request's head, to receiving its body, and to sending each
+    /// 32 KiB of the response.
     #[arg(long, env = "CENTILE_CLIENT_TIMEOUT", value_name = "SECONDS", default_value_t = 10)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=3_600))]
     client_timeout: u32,
@@ -262,7 +264,8 @@ pub struct InstanceFlags {
 
     /// Comma-separated origins that may frame boards, such as `https://game.example`; `*` for all
     ///
-    /// Pages of these origins may embed `/embed/BOARD` and `<centile-board>`. By default no origin may.
+    /// Pages of these origins may embed `/embed/BOARD` and `<centile-board>`. By default no origin
+    /// may.
     #[arg(long, env = "CENTILE_FRAME_ORIGINS", value_name = "ORIGIN,…", value_delimiter = ',', value_parser = value::<Origin>)]
     frame_origins: Vec<Origin>,
 
@@ -287,15 +290,16 @@ pub struct InstanceFlags {
 
     /// Timeout for a PostgreSQL connection, in milliseconds
     ///
-    /// Also applies to a late round of the rank index and to a shared read. A request that times out receives 503.
+    /// Also applies to a late round of the rank index and to a shared read. A request that times
+    /// out receives 503.
     #[arg(long, env = "CENTILE_POOL_WAIT", value_name = "MILLISECONDS", default_value_t = 2_000)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=60_000))]
     pool_wait: u32,
 
     /// Memory for rank indexes and player names, in MiB; 0 disables rank indexes
     ///
-    /// Defaults to a quarter of the memory available to the process. SQL answers reads of rankings that do not
-    /// fit.
+    /// Defaults to a quarter of the memory available to the process. SQL answers reads of rankings
+    /// that do not fit.
     #[arg(long, env = "CENTILE_INDEX_MEMORY", value_name = "MIB")]
     #[arg(value_parser = clap::value_parser!(u64).range(0..=16_777_216))]
     index_memory: Option<u64>,
@@ -326,7 +330,8 @@ pub struct InstanceFlags {
 
     /// Seconds to keep serving after a stop signal
     ///
-    /// Meanwhile `/readyz` reports not ready. Set this to the time your load balancer needs to notice.
+    /// Meanwhile `/readyz` reports not ready. Set this to the time your load balancer needs to
+    /// notice.
     #[arg(long, env = "CENTILE_DRAIN", value_name = "SECONDS", default_value_t = 0)]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=600))]
     drain: u32,
@@ -340,7 +345,8 @@ pub struct InstanceFlags {
 
     /// Disable background maintenance
     ///
-    /// Other instances or cron must then close periods, create ledger months, delete expired ids and so on.
+    /// Other instances or cron must then close periods, create ledger months, delete expired ids
+    /// and so on.
     #[arg(long, env = "CENTILE_NO_MAINTENANCE", value_parser = FalseyValueParser::new())]
     no_maintenance: bool,
 }
@@ -378,7 +384,8 @@ impl InstanceFlags {
         Duration::from_secs(self.drain.into())
     }
 
-    /// Returns the settings of an instance on the given servers, without a pooler, Redis CA or master key.
+    /// Returns the settings of an instance on the given servers, without a pooler, Redis CA or
+    /// master key.
     #[must_use]
     pub fn settings(&self, database_url: String, redis_url: Option<String>, redis_prefix: &str) -> settings::Settings {
         settings::Settings {
@@ -408,8 +415,8 @@ pub struct Serve {
 
     /// PEM file of the TLS certificate, followed by its intermediate certificates
     ///
-    /// Without a certificate, the instance serves plain HTTP. The file is read again every 2 seconds, so that a
-    /// renewed certificate takes effect without a restart.
+    /// Without a certificate, the instance serves plain HTTP. The file is read again every 2
+    /// seconds, so that a renewed certificate takes effect without a restart.
     #[arg(long, env = "CENTILE_TLS_CERT", value_name = "FILE")]
     tls_cert: Option<PathBuf>,
 

@@ -97,13 +97,13 @@ pub(super) struct Create {
     /// Maximum events per player in any 60 seconds, 1 to 10000 [default: no limit]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=i64::from(EVENTS_PER_MINUTE_MAX)))]
     events_per_minute: Option<i32>,
-    /// Maximum gain of a player per period, such as day=5000; repeat for each kind [default: no limit]
+    /// Maximum gain per player and period, such as day=5000; repeat for each kind [default: none]
     #[arg(long = "gain-max", value_name = "KIND=POINTS", value_parser = gain)]
     gain_max: Vec<(PeriodKind, Option<i64>)>,
     /// What to do with events that violate a limit
     ///
-    /// Limits are the points range, --events-per-minute and --gain-max. `quarantine` holds an event until an
-    /// operator accepts or rejects it.
+    /// Limits are the points range, --events-per-minute and --gain-max. `quarantine` holds an event
+    /// until an operator accepts or rejects it.
     #[arg(long, value_enum, default_value = "refuse")]
     on_violation: OnViolation,
     /// Print the board as JSON
@@ -144,7 +144,7 @@ pub(super) struct Change {
     /// Maximum events per player in any 60 seconds, 1 to 10000; `none` removes the limit
     #[arg(long, value_name = "N", value_parser = events_per_minute)]
     events_per_minute: Option<EventsPerMinute>,
-    /// Maximum gain of a player per period, such as day=5000, or day=none; repeat for each kind
+    /// Maximum gain per player and period, such as day=5000, or day=none; repeat for each kind
     #[arg(long = "gain-max", value_name = "KIND=POINTS", value_parser = gain)]
     gain_max: Vec<(PeriodKind, Option<i64>)>,
     /// What to do with events that violate a limit

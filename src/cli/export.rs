@@ -35,7 +35,8 @@ enum Format {
     Ndjson,
 }
 
-/// Writes the period to standard output and its version to standard error. A closed pipe is not an error.
+/// Writes the period to standard output and its version to standard error. A closed pipe is not an
+/// error.
 pub(super) async fn run(config: &Config, args: Export) -> Result<()> {
     let format = match args.format {
         Format::Csv => export::Format::Csv,

@@ -54,9 +54,9 @@ pub(super) struct Import {
     batch_size: u16,
     /// Abandon interrupted imports of the board
     ///
-    /// Use this for imports that will not be run again. The board's periods can then close with the scores
-    /// imported so far. A period that the import never reached closes without players. Later imports into closed
-    /// periods are rejected.
+    /// Use this for imports that will not be run again. The board's periods can then close with the
+    /// scores imported so far. A period that the import never reached closes without players. Later
+    /// imports into closed periods are rejected.
     #[arg(long, conflicts_with_all = ["file", "format", "rejects", "update_names"])]
     abandon: bool,
     #[command(flatten)]

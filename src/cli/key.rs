@@ -25,8 +25,8 @@ use crate::{
 pub(super) enum Command {
     /// Create a key
     ///
-    /// Prints the key on standard output; it is not shown again. With --signed, the signing secret follows in a
-    /// second line.
+    /// Prints the key on standard output; it is not shown again. With --signed, the signing secret
+    /// follows in a second line.
     Create(Create),
     /// List all keys, newest first
     List {
@@ -56,8 +56,8 @@ pub(super) struct Create {
     name: String,
     /// Role of the key
     ///
-    /// `reader` may read boards that require a key. `server` may also write scores and change players. `admin` may
-    /// do everything.
+    /// `reader` may read boards that require a key. `server` may also write scores and change
+    /// players. `admin` may do everything.
     #[arg(long, value_enum)]
     role: Role,
     /// Board that the key may access; repeat for each board

@@ -1,4 +1,5 @@
-//! The command line, a file per command. Commands call the same domain functions as the HTTP handlers.
+//! The command line, a file per command. Commands call the same domain functions as the HTTP
+//! handlers.
 
 mod act;
 mod board;
@@ -56,7 +57,8 @@ struct Cli {
 enum Command {
     /// Run a demo with its own PostgreSQL, Redis and simulated games
     ///
-    /// The demo ignores the configured database and Redis. Ctrl-C stops everything; the next start reuses the data.
+    /// The demo ignores the configured database and Redis. Ctrl-C stops everything; the next start
+    /// reuses the data.
     Demo(config::Demo),
     /// Create or upgrade the database schema
     ///
@@ -78,12 +80,14 @@ enum Command {
     Secrets(secrets::Command),
     /// Import score events with their own times from a file
     ///
-    /// A CSV file begins with a header that names the columns `id`, `user_id`, `user_name`, `points`,
-    /// `occurred_at`, `reason` and `tiebreak`, in any order. An NDJSON file has one object per line with the same
-    /// fields. Only `user_id` and `points` are required. An event without `occurred_at` counts for the time of the
-    /// import. An interrupted import can be repeated with the same file: lines with an id count once.
+    /// A CSV file begins with a header that names the columns `id`, `user_id`, `user_name`,
+    /// `points`, `occurred_at`, `reason` and `tiebreak`, in any order. An NDJSON file has one
+    /// object per line with the same fields. Only `user_id` and `points` are required. An event
+    /// without `occurred_at` counts for the time of the import. An interrupted import can be
+    /// repeated with the same file: lines with an id count once.
     ///
-    /// Rejected lines go to the rejects file with a reason, and the command fails. All other lines are imported.
+    /// Rejected lines go to the rejects file with a reason, and the command fails. All other lines
+    /// are imported.
     #[command(verbatim_doc_comment)]
     Import(import::Import),
     /// Show, change, ban, unban and erase players
@@ -105,13 +109,13 @@ enum Command {
     Quarantine(quarantine::Command),
     /// Add a score at a past time, also to closed periods
     ///
-    /// Open periods include it at once, closed periods after `centile refresh`. The audit log records actor and
-    /// reason.
+    /// Open periods include it at once, closed periods after `centile refresh`. The audit log
+    /// records actor and reason.
     Correct(correct::Correct),
     /// Close periods that are over and archive their rankings
     ///
-    /// An archive changes only through `centile refresh`. `serve` closes periods in the background unless
-    /// `--no-maintenance` is set. Safe to interrupt and to run again.
+    /// An archive changes only through `centile refresh`. `serve` closes periods in the background
+    /// unless `--no-maintenance` is set. Safe to interrupt and to run again.
     Close(close::Close),
     /// Update the archive of a closed period from the ledger
     ///
@@ -119,9 +123,9 @@ enum Command {
     Refresh(refresh::Refresh),
     /// Run all maintenance once, except closing periods
     ///
-    /// Creates ledger months, deletes expired ids, rebalances layouts, drops archives beyond retention, removes the
-    /// rows of old rankings and delivers outbox events. `serve` does this in the background unless
-    /// `--no-maintenance` is set. Safe to interrupt and to run again.
+    /// Creates ledger months, deletes expired ids, rebalances layouts, drops archives beyond
+    /// retention, removes the rows of old rankings and delivers outbox events. `serve` does this in
+    /// the background unless `--no-maintenance` is set. Safe to interrupt and to run again.
     Maintain,
     /// Compare all derived data with the ledger and report differences
     ///
@@ -129,8 +133,8 @@ enum Command {
     Verify(verify::Verify),
     /// Rebuild the rankings of open periods from the ledger
     ///
-    /// Replaces a ranking's entries, bucket rows, layout and counts. Reads and writes continue meanwhile. Safe to
-    /// interrupt and to run again.
+    /// Replaces a ranking's entries, bucket rows, layout and counts. Reads and writes continue
+    /// meanwhile. Safe to interrupt and to run again.
     Rebuild(rebuild::Rebuild),
     /// Set, show and remove the webhook of a board
     ///

@@ -47,9 +47,10 @@ pub(super) enum Command {
     },
     /// Deliver all due events
     ///
-    /// Safe to run often and concurrently. A failed attempt is retried after 10 s; the delay doubles after each
-    /// further failure, up to an hour. After a failure, the board's other events wait for the next run. The command
-    /// fails if an attempt failed, whereas `centile maintain` only reports the number of failures.
+    /// Safe to run often and concurrently. A failed attempt is retried after 10 s; the delay
+    /// doubles after each further failure, up to an hour. After a failure, the board's other events
+    /// wait for the next run. The command fails if an attempt failed, whereas `centile maintain`
+    /// only reports the number of failures.
     Deliver {
         /// Timeout for a response from the receiver, in seconds, 1 to 30
         #[arg(long, env = "CENTILE_WEBHOOK_TIMEOUT", value_name = "SECONDS", default_value_t = DEFAULT_TIMEOUT.as_secs())]

@@ -33,8 +33,8 @@ pub(super) fn note(text: impl Display) {
     writeln!(io::stderr(), "{text}").ok();
 }
 
-/// Like [`note`], but gives up after [`LAST_NOTE_TIMEOUT`]: a blocked reader must not delay the exit of an
-/// instance.
+/// Like [`note`], but gives up after [`LAST_NOTE_TIMEOUT`]: a blocked reader must not delay the
+/// exit of an instance.
 pub(super) fn last_note(text: impl Display + Send + 'static) {
     let (sender, written) = mpsc::channel();
     thread::spawn(move || {

@@ -48,7 +48,8 @@ pub(super) struct Create {
     /// The board
     #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
     board: BoardSlug,
-    /// Start: 2030-03-01T12:00:00Z, or 2030-03-01 for the start of that day in the board's time zone
+    /// Start: 2030-03-01T12:00:00Z, or 2030-03-01 for the start of that day in the board's time
+    /// zone
     #[arg(long = "starts", value_name = "TIME", value_parser = value::<Edge>)]
     starts_at: Edge,
     /// End (exclusive), in the same formats

@@ -17,8 +17,8 @@ use crate::{
 pub(super) enum Command {
     /// Encrypt all secrets with the first master key
     ///
-    /// Afterwards the other master keys are no longer needed. Safe to interrupt and to run again. Instances may keep
-    /// running if they have all of the master keys.
+    /// Afterwards the other master keys are no longer needed. Safe to interrupt and to run again.
+    /// Instances may keep running if they have all of the master keys.
     Seal,
 }
 

@@ -18,18 +18,20 @@ use crate::{
     store::pooler,
 };
 
-/// Timeout for shutting down after the last request: writing accepted scores and closing connections.
+/// Timeout for shutting down after the last request: writing accepted scores and closing
+/// connections.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Listen backlog, subject to the system's limit. With the standard library's 128, clients in a burst of
-/// connections would retry only after a second.
+/// Listen backlog, subject to the system's limit. With the standard library's 128, clients in a
+/// burst of connections would retry only after a second.
 const BACKLOG: u32 = 1_024;
 
 /// Serves HTTP until SIGINT or SIGTERM, then finishes the in-flight requests.
 ///
 /// - [`Error::Unavailable`] if the database is unreachable at startup or shutdown.
 /// - [`Error::Conflict`] for another version of the schema, or for an example secret.
-/// - [`Error::Invalid`] for an unusable certificate or private key, or if no given master key decrypts a secret.
+/// - [`Error::Invalid`] for an unusable certificate or private key, or if no given master key
+///   decrypts a secret.
 pub(super) async fn run(config: &Config, serve: &config::Serve) -> Result<()> {
     let mut stop = Stop::listen()?;
     let (settings, http) = (config.for_serving(&serve.instance)?, serve.http()?);

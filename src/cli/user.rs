@@ -50,7 +50,8 @@ pub(super) enum Command {
     },
     /// Ban a player
     ///
-    /// Removes the player from all open rankings and rejects the player's events until `centile user unban`.
+    /// Removes the player from all open rankings and rejects the player's events until `centile
+    /// user unban`.
     Ban(OnPlayer),
     /// Unban a player
     ///
@@ -58,15 +59,16 @@ pub(super) enum Command {
     Unban(OnPlayer),
     /// Erase the identity of a player irreversibly
     ///
-    /// Replaces id, name, avatar and metadata everywhere, including frozen tops; scores stay. Prints the player's new,
-    /// meaningless id. A later event with the old id creates a new player. Backups, reasons and event ids are not
-    /// changed.
+    /// Replaces id, name, avatar and metadata everywhere, including frozen tops; scores stay.
+    /// Prints the player's new, meaningless id. A later event with the old id creates a new player.
+    /// Backups, reasons and event ids are not changed.
     Erase {
         #[command(flatten)]
         player: Player,
         /// Request id, up to 128 bytes
         ///
-        /// A request with the same id returns the same result for seven days. The id must not identify the player.
+        /// A request with the same id returns the same result for seven days. The id must not
+        /// identify the player.
         #[arg(long, value_name = "TEXT")]
         id: Option<String>,
         #[command(flatten)]

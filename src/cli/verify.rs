@@ -30,7 +30,8 @@ pub(super) struct Verify {
     period: Option<PeriodSelector>,
     /// Compare only the counts of open periods
     ///
-    /// Compares counts with each other and with the bucket rows. Fast, because it does not read the ledger.
+    /// Compares counts with each other and with the bucket rows. Fast, because it does not read the
+    /// ledger.
     #[arg(long)]
     counts: bool,
     /// Maximum number of differences to list per kind and period; all are counted
