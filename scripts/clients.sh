@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# The clients in clients/, which are made from docs/openapi.json:
+# Generates the clients in clients/ from docs/openapi.json:
 #
-#     scripts/clients.sh make     makes them anew, and writes down of which document they are
-#     scripts/clients.sh check    fails where that would change anything
-#     scripts/clients.sh tools    installs what their tests need; quick when nothing is missing
+#     scripts/clients.sh make     regenerates them and records the digest of the document
+#     scripts/clients.sh check    fails if they are out of date
+#     scripts/clients.sh tools    installs missing tools for their tests
 #
-# The generators' versions are in clients/typescript/package-lock.json and clients/python/generator.txt.
+# clients/typescript/package-lock.json and clients/python/generator.txt pin the generators'
+# versions.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,19 +15,21 @@ readonly types=clients/typescript/centile.d.ts package=clients/python/centile_cl
 readonly made_of=clients/openapi.sha256
 mkdir -p "$tools"
 
-# npm and pip bring lists of authorities of their own; where a proxy stands in between, its own is in the machine's alone.
+# npm and pip bundle their own certificate authorities. Use the system's, which may contain a
+# proxy's.
 readonly authorities=/etc/ssl/certs/ca-certificates.crt
 if [ -r "$authorities" ]; then
     export NODE_EXTRA_CA_CERTS="${NODE_EXTRA_CA_CERTS:-$authorities}" PIP_CERT="${PIP_CERT:-$authorities}"
 fi
 
-# One installs or makes, whoever else comes waits; macOS has no flock.
+# Run one at a time. macOS has no flock.
 if command -v flock >/dev/null; then
     exec 9>"$tools/clients.lock"
     flock 9
 fi
 
-# Installs what the lockfile names: the generator, the compiler, and what the client and its test need.
+# Installs the packages of the lockfile: the generator, the compiler, and dependencies of the client
+# and its test.
 install_node() {
     local folder=clients/typescript
     if cmp -s "$folder/package-lock.json" "$folder/node_modules/.installed"; then return; fi
@@ -34,7 +37,8 @@ install_node() {
     cp "$folder/package-lock.json" "$folder/node_modules/.installed"
 }
 
-# Makes folder $1 a Python environment with the packages that file $2 names. One of another Python does not find its packages.
+# Creates a Python environment in folder $1 with the packages of file $2. Recreates it for another
+# Python version, which would not find the packages.
 install_python() {
     local wanted
     wanted=$(python3 --version && cat "$2")
@@ -45,21 +49,21 @@ install_python() {
     echo "$wanted" >"$1/installed.txt"
 }
 
-# Makes the clients in folder $1.
+# Generates the clients in folder $1.
 make_in() {
     local log=$1/python.log
     install_node
     install_python "$tools/openapi-python-client" clients/python/generator.txt
     clients/typescript/node_modules/.bin/openapi-typescript "$document" --root-types --root-types-no-schema-prefix \
         --output "$1/centile.d.ts" >/dev/null
-    # What it cannot make it only warns of, and leaves out.
+    # By default the generator omits unsupported parts with a warning.
     PATH="$PWD/$tools/openapi-python-client/bin:$PATH" python -m openapi_python_client generate --path "$document" --meta none \
         --config clients/python/generator.yaml --output-path "$1/centile_client" --fail-on-warning >"$log" 2>&1 || {
         cat "$log" >&2
         return 1
     }
     rm -rf "$1/centile_client/.ruff_cache"
-    # By which type checkers know that there are types.
+    # Marks the package as typed for type checkers.
     touch "$1/centile_client/py.typed"
 }
 
@@ -76,7 +80,7 @@ case ${1:-} in
     check)
         make_in "$folder"
         if ! diff -q "$folder/centile.d.ts" "$types" || ! diff -qr --exclude=__pycache__ "$folder/centile_client" "$package"; then
-            echo 'the clients are not what their generators make of docs/openapi.json: make clients' >&2
+            echo 'clients/ is out of date with docs/openapi.json: run make clients' >&2
             exit 1
         fi
         ;;
@@ -85,7 +89,7 @@ case ${1:-} in
         install_python "$tools/clients-python" clients/python/requirements.txt
         ;;
     *)
-        echo 'scripts/clients.sh make | check | tools' >&2
+        echo 'usage: scripts/clients.sh make | check | tools' >&2
         exit 2
         ;;
 esac
