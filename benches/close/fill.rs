@@ -1,4 +1,5 @@
-//! A board with past weeks, filled with set-based SQL, because writing event by event would take hours.
+//! A board with past weeks, filled with set-based SQL, because writing event by event would take
+//! hours.
 
 use crate::common::{Bench, Outcome, fill_ranking};
 
@@ -41,8 +42,8 @@ impl Week {
         )
     }
 
-    /// Reopens a closed week, so that it can be closed again. Its ranking exists until `centile maintain`
-    /// removes it.
+    /// Reopens a closed week, so that it can be closed again. Its ranking exists until `centile
+    /// maintain` removes it.
     pub fn reopen(&self, bench: &Bench) -> Outcome<()> {
         let id = self.period_id;
         bench
@@ -63,8 +64,8 @@ impl Week {
     }
 }
 
-/// Fills weeks of equal size and a last one with a thousand players. Each week has its own month, so
-/// that reading a week reads no other partition.
+/// Fills weeks of equal size and a last one with a thousand players. Each week has its own month,
+/// so that reading a week reads no other partition.
 pub fn fill(bench: &Bench, size: Size) -> Outcome<(Vec<Week>, Week)> {
     let Size { players, events, weeks } = size;
     let top = POINTS * (events / players).max(1) * u64::from(weeks);
@@ -78,7 +79,8 @@ pub fn fill(bench: &Bench, size: Size) -> Outcome<(Vec<Week>, Week)> {
         "INSERT INTO centile_store.users (external_id, name, lane_hash)
          SELECT 'player-' || n, 'Player ' || n, centile.lane_hash('player-' || n) FROM generate_series(1, {players}) AS n"
     ))?;
-    // Building this index at the end takes seconds; maintaining it row by row takes most of the time.
+    // Building this index at the end takes seconds; maintaining it row by row takes most of the
+    // time.
     let player_index = bench.psql("SELECT pg_get_indexdef('centile_store.score_transactions_player_idx'::regclass)")?;
     bench.psql("DROP INDEX centile_store.score_transactions_player_idx")?;
     let mut filled = Vec::new();

@@ -1,5 +1,5 @@
-//! Measures the cost of closing a period and its effect on concurrent writers and readers, on private
-//! servers. `make torture` runs it; it prints tables for docs/benchmarks.md.
+//! Measures the cost of closing a period and its effect on concurrent writers and readers, on
+//! private servers. `make torture` runs it; it prints tables for docs/benchmarks.md.
 //!
 //! `BENCH_PLAYERS` (1,000,000) and `BENCH_EVENTS` (five per player) set the size of each week,
 //! `BENCH_ROUNDS` (3) the number of weeks.

@@ -40,7 +40,8 @@ pub fn both_ways(bench: &Bench, week: &Week, shifts: bool) -> Outcome<BothWays> 
     Ok(BothWays { shifts, concurrently, beside })
 }
 
-/// Corrects a score: the last player becomes first, so that every rank shifts, or the first gains a point.
+/// Corrects a score: the last player becomes first, so that every rank shifts, or the first gains a
+/// point.
 pub fn correct(bench: &Bench, week: &Week, shifts: bool) -> Outcome<Took> {
     let place = if shifts { "DESC" } else { "ASC" };
     let row = bench.psql(&format!(

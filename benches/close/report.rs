@@ -149,7 +149,9 @@ impl Report {
     }
 
     fn print_refreshes(&self) {
-        println!("| an archive after a correction | concurrently: s | size: MiB | rebuilt and swapped: s | size: MiB |");
+        println!(
+            "| an archive after a correction | concurrently: s | size: MiB | rebuilt and swapped: s | size: MiB |"
+        );
         println!("| --- | --- | --- | --- | --- |");
         for (shifts, what) in [(true, "that shifts every position"), (false, "that shifts none")] {
             let of = |value: fn(&BothWays) -> f64| {

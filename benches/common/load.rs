@@ -1,8 +1,8 @@
 //! Open-loop load of scores, ranks and top lists over HTTP.
 //!
-//! Each request starts when it is due, even if earlier ones are unanswered, and its latency counts from
-//! that time. So a stalled service shows in the latencies. A request fails at once while [`WAITING`]
-//! others are waiting.
+//! Each request starts when it is due, even if earlier ones are unanswered, and its latency counts
+//! from that time. So a stalled service shows in the latencies. A request fails at once while
+//! [`WAITING`] others are waiting.
 
 use std::{
     collections::BTreeMap,
@@ -79,15 +79,16 @@ impl Load {
         Self { answers, connections, task }
     }
 
-    /// Sends no further requests, and gives in-flight ones 3 s to complete. Waiting requests are dropped.
+    /// Sends no further requests, and gives in-flight ones 3 s to complete. Waiting requests are
+    /// dropped.
     pub async fn stop(&self) {
         self.task.abort();
         tokio::time::sleep(Duration::from_secs(3)).await;
         self.connections.close();
     }
 
-    /// Returns the latencies of requests that were due in an interval. A response other than 200 is a
-    /// failure of infinite latency, so that quick refusals do not improve the result.
+    /// Returns the latencies of requests that were due in an interval. A response other than 200 is
+    /// a failure of infinite latency, so that quick refusals do not improve the result.
     pub fn latency(&self, from: Instant, to: Instant) -> Latency {
         let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         let answers: Vec<_> = answers.iter().filter(|answer| from <= answer.at && answer.at < to).collect();

@@ -54,8 +54,8 @@ impl Bench {
         Self::run_with(PostgresOptions { settings, shared_buffers_mb, ..Self::ephemeral() }, measure).await
     }
 
-    /// Starts the servers, migrates, measures, and removes everything. `measure` may write files in its
-    /// folder.
+    /// Starts the servers, migrates, measures, and removes everything. `measure` may write files in
+    /// its folder.
     #[allow(dead_code, reason = "one benchmark restarts its servers")]
     pub async fn run(measure: impl AsyncFnOnce(&Self, &Path) -> Outcome<()>) -> Outcome<()> {
         Self::run_with(Self::ephemeral(), measure).await
@@ -122,7 +122,8 @@ impl Bench {
         self.psql_in("postgres", &[sql])
     }
 
-    /// Like [`Self::psql`], in another database. Each text is a separate `-c` and may be a psql command.
+    /// Like [`Self::psql`], in another database. Each text is a separate `-c` and may be a psql
+    /// command.
     pub fn psql_in(&self, database: &str, texts: &[&str]) -> Outcome<String> {
         let mut command = Command::new(self.servers.postgres.program("psql"));
         command.arg(self.servers.postgres.url(database)).args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1"]);

@@ -58,8 +58,8 @@ pub async fn connect(bench: &Bench) -> Outcome<PgConnection> {
     Ok(connection)
 }
 
-/// Reads ranks of random players in several intervals and returns the fastest interval. Other work on the
-/// machine is temporary, whereas a slow layout slows every interval.
+/// Reads ranks of random players in several intervals and returns the fastest interval. Other work
+/// on the machine is temporary, whereas a slow layout slows every interval.
 pub async fn ranks(
     connection: &mut PgConnection,
     board: &str,

@@ -1,9 +1,9 @@
-//! Measures downloads of whole periods: rows per second and additional memory of the service, for one file,
-//! two concurrent files and a slow reader. `cargo bench --bench export` prints the table and fails if memory
-//! grows too much.
+//! Measures downloads of whole periods: rows per second and additional memory of the service, for
+//! one file, two concurrent files and a slow reader. `cargo bench --bench export` prints the table
+//! and fails if memory grows too much.
 //!
-//! `BENCH_PLAYERS` (1,000,000) sets the size. `BENCH_SECONDS` (100) sets the duration of the slow download,
-//! which must exceed the idle timeout of a connection.
+//! `BENCH_PLAYERS` (1,000,000) sets the size. `BENCH_SECONDS` (100) sets the duration of the slow
+//! download, which must exceed the idle timeout of a connection.
 #![allow(clippy::print_stdout, reason = "a command-line tool")]
 
 use std::{
@@ -37,17 +37,15 @@ fn number<T: FromStr<Err: Display>>(name: &str, default: T) -> Outcome<T> {
 
 async fn measure(bench: &Bench, players: u32, slow: Duration) -> Outcome<()> {
     common::fill(bench, BOARD, players)?;
-    // A slow reader drains its socket buffer in jumps of up to a sixteenth of 32 MiB, so the client timeout
-    // of 10 s would be too short.
+    // A slow reader drains its socket buffer in jumps of up to a sixteenth of 32 MiB, so the client
+    // timeout of 10 s would be too short.
     let serve = Serve::start(bench, &["--client-timeout", "60"])?;
     // Exclude the memory of the first request.
     for _ in 0..1_000 {
         read(&serve, &format!("/v1/boards/{BOARD}/scores?limit=100"), None).await?;
     }
     println!("{}\n{players} players\n", bench.machine()?);
-    println!(
-        "| files | seconds | rows/s | MB | memory before, MB | peak, MB |\n| --- | --- | --- | --- | --- | --- |"
-    );
+    println!("| files | seconds | rows/s | MB | memory before, MB | peak, MB |\n| --- | --- | --- | --- | --- | --- |");
     let before = serve.memory_mb("VmRSS")?;
     let [csv, ndjson] = ["csv", "ndjson"].map(|form| format!("/v1/boards/{BOARD}/scores.{form}"));
     let begin = Instant::now();
@@ -92,7 +90,8 @@ async fn read(serve: &Serve, path: &str, pace: Option<f64>) -> Outcome<Size> {
     Ok(size)
 }
 
-/// Prints a row of the table. Fails unless each file has a line per player plus the given header lines.
+/// Prints a row of the table. Fails unless each file has a line per player plus the given header
+/// lines.
 fn report<const N: usize>(
     serve: &Serve,
     what: &str,

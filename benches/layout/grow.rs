@@ -33,7 +33,8 @@ impl Sender {
         Self { client: Client::new(), url, key: key.to_owned() }
     }
 
-    /// Sends the scores of new players `first` to `last`. Returns the accepted scores and the duration.
+    /// Sends the scores of new players `first` to `last`. Returns the accepted scores and the
+    /// duration.
     pub async fn arrive(&self, spread: Spread, first: u64, last: u64, random: &mut StdRng) -> Outcome<(u64, Duration)> {
         let began = Instant::now();
         let (requests, waiting) = mpsc::channel::<Vec<Value>>(CALLERS);

@@ -1,5 +1,5 @@
-//! Measures rebalancing while a board grows from 0 to a million players, for several distributions of scores,
-//! through `centile serve` on private servers. `make torture` runs it.
+//! Measures rebalancing while a board grows from 0 to a million players, for several distributions
+//! of scores, through `centile serve` on private servers. `make torture` runs it.
 #![allow(clippy::print_stdout, reason = "a command-line tool")]
 
 use std::time::{Duration, Instant};

@@ -20,8 +20,8 @@ pub struct Grown {
     pub while_growing: Vec<f64>,
     /// Time from the last score until rebalancing finished.
     pub rest_seconds: f64,
-    /// Lock times of steps in milliseconds, including the commit timed closest to each, and the rows
-    /// moved.
+    /// Lock times of steps in milliseconds, including the commit timed closest to each, and the
+    /// rows moved.
     pub moved: Vec<(f64, i64)>,
     pub repositioned: Vec<(f64, i64)>,
     pub commit: Times,

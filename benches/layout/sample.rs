@@ -1,4 +1,5 @@
-//! Figures from the database: evenness of a layout, rows counted per rank, faults, and lock times of steps.
+//! Figures from the database: evenness of a layout, rows counted per rank, faults, and lock times
+//! of steps.
 
 use sqlx::PgConnection;
 
@@ -77,8 +78,8 @@ pub struct Counted {
     /// Mean over a few thousand players.
     pub mean: f64,
     pub most: i64,
-    /// Mean if every count started at the nearer end of the bucket, and all equal scores were in one
-    /// bucket.
+    /// Mean if every count started at the nearer end of the bucket, and all equal scores were in
+    /// one bucket.
     pub nearest: f64,
 }
 
@@ -112,8 +113,8 @@ pub async fn counted(connection: &mut PgConnection, ranking: &Ranking, players: 
     Ok(Counted { mean, most, nearest })
 }
 
-/// Returns faults of the board's ranking: rows that do not agree with counts, rows outside the bounds of
-/// their buckets, and entries that differ from the ledger.
+/// Returns faults of the board's ranking: rows that do not agree with counts, rows outside the
+/// bounds of their buckets, and entries that differ from the ledger.
 pub fn verify(bench: &Bench, ranking: &Ranking) -> Outcome<Vec<String>> {
     let (id, period) = (ranking.id, ranking.period);
     let text = bench.psql(&format!(

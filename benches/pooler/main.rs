@@ -1,8 +1,9 @@
-//! Measures the cost of a pooler in transaction mode: the same ranks and scores directly and through
-//! `PgBouncer`, alternating, on the same data. `cargo bench --bench pooler` prints the figures of
-//! docs/operations.md. `scripts/setup.sh test` installs `PgBouncer`.
+//! Measures the cost of a pooler in transaction mode: the same ranks and scores directly and
+//! through `PgBouncer`, alternating, on the same data. `cargo bench --bench pooler` prints the
+//! figures of docs/operations.md. `scripts/setup.sh test` installs `PgBouncer`.
 //!
-//! `BENCH_PLAYERS` (1,000,000), `BENCH_SECONDS` (10, for each figure) and `BENCH_ROUNDS` (3) set the size.
+//! `BENCH_PLAYERS` (1,000,000), `BENCH_SECONDS` (10, for each figure) and `BENCH_ROUNDS` (3) set
+//! the size.
 #![allow(clippy::print_stdout, reason = "a command-line tool")]
 
 use std::{

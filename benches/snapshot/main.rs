@@ -1,5 +1,6 @@
-//! Measures the effect of a held snapshot (a dump, an archive build, an audit) on writers and readers: the same
-//! load without and with one. `cargo bench --bench snapshot` prints the table of docs/benchmarks.md.
+//! Measures the effect of a held snapshot (a dump, an archive build, an audit) on writers and
+//! readers: the same load without and with one. `cargo bench --bench snapshot` prints the table of
+//! docs/benchmarks.md.
 //!
 //! `BENCH_PLAYERS` (1,000,000), `BENCH_SECONDS` (600, each), `BENCH_SCORES` (1,000 per second) and
 //! `BENCH_RANKS` (100 per second) set the size.
