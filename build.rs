@@ -1,5 +1,5 @@
-//! Embeds the migrations and the SQL objects: writes the list of their files, as `include_str!`, for
-//! `src/store/migrate/mod.rs`, and rebuilds when one is added.
+//! Embeds the migrations and SQL objects: generates their `include_str!` list for
+//! `src/store/migrate/mod.rs`.
 
 use std::{env, fmt::Write as _, fs, io, path::Path};
 
@@ -19,7 +19,8 @@ fn main() -> io::Result<()> {
     fs::write(Path::new(&out).join("embedded.rs"), code)
 }
 
-/// Appends a constant with (path inside the repository, content) of each `.sql` file directly in `folders`.
+/// Appends a constant with (path in the repository, content) of each `.sql` file directly in
+/// `folders`.
 fn list(code: &mut String, root: &Path, constant: &str, doc: &str, folders: &[&str]) -> io::Result<()> {
     let mut text = format!("/// {doc}\npub(crate) const {constant}: &[(&str, &str)] = &[\n");
     for folder in folders {
@@ -27,7 +28,7 @@ fn list(code: &mut String, root: &Path, constant: &str, doc: &str, folders: &[&s
         let mut names = Vec::new();
         for entry in fs::read_dir(root.join(folder))? {
             let name = entry?.file_name().to_string_lossy().into_owned();
-            // Not what an editor leaves beside a file (`.#name.sql`, `.name.sql.swp`).
+            // Skip temporary files of editors (`.#name.sql`, `.name.sql.swp`).
             if Path::new(&name).extension().is_some_and(|extension| extension == "sql") && !name.starts_with('.') {
                 names.push(name);
             }

@@ -1,7 +1,7 @@
-//! Runs a command with a throw-away PostgreSQL that has Centile's schema, for `make prepare`:
+//! Runs a command with a temporary PostgreSQL that has Centile's schema, for `make prepare`:
 //!
 //! ```text
-//! devdb CMD …    runs CMD with DATABASE_URL set, and SQLX_OFFLINE=false
+//! devdb COMMAND …    runs COMMAND with DATABASE_URL and SQLX_OFFLINE=false
 //! ```
 #![allow(clippy::print_stderr, reason = "a command-line tool")]
 
@@ -31,11 +31,11 @@ async fn main() -> ExitCode {
 async fn run() -> Result<ExitCode> {
     let mut arguments = env::args_os().skip(1);
     let command = arguments.next().ok_or_else(|| Error::invalid("arguments", "give a command"))?;
-    // The repository: where cargo runs this program, else the working directory.
+    // The repository root if run by cargo, otherwise the working directory.
     let root = env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| PathBuf::from("."), PathBuf::from);
     let dir = root.join(format!(".centile/dev-{}", std::process::id()));
     let server = LocalPostgres::start(&dir, PostgresOptions::ephemeral())?;
-    // The files of now, not those this tool was built from: see CONTRIBUTING.md on new queries.
+    // Read the current files, not those embedded in this build: see CONTRIBUTING.md on new queries.
     migrate_to(&server.url("postgres"), &Files::read(&root)?, LOCK_WAIT).await?;
     let status = Command::new(&command)
         .args(arguments)

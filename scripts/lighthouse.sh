@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Has Lighthouse look at pages of a Centile that runs: `scripts/lighthouse.sh http://127.0.0.1:8080 / '/boards/main'`. Fails where performance,
-# accessibility or best practices have less than 95 of 100 points, as on a slow phone. Needs Node 18.20 or newer, and Chromium.
+# Audits pages of a running Centile with Lighthouse: `scripts/lighthouse.sh http://127.0.0.1:8080 /
+# '/boards/main'`. Fails if performance, accessibility or best practices score below 95 of 100, as
+# on a slow phone. Needs Node 18.20 or newer, and Chromium.
 #
-# Lighthouse 12 (Apache-2.0) comes from npm, into .centile/tools; 13 needs a newer Node than Debian 12 has.
+# Installs Lighthouse 12 (Apache-2.0) from npm into .centile/tools. Version 13 needs a newer Node
+# than Debian 12 has.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-readonly VERSION=12.8.2 FOLDER=.centile/tools/lighthouse LEAST=95
+readonly VERSION=12.8.2 FOLDER=.centile/tools/lighthouse MIN_SCORE=95
 
 if [ $# -lt 2 ]; then
     echo "usage: $0 ADDRESS PATH…" >&2
@@ -23,10 +25,10 @@ export CHROME_PATH
 status=0
 for path in "$@"; do
     report=$(mktemp)
-    # Without a sandbox, which root is refused: what is looked at is our own.
+    # No sandbox: Chromium does not run as root with one, and the pages are our own.
     "$FOLDER/node_modules/.bin/lighthouse" "$address$path" --quiet --chrome-flags='--headless=new --no-sandbox' \
         --only-categories=performance,accessibility,best-practices --output=json --output-path="$report"
-    WHERE=$path node - "$report" "$LEAST" <<'SCRIPT' || status=1
+    WHERE=$path node - "$report" "$MIN_SCORE" <<'SCRIPT' || status=1
 const { categories, audits } = JSON.parse(require("fs").readFileSync(process.argv[2], "utf8"));
 const points = Object.values(categories).map(({ title, score }) => [title, Math.round(score * 100)]);
 const shown = ["first-contentful-paint", "largest-contentful-paint", "total-blocking-time", "cumulative-layout-shift", "total-byte-weight"];

@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
-# Installs what building, running and testing Centile needs and this machine lacks: the programs of a PostgreSQL server
-# (15 or newer), of a Redis server, and a C compiler; with the argument `test` also PgBouncer, openssl and curl, with which tests sign
-# and send what a newcomer would, Chromium with its driver, which looks at pages, and Node.js, npm and Python, with what the clients are
-# tested with (scripts/clients.sh); with `bench` also wrk. Quick when nothing is missing.
+# Installs missing programs that Centile needs: PostgreSQL 15 or newer, Redis and a C compiler.
 #
-# Centile starts private servers of its own from these programs. The services that the packages would set up on this
-# machine are neither started nor enabled, and no database cluster is made.
+#     scripts/setup.sh          to build and run
+#     scripts/setup.sh test     also PgBouncer, openssl, curl, Chromium with its driver, and Node.js, npm and Python
+#                               for the tests of the clients (scripts/clients.sh)
+#     scripts/setup.sh bench    also wrk
+#
+# Centile starts private servers from these programs. The script neither starts nor enables the
+# packages' services and creates no database cluster.
 set -euo pipefail
 
-readonly RUST_OLDEST=1.94 POSTGRES_OLDEST=15
+readonly RUST_MIN=1.94 POSTGRES_MIN=15
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 
-# The first number of `postgres --version` of any installed server that will do.
+# Whether a PostgreSQL server of a supported major version is installed.
 has_postgres() {
     local folder version
     local folders=()
@@ -23,7 +25,7 @@ has_postgres() {
     for folder in "${folders[@]}"; do
         [ -x "$folder/postgres" ] || continue
         version=$("$folder/postgres" --version 2>/dev/null | sed -n 's/^[^0-9]*\([0-9]*\).*/\1/p')
-        if [ "${version:-0}" -ge "$POSTGRES_OLDEST" ]; then return 0; fi
+        if [ "${version:-0}" -ge "$POSTGRES_MIN" ]; then return 0; fi
     done
     return 1
 }
@@ -38,19 +40,19 @@ has_openssl() { command -v openssl >/dev/null; }
 
 has_curl() { command -v curl >/dev/null; }
 
-# The oldest that the clients' test is written for.
+# The clients' test needs Node.js 18 or newer.
 has_node() { node -e 'process.exit(process.versions.node.split(".")[0] < 18 ? 1 : 0)' 2>/dev/null; }
 
 has_npm() { command -v npm >/dev/null; }
 
-# One that can make environments, and is of the version that the client asks for.
+# The client needs Python 3.11 or newer, with venv.
 has_python() { python3 -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
 
 has_chromium() { command -v chromedriver >/dev/null && command -v chromium chromium-browser google-chrome >/dev/null; }
 
 has_all_for_tests() { has_pgbouncer && has_openssl && has_curl && has_node && has_npm && has_python && has_chromium; }
 
-# The one that compares systems: later versions may count otherwise. What it says goes out with a status of failure.
+# wrk 4.1 or 4.2: other versions may count differently. `wrk -v` prints its version and fails.
 has_wrk() { { wrk -v || true; } 2>/dev/null | grep -q '[ /]4\.[12]\.'; }
 
 # Whether version $1 is at least $2.
@@ -59,17 +61,17 @@ at_least() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$2" ]; 
 check_rust() {
     local version
     if ! version=$(cargo --version 2>/dev/null); then
-        say "Rust is missing. Install cargo $RUST_OLDEST or newer from https://rustup.rs and run this again."
+        say "Rust is missing. Install cargo $RUST_MIN or newer from https://rustup.rs and run this again."
         exit 1
     fi
     version=${version#cargo }
-    if ! at_least "${version%% *}" "$RUST_OLDEST"; then
-        say "cargo is ${version%% *}; Centile needs $RUST_OLDEST or newer: run \`rustup update\`, or see https://rustup.rs."
+    if ! at_least "${version%% *}" "$RUST_MIN"; then
+        say "cargo is ${version%% *}; Centile needs $RUST_MIN or newer: run \`rustup update\`, or see https://rustup.rs."
         exit 1
     fi
 }
 
-# Installs packages by apt, as root or through sudo.
+# Installs packages with apt, as root or with sudo.
 install_by_apt() {
     local root=()
     if [ "$(id -u)" -ne 0 ]; then
@@ -91,7 +93,7 @@ clean() {
 }
 trap clean EXIT
 
-# Keeps packages from starting services while they are installed, and from making a database cluster.
+# Keep the packages from starting services and from creating a database cluster.
 if [ ! -e "$policy" ]; then
     made+=("$policy")
     printf '#!/bin/sh\nexit 101\n' >"$policy"
@@ -107,7 +109,7 @@ echo 'create_main_cluster = false' >"$cluster"
 apt-get update -q
 apt-get install -q -y --no-install-recommends "$@"
 
-# Nor are they to start with the machine.
+# Do not start the services at boot.
 if command -v systemctl >/dev/null; then
     for package in "$@"; do
         case $package in
@@ -120,7 +122,7 @@ fi
 ROOT
 }
 
-# Says what to install where this script cannot do it.
+# Tells what to install on systems without apt.
 explain() {
     say "missing: $*"
     if command -v dnf >/dev/null; then
@@ -130,15 +132,15 @@ explain() {
     elif [ "$(uname -s)" = Darwin ]; then
         say "on macOS: brew install postgresql@17 redis, for the tests pgbouncer, node, python, Chrome and chromedriver, and xcode-select --install for the C compiler"
     else
-        say "install a PostgreSQL server ($POSTGRES_OLDEST or newer, with pg_dump), a Redis or Valkey server and a C compiler; for the tests PgBouncer, openssl, curl, Node.js 18 or newer with npm and Python 3.11 or newer, and Chromium with chromedriver."
+        say "install a PostgreSQL server ($POSTGRES_MIN or newer, with pg_dump), a Redis or Valkey server and a C compiler; for the tests PgBouncer, openssl, curl, Node.js 18 or newer with npm and Python 3.11 or newer, and Chromium with chromedriver."
     fi
-    say "none of their services needs to run: Centile starts private ones."
+    say "their services need not run: Centile starts private servers."
     exit 1
 }
 
 check_rust
 missing=() packages=()
-if ! has_postgres; then missing+=("PostgreSQL server >= $POSTGRES_OLDEST") packages+=(postgresql); fi
+if ! has_postgres; then missing+=("PostgreSQL server >= $POSTGRES_MIN") packages+=(postgresql); fi
 if ! has_redis; then missing+=("Redis server") packages+=(redis-server); fi
 if ! has_compiler; then missing+=("C compiler") packages+=(gcc libc6-dev); fi
 if [ "${1:-}" = test ]; then
@@ -163,7 +165,7 @@ if [ "${#missing[@]}" -gt 0 ]; then
         exit 1
     fi
     if ! has_redis || ! has_compiler || { [ "${1:-}" = test ] && ! has_all_for_tests; } || { [ "${1:-}" = bench ] && ! has_wrk; }; then
-        say "the packages were installed, and a program is still missing: ${missing[*]}"
+        say "a program is still missing after the installation: ${missing[*]}"
         exit 1
     fi
 fi

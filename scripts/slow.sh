@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# A thousand slow connections of each kind that slowhttptest knows (heads, bodies, answers), against a demo of its own that is
-# built already ($1), while somebody else asks for the top. Passes when 15 seconds after the last slow connection was opened the
-# service has none of them any more, and at least 99 % of the other calls were answered.
+# Opens 1,000 slow connections of each kind of slowhttptest (request heads, request bodies,
+# responses) to a demo of the built program ($1), while another client reads the top list. Passes if
+# 15 s after the last slow connection all of them are closed, and at least 99 % of the other
+# client's calls succeeded.
 set -euo pipefail
 
-readonly CENTILE=$1 CONNECTIONS=1000 A_SECOND=500 CLOSED_BY=15
+readonly CENTILE=$1 CONNECTIONS=1000 PER_SECOND=500 CLOSED_AFTER=15
 readonly PORT=$((20000 + RANDOM % 10000))
 readonly URL=http://127.0.0.1:$PORT
 
@@ -33,7 +34,7 @@ for _ in {1..600}; do
     sleep 0.1
 done
 
-# Asks for the top until the file named $1 is gone; prints how many calls there were, and how many were answered.
+# Reads the top list until file $1 is gone. Prints the numbers of calls and of successful calls.
 call() {
     local calls=0 good=0
     while [ -e "$1" ]; do
@@ -44,33 +45,34 @@ call() {
     echo "$calls $good"
 }
 
-# How many connections of clients the service has; those that only the kernel still knows have no file.
+# Counts client connections of the service. Connections that only the kernel still holds have no
+# inode.
 connections() {
     awk -v port="$(printf ':%04X$' "$PORT")" '$2 ~ port && $4 != "0A" && $10 != "0"' /proc/net/tcp | wc -l
 }
 
-# Tries one kind, which the options after its name ($1) say.
+# Tries one kind of slow connection, named $1; the other arguments are options of slowhttptest.
 try() {
     local kind=$1 calls good before most left caller slow
     shift
-    # The demo's games have some.
+    # Connections of the demo's own games.
     before=$(connections)
     touch "$folder/running"
     call "$folder/running" >"$folder/calls" &
     caller=$!
-    slowhttptest -c $CONNECTIONS -r $A_SECOND -i 1 -l 60 -p 5 "$@" >/dev/null 2>&1 &
+    slowhttptest -c $CONNECTIONS -r $PER_SECOND -i 1 -l 60 -p 5 "$@" >/dev/null 2>&1 &
     slow=$!
-    sleep $((CONNECTIONS / A_SECOND + 1))
+    sleep $((CONNECTIONS / PER_SECOND + 1))
     most=$(($(connections) - before))
-    sleep $((CLOSED_BY - 1))
+    sleep $((CLOSED_AFTER - 1))
     left=$(($(connections) - before))
     kill "$slow" 2>/dev/null || true
     wait "$slow" || true
     rm "$folder/running"
     wait "$caller"
     read -r calls good <"$folder/calls"
-    echo "slow with $kind: $left of $most connections left after $CLOSED_BY s; $good of $calls other calls answered"
-    # The other caller has one, and whoever asks whether the service is there at all.
+    echo "slow with $kind: $left of $most connections left after $CLOSED_AFTER s; $good of $calls other calls answered"
+    # A few connections belong to the other client and to probes.
     if [ "$most" -lt $((CONNECTIONS * 9 / 10)) ] || [ "$left" -gt 5 ]; then failed=1; fi
     if [ $((good * 100)) -lt $((calls * 99)) ]; then failed=1; fi
 }

@@ -1,4 +1,4 @@
-//! Settings: each is a flag and an environment variable, with what it is for. The flag wins.
+//! Settings. Each one is a flag and an environment variable; the flag takes precedence.
 
 use std::{net::SocketAddr, num::NonZero, path::PathBuf, sync::Arc, thread, time::Duration};
 
@@ -15,73 +15,86 @@ use crate::{
     ranking::memory,
 };
 
-/// Under which heading `--help` shows the settings that every command has.
-const EVERYWHERE: &str = "Settings of every command";
+/// `--help` heading for the settings that every command accepts.
+const GLOBAL_HEADING: &str = "Global options";
 
-/// Connections of a command that does one thing and ends.
+/// Connections per pool in a one-shot command.
 const COMMAND_CONNECTIONS: u32 = 2;
 
-/// How long one of its statements may run; what takes long by its nature has no limit.
+/// Statement timeout in a one-shot command. Long-running maintenance statements have none.
 const COMMAND_STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The settings of every command.
+/// The settings that every command accepts.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = EVERYWHERE)]
+#[command(next_help_heading = GLOBAL_HEADING)]
 pub struct Config {
-    /// Address of the PostgreSQL database, `postgres://USER:PASSWORD@HOST:PORT/DATABASE`
+    /// PostgreSQL URL, `postgres://USER:PASSWORD@HOST:PORT/DATABASE`
     #[arg(long, env = "DATABASE_URL", value_name = "URL", hide_env_values = true, global = true)]
     database_url: Option<Hidden>,
 
-    /// Address of the same database past the pooler, where `DATABASE_URL` is that of one in transaction mode (`PgBouncer`).
-    /// `serve` closes periods there, and every other command uses nothing else
+    /// PostgreSQL URL that bypasses the pooler
+    ///
+    /// Set this when `DATABASE_URL` points to a pooler such as `PgBouncer` in transaction mode.
+    /// `serve` uses it for work that holds a session lock, such as closing periods. Every other
+    /// command uses only this URL.
     #[arg(long, env = "DATABASE_DIRECT_URL", value_name = "URL", hide_env_values = true, global = true)]
     database_direct_url: Option<Hidden>,
 
-    /// Address of the Redis that caches, `redis://HOST:PORT`, or `rediss://` over TLS; without it each instance caches in its own memory
+    /// Redis URL, `redis://HOST:PORT`, or `rediss://HOST:PORT` for TLS
+    ///
+    /// Without Redis, each instance caches in its own memory.
     #[arg(long, env = "REDIS_URL", value_name = "URL", hide_env_values = true, global = true)]
     redis_url: Option<Hidden>,
 
-    /// File with the certificates (PEM) of the authorities that vouch for Redis over TLS; the machine's own unless given
+    /// PEM file of trusted certificate authorities for Redis over TLS [default: the system's]
     #[arg(long, env = "REDIS_CA", value_name = "FILE", global = true)]
     redis_ca: Option<PathBuf>,
 
-    /// What all keys in Redis begin with, so that several installations can share one
+    /// Prefix of all keys in Redis
+    ///
+    /// Give each installation its own prefix if several share one Redis.
     #[arg(long, env = "REDIS_PREFIX", value_name = "PREFIX", default_value = "centile", global = true)]
     #[arg(value_parser = NonEmptyStringValueParser::new())]
     redis_prefix: String,
 
-    // Read further down: what clap refuses, it repeats.
-    /// Master keys that the secrets of signed keys and of webhooks are sealed with: each 32 random bytes in base64, with commas between.
-    /// The first one seals, all of them open. Better by the variable, which the list of processes does not show
+    // Parsed in `master_keys`: clap would repeat an invalid value in its error.
+    /// Comma-separated master keys, each 32 random bytes in base64
+    ///
+    /// They encrypt the secrets of signed keys and webhooks in the database. The first key
+    /// encrypts; every key decrypts. Prefer the environment variable: flags are visible in the
+    /// process list.
     #[arg(long, env = "CENTILE_MASTER_KEY", value_name = "KEYS", hide_env_values = true, global = true)]
     master_key: Option<Hidden>,
 
-    /// What is logged: a level, or levels by module such as `info,centile::http=debug`. Unless given, `serve` and
-    /// `demo` log from `info` on, other commands from `warn` on
+    /// Log level, or levels by module, such as `info,centile::http=debug`
+    ///
+    /// Defaults to `info` for `serve` and `demo`, and to `warn` for other commands.
     #[arg(long, env = "CENTILE_LOG", value_name = "FILTER", value_parser = log_filter, global = true)]
     log: Option<String>,
 
-    /// How log lines are written
+    /// Format of log lines
     #[arg(long, env = "CENTILE_LOG_FORMAT", value_name = "FORMAT", default_value = "text", global = true)]
     pub log_format: LogFormat,
 }
 
-/// How log lines are written.
+/// Format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// For people.
+    /// Plain text
     Text,
-    /// One JSON object a line, for programs.
+    /// One JSON object per line
     Json,
 }
 
-/// Checks a log filter, which is made from the text again where it is used: it cannot be cloned.
+/// Validates a log filter but keeps its text, because [`EnvFilter`] cannot be cloned.
 fn log_filter(text: &str) -> Result<String, String> {
     EnvFilter::try_new(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
 impl Config {
-    /// The address of the database itself, past any pooler. [`Error::Invalid`] when none was given.
+    /// Returns the URL of the database itself, bypassing any pooler.
+    ///
+    /// [`Error::Invalid`] without a database URL.
     pub fn database_url(&self) -> Result<&str> {
         given(self.database_direct_url.as_ref()).or(given(self.database_url.as_ref())).ok_or_else(|| {
             Error::invalid(
@@ -91,12 +104,12 @@ impl Config {
         })
     }
 
-    /// The address of the pooler, if one stands before the database.
+    /// Returns the URL of the pooler, if one is configured.
     fn pooler_url(&self) -> Option<&str> {
         given(self.database_direct_url.as_ref()).and(given(self.database_url.as_ref()))
     }
 
-    /// The address of Redis, if one is to be used.
+    /// Returns the URL of Redis, if one is configured.
     #[must_use]
     pub fn redis_url(&self) -> Option<&str> {
         given(self.redis_url.as_ref())
@@ -106,23 +119,25 @@ impl Config {
         self.redis_ca.clone().filter(|file| !file.as_os_str().is_empty())
     }
 
-    /// What secrets are sealed with, if anything. [`Error::Invalid`] when it cannot be read or is an example; the text is not repeated.
+    /// Returns the master keys, if any.
+    ///
+    /// [`Error::Invalid`] for a malformed or example key. The error does not contain the key.
     fn master_keys(&self) -> Result<Option<Arc<MasterKeys>>> {
         given(self.master_key.as_ref()).map(|text| text.parse().map(Arc::new)).transpose()
     }
 
-    /// The log filter that was asked for, or `default`.
+    /// Returns the configured log filter, or `default`.
     #[must_use]
     pub fn log_filter(&self, default: &str) -> EnvFilter {
         let filter = EnvFilter::new(self.log.as_deref().filter(|filter| !filter.is_empty()).unwrap_or(default));
-        // sqlx logs what it does not know of a database's address, value and all; a mistyped `password=` would be among that. actix calls it an
-        // error of ours when a client sends what is no HTTP, and has a line for each; a filter that names a part of it (`actix_http::h1=debug`)
-        // has that part's lines.
+        // sqlx logs unknown URL parameters with their values, so a mistyped `password=` would be
+        // logged. actix logs an error for each client that does not send HTTP. A filter that names
+        // one of its modules (`actix_http::h1=debug`) still shows that module's lines.
         let silences = ["sqlx_postgres::options=off", "actix_http=off"];
         silences.into_iter().filter_map(|silence| silence.parse().ok()).fold(filter, EnvFilter::add_directive)
     }
 
-    /// How a command that does one thing connects: few connections, nothing in the background.
+    /// Returns the settings of a one-shot command: few connections, no background tasks.
     pub fn for_command(&self) -> Result<settings::Settings> {
         Ok(settings::Settings {
             database_url: self.database_url()?.into(),
@@ -141,7 +156,7 @@ impl Config {
         })
     }
 
-    /// How an instance that serves connects.
+    /// Returns the settings of an instance that serves HTTP.
     pub fn for_serving(&self, flags: &InstanceFlags) -> Result<settings::Settings> {
         let (database_url, redis_url) = (self.database_url()?.to_owned(), self.redis_url().map(ToOwned::to_owned));
         Ok(settings::Settings {
@@ -153,154 +168,198 @@ impl Config {
     }
 }
 
-/// The settings of an instance that answers HTTP.
+/// The settings of an instance that serves HTTP.
 #[derive(Debug, Clone, Args)]
 pub struct InstanceFlags {
-    /// Address and port to listen on; port 0 takes a free one
+    /// Address and port to listen on; port 0 picks a free port
     #[arg(long, env = "CENTILE_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     pub listen: SocketAddr,
 
-    /// Threads that answer HTTP; as many as there are cores unless given
+    /// Number of HTTP worker threads [default: number of cores]
     #[arg(long, env = "CENTILE_WORKERS", value_name = "N")]
     workers: Option<NonZero<u16>>,
 
-    /// The board behind `/v1/scores`, which names none
+    /// Board that `/v1/scores` reads and writes
     #[arg(long, env = "CENTILE_DEFAULT_BOARD", value_name = "SLUG", default_value = "main", value_parser = value::<BoardSlug>)]
     default_board: BoardSlug,
 
-    /// Longest request body, in bytes
+    /// Maximum size of a request body, in bytes
     #[arg(long, env = "CENTILE_BODY_LIMIT", value_name = "BYTES", default_value_t = http::Settings::DEFAULT_BODY_LIMIT_BYTES)]
     body_limit: usize,
 
-    /// Most bytes of request bodies at a time, over all connections, and a quarter of it besides for bodies that need no key; beyond it, 503
+    /// Maximum total size of request bodies in memory, in bytes
+    ///
+    /// A further quarter of it is reserved for bodies of requests that need no key. A request
+    /// beyond the limit receives 503.
     #[arg(long, env = "CENTILE_BODIES_LIMIT", value_name = "BYTES", default_value_t = http::Settings::DEFAULT_BODIES_LIMIT_BYTES)]
     bodies_limit: usize,
 
-    /// Most connections of clients at a time; more wait until one of these ends
+    /// Maximum number of client connections
+    ///
+    /// Further connections wait until one closes.
     #[arg(long, env = "CENTILE_CONNECTIONS", value_name = "N", default_value_t = 10_000)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     connections: u32,
 
-    /// Most listeners of live events at a time; beyond it, 503
+    /// Maximum number of subscribers to live events
+    ///
+    /// A subscription beyond the limit receives 503.
     #[arg(long, env = "CENTILE_LISTENERS", value_name = "N", default_value_t = http::Settings::DEFAULT_LISTENERS)]
     listeners: usize,
 
-    /// Most listeners of live events from one address, of IPv6 from one network of 64 bits; 0 for no limit. Beyond it, 429
+    /// Maximum number of subscribers to live events per address; 0 for no limit
+    ///
+    /// IPv6 addresses count by /64 network. A subscription beyond the limit receives 429.
     #[arg(long, env = "CENTILE_ADDRESS_LISTENERS", value_name = "N", default_value_t = 1_000)]
     address_listeners: usize,
 
-    /// Seconds that a listener hears nothing before there is a sign of life, so that no proxy closes the connection
+    /// Seconds of silence before a live event stream sends a heartbeat
+    ///
+    /// Heartbeats keep proxies from closing idle connections.
     #[arg(long, env = "CENTILE_HEARTBEAT", value_name = "SECONDS", default_value_t = 15)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=300))]
     heartbeat: u32,
 
-    /// Accept avatars with an http address, too; otherwise only https
+    /// Accept http avatar URLs in addition to https
     #[arg(long, env = "CENTILE_ALLOW_HTTP_AVATARS", value_parser = FalseyValueParser::new())]
     allow_http_avatars: bool,
 
-    /// Seconds that the head of a request may take to arrive, its body, and 32 KiB of its answer to be taken
+    /// Timeout for slow clients, in seconds
+    ///
+    /// Applies separately to receiving a request's head, to receiving its body, and to sending each
+    /// 32 KiB of the response.
     #[arg(long, env = "CENTILE_CLIENT_TIMEOUT", value_name = "SECONDS", default_value_t = 10)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=3_600))]
     client_timeout: u32,
 
-    /// Requests a second that each key may make; 0 for no limit
+    /// Maximum requests per second per key; 0 for no limit
     #[arg(long, env = "CENTILE_KEY_RATE", value_name = "N", default_value_t = 1_000)]
     key_rate: u32,
 
-    /// Requests that each key may make at once
+    /// Maximum burst of requests per key
     #[arg(long, env = "CENTILE_KEY_BURST", value_name = "N", default_value = "2000")]
     key_burst: NonZero<u32>,
 
-    /// Requests a second that come without a key from one address, of IPv6 from one network of 64 bits; 0 for no limit
+    /// Maximum requests per second without a key per address; 0 for no limit
+    ///
+    /// IPv6 addresses count by /64 network.
     #[arg(long, env = "CENTILE_ADDRESS_RATE", value_name = "N", default_value_t = 200)]
     address_rate: u32,
 
-    /// Requests that may come without a key from one address at once
+    /// Maximum burst of requests without a key per address
     #[arg(long, env = "CENTILE_ADDRESS_BURST", value_name = "N", default_value = "1000")]
     address_burst: NonZero<u32>,
 
-    /// Proxies before this instance, as networks: what these write into X-Forwarded-For is believed
+    /// Comma-separated networks of trusted proxies
+    ///
+    /// The instance takes client addresses from the X-Forwarded-For header of these proxies only.
     #[arg(long, env = "CENTILE_TRUSTED_PROXIES", value_name = "NETWORK,…", value_delimiter = ',', value_parser = value::<TrustedProxy>)]
     trusted_proxies: Vec<TrustedProxy>,
 
-    /// Origins whose pages may read answers in a browser, such as `https://game.example`; `*` for all, none unless given
+    /// Comma-separated origins allowed by CORS, such as `https://game.example`; `*` for all
+    ///
+    /// Pages of these origins may read responses in a browser. By default no origin may.
     #[arg(long, env = "CENTILE_CORS_ORIGINS", value_name = "ORIGIN,…", value_delimiter = ',', value_parser = value::<Origin>)]
     cors_origins: Vec<Origin>,
 
-    /// Origins whose pages may show boards in a frame (`/embed/BOARD`, `<centile-board>`), such as `https://game.example`; `*` for all, none unless
-    /// given
+    /// Comma-separated origins that may frame boards, such as `https://game.example`; `*` for all
+    ///
+    /// Pages of these origins may embed `/embed/BOARD` and `<centile-board>`. By default no origin
+    /// may.
     #[arg(long, env = "CENTILE_FRAME_ORIGINS", value_name = "ORIGIN,…", value_delimiter = ',', value_parser = value::<Origin>)]
     frame_origins: Vec<Origin>,
 
-    /// Most connections to PostgreSQL that reading takes
+    /// Maximum number of PostgreSQL connections for reads
     #[arg(long, env = "CENTILE_READ_CONNECTIONS", value_name = "N", default_value_t = 16)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     read_connections: u32,
 
-    /// Most connections to PostgreSQL that writing takes; each writes one batch at a time
+    /// Maximum number of PostgreSQL connections for writes
+    ///
+    /// Each connection writes one batch at a time.
     #[arg(long, env = "CENTILE_WRITE_CONNECTIONS", value_name = "N", default_value_t = 8)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     write_connections: u32,
 
-    /// Seconds that a statement may run; one that is not answered two seconds later is given up, with its connection
+    /// Statement timeout, in seconds
+    ///
+    /// If PostgreSQL has not answered 2 s after the timeout, the instance drops the connection.
     #[arg(long, env = "CENTILE_STATEMENT_TIMEOUT", value_name = "SECONDS", default_value_t = 10)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=3_600))]
     statement_timeout: u32,
 
-    /// Timeout for a PostgreSQL connection, a late round or a shared read, in milliseconds; then 503
+    /// Timeout for a PostgreSQL connection, in milliseconds
+    ///
+    /// Also applies to a late round of the rank index and to a shared read. A request that times
+    /// out receives 503.
     #[arg(long, env = "CENTILE_POOL_WAIT", value_name = "MILLISECONDS", default_value_t = 2_000)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=60_000))]
     pool_wait: u32,
 
-    /// MiB of memory for rank indexes and player names; SQL reads what does not fit. By default a
-    /// quarter of the memory available to the process; 0 disables indexes
+    /// Memory for rank indexes and player names, in MiB; 0 disables rank indexes
+    ///
+    /// Defaults to a quarter of the memory available to the process. SQL answers reads of rankings
+    /// that do not fit.
     #[arg(long, env = "CENTILE_INDEX_MEMORY", value_name = "MIB")]
     #[arg(value_parser = clap::value_parser!(u64).range(0..=16_777_216))]
     index_memory: Option<u64>,
 
-    /// Boards whose rankings are loaded at the start; other rankings load on first read
+    /// Comma-separated boards whose rankings are loaded at startup
+    ///
+    /// Other rankings are loaded when they are first read.
     #[arg(long, env = "CENTILE_INDEX_BOARDS", value_name = "BOARD,…", value_delimiter = ',', value_parser = value::<BoardSlug>)]
     pub index_boards: Vec<BoardSlug>,
 
-    /// After the start, report not ready at `/readyz` until no rank index is loading; refused and
-    /// failed loads count as finished. Requires `--index-boards`
+    /// Report not ready at `/readyz` until rank indexes have loaded at startup
+    ///
+    /// Refused and failed loads count as finished. Requires `--index-boards`.
     #[arg(long, env = "CENTILE_READY_WHEN_INDEXED", requires = "index_boards", value_parser = FalseyValueParser::new())]
     pub ready_when_indexed: bool,
 
-    /// Milliseconds that scores may have to wait for their turn; while it would be longer, requests with scores are told to come again
+    /// Maximum expected queueing time of a score, in milliseconds
+    ///
+    /// While the expected wait is longer, score submissions receive 503 with Retry-After.
     #[arg(long, env = "CENTILE_WRITE_WAIT", value_name = "MILLISECONDS", default_value_t = 400)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=60_000))]
     write_wait: u32,
 
-    /// Seconds between two looks at whether a period is over and to be closed
+    /// Seconds between checks for periods to close
     #[arg(long, env = "CENTILE_MAINTENANCE_EVERY", value_name = "SECONDS", default_value_t = 10)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=86_400))]
     maintenance_every: u32,
 
-    /// Seconds that `/readyz` says no before the listener is closed when this ends: what a load balancer takes to notice
+    /// Seconds to keep serving after a stop signal
+    ///
+    /// Meanwhile `/readyz` reports not ready. Set this to the time your load balancer needs to
+    /// notice.
     #[arg(long, env = "CENTILE_DRAIN", value_name = "SECONDS", default_value_t = 0)]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=600))]
     drain: u32,
 
-    /// Seconds that requests under way then have to be answered
+    /// Timeout for in-flight requests at shutdown, in seconds
+    ///
+    /// Starts when the instance stops accepting connections, after `--drain`.
     #[arg(long, env = "CENTILE_STOP_WITHIN", value_name = "SECONDS", default_value_t = 20)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=600))]
     stop_within: u32,
 
-    /// Leaves closing, ledger months, expired ids and whatever else has to be looked after to other instances, or to cron
+    /// Disable background maintenance
+    ///
+    /// Other instances or cron must then close periods, create ledger months, delete expired ids
+    /// and so on.
     #[arg(long, env = "CENTILE_NO_MAINTENANCE", value_parser = FalseyValueParser::new())]
     no_maintenance: bool,
 }
 
 impl InstanceFlags {
-    /// What the HTTP layer is told; nothing of TLS.
+    /// Returns the settings of the HTTP layer, without TLS.
     #[must_use]
     pub fn http(&self) -> http::Settings {
         let cores = || thread::available_parallelism().map_or(1, NonZero::get);
         http::Settings {
             workers: self.workers.map_or_else(cores, |workers| workers.get().into()),
             body_limit_bytes: self.body_limit,
-            // One of the longest fits, whatever was said.
+            // A body of the maximum size must fit.
             bodies_limit_bytes: self.bodies_limit.max(self.body_limit),
             default_board: self.default_board.clone(),
             stop_within: Duration::from_secs(self.stop_within.into()),
@@ -319,13 +378,14 @@ impl InstanceFlags {
         }
     }
 
-    /// How long to go on serving once it is asked to end.
+    /// Returns how long to keep serving after a stop signal.
     #[must_use]
     pub fn drain(&self) -> Duration {
         Duration::from_secs(self.drain.into())
     }
 
-    /// What the service is told, for these servers; no pooler, no authorities of its own, no master key.
+    /// Returns the settings of an instance on the given servers, without a pooler, Redis CA or
+    /// master key.
     #[must_use]
     pub fn settings(&self, database_url: String, redis_url: Option<String>, redis_prefix: &str) -> settings::Settings {
         settings::Settings {
@@ -346,25 +406,29 @@ impl InstanceFlags {
     }
 }
 
-/// The settings of an instance that serves whoever can reach it.
+/// The settings of `centile serve`.
 #[derive(Debug, Clone, Args)]
 pub struct Serve {
-    /// What every instance has.
+    /// Settings shared with the demo.
     #[command(flatten)]
     pub instance: InstanceFlags,
 
-    /// File with the certificate (PEM) to serve HTTPS with, and after it those that lead to its authority; in clear unless given.
-    /// Read again every 2 seconds, so that a renewed one is taken up
+    /// PEM file of the TLS certificate, followed by its intermediate certificates
+    ///
+    /// Without a certificate, the instance serves plain HTTP. The file is read again every 2
+    /// seconds, so that a renewed certificate takes effect without a restart.
     #[arg(long, env = "CENTILE_TLS_CERT", value_name = "FILE")]
     tls_cert: Option<PathBuf>,
 
-    /// File with that certificate's private key (PEM, not encrypted)
+    /// PEM file of the certificate's private key, not encrypted
     #[arg(long, env = "CENTILE_TLS_KEY", value_name = "FILE")]
     tls_key: Option<PathBuf>,
 }
 
 impl Serve {
-    /// What the HTTP layer is told. [`Error::Invalid`] when the certificate or its key cannot be taken.
+    /// Returns the settings of the HTTP layer.
+    ///
+    /// [`Error::Invalid`] for an unusable certificate or private key.
     pub fn http(&self) -> Result<http::Settings> {
         let file = |setting: &Option<PathBuf>| setting.clone().filter(|file| !file.as_os_str().is_empty());
         let certificate = match (file(&self.tls_cert), file(&self.tls_key)) {
@@ -381,33 +445,33 @@ impl Serve {
     }
 }
 
-/// The settings of a demo.
+/// The settings of `centile demo`.
 #[derive(Debug, Clone, Args)]
 pub struct Demo {
-    /// Folder that keeps the demo's data; the next start finds them again
+    /// Data folder; the next start reuses its data
     #[arg(long, env = "CENTILE_DEMO_DIR", value_name = "FOLDER", default_value = ".centile/demo")]
     pub dir: PathBuf,
 
-    /// How many games are played each second once everything runs; 0 for none
+    /// Simulated games per second after startup; 0 for none
     #[arg(long, env = "CENTILE_GAMES_PER_SECOND", value_name = "N", default_value_t = 3)]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub games_per_second: u32,
 
-    /// Makes the games come out the same again; any number, chosen anew unless given
+    /// Random seed, for reproducible games [default: random]
     #[arg(long, env = "CENTILE_DEMO_SEED", value_name = "N")]
     pub seed: Option<u64>,
 
-    /// The instance that it serves with.
+    /// Settings of its instance.
     #[command(flatten)]
     pub instance: InstanceFlags,
 }
 
-/// The text of a setting that was given. A variable that is set to nothing is how some tools leave it out.
+/// Returns the text of a setting. Some tools leave a variable out by setting it to an empty string.
 fn given(setting: Option<&Hidden>) -> Option<&str> {
     setting.map(Hidden::as_str).filter(|text| !text.is_empty())
 }
 
-/// Reads a value of the domain for clap, which names the flag at fault itself.
+/// Parses a domain value for clap, which adds the name of the flag to the error.
 pub fn value<T: std::str::FromStr<Err = Error>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error| match error {
         Error::Invalid { message, .. } => message,
@@ -425,7 +489,7 @@ mod tests {
     use crate::instance::Instance;
 
     #[tokio::test]
-    async fn what_is_shown_of_settings_and_service_holds_no_secret() -> Result<()> {
+    async fn debug_output_contains_no_secret() -> Result<()> {
         let master_key = BASE64_STANDARD.encode(Sha256::digest("a master key"));
         let matches = Config::augment_args(clap::Command::new("centile")).get_matches_from([
             "centile",

@@ -1,4 +1,4 @@
-//! The `centile` binary: one program, one command per job.
+//! The `centile` binary.
 
 use std::process::ExitCode;
 

@@ -1,30 +1,31 @@
-//! A board with weeks of the past, filled set by set: event by event, as scores come in, it would take hours.
+//! A board with past weeks, filled with set-based SQL, because writing event by event would take
+//! hours.
 
 use crate::common::{Bench, Outcome, fill_ranking};
 
 pub const BOARD: &str = "weeks";
-/// Points of an event are 0 to this.
+/// Maximum points of an event; the minimum is 0.
 const POINTS: u64 = 1_000;
-/// Events of a batch, as many as a writer takes.
+/// Events per batch, as in the batch writer.
 const BATCH: u64 = 500;
-/// Players and events of the week that memory is compared with.
+/// Players and events of the small week, for the comparison of memory.
 const FEW: u64 = 1_000;
 
-/// How much is filled in.
+/// Amount of data.
 #[derive(Clone, Copy)]
 pub struct Size {
     pub players: u64,
-    /// Of each week.
+    /// Events per week.
     pub events: u64,
-    /// Weeks with that many.
+    /// Number of weeks of this size.
     pub weeks: u32,
 }
 
-/// A week that is over.
+/// A past week.
 #[derive(Clone)]
 pub struct Week {
     pub period_id: i64,
-    /// As `centile close --period` takes it.
+    /// Its name for `centile close --period`.
     pub name: String,
     pub archive: String,
     /// Its first day.
@@ -33,7 +34,7 @@ pub struct Week {
 }
 
 impl Week {
-    /// Which rows of the ledger are its scores.
+    /// SQL condition for its rows in the ledger.
     pub fn scores(&self) -> String {
         format!(
             "board_id = {} AND kind = 'score' AND occurred_at >= '{1} 00:00Z' AND occurred_at < timestamptz '{1} 00:00Z' + interval '7 days'",
@@ -41,9 +42,9 @@ impl Week {
         )
     }
 
-    /// Makes a closed week one that is over and not closed, so that it can be closed again: its ranking is still there until
-    /// `centile maintain` removes it.
-    pub fn open_again(&self, bench: &Bench) -> Outcome<()> {
+    /// Reopens a closed week, so that it can be closed again. Its ranking exists until `centile
+    /// maintain` removes it.
+    pub fn reopen(&self, bench: &Bench) -> Outcome<()> {
         let id = self.period_id;
         bench
             .psql(&format!(
@@ -63,8 +64,8 @@ impl Week {
     }
 }
 
-/// The weeks of equal size, each in a month of its own, so that whoever reads a week reads nothing else; and a last one with
-/// a thousand players.
+/// Fills weeks of equal size and a last one with a thousand players. Each week has its own month,
+/// so that reading a week reads no other partition.
 pub fn fill(bench: &Bench, size: Size) -> Outcome<(Vec<Week>, Week)> {
     let Size { players, events, weeks } = size;
     let top = POINTS * (events / players).max(1) * u64::from(weeks);
@@ -78,7 +79,8 @@ pub fn fill(bench: &Bench, size: Size) -> Outcome<(Vec<Week>, Week)> {
         "INSERT INTO centile_store.users (external_id, name, lane_hash)
          SELECT 'player-' || n, 'Player ' || n, centile.lane_hash('player-' || n) FROM generate_series(1, {players}) AS n"
     ))?;
-    // Row by row in no order this index takes most of the time; made of them all at the end it takes seconds.
+    // Building this index at the end takes seconds; maintaining it row by row takes most of the
+    // time.
     let player_index = bench.psql("SELECT pg_get_indexdef('centile_store.score_transactions_player_idx'::regclass)")?;
     bench.psql("DROP INDEX centile_store.score_transactions_player_idx")?;
     let mut filled = Vec::new();
@@ -88,7 +90,7 @@ pub fn fill(bench: &Bench, size: Size) -> Outcome<(Vec<Week>, Week)> {
         filled.push(add_week(bench, board_id, n, (players, events), batch)?);
         batch += events / BATCH + 1;
     }
-    // "ON ONLY" would make it for the months to come.
+    // `ON ONLY` would create it for future months.
     bench.psql(&format!("SET maintenance_work_mem = '512MB'; {}", player_index.replace(" ON ONLY ", " ON ")))?;
     bench.psql(&format!(
         "UPDATE centile_store.board_lanes

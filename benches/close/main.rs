@@ -1,8 +1,8 @@
-//! What closing a period costs, and what it does to those who write and read meanwhile: on private servers, in one run, in
-//! turn. `make torture` runs it and prints the tables that stand in docs/benchmarks.md.
+//! Measures the cost of closing a period and its effect on concurrent writers and readers, on
+//! private servers. `make torture` runs it; it prints tables for docs/benchmarks.md.
 //!
-//! `BENCH_PLAYERS` (1,000,000), `BENCH_EVENTS` (five for each player) and `BENCH_ROUNDS` (3) change the size of each week and the
-//! number of weeks.
+//! `BENCH_PLAYERS` (1,000,000) and `BENCH_EVENTS` (five per player) set the size of each week,
+//! `BENCH_ROUNDS` (3) the number of weeks.
 #![allow(clippy::print_stdout, reason = "a command-line tool")]
 
 use std::{
@@ -24,13 +24,13 @@ use common::{
 use fill::{BOARD, Size, Week};
 use report::{Report, UnderLoad, say};
 
-/// Scores each second while something else goes on.
+/// Scores per second while another command runs.
 const SCORES_PER_SECOND: u32 = 200;
-/// Reads of a closed week's top each second while it is refreshed.
+/// Reads of a closed week's top list per second while it is refreshed.
 const TOPS_PER_SECOND: u32 = 50;
-/// How long nothing but the load goes on, for comparison.
+/// Duration of the load without another command, for comparison.
 const QUIET: Duration = Duration::from_secs(20);
-/// How often the quick commands are run.
+/// Number of runs of the quick commands.
 const REPEATS: usize = 5;
 
 #[tokio::main]
@@ -51,20 +51,20 @@ async fn measure(bench: &Bench, size: Size) -> Outcome<()> {
     let (weeks, small) = fill::fill(bench, size)?;
     let mut report = Report::new(bench.machine()?, size, began.elapsed());
     let result = measure_all(bench, &weeks, &small, &mut report).await;
-    // What was measured before something failed is worth having.
+    // Print the results even after a failure.
     report.print();
     result
 }
 
 async fn measure_all(bench: &Bench, weeks: &[Week], small: &Week, report: &mut Report) -> Outcome<()> {
-    say("closing beside a bare CREATE TABLE AS");
-    // Also the proof that what was filled in agrees with the ledger, before anything counts.
+    say("closing, compared with a bare CREATE TABLE AS");
+    // Also proves that the filled rankings agree with the ledger.
     report.small = Some(close(bench, small)?);
     for week in weeks {
         report.closes.push(beside_bare(bench, week)?);
     }
     for week in weeks {
-        week.open_again(bench)?;
+        week.reopen(bench)?;
     }
     bench.psql("VACUUM ANALYZE")?;
 
@@ -75,7 +75,7 @@ async fn measure_all(bench: &Bench, weeks: &[Week], small: &Week, report: &mut R
         || Load::start(SCORES_PER_SECOND, load::scores(&serve.address, BOARD, key.trim(), load::anyone(players)));
 
     for week in weeks {
-        say("closing while scores come in");
+        say("closing during writes");
         bench.psql("CHECKPOINT")?;
         let load = scores();
         let quiet = quiet(QUIET).await;
@@ -95,7 +95,7 @@ async fn measure_all(bench: &Bench, weeks: &[Week], small: &Week, report: &mut R
         }
     }
 
-    say("refreshing and removing while scores come in");
+    say("refreshing and removing during writes");
     refresh::correct(bench, week, true)?;
     bench.psql("CHECKPOINT")?;
     let top = load::top(&serve.address, BOARD, &week.name, 100);
@@ -124,7 +124,7 @@ async fn measure_all(bench: &Bench, weeks: &[Week], small: &Week, report: &mut R
         report.others.push(beside(&load, what, quiet_span, took));
     }
 
-    say("the rest");
+    say("other commands");
     for _ in 0..REPEATS {
         report.close_due.push(watch::run(bench, &["close", "--due"])?.seconds());
         report.idle_maintain.push(watch::run(bench, &["maintain"])?.seconds());
@@ -133,7 +133,7 @@ async fn measure_all(bench: &Bench, weeks: &[Week], small: &Week, report: &mut R
     Ok(())
 }
 
-/// A week closed and a bare table of the same sums and ranks, the table first; and whether both say the same of every player.
+/// Builds a bare table of a week's sums and ranks, then closes the week. Fails if they differ.
 fn beside_bare(bench: &Bench, week: &Week) -> Outcome<report::Close> {
     let bare = |table: &str, setting: &str| -> Outcome<f64> {
         bench.psql("CHECKPOINT")?;
@@ -147,7 +147,7 @@ fn beside_bare(bench: &Bench, week: &Week) -> Outcome<report::Close> {
         ))?;
         Ok(began.elapsed().as_secs_f64())
     };
-    // Whoever comes first would read from the disk what the other then finds in memory.
+    // Warm the cache, because the first one would read from disk what the second finds in memory.
     bench.psql(&format!("SELECT sum(points) FROM centile_store.score_transactions WHERE {}", week.scores()))?;
     let bare_seconds = bare("bare", "")?;
     bench.psql("CHECKPOINT")?;
@@ -158,24 +158,24 @@ fn beside_bare(bench: &Bench, week: &Week) -> Outcome<report::Close> {
         week.archive
     ))?;
     if wrong != "0" {
-        return Err(format!("{wrong} players of the archive {} are not where rank() has them", week.archive).into());
+        return Err(format!("{wrong} players of the archive {} have another rank than by rank()", week.archive).into());
     }
     let with_memory = bare("bare_with_memory", "SET work_mem = '128MB';")?;
     bench.psql("DROP TABLE bare, bare_with_memory")?;
     Ok(report::Close { bare: bare_seconds, bare_with_memory: with_memory, took: close })
 }
 
-/// Closes a week as cron would. One that differs from the ledger ends in an error.
+/// Closes a week as cron would. Fails if the live ranking differs from the ledger.
 fn close(bench: &Bench, week: &Week) -> Outcome<watch::Took> {
     let took = watch::run(bench, &["close", "--board", BOARD, "--period", &week.name])?;
     let agrees = bench.psql(&format!(
         "SELECT count(*) FROM centile_store.periods WHERE id = {} AND state = 'closed' AND archive_differences = 0",
         week.period_id
     ))?;
-    if agrees == "1" { Ok(took) } else { Err(format!("{} was not closed as it is: {}", week.name, took.text).into()) }
+    if agrees == "1" { Ok(took) } else { Err(format!("{} was not closed correctly: {}", week.name, took.text).into()) }
 }
 
-/// Lets time go by, and tells which.
+/// Sleeps, and returns the start and end of the interval.
 async fn quiet(time: Duration) -> (Instant, Instant) {
     let from = Instant::now();
     tokio::time::sleep(time).await;

@@ -1,4 +1,4 @@
-//! An archive brought up to date in both ways that PostgreSQL has.
+//! Compares the two ways to refresh an archive in PostgreSQL.
 
 use std::{
     thread,
@@ -11,18 +11,18 @@ use crate::{
     watch::{self, Took},
 };
 
-/// What a way took, and the archive's size after it.
+/// Duration of a refresh, and the archive's size after it.
 pub struct Way {
     pub seconds: f64,
     pub mib: f64,
 }
 
-/// The same kind of correction taken in both ways, one after the other.
+/// Results of both ways after the same kind of correction.
 pub struct BothWays {
     pub shifts: bool,
-    /// What `centile refresh` does.
+    /// `REFRESH ... CONCURRENTLY`, as in `centile refresh`.
     pub concurrently: Way,
-    /// A new view beside the old one, and then in its place.
+    /// A new view that replaces the old one.
     pub beside: Way,
 }
 
@@ -40,7 +40,8 @@ pub fn both_ways(bench: &Bench, week: &Week, shifts: bool) -> Outcome<BothWays> 
     Ok(BothWays { shifts, concurrently, beside })
 }
 
-/// A correction: either the last player comes before all others, so that every rank changes, or the first gains a point.
+/// Corrects a score: the last player becomes first, so that every rank shifts, or the first gains a
+/// point.
 pub fn correct(bench: &Bench, week: &Week, shifts: bool) -> Outcome<Took> {
     let place = if shifts { "DESC" } else { "ASC" };
     let row = bench.psql(&format!(
@@ -49,13 +50,13 @@ pub fn correct(bench: &Bench, week: &Week, shifts: bool) -> Outcome<Took> {
          JOIN centile_store.users u ON u.id = a.user_id",
         week.archive
     ))?;
-    let (player, points) = row.split_once('|').ok_or("an archive without players")?;
+    let (player, points) = row.split_once('|').ok_or("the archive has no players")?;
     let at = format!("{}T12:00:00Z", week.starts);
     watch::run(bench, &["correct", player, points, "--board", BOARD, "--at", &at, "--reason", "bench", "--by", "bench"])
 }
 
-/// A refresh, and a second after its beginning a correction of the same week; gives the refresh, how many seconds the
-/// correction took, and whether it went through.
+/// Runs a refresh and, a second later, a correction of the same week. Returns the refresh, and the
+/// correction's seconds and success.
 pub fn and_correct(bench: &Bench, week: &Week) -> Outcome<(Took, (f64, bool))> {
     correct(bench, week, true)?;
     thread::scope(|scope| {
@@ -70,7 +71,7 @@ pub fn and_correct(bench: &Bench, week: &Week) -> Outcome<(Took, (f64, bool))> {
     })
 }
 
-/// What autovacuum would have done meanwhile.
+/// Vacuums, as autovacuum would have done.
 fn prepare(bench: &Bench, week: &Week) -> Outcome<()> {
     bench.psql(&format!("VACUUM ANALYZE centile_archive.{}", week.archive))?;
     bench.psql("CHECKPOINT").map(drop)
@@ -81,7 +82,7 @@ fn size(bench: &Bench, week: &Week) -> Outcome<f64> {
     Ok(bytes.parse::<f64>()? / 1024.0 / 1024.0)
 }
 
-/// With the memory, indexes and statistics that `centile refresh` and `centile close` give it.
+/// Returns the SQL for a view with the memory, indexes and statistics of `centile refresh`.
 fn build_beside(week: &Week) -> String {
     let Week { period_id, archive, .. } = week;
     format!(

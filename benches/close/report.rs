@@ -1,4 +1,4 @@
-//! What was measured, as the tables of docs/benchmarks.md.
+//! Prints the results as tables for docs/benchmarks.md.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -9,29 +9,29 @@ use crate::{
     watch::Took,
 };
 
-/// Says on standard error what begins now: it takes minutes.
+/// Prints progress to standard error.
 #[allow(clippy::print_stderr, reason = "a command-line tool")]
 pub fn say(what: &str) {
     eprintln!("bench: {what}");
 }
 
-/// A week closed beside a bare table.
+/// Closing a week compared with a bare table.
 pub struct Close {
-    /// Seconds of the table, with what the server gives a session.
+    /// Seconds of the bare table, with the default work_mem.
     pub bare: f64,
-    /// With the memory that closing takes.
+    /// Seconds of the bare table, with the work_mem of closing.
     pub bare_with_memory: f64,
     pub took: Took,
 }
 
 impl Close {
-    /// The better of both bare ways: the planner may sort where there is little memory, and hash where there is more.
+    /// Returns the faster bare time: the planner may sort with little memory and hash with more.
     fn fastest(&self) -> f64 {
         self.bare.min(self.bare_with_memory)
     }
 }
 
-/// How long scores took without and with something else going on.
+/// Latencies of scores without and with a concurrent command.
 pub struct UnderLoad {
     pub what: String,
     pub seconds: f64,
@@ -39,7 +39,7 @@ pub struct UnderLoad {
     pub during: Latency,
 }
 
-/// All that was measured.
+/// All results.
 pub struct Report {
     machine: String,
     pub size: Size,
@@ -51,9 +51,9 @@ pub struct Report {
     pub serves_closed: bool,
     pub reads: BTreeMap<String, usize>,
     pub others: Vec<UnderLoad>,
-    /// A `centile correct` into the week that is being refreshed: how long it took, and whether it went through.
+    /// A `centile correct` during a refresh of the same week: seconds and success.
     pub correct_meanwhile: Option<(f64, bool)>,
-    /// With the rows of a week to remove.
+    /// `centile maintain` that removes a week's rows.
     pub maintain: Option<Took>,
     pub close_due: Vec<f64>,
     pub idle_maintain: Vec<f64>,
@@ -84,14 +84,14 @@ impl Report {
     pub fn print(&self) {
         let Size { players, events, weeks } = self.size;
         println!("{}; {weeks} weeks of {players} players and {events} scores each.", self.machine);
-        println!("Filled in within {:.0} s.\n", self.filling.as_secs_f64());
+        println!("Filled in {:.0} s.\n", self.filling.as_secs_f64());
         self.print_closes();
         print_under_load(&self.under_load, "Scores while a week is closed");
         println!(
-            "\nRatio of p99, median: {:.1} (no more than 3 is wanted).\n",
+            "\nMedian ratio of p99: {:.1} (limit: 3).\n",
             median(self.under_load.iter().map(|one| one.during.p99 / one.before.p99).collect())
         );
-        print_under_load(&self.others, "Scores while other work is done");
+        print_under_load(&self.others, "Scores during other commands");
         self.print_reads();
         self.print_refreshes();
         self.print_commands();
@@ -118,10 +118,10 @@ impl Report {
         let with_memory = of(|one| one.bare_with_memory);
         let ratio = median(self.closes.iter().map(|one| one.took.seconds() / one.fastest()).collect());
         println!("| median | {bare:.2} | {with_memory:.2} | {close:.2} | {ratio:.2} |");
-        println!("\nMedian ratio to the faster of both: {ratio:.2} (no more than 2.5 is wanted).\n");
+        println!("\nMedian ratio to the faster of both: {ratio:.2} (limit: 2.5).\n");
 
         println!(
-            "| closing | seconds | peak memory of `centile close` | peak of a server process beside shared memory |"
+            "| closing | seconds | peak memory of `centile close` | peak of a server process without shared memory |"
         );
         println!("| --- | --- | --- | --- |");
         let large = self.closes.iter().map(|close| &close.took);
@@ -136,11 +136,11 @@ impl Report {
     fn print_reads(&self) {
         println!();
         if !self.serves_closed {
-            println!("This build does not serve closed weeks: the reads while refreshing were left out.\n");
+            println!("This build does not serve closed weeks; reads during the refresh were skipped.\n");
             return;
         }
-        println!("Reads of the closed week's top meanwhile, {} a second:\n", super::TOPS_PER_SECOND);
-        println!("| status and version | answers |");
+        println!("Reads of the closed week's top list during the refresh, {} per second:\n", super::TOPS_PER_SECOND);
+        println!("| status and version | responses |");
         println!("| --- | --- |");
         for (said, count) in &self.reads {
             println!("| `{}` | {count} |", said.replace('|', "\\|"));
@@ -149,9 +149,11 @@ impl Report {
     }
 
     fn print_refreshes(&self) {
-        println!("| an archive after a correction | concurrently: s | size: MiB | beside and swapped: s | size: MiB |");
+        println!(
+            "| an archive after a correction | concurrently: s | size: MiB | rebuilt and swapped: s | size: MiB |"
+        );
         println!("| --- | --- | --- | --- | --- |");
-        for (shifts, what) in [(true, "that shifts every position"), (false, "that shifts nothing")] {
+        for (shifts, what) in [(true, "that shifts every position"), (false, "that shifts none")] {
             let of = |value: fn(&BothWays) -> f64| {
                 median(self.refreshes.iter().filter(|both| both.shifts == shifts).map(value).collect())
             };
@@ -192,13 +194,13 @@ impl Report {
     }
 }
 
-/// What `centile maintain` says that it removed.
+/// Extracts the removed rows from the output of `centile maintain`.
 pub fn removal(text: &str) -> &str {
     text.lines().find_map(|line| line.strip_prefix("rankings")).unwrap_or("rankings").trim()
 }
 
 fn print_under_load(all: &[UnderLoad], title: &str) {
-    println!("{title}, {} a second:\n", super::SCORES_PER_SECOND);
+    println!("{title}, {} per second:\n", super::SCORES_PER_SECOND);
     println!(
         "| during | seconds | scores before and during | failed | p50 before → during: ms | p99: ms | max: ms | ratio of p99 |"
     );

@@ -1,4 +1,4 @@
-//! A command of centile while it runs: how long it takes, and the memory that it and the server come to.
+//! Measures a command's duration, and the peak memory of the command and of the server.
 
 use std::{
     fs,
@@ -9,20 +9,20 @@ use std::{
 
 use crate::common::{Bench, Outcome};
 
-/// How often memory is looked at. What the system keeps as the peak of a process is gone with the process.
+/// Sampling interval of memory. The kernel forgets the peak of a process when it ends.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// How often the server's processes are looked for.
+/// Interval of the search for server processes.
 const LOOKS_PER_SERVER: u32 = 10;
 
-/// What a command took.
+/// Measurements of a command.
 pub struct Took {
     pub began: Instant,
     pub ended: Instant,
-    /// The most memory that the command's process had, in MiB; 0 where /proc does not tell.
+    /// Peak memory of the command's process, in MiB; 0 without /proc.
     pub peak_mib: f64,
-    /// The most memory of its own, beside what all share, that one of the server's processes had meanwhile, in MiB.
+    /// Peak memory of a server process without shared memory, in MiB.
     pub server_mib: f64,
-    /// What it printed.
+    /// Its output.
     pub text: String,
 }
 
@@ -32,7 +32,7 @@ impl Took {
     }
 }
 
-/// Runs a command to its end.
+/// Runs a command and measures it.
 pub fn run(bench: &Bench, arguments: &[&str]) -> Outcome<Took> {
     let began = Instant::now();
     let mut child = bench.command().args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
@@ -59,17 +59,17 @@ pub fn run(bench: &Bench, arguments: &[&str]) -> Outcome<Took> {
     }
 }
 
-/// A field of a process' status, given there in KiB.
+/// Reads a field in KiB of a process's status.
 fn mib(status: &Path, field: &str) -> f64 {
     let text = fs::read_to_string(status).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix(field)).unwrap_or_default();
     line.trim().trim_end_matches(" kB").parse::<f64>().unwrap_or_default() / 1024.0
 }
 
-/// The most memory of its own that a child of a process has.
+/// Returns the memory of the largest child of a process, without shared memory.
 fn largest_child(parent: &str) -> f64 {
     let children = |parent: &str| -> Option<String> {
-        // One thread, whose id is the process': a PostgreSQL server has no other.
+        // A PostgreSQL process has one thread, with the same id as the process.
         fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).ok()
     };
     let children = children(parent).unwrap_or_default();

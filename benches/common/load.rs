@@ -1,7 +1,8 @@
-//! Scores, ranks and tops at a steady rate over HTTP: each request starts at its time, whether or not those before have
-//! been answered, and its latency counts from that time. A service that stands still is seen to.
+//! Open-loop load of scores, ranks and top lists over HTTP.
 //!
-//! What a service cannot answer piles up only so far: a request that finds [`WAITING`] others before it has failed.
+//! Each request starts when it is due, even if earlier ones are unanswered, and its latency counts
+//! from that time. So a stalled service shows in the latencies. A request fails at once while
+//! [`WAITING`] others are waiting.
 
 use std::{
     collections::BTreeMap,
@@ -15,41 +16,41 @@ use tokio::{sync::Semaphore, task::JoinHandle};
 
 use super::{Outcome, percentile};
 
-/// Most requests of a load that are on their way at a time, and so its most connections; the others wait for their turn.
+/// Maximum concurrent requests, and so connections, of a load. Further requests wait.
 const CONNECTIONS: usize = 512;
-/// Most requests of a load that wait or are on their way.
+/// Maximum waiting and concurrent requests of a load.
 const WAITING: usize = 10_000;
 
-/// What became of one request.
+/// The outcome of a request.
 struct Answer {
     at: Instant,
     latency: Duration,
-    /// The status and, of what has one, the version; or why there was none.
+    /// The status and, if present, the version; or the error.
     said: Result<(u16, Option<String>), String>,
 }
 
-/// Requests that go on until this is stopped.
+/// A running load. Stop it with [`Self::stop`].
 pub struct Load {
-    /// One for each request that was due; until it is answered it says that it was not.
+    /// One entry per due request, "no answer" until it is answered.
     answers: Arc<Mutex<Vec<Answer>>>,
     connections: Arc<Semaphore>,
     task: JoinHandle<()>,
 }
 
-/// Latencies of a stretch of time, in milliseconds.
+/// Latencies of a time interval, in milliseconds.
 #[derive(Clone, Copy)]
 pub struct Latency {
     pub answers: usize,
     pub failed: usize,
     pub p50: f64,
     pub p99: f64,
-    #[allow(dead_code, reason = "one of the benchmarks reports it")]
+    #[allow(dead_code, reason = "one benchmark does not use it")]
     pub p999: f64,
     pub max: f64,
 }
 
 impl Load {
-    /// Begins; `request` makes each request.
+    /// Starts a load; `request` builds each request.
     pub fn start(per_second: u32, request: impl Fn() -> RequestBuilder + Send + 'static) -> Self {
         let answers = Arc::new(Mutex::new(Vec::new()));
         let (waiting, connections) = (Arc::new(Semaphore::new(WAITING)), Arc::new(Semaphore::new(CONNECTIONS)));
@@ -78,15 +79,16 @@ impl Load {
         Self { answers, connections, task }
     }
 
-    /// No further requests; returns when those under way have had the time to be answered. What still waits then is never sent.
+    /// Sends no further requests, and gives in-flight ones 3 s to complete. Waiting requests are
+    /// dropped.
     pub async fn stop(&self) {
         self.task.abort();
         tokio::time::sleep(Duration::from_secs(3)).await;
         self.connections.close();
     }
 
-    /// Of the requests that began in a stretch of time. All that are not 200 have failed, and took longer than anything: a quick
-    /// refusal makes no service quick.
+    /// Returns the latencies of requests that were due in an interval. A response other than 200 is
+    /// a failure of infinite latency, so that quick refusals do not improve the result.
     pub fn latency(&self, from: Instant, to: Instant) -> Latency {
         let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         let answers: Vec<_> = answers.iter().filter(|answer| from <= answer.at && answer.at < to).collect();
@@ -99,7 +101,7 @@ impl Load {
         Latency { answers: answers.len(), failed, p50: at(50.0), p99: at(99.0), p999: at(99.9), max: at(100.0) }
     }
 
-    /// How often each thing was said.
+    /// Counts the outcomes.
     pub fn said(&self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
         for answer in self.answers.lock().unwrap_or_else(PoisonError::into_inner).iter() {
@@ -118,17 +120,17 @@ async fn answer(request: RequestBuilder) -> Result<(u16, Option<String>), String
     let response = request.send().await.map_err(|error| error.to_string())?;
     let status = response.status().as_u16();
     let version = response.headers().get("etag").and_then(|tag| tag.to_str().ok()).map(ToOwned::to_owned);
-    // An answer is there when all of it is.
+    // The latency includes the whole body.
     response.bytes().await.map_err(|error| error.to_string())?;
     Ok((status, version))
 }
 
-/// A random one of so many players.
+/// Returns a generator of random players.
 pub fn anyone(players: u64) -> impl Fn() -> u64 + Send + use<> {
     move || rand::rng().random_range(1..=players)
 }
 
-/// A score of a player, by the key of a game server.
+/// Returns a generator of score submissions with a server key.
 pub fn scores<P: Fn() -> u64 + Send>(
     address: &str,
     board: &str,
@@ -144,7 +146,7 @@ pub fn scores<P: Fn() -> u64 + Send>(
     }
 }
 
-/// The rank of a random player in a period, with so many neighbours on either side.
+/// Returns a generator of rank requests for random players, with `around` neighbours on each side.
 pub fn ranks(
     address: &str,
     board: &str,
@@ -158,14 +160,14 @@ pub fn ranks(
     move || client.get(format!("{url}/player-{}?period={period}&around={around}", player()))
 }
 
-/// The first of a period.
+/// Returns a generator of top list requests.
 pub fn top(address: &str, board: &str, period: &str, limit: u32) -> impl Fn() -> RequestBuilder + Send + use<> {
     let client = Client::new();
     let url = format!("{address}/v1/boards/{board}/scores?period={period}&limit={limit}");
     move || client.get(&url)
 }
 
-/// Whether a request is answered with 200.
+/// Returns whether the response is 200.
 pub async fn works(request: RequestBuilder) -> Outcome<bool> {
     Ok(answer(request).await?.0 == 200)
 }

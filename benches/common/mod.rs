@@ -1,4 +1,4 @@
-//! What the benchmarks share: private servers, the commands that are measured, and what is said of the machine.
+//! Shared parts of the benchmarks: private servers, commands, and a description of the machine.
 
 use std::{
     env,
@@ -9,18 +9,18 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-#[allow(dead_code, reason = "one of the benchmarks sends none")]
+#[allow(dead_code, reason = "one benchmark does not use it")]
 pub mod load;
 pub mod read;
-#[allow(dead_code, reason = "two of the benchmarks use it")]
+#[allow(dead_code, reason = "only two benchmarks use it")]
 pub mod wrk;
 
 use centile::{dev::demo::Servers, dev::local::PostgresOptions};
 
-/// The program that is measured.
+/// The measured program.
 pub const CENTILE: &str = env!("CARGO_BIN_EXE_centile");
 
-/// What docs/operations.md asks for in `postgresql.conf`, beside a quarter of the memory for `shared_buffers`.
+/// PostgreSQL settings recommended in docs/operations.md, without `shared_buffers`.
 #[allow(dead_code, reason = "some measure what PostgreSQL comes with")]
 pub const RECOMMENDED: &[(&str, &str)] =
     &[("max_wal_size", "16GB"), ("checkpoint_timeout", "30min"), ("wal_compression", "lz4")];
@@ -33,20 +33,20 @@ pub fn memory_mb() -> Outcome<u32> {
     Ok(u32::try_from(kib / 1024)?)
 }
 
-/// What a file of /proc says under a name.
+/// Returns the value of a name in a file of /proc.
 fn line_of(file: &str, name: &str) -> String {
     let text = fs::read_to_string(file).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
     line.trim_start_matches(['\t', ' ', ':']).trim().to_owned()
 }
 
-/// A PostgreSQL and a Redis of the benchmark's own.
+/// A private PostgreSQL and Redis.
 pub struct Bench {
     pub servers: Servers,
 }
 
 impl Bench {
-    /// As [`Self::run`], with the settings that docs/operations.md asks for.
+    /// Like [`Self::run`], with the settings recommended in docs/operations.md.
     #[allow(dead_code, reason = "some measure what PostgreSQL comes with")]
     pub async fn run_as_recommended(measure: impl AsyncFnOnce(&Self, &Path) -> Outcome<()>) -> Outcome<()> {
         let settings = RECOMMENDED.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
@@ -54,8 +54,9 @@ impl Bench {
         Self::run_with(PostgresOptions { settings, shared_buffers_mb, ..Self::ephemeral() }, measure).await
     }
 
-    /// Starts the servers, migrates, measures, and leaves nothing behind. `measure` may keep files in the folder that it is given.
-    #[allow(dead_code, reason = "one of the benchmarks starts its servers again and again")]
+    /// Starts the servers, migrates, measures, and removes everything. `measure` may write files in
+    /// its folder.
+    #[allow(dead_code, reason = "one benchmark restarts its servers")]
     pub async fn run(measure: impl AsyncFnOnce(&Self, &Path) -> Outcome<()>) -> Outcome<()> {
         Self::run_with(Self::ephemeral(), measure).await
     }
@@ -71,7 +72,7 @@ impl Bench {
         .await
     }
 
-    /// A folder of the benchmark's own while `measure` runs.
+    /// Runs `measure` with a temporary folder.
     pub async fn in_folder(measure: impl AsyncFnOnce(&Path) -> Outcome<()>) -> Outcome<()> {
         let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!(".centile/bench-{}", std::process::id()));
         fs::create_dir_all(&dir)?;
@@ -80,7 +81,7 @@ impl Bench {
         result
     }
 
-    /// Starts the servers on the data in `dir`, if there are any, measures, and stops them.
+    /// Starts the servers on the data in `dir`, measures, and stops the servers.
     pub async fn on<T>(
         dir: &Path,
         options: PostgresOptions,
@@ -92,36 +93,37 @@ impl Bench {
         measured
     }
 
-    /// A server whose data go with it.
+    /// Returns options of a server whose data are removed at the end.
     pub fn ephemeral() -> PostgresOptions {
         PostgresOptions { ephemeral: true, ..PostgresOptions::durable() }
     }
 
-    /// What a command of centile prints.
+    /// Runs a command of centile and returns its output.
     pub fn centile(&self, arguments: &[&str]) -> Outcome<String> {
         output(self.command().args(arguments))
     }
 
-    /// As [`Self::centile`], in a database of that name.
+    /// Like [`Self::centile`], in another database.
     pub fn centile_in(&self, database: &str, arguments: &[&str]) -> Outcome<String> {
         output(self.command().env("DATABASE_URL", self.servers.postgres.url(database)).args(arguments))
     }
 
-    /// The program with the addresses of the servers.
+    /// Returns a command of centile with the URLs of the servers.
     pub fn command(&self) -> Command {
         let mut command = Command::new(CENTILE);
         command.env("DATABASE_URL", self.servers.database_url()).env("REDIS_URL", self.servers.redis_url());
-        // As many scores are under way as a benchmark says, and all of them are to be written.
+        // Benchmarks bound the in-flight scores themselves, and none must be refused.
         command.env("CENTILE_WRITE_WAIT", "60000");
         command
     }
 
-    /// What statements answer, one session for all of them: rows as lines, columns divided by `|`.
+    /// Runs statements in one session. Returns rows as lines, with columns separated by `|`.
     pub fn psql(&self, sql: &str) -> Outcome<String> {
         self.psql_in("postgres", &[sql])
     }
 
-    /// As [`Self::psql`], in a database of that name, each text by itself: one may be a command of psql's own.
+    /// Like [`Self::psql`], in another database. Each text is a separate `-c` and may be a psql
+    /// command.
     pub fn psql_in(&self, database: &str, texts: &[&str]) -> Outcome<String> {
         let mut command = Command::new(self.servers.postgres.program("psql"));
         command.arg(self.servers.postgres.url(database)).args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1"]);
@@ -131,7 +133,7 @@ impl Bench {
         Ok(output(&mut command)?.trim_end().to_owned())
     }
 
-    /// The day, the machine and the server, in a line.
+    /// Describes the date, the machine and the server in a line.
     pub fn machine(&self) -> Outcome<String> {
         Ok(format!(
             "{}, {} cores ({}) shared by servers and load, {} RAM, PostgreSQL {}",
@@ -147,7 +149,7 @@ impl Bench {
     }
 }
 
-/// A server of scores, `centile serve` as a rule, that ends with this value.
+/// A leaderboard server, usually `centile serve`, that stops when this value is dropped.
 pub struct Serve {
     child: Child,
     /// `http://127.0.0.1:PORT`.
@@ -155,7 +157,7 @@ pub struct Serve {
 }
 
 impl Serve {
-    #[allow(dead_code, reason = "one of the benchmarks has a database for each system")]
+    #[allow(dead_code, reason = "one benchmark has a database per system")]
     pub fn start(bench: &Bench, arguments: &[&str]) -> Outcome<Self> {
         Self::spawn(
             bench
@@ -165,39 +167,39 @@ impl Serve {
         )
     }
 
-    /// Any program that says where it listens as `centile serve` does.
+    /// Starts a program that prints its address like `centile serve`.
     pub fn spawn(command: &mut Command) -> Outcome<Self> {
         let mut child = command.stdout(Stdio::piped()).spawn()?;
         let mut line = String::new();
-        BufReader::new(child.stdout.take().ok_or("no output of serve")?).read_line(&mut line)?;
+        BufReader::new(child.stdout.take().ok_or("serve has no standard output")?).read_line(&mut line)?;
         let address = line.trim().strip_prefix("listening on ").ok_or("serve did not start")?.to_owned();
         Ok(Self { child, address })
     }
 }
 
-#[allow(dead_code, reason = "one of the benchmarks asks")]
+#[allow(dead_code, reason = "one benchmark does not use it")]
 impl Serve {
-    /// The most memory that it ever had, in megabytes.
+    /// Returns its peak memory, in MiB.
     pub fn peak_memory_mb(&self) -> Outcome<f64> {
         self.memory_mb("VmHWM")
     }
 
-    /// Its memory in megabytes: what it has (`VmRSS`), or had at most (`VmHWM`).
+    /// Returns its current (`VmRSS`) or peak (`VmHWM`) memory, in MiB.
     pub fn memory_mb(&self, which: &str) -> Outcome<f64> {
         let memory = line_of(&format!("/proc/{}/status", self.child.id()), which);
-        Ok(memory.trim_end_matches(" kB").parse::<f64>().map_err(|_| "the kernel does not say")? / 1024.0)
+        Ok(memory.trim_end_matches(" kB").parse::<f64>().map_err(|_| "the kernel does not report memory")? / 1024.0)
     }
 }
 
 impl Drop for Serve {
     fn drop(&mut self) {
-        // Nothing is left to be told when it has gone already.
+        // Errors only mean that it has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// What a command prints; an error with all it said when it fails.
+/// Runs a command and returns its output. The error of a failed command contains all of its output.
 pub fn output(command: &mut Command) -> Outcome<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let done = command.output().map_err(|error| format!("{name}: {error}"))?;
@@ -209,8 +211,8 @@ pub fn output(command: &mut Command) -> Outcome<String> {
     }
 }
 
-/// A board of three kinds of period, filled as a whole: each player has scored once.
-#[allow(dead_code, reason = "one of the benchmarks has weeks of its own")]
+/// Creates a board with three periods, in which each player has scored once, with set-based SQL.
+#[allow(dead_code, reason = "one benchmark fills weeks instead")]
 pub fn fill(bench: &Bench, board: &str, players: u32) -> Outcome<()> {
     let board_id =
         bench.psql(&format!("SELECT centile.create_board('{board}', p_periods => '{{all_time,week,month}}')"))?;
@@ -234,14 +236,14 @@ pub fn fill(bench: &Bench, board: &str, players: u32) -> Outcome<()> {
 /// Fills a board without events from a CSV file of `user_id,user_name,points`. Writes players and
 /// the ledger in sets; `centile rebuild` then makes the rankings. All events have the same time.
 /// Returns the output of `rebuild`.
-#[allow(dead_code, reason = "two of the benchmarks fill boards from files")]
+#[allow(dead_code, reason = "only two benchmarks fill boards from files")]
 pub fn fill_from_file(bench: &Bench, database: &str, board: &str, file: &Path) -> Outcome<String> {
     let given = "CREATE UNLOGGED TABLE given (user_id text COLLATE \"C\", user_name text, points bigint)";
     let copy = format!("\\copy given FROM '{}' CSV HEADER", file.display());
     let users = "INSERT INTO centile_store.users (external_id, name, lane_hash)
                  SELECT g.user_id, min(g.user_name), centile.lane_hash(g.user_id) FROM given g GROUP BY g.user_id ORDER BY g.user_id
                  ON CONFLICT ON CONSTRAINT users_external_id_key DO NOTHING";
-    // Sorted by player, so that rows go to the end of the ledger's indexes.
+    // Sorted by player, so that rows are appended to the ledger's indexes.
     let ledger = format!(
         "SELECT centile.open_periods(b.board_id, ARRAY[now()]) FROM centile.boards b WHERE b.slug = '{board}';
          INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, occurred_at, lane, batch)
@@ -273,7 +275,7 @@ pub fn fill_from_file(bench: &Bench, database: &str, board: &str, file: &Path) -
     bench.centile_in(database, &["rebuild", "--board", board, "--all"])
 }
 
-/// The ranking of a period as writers would have left it, in place of the empty one.
+/// Fills the empty ranking of a period as writers would have done.
 #[allow(dead_code, reason = "not every benchmark fills one")]
 pub fn fill_ranking(bench: &Bench, period_id: &str) -> Outcome<()> {
     bench
@@ -285,14 +287,14 @@ pub fn fill_ranking(bench: &Bench, period_id: &str) -> Outcome<()> {
         .map(drop)
 }
 
-/// The middle one; of an even number the higher of both. Not a number of none.
+/// Returns the median, the upper one for an even number of values; NaN without values.
 #[allow(dead_code, reason = "not every benchmark has rounds")]
 pub fn median(mut values: Vec<f64>) -> f64 {
     percentile(&mut values, 50.0)
 }
 
-/// The value that so many per cent are not above.
-#[allow(dead_code, reason = "not every benchmark tells of many")]
+/// Returns a percentile.
+#[allow(dead_code, reason = "not every benchmark uses it")]
 pub fn percentile(values: &mut [f64], percent: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place in a list")]

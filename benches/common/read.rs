@@ -1,4 +1,4 @@
-//! Ranks as the service reads them: its own statement, with the settings of its readers.
+//! Reads ranks with the service's own statement and session settings.
 #![allow(dead_code, reason = "not every benchmark reads in all ways")]
 
 use std::{
@@ -11,26 +11,26 @@ use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _, postgres::PgC
 
 use super::{Bench, Outcome, percentile};
 
-/// How long ranks are read at a stretch.
+/// Duration of an interval of reading.
 const STRETCH: Duration = Duration::from_millis(400);
-/// The service's own statement.
+/// The service's statement.
 const RANK: &str = include_str!("../../sql/queries/standings.sql");
 
-/// A board's ranking of all time.
+/// A board's all-time ranking.
 pub struct Ranking {
     pub board: i32,
     pub period: i64,
     pub id: i64,
 }
 
-/// Times of reading ranks, in milliseconds.
+/// Latencies of rank reads, in milliseconds.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Times {
     pub p50: f64,
     pub p99: f64,
 }
 
-/// The board's ranking of all time, as it is now.
+/// Returns the board's current all-time ranking.
 pub async fn ranking(connection: &mut PgConnection, board: &str) -> Outcome<Ranking> {
     let (board, period, id) = sqlx::query_as(
         "SELECT p.board_id, p.id, p.ranking_id FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id
@@ -42,7 +42,7 @@ pub async fn ranking(connection: &mut PgConnection, board: &str) -> Outcome<Rank
     Ok(Ranking { board, period, id })
 }
 
-/// A connection with the settings of the service's readers.
+/// Connects with the settings of the service's readers.
 pub async fn connect(bench: &Bench) -> Outcome<PgConnection> {
     let options = PgConnectOptions::from_str(&bench.servers.database_url())?.options([
         ("jit", "off"),
@@ -58,8 +58,8 @@ pub async fn connect(bench: &Bench) -> Outcome<PgConnection> {
     Ok(connection)
 }
 
-/// Reads ranks of random players in several stretches of time, and gives the quickest: what else the machine does comes and goes,
-/// a layout that is slow to read stays so.
+/// Reads ranks of random players in several intervals and returns the fastest interval. Other work
+/// on the machine is temporary, whereas a slow layout slows every interval.
 pub async fn ranks(
     connection: &mut PgConnection,
     board: &str,
@@ -77,7 +77,7 @@ pub async fn ranks(
     Ok(quickest)
 }
 
-/// Reads ranks one after the other; bucket counts are known, as in a service that nobody writes to.
+/// Reads ranks one by one with known bucket counts, as in a service without writes.
 async fn stretch(connection: &mut PgConnection, board: &str, players: u64, random: &mut StdRng) -> Outcome<Times> {
     let Ranking { board: board_id, period: period_id, id: ranking_id } = ranking(connection, board).await?;
     let (layout, batches): (i32, Vec<i64>) = sqlx::query_as(
@@ -88,7 +88,7 @@ async fn stretch(connection: &mut PgConnection, board: &str, players: u64, rando
     .await?;
     let mut times = Vec::new();
     let mut end = Instant::now() + STRETCH;
-    // The first hundred make plans and fill caches.
+    // The first hundred create plans and fill caches.
     while times.len() < 200 || Instant::now() < end {
         let user = format!("player-{}", random.random_range(1..=players));
         let began = Instant::now();

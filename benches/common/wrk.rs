@@ -1,4 +1,4 @@
-//! The load generator of what is asked in a closed loop: `wrk` with a script.
+//! Closed-loop load with `wrk` and a script.
 
 use std::{fs, path::Path, process::Command};
 
@@ -6,35 +6,35 @@ use serde::Deserialize;
 
 use super::{Outcome, output};
 
-/// How a server is asked.
+/// Parameters of a run.
 pub struct Run<'a> {
     pub address: &'a str,
     pub connections: u32,
     pub seconds: u32,
-    /// The same seed asks for the same players.
+    /// Random seed of the players.
     pub seed: u32,
-    /// Server key; empty where none is asked for.
+    /// Server key; empty if not required.
     pub key: &'a str,
-    /// A Lua expression for the request.
+    /// Lua expression of the request.
     pub request: &'a str,
-    /// Whether each request is another. Making them costs `wrk` time that it should have for sending.
+    /// Whether requests differ. Building requests costs `wrk` time that it needs for sending.
     pub varies: bool,
 }
 
-/// What a run gave; latencies in milliseconds, of whole requests.
+/// Results of a run; latencies of whole requests, in milliseconds.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub struct Answers {
     pub requests: u64,
     pub seconds: f64,
     pub p50: f64,
     pub p99: f64,
-    #[allow(dead_code, reason = "one of the benchmarks reports it")]
+    #[allow(dead_code, reason = "one benchmark does not use it")]
     pub p999: f64,
-    /// Statuses above 399, failed connections, reads and writes, and time-outs.
+    /// Statuses above 399, failed connections, reads and writes, and timeouts.
     pub errors: u64,
 }
 
-/// Asks a server. `dir` keeps the script.
+/// Runs wrk against a server. Writes the script to `dir`.
 pub fn run(dir: &Path, load: &Run<'_>) -> Outcome<Answers> {
     let Run { address, connections, seconds, seed, key, request, varies } = load;
     let script = dir.join("load.lua");
@@ -58,7 +58,7 @@ end
 "
     );
     fs::write(&script, text)?;
-    // The time-out is beyond what the slowest need, so that their latencies are seen and not cut.
+    // The timeout exceeds the slowest response, so that no latency is cut off.
     let said = output(
         Command::new("wrk")
             .args(["-t1", &format!("-c{connections}"), &format!("-d{seconds}s"), "--timeout", "60s", "-s"])
@@ -69,10 +69,10 @@ end
     Ok(serde_json::from_str(line)?)
 }
 
-/// Its version.
-#[allow(dead_code, reason = "one of the benchmarks names it")]
+/// Returns the version of wrk.
+#[allow(dead_code, reason = "one benchmark does not use it")]
 pub fn version() -> String {
-    // Its help goes out with a status of failure.
+    // wrk exits with a failure after printing its version.
     let said = Command::new("wrk").arg("-v").output().map(|said| said.stdout).unwrap_or_default();
     String::from_utf8_lossy(&said).split(" [").next().unwrap_or_default().trim().to_owned()
 }

@@ -1,32 +1,32 @@
-//! What is asked in the cells.
+//! Kinds of requests in the cells.
 
 use clap::ValueEnum;
 use serde::Serialize;
 
 use crate::system::BOARD;
 
-/// Events of a bulk.
+/// Events per bulk request.
 pub const BULK: u64 = 1_000;
 
-/// What is asked.
+/// A kind of request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cell {
     /// Rank of a random player, 32 connections
     Rank,
-    /// The same with four neighbours on either side
+    /// The same with four neighbours on each side
     Around,
     /// The first ten
     Top,
-    /// Ten from rank 500,000, or from the middle: the same for all callers
+    /// Ten from rank 500,000, or from the middle; the same for all callers
     Page,
-    /// Ten from anywhere
+    /// Ten from a random position
     Pages,
     /// One score at a time, one caller
     One,
     /// Scores from 256 callers
     Many,
-    /// 1,000 scores a request, four callers
+    /// 1,000 scores per request, four callers
     Bulk,
 }
 
@@ -57,17 +57,17 @@ impl Cell {
         matches!(self, Self::One | Self::Many | Self::Bulk)
     }
 
-    /// What a request counts for.
+    /// Returns the number of results that a request counts for.
     pub fn weight(self) -> f64 {
         if self == Self::Bulk { BULK as f64 } else { 1.0 }
     }
 
-    /// Whether each request is another.
+    /// Returns whether requests differ.
     pub fn varies(self) -> bool {
         !matches!(self, Self::Top | Self::Page)
     }
 
-    /// The request, as a Lua expression.
+    /// Returns the request as a Lua expression.
     pub fn request(self, players: u64, page: u64) -> String {
         let scores = format!("/v1/boards/{BOARD}/scores");
         let event = format!(

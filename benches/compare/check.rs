@@ -1,5 +1,5 @@
-//! Whether answers are right: ranks of a sample, the first ten, the page far down and neighbours over HTTP, against plain `rank()`
-//! over what the system itself holds to be true. A wrong answer is no result.
+//! Checks responses: ranks of a sample, the top ten, a far page and neighbours over HTTP, against
+//! plain `rank()` over the system's own source of truth. A wrong response ends the run.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -15,15 +15,15 @@ use crate::{
     system::{BOARD, Site, System},
 };
 
-/// Players whose ranks are compared, and of them those whose neighbours are.
+/// Number of players whose ranks are compared, and of those whose neighbours are compared too.
 const SAMPLE: usize = 200;
 const WITH_NEIGHBOURS: usize = 20;
-/// Neighbours on either side.
+/// Neighbours on each side.
 const AROUND: i64 = 4;
-/// Players who are asked for at the same time: where a rank takes most of a second, one after the other would take minutes.
+/// Concurrent requests. One at a time would take minutes if a rank takes most of a second.
 const AT_ONCE: usize = 4;
 
-/// What every system answers of a player.
+/// The part of a player's response that all systems share.
 #[derive(Debug, Deserialize)]
 pub struct Player {
     pub user_id: String,
@@ -42,33 +42,33 @@ struct Page {
     scores: Vec<Player>,
 }
 
-/// What `rank()` says.
+/// A player by `rank()`.
 #[derive(Debug, Clone, Copy)]
 struct Truth {
     score: i64,
     rank: i64,
-    /// Players with this score.
+    /// Number of players with this score.
     equals: i64,
 }
 
-/// Compares the answers of a server that nobody writes to.
+/// Compares the responses of a server without writes.
 pub async fn compare(bench: &Bench, site: &Site, system: System, address: &str, page: u64) -> Outcome<()> {
     let mut random = StdRng::seed_from_u64(2);
     let sample: Vec<_> = (0..SAMPLE).map(|_| format!("player-{}", random.random_range(1..=site.players))).collect();
     let oracle = Oracle::read(bench, site, system, &sample, page)?;
     let scores = format!("{address}/v1/boards/{BOARD}/scores");
     let wrong = |what: &str, truth: &dyn std::fmt::Debug, said: &dyn std::fmt::Debug| -> Outcome<()> {
-        Err(format!("{}: {what} is {truth:?}, and it says {said:?}", system.title()).into())
+        Err(format!("{}: {what} is {truth:?}, not {said:?}", system.title()).into())
     };
     let player = async |(n, user): (usize, &String)| -> Outcome<()> {
-        let truth = oracle.players.get(user).ok_or("a player without a rank")?;
+        let truth = oracle.players.get(user).ok_or("a player has no rank")?;
         let said: Player = get(&format!("{scores}/{user}?around=0")).await?;
         if said.user_id != *user || !truth.allows(&said, system) {
             wrong(user, truth, &said)?;
         }
         if n < WITH_NEIGHBOURS {
             let said: Player = get(&format!("{scores}/{user}?around={AROUND}")).await?;
-            let expected = oracle.neighbours.get(user).ok_or("a player without neighbours")?;
+            let expected = oracle.neighbours.get(user).ok_or("a player has no neighbours")?;
             if !truth.allows(&said, system) || !expected.allow(&said, *truth) {
                 wrong(&format!("{user} with neighbours"), expected, &said)?;
             }
@@ -94,7 +94,7 @@ pub async fn compare(bench: &Bench, site: &Site, system: System, address: &str, 
     Ok(())
 }
 
-/// A row of a list that says something else than the same player asked for alone, or that stands in it twice.
+/// Returns a row that occurs twice, or that differs from the response for the same player alone.
 async fn not_alike<'a>(scores: &str, rows: &[&'a Player]) -> Outcome<Option<(Option<Player>, &'a Player)>> {
     let mut seen = HashSet::new();
     for row in rows {
@@ -110,20 +110,22 @@ async fn not_alike<'a>(scores: &str, rows: &[&'a Player]) -> Outcome<Option<(Opt
 }
 
 impl Truth {
-    /// Whether an answer is right. Where equals do not share a rank, each has one of their places.
+    /// Returns whether a response is right. If equal scores do not share a rank, any of their
+    /// places is right.
     fn allows(self, said: &Player, system: System) -> bool {
         let last = if system.shares_ranks() { self.rank } else { self.rank + self.equals - 1 };
         said.score == self.score && (self.rank..=last).contains(&said.rank)
     }
 }
 
-/// Positions and scores around a player and the player's equals: of [`AROUND`] places before the first of them to as many behind the
-/// last.
+/// Positions and scores around a player and those with the same score: from [`AROUND`] places
+/// before the first of them to as many after the last.
 #[derive(Debug, Default)]
 struct Neighbours(Vec<(i64, i64)>);
 
 impl Neighbours {
-    /// Whether the scores of an answer are those around one of the equals' places: which of them has which is the system's to say.
+    /// Returns whether the scores are those around any place of the equal scores. The system
+    /// decides the order of equal scores.
     fn allow(&self, said: &Player, truth: Truth) -> bool {
         let scores = |rows: &[Player]| rows.iter().map(|row| row.score).collect::<Vec<_>>();
         let (above, below) = (scores(&said.above), scores(&said.below));
@@ -137,7 +139,7 @@ impl Neighbours {
     }
 }
 
-/// What is true of a sample and of two pages.
+/// The right responses for a sample and for two pages.
 struct Oracle {
     players: HashMap<String, Truth>,
     neighbours: HashMap<String, Neighbours>,
@@ -178,14 +180,14 @@ impl Oracle {
             Self { players: HashMap::new(), neighbours: HashMap::new(), top: Vec::new(), page: Vec::new() };
         for line in text.lines() {
             let [what, user, score, rank, equals] = line.split('|').collect::<Vec<_>>()[..] else {
-                return Err(format!("not a line of ranks: {line}").into());
+                return Err(format!("invalid line of ranks: {line}").into());
             };
             let truth = Truth { score: score.parse()?, rank: rank.parse()?, equals: equals.parse()? };
             match what {
                 "player" => drop(oracle.players.insert(user.to_owned(), truth)),
                 "top" => oracle.top.push(truth),
                 "page" => oracle.page.push(truth),
-                // What stands in the place of the rank is the neighbour's position.
+                // For neighbours, the rank column contains the position.
                 _ => oracle.neighbours.entry(user.to_owned()).or_default().0.push((truth.rank, truth.score)),
             }
         }
@@ -193,7 +195,7 @@ impl Oracle {
     }
 }
 
-/// What a server answers.
+/// Sends a request and parses the response.
 pub async fn get<T: DeserializeOwned>(url: &str) -> Outcome<T> {
     let body = reqwest::get(url).await?.error_for_status()?.text().await?;
     Ok(serde_json::from_str(&body)?)

@@ -1,4 +1,4 @@
-//! The same players with the same scores everywhere.
+//! Fills all systems with the same players and scores.
 
 use std::{
     error::Error,
@@ -22,12 +22,12 @@ use crate::{
     system::{BOARD, Site, System},
 };
 
-/// Scores are 0 to this.
+/// Maximum score; the minimum is 0.
 const SCORE_MAX: i64 = 1_000_000;
-/// Players whose commands go to Redis together.
+/// Players per Redis pipeline.
 const CHUNK: usize = 10_000;
 
-/// A file of players and scores, always the same for a number of players.
+/// Writes a file of players and scores, the same for equal numbers of players.
 pub fn write_scores(dir: &Path, players: u64) -> Outcome<PathBuf> {
     let file = dir.join("scores.csv");
     let mut random = StdRng::seed_from_u64(1);
@@ -40,7 +40,7 @@ pub fn write_scores(dir: &Path, players: u64) -> Outcome<PathBuf> {
     Ok(file)
 }
 
-/// A store with the players of the file, ready to be asked.
+/// Creates a store with the players of the file.
 pub async fn fill(bench: &Bench, dir: &Path, file: &Path, system: System, players: u64) -> Outcome<Site> {
     let began = Instant::now();
     let database = format!("{}_{players}", format!("{system:?}").to_lowercase());
@@ -58,14 +58,14 @@ pub async fn fill(bench: &Bench, dir: &Path, file: &Path, system: System, player
             site.redis = Some(redis);
         }
         System::Centile => site.key = fill_centile(bench, &site, file)?,
-        System::Constant | System::SortedSetsBatched => return Err("it has no players of its own".into()),
+        System::Constant | System::SortedSetsBatched => return Err("the system has no players of its own".into()),
     }
     bench.psql_in(&site.database, &["VACUUM ANALYZE", "CHECKPOINT"])?;
     eprintln!("{}: {players} players loaded in {:.0} s", system.title(), began.elapsed().as_secs_f64());
     Ok(site)
 }
 
-/// A sum over all players and scores that a store holds: the same for all, if all hold the same.
+/// Returns a checksum of a store's players and scores.
 pub fn fingerprint(bench: &Bench, site: &Site) -> Outcome<String> {
     let players = site.system.authority();
     let sql = format!("SELECT count(*), sum(hashtextextended(a.user_id, a.score)) FROM ({players}) a");
@@ -79,7 +79,7 @@ fn fill_tables(bench: &Bench, site: &Site, file: &Path, tables: &str, rows: &str
     Ok(())
 }
 
-/// Three sets and a hash for each player, many commands at a time.
+/// Writes three sets and a hash per player, in pipelines.
 async fn fill_sets(redis: &LocalRedis, file: &Path) -> Answer<()> {
     let redis = Redis::connect(&redis.url(), RedisClient::Multiplexed).await?;
     let mut connection = redis.connection().await?;
@@ -94,7 +94,7 @@ async fn fill_sets(redis: &LocalRedis, file: &Path) -> Answer<()> {
         for line in lines.by_ref().take(CHUNK) {
             let line = line?;
             let [user, name, points] = line.split(',').collect::<Vec<_>>()[..] else {
-                return Err(format!("not a line of players: {line}").into());
+                return Err(format!("invalid line of players: {line}").into());
             };
             for add in &mut adds {
                 add.arg(points).arg(user);

@@ -1,5 +1,5 @@
-//! Centile beside the alternatives: the same players, the same HTTP calls, the same load, in one run on one machine. benches/README.md
-//! says what the alternatives are and how to read the tables. `make bench` runs it.
+//! Compares Centile with alternatives: the same players, HTTP calls and load, in one run on one
+//! machine. benches/README.md describes the alternatives and the tables. `make bench` runs it.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
 
 use std::{
@@ -36,34 +36,34 @@ use server::Serving;
 use size::Size;
 use system::{BOARD, Options, Site, System};
 
-/// What to compare.
+/// What to compare
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Players of every system
+    /// Number of players
     #[arg(long, default_value_t = 1_000_000)]
     players: u64,
 
-    /// Rounds; each asks every system in turn
+    /// Number of rounds; each measures every system
     #[arg(long, default_value_t = 3)]
     rounds: u32,
 
-    /// Seconds of each cell
+    /// Seconds per cell
     #[arg(long, default_value_t = 8)]
     seconds: u32,
 
-    /// Numbers of players among whom ranks are read by one caller, with commas between; powers of ten up to all unless given
+    /// Comma-separated numbers of players for the growth table [default: powers of ten]
     #[arg(long, value_delimiter = ',')]
     growth: Vec<u64>,
 
-    /// Only these systems, with commas between
+    /// Comma-separated systems [default: all]
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<System>,
 
-    /// Only these cells, with commas between
+    /// Comma-separated cells [default: all]
     #[arg(long, value_enum, value_delimiter = ',')]
     cells: Vec<Cell>,
 
-    /// Folder for results.json, results.md and the plots
+    /// Output folder for results.json, results.md and the plots
     #[arg(long, default_value = "target/compare")]
     out: PathBuf,
 
@@ -73,7 +73,7 @@ struct Arguments {
     #[command(flatten)]
     serving: Serving,
 
-    /// What cargo gives to every benchmark
+    /// Passed by cargo to every benchmark
     #[arg(long, hide = true)]
     bench: bool,
 }
@@ -92,12 +92,12 @@ async fn measure(bench: &Bench, dir: &Path, arguments: &Arguments) -> Outcome<()
     let mut systems =
         if arguments.only.is_empty() { System::value_variants().to_vec() } else { arguments.only.clone() };
     if !systems.contains(&System::Centile) {
-        // It is the size of Centile's top that is answered.
+        // Its response has the size of Centile's top list.
         systems.retain(|system| system.has_players());
     }
     let cells = if arguments.cells.is_empty() { Cell::value_variants() } else { &arguments.cells };
     let options = Options {
-        // As many as Centile gives a board on this machine.
+        // The number of lanes of a Centile board on this machine.
         lanes: std::thread::available_parallelism()?.get().min(4),
         body: dir.join("top.json"),
         log: dir.join("server.log"),
@@ -151,7 +151,7 @@ async fn measure(bench: &Bench, dir: &Path, arguments: &Arguments) -> Outcome<()
     let rounds = if rates.duration().is_zero() { 0 } else { rates.mix_rounds };
     for round in 1..=rounds {
         for system in systems.iter().filter(|system| system.has_players()) {
-            let site = sites.iter().find(|site| site.system == system.store()).ok_or("a system without players")?;
+            let site = sites.iter().find(|site| site.system == system.store()).ok_or("a system has no players")?;
             results.mixes.push(mix::hold(&measure, site, *system, round, rates).await?);
             write(&results, &arguments.out)?;
         }
@@ -160,7 +160,8 @@ async fn measure(bench: &Bench, dir: &Path, arguments: &Arguments) -> Outcome<()
     Ok(())
 }
 
-/// Stores of the systems, with the same players; notes what each takes as soon as it is loaded.
+/// Creates the stores of the systems with the same players, and records the size of each after
+/// loading.
 async fn fill_all(
     measure: &Measure<'_>,
     systems: &[System],
@@ -182,13 +183,14 @@ async fn fill_all(
     fs::remove_file(file)?;
     let prints = sites.iter().map(|site| fill::fingerprint(bench, site)).collect::<Outcome<Vec<_>>>()?;
     if prints.iter().any(|print| *print != prints[0]) {
-        return Err(format!("the systems were not given the same players: {prints:?}").into());
+        return Err(format!("the systems do not hold the same players: {prints:?}").into());
     }
     Ok(sites)
 }
 
-/// Ranks for one caller, each store in turn: what the machine does meanwhile, it does to few players and to many. Answers are compared
-/// here, but for those of the stores with so many players, which are before their first round of cells.
+/// Measures ranks for one caller among growing numbers of players. Alternates the stores, so that
+/// other load on the machine affects all sizes. Also checks responses, except for the full stores,
+/// which are checked before their first round of cells.
 async fn growth(measure: &Measure<'_>, sites: &[&Site], compared: u64, rounds: u32) -> Outcome<Vec<Growth>> {
     let mut found: Vec<_> =
         sites.iter().map(|site| Growth { players: site.players, system: site.system, rounds: Vec::new() }).collect();
@@ -202,12 +204,12 @@ async fn growth(measure: &Measure<'_>, sites: &[&Site], compared: u64, rounds: u
     Ok(found)
 }
 
-/// Where the page far down begins.
+/// Returns the first position of the far page.
 fn far_down(players: u64) -> u64 {
     500_000.min(players / 2).max(1)
 }
 
-/// Leaves tables, figures and plots in a folder: what was measured so far, should the rest take too long.
+/// Writes tables, figures and plots of the results so far.
 fn write(results: &Results, out: &Path) -> Outcome<()> {
     fs::create_dir_all(out)?;
     fs::write(out.join("results.json"), serde_json::to_string_pretty(results)?)?;

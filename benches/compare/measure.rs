@@ -1,4 +1,4 @@
-//! The cells: one system, one kind of request, a few seconds.
+//! The cells: one system and one kind of request for a few seconds.
 
 use std::{
     collections::BTreeMap,
@@ -20,23 +20,24 @@ use crate::{
     system::{Options, Site, System, serve_constant},
 };
 
-/// How long a system may take to answer what it was asked.
+/// Timeout for a system to finish its requests.
 const PATIENCE: Duration = Duration::from_mins(10);
-/// Answers that a cell is to give on each connection: what is under way at its end does not count, and is to be little beside them.
+/// Minimum responses per connection and cell, so that in-flight requests at the end, which do not
+/// count, are few.
 const ANSWERS_EACH: f64 = 20.0;
-/// Longest cell, in seconds, where that many take too long.
+/// Maximum duration of a cell, in seconds.
 const LONGEST: u32 = 30;
 
-/// What a cell gave in a round. Absent, as null in JSON, is what cannot be told from so few answers.
+/// Results of a cell in a round. Percentiles are absent (null in JSON) with too few responses.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Figures {
-    /// How long it took, and what was answered meanwhile, with errors too.
+    /// Seconds, and the responses in that time, including errors.
     pub seconds: f64,
     pub requests: u64,
     pub errors: u64,
-    /// Requests answered, or scores.
+    /// Answered requests, or scores.
     pub per_second: f64,
-    /// Scores acknowledged, those before the cell too.
+    /// Acknowledged scores, including the warm-up.
     #[serde(skip)]
     acknowledged: f64,
     pub p50_ms: f64,
@@ -61,10 +62,10 @@ impl Figures {
     }
 }
 
-/// Figures of each cell and system, a round after the other.
+/// Figures of each cell and system, by round.
 pub type Table = BTreeMap<(Cell, System), Vec<Figures>>;
 
-/// What cells have in common.
+/// Parameters that cells share.
 pub struct Measure<'a> {
     pub bench: &'a Bench,
     pub dir: &'a Path,
@@ -74,19 +75,19 @@ pub struct Measure<'a> {
     pub page: u64,
 }
 
-/// What a server is asked.
+/// Parameters of a load.
 #[derive(Clone, Copy)]
 struct Run<'a> {
     cell: Cell,
     connections: u32,
     players: u64,
-    /// The same seed asks for the same players.
+    /// Random seed of the players.
     seed: u32,
-    /// Server key, where one is asked for.
+    /// Server key, if required.
     key: &'a str,
 }
 
-/// When answers are to be compared with `rank()`.
+/// When to compare responses with `rank()`.
 #[derive(Clone, Copy)]
 pub struct Check {
     pub before: bool,
@@ -94,7 +95,7 @@ pub struct Check {
 }
 
 impl Measure<'_> {
-    /// All cells of a system, on a server of its own that ends with them; gives the most memory that the server had, in MiB.
+    /// Runs all cells of a system on a new server. Returns the peak memory of the server, in MiB.
     pub async fn system(
         &self,
         site: &Site,
@@ -135,14 +136,14 @@ impl Measure<'_> {
         Ok(peak)
     }
 
-    /// Reads every file of a store once, so that the memory holds of it what there is room for: whoever uses one of these systems has no
-    /// others beside it, which push its data out.
+    /// Reads all files of a store once to warm the page cache. The other stores on this machine
+    /// evict its data, which would not happen in production.
     pub fn read_in(&self, site: &Site) -> Outcome<()> {
         let place = "SELECT current_setting('data_directory') || '/base/' || oid FROM pg_database WHERE datname = current_database()";
         for file in fs::read_dir(self.bench.psql_in(&site.database, &[place])?)? {
             match File::open(file?.path()) {
                 Ok(mut file) => io::copy(&mut file, &mut io::sink())?,
-                // PostgreSQL has removed it meanwhile.
+                // PostgreSQL has removed the file.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
                 Err(error) => return Err(error.into()),
             };
@@ -150,13 +151,14 @@ impl Measure<'_> {
         Ok(())
     }
 
-    /// What a system leaves behind is done now: else it would be done while the next is measured.
+    /// Vacuums and writes out dirty pages, so that this work does not slow the next system.
     pub fn tidy(&self, site: &Site) -> Outcome<()> {
         self.bench.psql_in(&site.database, &["VACUUM (ANALYZE)", "CHECKPOINT"])?;
         Ok(())
     }
 
-    /// Compares once all that was sent has been written. Counts that may be a minute old are read anew by a server that starts.
+    /// Compares once all sent scores are written. Starts a new server if its counts may be a minute
+    /// old.
     pub async fn compare_at_rest(&self, site: &Site, system: System, mut serve: Serve) -> Outcome<()> {
         self.rest(site).await?;
         if system.is_stale_by_design() {
@@ -165,7 +167,7 @@ impl Measure<'_> {
         check::compare(self.bench, site, system, &serve.address, self.page).await
     }
 
-    /// Waits until a store's server works on nothing that it was asked: `wrk` leaves without its last answers.
+    /// Waits until the servers are idle, because `wrk` does not wait for its last responses.
     async fn rest(&self, site: &Site) -> Outcome<()> {
         let sql = "SELECT count(*) FROM pg_stat_activity
                    WHERE datname = current_database() AND backend_type = 'client backend' AND state <> 'idle'
@@ -175,13 +177,13 @@ impl Measure<'_> {
             tokio::time::sleep(Duration::from_millis(100)).await;
             quiet = if self.bench.psql_in(&site.database, &[sql])? == "0" { quiet + 1 } else { 0 };
             if Instant::now() > end {
-                return Err(format!("{}: it does not come to rest", site.system.title()).into());
+                return Err(format!("{}: the server does not become idle", site.system.title()).into());
             }
         }
         Ok(())
     }
 
-    /// Latencies of ranks for one caller, on a server of its own.
+    /// Measures latencies of ranks for one caller, on a new server.
     pub async fn growth(&self, site: &Site, round: u32, must_check: bool) -> Outcome<Figures> {
         let serve = site.serve(self.bench, site.system, self.options)?;
         if must_check {
@@ -192,7 +194,7 @@ impl Measure<'_> {
         self.cell(&serve, run, Some(site)).await
     }
 
-    /// The top 10 as a constant, which tells what HTTP and load cost by themselves.
+    /// Measures a constant top 10, which shows the cost of HTTP and load alone.
     pub async fn constant(&self, round: u32, table: &mut Table) -> Outcome<()> {
         if !self.cells.contains(&Cell::Top) {
             return Ok(());
@@ -205,20 +207,20 @@ impl Measure<'_> {
         Ok(())
     }
 
-    /// `site` is what the server works on, if on anything.
+    /// `site` is the store of the server, if any.
     async fn cell(&self, serve: &Serve, run: Run<'_>, site: Option<&Site>) -> Outcome<Figures> {
-        // Half as long beforehand, which does not count: connections are made, statements prepared on each, and it is seen how many
-        // answers there are.
+        // The warm-up of half the duration opens connections, prepares statements and estimates the
+        // number of responses.
         let before = self.load(serve, Run { seed: run.seed + 1_000, ..run }, self.seconds.div_ceil(2))?;
         if let Some(site) = site {
             self.rest(site).await?;
         }
         if run.cell.writes() {
-            // So that none pays for what others have written.
+            // Checkpoint, so that no cell pays for the writes of another.
             self.bench.psql("CHECKPOINT")?;
         }
         let wanted = ANSWERS_EACH * f64::from(run.connections) * before.seconds / before.requests as f64;
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "half a minute at most")]
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most half a minute")]
         let seconds = wanted.clamp(self.seconds.into(), self.seconds.max(LONGEST).into()).ceil() as u32;
         let figures = Figures::of(run.cell, before, self.load(serve, run, seconds)?);
         if let Some(site) = site {
@@ -235,33 +237,38 @@ impl Measure<'_> {
     }
 }
 
-/// Whether a store has what was acknowledged: a score that is answered and not there would be quick.
+/// Checks that a store holds the acknowledged scores, because losing scores would be fast.
 pub struct Written {
     points: f64,
     pub acknowledged: f64,
 }
 
 impl Written {
-    /// Before scores are sent.
+    /// Records the state before scores are sent.
     pub fn begin(bench: &Bench, site: &Site, system: System) -> Outcome<Self> {
         Ok(Self { points: points(bench, site, system)?, acknowledged: 0.0 })
     }
 
-    /// Once they are answered. Scores are 0 to 1,000 points by chance, so that of the number of them the sum is known to within five
-    /// standard deviations; what was sent and never counted comes on top.
+    /// Checks the state after the responses. Scores are random, 0 to 1,000 points, so their number
+    /// gives a lower limit of the sum, within five standard deviations. Unacknowledged scores may
+    /// add to it.
     pub fn check(&self, bench: &Bench, site: &Site, system: System) -> Outcome<()> {
         let (mean, deviation) = (500.0, (1_001_f64.powi(2) - 1.0).sqrt() / 12_f64.sqrt());
         let least = self.acknowledged * mean - 5.0 * deviation * self.acknowledged.sqrt();
         let grown = points(bench, site, system)? - self.points;
         if grown < least {
             let Self { acknowledged, .. } = self;
-            return Err(format!("{}: {acknowledged} scores answered, {grown} points written", system.title()).into());
+            return Err(format!(
+                "{}: {acknowledged} scores acknowledged, but only {grown} points written",
+                system.title()
+            )
+            .into());
         }
         Ok(())
     }
 }
 
-/// The sum of all points that a store holds.
+/// Returns the sum of all points in a store.
 fn points(bench: &Bench, site: &Site, system: System) -> Outcome<f64> {
     Ok(bench.psql_in(&site.database, &[system.points()])?.parse()?)
 }

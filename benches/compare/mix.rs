@@ -1,5 +1,5 @@
-//! The mix: scores, ranks and tops at the rates of the design load, open loop. Nobody waits for the answer before the next request,
-//! and latencies count from the time at which a request was due.
+//! The mix: scores, ranks and top lists at the rates of the design load, as an open loop. Latencies
+//! count from the time when a request was due.
 
 use std::time::{Duration, Instant};
 
@@ -16,33 +16,33 @@ use crate::{
     system::{BOARD, Site, System},
 };
 
-/// How long half the load goes before: servers have just been started.
+/// Duration of the warm-up with half the load, because servers have just started.
 const LEAD_IN: Duration = Duration::from_secs(10);
 
-/// Rates and times of the mix.
+/// Rates and durations of the mix.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct Rates {
-    /// Seconds that the mix is held; 0 for none
+    /// Seconds of the mix; 0 to skip it
     #[arg(long, default_value_t = 60)]
     mix_seconds: u32,
 
-    /// Rounds of the mix; each asks every system in turn
+    /// Number of rounds of the mix; each measures every system
     #[arg(long, default_value_t = 1)]
     pub mix_rounds: u32,
 
-    /// Scores a second in the mix
+    /// Scores per second in the mix
     #[arg(long, default_value_t = 2_500)]
     pub mix_scores: u32,
 
-    /// Ranks a second in the mix
+    /// Ranks per second in the mix
     #[arg(long, default_value_t = 250)]
     pub mix_ranks: u32,
 
-    /// Tops a second in the mix
+    /// Top lists per second in the mix
     #[arg(long, default_value_t = 50)]
     pub mix_tops: u32,
 
-    /// Seconds for which the load goes on while answers are compared, where counts are used for a minute; a quarter elsewhere
+    /// Seconds of the staleness check for systems with cached counts; a quarter for other systems
     #[arg(long, default_value_t = 65)]
     stale_seconds: u32,
 }
@@ -59,35 +59,36 @@ impl Rates {
     }
 }
 
-/// What became of one kind of request.
+/// Results of a kind of request.
 #[derive(Debug, Serialize)]
 pub struct Kind {
     pub name: &'static str,
     pub requests: usize,
-    /// Answered, a second.
+    /// Successful responses per second.
     pub per_second: f64,
-    /// Not answered with 200, not answered at all, or not sent because too many waited: later than any answer.
+    /// Not answered with 200, not answered at all, or not sent because too many waited: later than
+    /// any answer.
     pub failed: usize,
-    /// Of all requests; absent where it falls on one that has failed.
+    /// Percentile of all requests; absent if it falls on a failed request.
     pub p50_ms: Option<f64>,
     pub p99_ms: Option<f64>,
     pub p999_ms: Option<f64>,
 }
 
-/// What a system made of the mix.
+/// Results of a system in the mix.
 #[derive(Debug, Serialize)]
 pub struct Mix {
     pub system: System,
-    /// From 1.
+    /// Round, from 1.
     pub round: u32,
     pub kinds: Vec<Kind>,
     pub wal_bytes_per_score: f64,
     pub staleness: Staleness,
-    /// The most memory that its server had.
+    /// Peak memory of its server.
     pub memory_mib: f64,
 }
 
-/// Holds the mix, and compares answers while it goes on. Ranks are compared with `rank()` afterwards.
+/// Runs the mix and checks staleness during it. Compares ranks with `rank()` afterwards.
 pub async fn hold(measure: &Measure<'_>, site: &Site, system: System, round: u32, rates: Rates) -> Outcome<Mix> {
     let bench: &Bench = measure.bench;
     measure.read_in(site)?;
@@ -127,7 +128,7 @@ pub async fn hold(measure: &Measure<'_>, site: &Site, system: System, round: u32
     Ok(mix)
 }
 
-/// Begins the three kinds of load, scores first. Players who are watched get no scores.
+/// Starts the three kinds of load, scores first. Witnesses and probes get no scores from it.
 fn start(address: &str, site: &Site, rates: Rates) -> [(&'static str, Load); 3] {
     let anyone = load::anyone(site.players);
     let player = move || loop {

@@ -1,4 +1,4 @@
-//! The pictures: throughput as bars, ranks among ever more players as lines.
+//! Plots: throughput as bars, ranks among growing numbers of players as lines.
 
 use std::path::Path;
 
@@ -12,9 +12,9 @@ use crate::{
 };
 
 const FONT: &str = "sans-serif";
-/// Width of a panel, and where in it bars begin and may end.
+/// Width of a panel, and the start and maximum end of its bars.
 const PANEL: (u32, i32, i32) = (480, 160, 400);
-/// Height of a bar with the room around it, and of a title.
+/// Height of a bar with padding, and of a title.
 const ROW: i32 = 24;
 const TITLE: i32 = 34;
 
@@ -29,7 +29,7 @@ fn color(system: System) -> RGBColor {
     }
 }
 
-/// Draws both into a folder.
+/// Draws both plots into a folder.
 pub fn draw(results: &Results, out: &Path) -> Outcome<()> {
     throughput(results, &out.join("throughput.svg")).map_err(|error| format!("throughput.svg: {error}"))?;
     if results.growth.iter().map(|growth| growth.players).collect::<std::collections::BTreeSet<_>>().len() > 1 {
@@ -38,7 +38,7 @@ pub fn draw(results: &Results, out: &Path) -> Outcome<()> {
     Ok(())
 }
 
-/// A panel for each cell, since a top is asked for a thousand times as often as a bulk is written.
+/// Draws a panel per cell, because top lists are a thousand times as frequent as bulk writes.
 fn throughput(results: &Results, file: &Path) -> Outcome<()> {
     let mut cells: Vec<Cell> = results.cells.iter().map(|record| record.cell).collect();
     cells.dedup();
@@ -59,7 +59,7 @@ fn throughput(results: &Results, file: &Path) -> Outcome<()> {
         for (n, record) in of(results, *cell).enumerate() {
             let top = TITLE + ROW * i32::try_from(n)?;
             let (_, from, to) = PANEL;
-            #[expect(clippy::cast_possible_truncation, reason = "within the picture")]
+            #[expect(clippy::cast_possible_truncation, reason = "within the plot")]
             let length = (f64::from(to - from) * rate(record) / most.max(f64::MIN_POSITIVE)).max(1.0) as i32;
             let bar = [(from, top + 3), (from + length, top + ROW - 3)];
             panel.draw(&Rectangle::new(bar, color(record.system).filled()))?;
@@ -79,7 +79,8 @@ fn rate(record: &Record) -> f64 {
     record.middle(|figures| figures.per_second)
 }
 
-/// Both axes are logarithmic: a rank that costs in proportion to the players is a rising line, one that does not a level one.
+/// Draws ranks on logarithmic axes: a cost proportional to the players is a rising line, a constant
+/// cost a level line.
 fn growth(results: &Results, file: &Path) -> Outcome<()> {
     let points: Vec<(System, f64, f64)> = results
         .growth
@@ -117,7 +118,7 @@ fn growth(results: &Results, file: &Path) -> Outcome<()> {
             points.iter().filter(|point| point.0 == system).map(|(_, players, ms)| (*players, *ms)).collect();
         let style = color(system).stroke_width(if system == System::Centile { 3 } else { 2 });
         chart.draw_series(LineSeries::new(line, style).point_size(4))?;
-        // Beside the lines, where none is covered.
+        // Place the legend where it covers no line.
         let y = 60 + ROW * i32::try_from(n)?;
         names.draw(&PathElement::new([(8, y + 6), (28, y + 6)], style))?;
         names.draw(&Text::new(system.title(), (36, y), (FONT, 13)))?;

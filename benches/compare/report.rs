@@ -1,4 +1,4 @@
-//! What was measured, as markdown and as JSON.
+//! Results as Markdown and as JSON.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ use crate::{
     system::System,
 };
 
-/// The figures of a cell and system, a round after the other.
+/// The figures of a cell and system, by round.
 #[derive(Debug, Serialize)]
 pub struct Record {
     pub cell: Cell,
@@ -22,7 +22,7 @@ pub struct Record {
     pub rounds: Vec<Figures>,
 }
 
-/// Ranks for one caller among so many players.
+/// Ranks for one caller among a number of players.
 #[derive(Debug, Serialize)]
 pub struct Growth {
     pub players: u64,
@@ -30,14 +30,14 @@ pub struct Growth {
     pub rounds: Vec<Figures>,
 }
 
-/// The most memory of a system's server, in MiB.
+/// Peak memory of a system's server, in MiB.
 #[derive(Debug, Serialize)]
 pub struct Memory {
     pub system: System,
     pub mib: f64,
 }
 
-/// All that was measured.
+/// All results.
 #[derive(Debug, Serialize)]
 pub struct Results {
     pub machine: String,
@@ -62,7 +62,8 @@ impl Record {
         middle(&self.rounds, of)
     }
 
-    /// Over another's in the same round, the median of the rounds: what the machine did then, it did to both.
+    /// Returns the median over rounds of the ratio to another system in the same round. Load on the
+    /// machine affects both systems of a round.
     fn ratio(&self, other: &Self, of: fn(&Figures) -> f64) -> f64 {
         median(self.rounds.iter().zip(&other.rounds).map(|(own, other)| of(own) / of(other)).collect())
     }
@@ -78,7 +79,7 @@ fn middle(rounds: &[Figures], of: impl Fn(&Figures) -> f64) -> f64 {
     median(rounds.iter().map(of).collect())
 }
 
-/// From the least to the most.
+/// Formats the range from minimum to maximum.
 fn spread(rounds: &[Figures], of: impl Fn(&Figures) -> f64) -> String {
     let mut values: Vec<_> = rounds.iter().map(of).collect();
     format!("{} – {}", number(percentile(&mut values, 0.0)), number(percentile(&mut values, 100.0)))
@@ -101,7 +102,7 @@ impl Results {
         }
     }
 
-    /// The tables that stand in docs/benchmarks.md.
+    /// Returns the tables for docs/benchmarks.md.
     pub fn markdown(&self) -> Outcome<String> {
         let mut text = format!("{}; {} players.\n", self.machine, number(self.players as f64));
         for cell in Cell::value_variants().iter().copied() {
@@ -124,7 +125,7 @@ impl Results {
         let (connections, seconds) = (cell.connections(), self.seconds);
         writeln!(
             text,
-            "\n**{}{at}** (connections: {connections}; {seconds} s a round, or longer)\n",
+            "\n**{}{at}** (connections: {connections}; {seconds} s or more per round)\n",
             capital(cell.title())
         )?;
         let what = if cell.writes() { "scores" } else { "requests" };
@@ -159,7 +160,7 @@ impl Results {
         if sizes.is_empty() {
             return Ok(());
         }
-        writeln!(text, "\n**A rank among ever more players** (1 connection; p50 with its spread, and p99, in ms)\n")?;
+        writeln!(text, "\n**Rank by number of players** (1 connection; p50 with its range, and p99, in ms)\n")?;
         write!(text, "| |")?;
         for players in &sizes {
             write!(text, " {} players: p50 | from – to | p99 |", number(*players as f64))?;
@@ -184,7 +185,7 @@ impl Results {
         let ([scores, ranks, tops], seconds) = (self.mix_rates, self.mix_seconds);
         writeln!(
             text,
-            "\n**The mix** ({scores} scores/s, {ranks} ranks/s, {tops} tops/s for {seconds} s, open loop; a row a round)\n"
+            "\n**The mix** ({scores} scores/s, {ranks} ranks/s, {tops} tops/s for {seconds} s, open loop; a row per round)\n"
         )?;
         writeln!(text, "| | | requests | failed | answered/s | p50, ms (÷ Centile) | p99, ms (÷) | p99.9, ms (÷) |")?;
         writeln!(text, "| --- | --- | --- | --- | --- | --- | --- | --- |")?;
@@ -219,10 +220,10 @@ impl Results {
         if self.mixes.is_empty() {
             return Ok(());
         }
-        writeln!(text, "\n**How far behind answers were**, the mix still going on\n")?;
+        writeln!(text, "\n**Staleness of responses** during the mix\n")?;
         writeln!(
             text,
-            "| | ranks looked at | off | by, median | by, most | oldest counts, s | a score shows after its commit: p50, ms | most, ms | no answer |"
+            "| | ranks checked | wrong | by, median | by, max | oldest counts, s | delay until a score is visible: p50, ms | max, ms | no answer |"
         )?;
         writeln!(text, "| --- | --- | --- | --- | --- | --- | --- | --- | --- |")?;
         for mix in &self.mixes {
@@ -247,10 +248,10 @@ impl Results {
     }
 
     fn sizes(&self, text: &mut String) -> Outcome<()> {
-        writeln!(text, "\n**What a player takes**, in bytes, just loaded\n")?;
+        writeln!(text, "\n**Bytes per player**, after loading\n")?;
         writeln!(
             text,
-            "| | PostgreSQL's disk | of it in its buffers | Redis' disk | Redis' memory |\n| --- | --- | --- | --- | --- |"
+            "| | PostgreSQL: disk | of it in buffers | Redis: disk | Redis: memory |\n| --- | --- | --- | --- | --- |"
         )?;
         for size in &self.sizes {
             writeln!(
@@ -265,7 +266,7 @@ impl Results {
         }
         writeln!(
             text,
-            "\n| | most memory of its HTTP server, MiB | in the mix | WAL in the mix, bytes per score |\n| --- | --- | --- | --- |"
+            "\n| | peak memory of the HTTP server, MiB | in the mix | WAL in the mix, bytes per score |\n| --- | --- | --- | --- |"
         )?;
         for memory in &self.memory {
             let in_mixes = |of: fn(&Mix) -> f64, percent| {
@@ -283,12 +284,12 @@ fn capital(text: &str) -> String {
     text[..1].to_uppercase() + &text[1..]
 }
 
-/// A whole number; a dash for what cannot be said.
+/// Formats a whole number; a dash if it is not finite.
 fn whole(value: f64) -> String {
     if value.is_finite() { format!("{value:.0}") } else { "–".to_owned() }
 }
 
-/// Three digits that matter, or all of a large number; a dash for what cannot be said.
+/// Formats three significant digits, or all digits of a large number; a dash if it is not finite.
 pub fn number(value: f64) -> String {
     match value.abs() {
         size if !size.is_finite() => "–".to_owned(),

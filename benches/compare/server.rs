@@ -1,5 +1,5 @@
-//! The HTTP before every alternative: the paths and parameters of Centile's API that the load uses, and of its answers
-//! what a game needs, on the same actix-web with as many workers.
+//! HTTP server of the alternatives: the paths and parameters of Centile's API that the load uses,
+//! with the response fields that a game needs, on the same actix-web with as many workers.
 
 use std::{fs, io::Write as _, net::TcpListener, path::PathBuf, time::Duration};
 
@@ -17,10 +17,10 @@ use crate::{
     system::System,
 };
 
-/// What a server of an alternative is told.
+/// Arguments of an alternative's server
 #[derive(Debug, Args)]
 pub struct Serving {
-    /// The alternative that this process is to serve
+    /// Alternative to serve
     #[arg(long, hide = true)]
     serve: Option<System>,
 
@@ -30,22 +30,22 @@ pub struct Serving {
     #[arg(long, env = "REDIS_URL", hide = true, hide_env_values = true, default_value = "")]
     redis_url: String,
 
-    /// File with the answer of the constant one
+    /// File with the body of the constant response
     #[arg(long, hide = true)]
     body: Option<PathBuf>,
 
-    /// Lanes of the batching before the ledger
+    /// Lanes of the batched ledger
     #[arg(long, hide = true, default_value_t = 1)]
     lanes: usize,
 }
 
 impl Serving {
-    /// Serves, when this process was started to serve; tells whether it was.
+    /// Serves if this process was started as a server. Returns whether it was.
     pub async fn run(&self) -> Answer<bool> {
         let Some(system) = self.serve else { return Ok(false) };
         let served = match system {
             System::Constant => {
-                let body = Bytes::from(fs::read(self.body.as_deref().ok_or("no answer")?)?);
+                let body = Bytes::from(fs::read(self.body.as_deref().ok_or("no body file")?)?);
                 listen(move |config| {
                     let body = body.clone();
                     let answer = move || {
@@ -62,7 +62,7 @@ impl Serving {
             System::SortedSetsBatched => {
                 peer(self.sorted_sets(RedisClient::Multiplexed, Some(self.lanes)).await?).await
             }
-            System::Centile => Err("Centile has a server of its own".into()),
+            System::Centile => Err("Centile has its own server".into()),
         };
         served?;
         Ok(true)
@@ -73,7 +73,7 @@ impl Serving {
     }
 }
 
-/// Serves a peer until this process is ended.
+/// Serves a peer until this process ends.
 async fn peer<P: Peer>(peer: P) -> Answer<()> {
     let peer = Data::new(peer);
     listen(move |config| {
@@ -85,7 +85,7 @@ async fn peer<P: Peer>(peer: P) -> Answer<()> {
     .await
 }
 
-/// A server as `centile serve` makes it, which says in the same words where it listens.
+/// Starts a server like that of `centile serve`, and prints its address in the same way.
 async fn listen(configure: impl Fn(&mut ServiceConfig) + Clone + Send + 'static) -> Answer<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
@@ -132,7 +132,7 @@ async fn page<P: Peer>(peer: Data<P>, query: Query<PageQuery>) -> actix_web::Res
     Ok(HttpResponse::Ok().json(PageResponse { scores: rows }))
 }
 
-/// What became of an event.
+/// The result of an event.
 #[derive(Serialize)]
 struct AcceptedResponse {
     status: &'static str,
@@ -150,7 +150,7 @@ struct SubmitResponse {
     results: Vec<AcceptedResponse>,
 }
 
-/// One event, or a list of them.
+/// One event or a list of events.
 async fn write<P: Peer>(peer: Data<P>, body: Bytes) -> actix_web::Result<HttpResponse> {
     if body.first() == Some(&b'[') {
         let scores = peer.write(serde_json::from_slice(&body)?).await.map_err(ErrorInternalServerError)?;

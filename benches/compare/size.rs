@@ -1,4 +1,4 @@
-//! What a player takes on disk and in memory.
+//! Bytes per player on disk and in memory.
 
 use std::{fs, io::ErrorKind, path::Path};
 
@@ -10,19 +10,19 @@ use crate::{
     system::{Site, System},
 };
 
-/// Bytes per player of a store that has just been loaded.
+/// Bytes per player of a store after loading.
 #[derive(Debug, Serialize)]
 pub struct Size {
     pub system: System,
     pub postgres: f64,
-    /// What PostgreSQL's shared buffers hold of it; absent where `pg_buffercache` is not installed.
+    /// Bytes in PostgreSQL's shared buffers; absent without `pg_buffercache`.
     pub buffers: Option<f64>,
     pub redis_disk: f64,
     pub redis_memory: f64,
 }
 
 impl Size {
-    /// What a store takes now.
+    /// Measures the current size of a store.
     pub async fn of(bench: &Bench, site: &Site) -> Outcome<Self> {
         let sql = format!("SELECT pg_database_size('{}')", site.database);
         let postgres: f64 = bench.psql(&sql)?.parse()?;
@@ -39,7 +39,7 @@ impl Size {
     }
 }
 
-/// Bytes of a database that PostgreSQL keeps in its shared buffers.
+/// Returns the bytes of a database in shared buffers.
 fn buffered_bytes(bench: &Bench, database: &str) -> Outcome<Option<f64>> {
     if bench.psql("SELECT count(*) FROM pg_available_extensions WHERE name = 'pg_buffercache'")? == "0" {
         return Ok(None);
@@ -52,15 +52,16 @@ fn buffered_bytes(bench: &Bench, database: &str) -> Outcome<Option<f64>> {
     Ok(Some(bench.psql(&sql)?.parse()?))
 }
 
-/// A line of what Redis tells about itself.
+/// Returns a line of Redis's INFO.
 pub async fn redis_says(url: &str, section: &str, name: &str) -> Outcome<String> {
     let mut connection = Client::open(url)?.get_multiplexed_async_connection().await?;
     let said: String = cmd("INFO").arg(section).query_async(&mut connection).await?;
     let found = said.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-    Ok(found.ok_or_else(|| format!("Redis does not say {name}"))?.trim().to_owned())
+    Ok(found.ok_or_else(|| format!("Redis does not report {name}"))?.trim().to_owned())
 }
 
-/// The append-only file: one, or since Redis 7 a folder of several, of which old ones may go just now.
+/// Returns the size of the append-only file, since Redis 7 a folder of files that Redis may remove
+/// meanwhile.
 fn append_only_bytes(dir: &Path) -> Outcome<u64> {
     let mut bytes = 0;
     for entry in fs::read_dir(dir)? {

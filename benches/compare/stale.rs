@@ -1,8 +1,9 @@
-//! How far behind answers are while scores come in.
+//! Measures the staleness of responses during writes.
 //!
-//! Two kinds of players get no scores from the load. *Witnesses* never get one: the others only gain points, so their ranks only
-//! grow, and a rank that was true when it was answered lies between what it was before and after. *Probes* get one now and then, and
-//! it is seen how long after its commit it shows over HTTP.
+//! Two kinds of players get no scores from the load. *Witnesses* never get a score. The others only
+//! gain points, so the rank of a witness only grows, and a correct response lies between its ranks
+//! before and after. *Probes* get a score now and then, to measure the delay between its commit and
+//! its visibility over HTTP.
 
 use std::time::{Duration, Instant};
 
@@ -18,44 +19,44 @@ use crate::{
     system::{BOARD, Site, System},
 };
 
-/// One player in so many is a witness, and one a probe.
+/// One player in this many is a witness, and one is a probe.
 const SHARE: u64 = 1_000;
-/// How often it is looked.
+/// Interval of the checks.
 const EVERY: Duration = Duration::from_secs(1);
-/// How long an answer may take.
+/// Timeout of a response.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Between two questions whether a score shows.
+/// Poll interval for the visibility of a score.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// How far behind answers were.
+/// Staleness of responses.
 #[derive(Debug, Default, Serialize)]
 pub struct Staleness {
-    /// Ranks by which each witness' answer was off.
+    /// Errors of the witnesses' ranks.
     pub rank_differences: Vec<i64>,
-    /// Age of the oldest cached counts seen, where answers tell.
+    /// Age of the oldest cached counts, if reported.
     pub counts_age_ms: u64,
-    /// Looks that came to nothing: no answer, a refusal, or a score that did not show in time.
+    /// Failed checks: no response, a refusal, or a score that did not become visible in time.
     pub unanswered: usize,
-    /// Milliseconds from when each probe's score could be read in PostgreSQL until it showed over HTTP.
+    /// Milliseconds between the visibility of each probe's score in PostgreSQL and over HTTP.
     pub visible_after_ms: Vec<f64>,
 }
 
-/// Whether the load has to leave a player alone.
+/// Returns whether the load must not score for a player.
 pub fn is_watched(player: u64) -> bool {
     [0, SHARE - 1].contains(&(player % SHARE))
 }
 
-/// Compares for a while, with the load going on.
+/// Checks for a while during the load.
 pub async fn watch(bench: &Bench, site: &Site, system: System, address: &str, time: Duration) -> Outcome<Staleness> {
     let url = bench.servers.postgres.url(&site.database);
-    // A connection each: what is cut short with one goes on in PostgreSQL for a while, and would be waited for by the other.
+    // Separate connections: a cancelled statement keeps its connection busy for a while.
     let (mut witnessing, mut probing) = (PgConnection::connect(&url).await?, PgConnection::connect(&url).await?);
     let (end, mut stale) = (Instant::now() + time, Staleness::default());
     let groups = (site.players / SHARE).max(1);
     while Instant::now() < end {
         let next = Instant::now() + EVERY;
         let player = format!("player-{}", rand::rng().random_range(1..=groups) * SHARE);
-        // A system that cannot keep up refuses, or answers late; that is a result, too.
+        // An overloaded system refuses or answers late; that is a result too.
         match witness(&mut witnessing, system, address, &player).await? {
             Some((difference, age)) => {
                 stale.rank_differences.push(difference);
@@ -73,8 +74,8 @@ pub async fn watch(bench: &Bench, site: &Site, system: System, address: &str, ti
     Ok(stale)
 }
 
-/// By how much the rank of a witness is off, and how old the counts were that it came from; nothing without an answer. Only the
-/// answer has to come in time: the ranks that it is compared with are counted among all players.
+/// Returns the error of a witness's rank and the age of its counts; `None` without a response. The
+/// timeout applies only to the response, because the compared ranks are counted among all players.
 async fn witness(
     connection: &mut PgConnection,
     system: System,
@@ -91,7 +92,7 @@ async fn witness(
     Ok(Some(((best - said.rank).max(said.rank - worst).max(0), said.counts_age_ms)))
 }
 
-/// The rank of a score, and the last of the places of those who have it.
+/// Returns the rank of a score, and the last position with this score.
 async fn places(connection: &mut PgConnection, system: System, score: i64) -> Outcome<(i64, i64)> {
     let sql = format!(
         "SELECT count(*) FILTER (WHERE s.score > $1) + 1, count(*) FROM ({}) s WHERE s.score >= $1",
@@ -100,7 +101,7 @@ async fn places(connection: &mut PgConnection, system: System, score: i64) -> Ou
     Ok(sqlx::query_as(AssertSqlSafe(sql)).bind(score).fetch_one(connection).await?)
 }
 
-/// How many milliseconds after PostgreSQL a probe's new score shows over HTTP.
+/// Returns the delay until a probe's new score is visible over HTTP, in milliseconds.
 async fn probe(
     connection: &mut PgConnection,
     site: &Site,

@@ -1,4 +1,4 @@
-//! The systems that are compared, and where each keeps its players.
+//! The compared systems and their stores.
 
 use std::{
     env,
@@ -15,26 +15,26 @@ use crate::common::{Bench, CENTILE, Outcome, Serve};
 
 pub const BOARD: &str = "bench";
 
-/// What is compared.
+/// A compared system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum System {
-    /// A constant answer of the size of a top 10
+    /// A constant response of the size of a top 10
     Constant,
     /// One table with an index on the score
     Plain,
     /// 100 bucket tables, counts cached for a minute
     Buckets,
-    /// Redis sorted sets beside a ledger in PostgreSQL, as it is usually built
+    /// Redis sorted sets with a ledger in PostgreSQL, as usually built
     SortedSets,
-    /// The same with one connection to Redis for all callers, and Centile's batching before the ledger
+    /// The same with one shared connection to Redis, and Centile's batching for the ledger
     SortedSetsBatched,
     /// Centile, three live periods
     Centile,
 }
 
 impl System {
-    /// As it stands in tables.
+    /// Returns its name in tables.
     pub fn title(self) -> &'static str {
         match self {
             Self::Constant => "constant answer",
@@ -46,27 +46,27 @@ impl System {
         }
     }
 
-    /// Whose players it works on: batching is another way into the same store.
+    /// Returns the system whose store it uses: batching writes to the same store.
     pub fn store(self) -> Self {
         if self == Self::SortedSetsBatched { Self::SortedSets } else { self }
     }
 
-    /// Whether it has players at all.
+    /// Returns whether it has players.
     pub fn has_players(self) -> bool {
         self != Self::Constant
     }
 
-    /// Whether its ranks hang on something that is older than the last score, as long as the process runs.
+    /// Returns whether its ranks depend on cached counts while the process runs.
     pub fn is_stale_by_design(self) -> bool {
         self == Self::Buckets
     }
 
-    /// Whether equal scores share a rank; else each has one of the places of the equals.
+    /// Returns whether equal scores share a rank. Otherwise each has one of their places.
     pub fn shares_ranks(self) -> bool {
         self.store() != Self::SortedSets
     }
 
-    /// What it holds to be true itself: a query for (`user_id`, score).
+    /// Returns a query for (`user_id`, score) on its source of truth.
     pub fn authority(self) -> &'static str {
         match self.store() {
             Self::Plain => "SELECT user_id, score FROM scores",
@@ -80,7 +80,7 @@ impl System {
         }
     }
 
-    /// The sum of all points it was given.
+    /// Returns a query for the sum of all points.
     pub fn points(self) -> &'static str {
         match self.store() {
             Self::Plain => "SELECT sum(score) FROM scores",
@@ -90,13 +90,14 @@ impl System {
         }
     }
 
-    /// The scores of all, quickly: from what is changed in the same transactions as the authority.
+    /// Returns a fast query for all scores, from a table that changes in the same transactions as
+    /// the source of truth.
     pub fn scores(self) -> &'static str {
         match self.store() {
             Self::Plain => "SELECT score FROM scores",
             Self::Buckets => "SELECT score FROM buckets",
             Self::SortedSets => "SELECT score FROM totals",
-            // Larger scores are better here, and such a score is its rank key.
+            // Larger scores are better, so the score equals the rank key.
             _ => {
                 "SELECT b.rank_key AS score FROM centile_store.periods p
                  JOIN centile_store.leaderboard_bucket b ON b.ranking_id = p.ranking_id WHERE p.kind = 'all_time'"
@@ -104,7 +105,7 @@ impl System {
         }
     }
 
-    /// The score of player $1, from there.
+    /// Returns a query for the score of player $1 in the same table.
     pub fn score_of(self) -> &'static str {
         match self.store() {
             Self::Plain => "SELECT score FROM scores WHERE user_id = $1",
@@ -123,19 +124,19 @@ pub struct Site {
     pub system: System,
     pub database: String,
     pub players: u64,
-    /// That of the sorted sets.
+    /// The Redis of the sorted sets.
     pub redis: Option<LocalRedis>,
-    /// The key by which Centile is written to.
+    /// The server key for Centile.
     pub key: String,
 }
 
-/// How servers of alternatives are started.
+/// How to start servers of alternatives.
 #[derive(Clone)]
 pub struct Options {
     pub lanes: usize,
-    /// The answer of the constant one.
+    /// File with the constant response.
     pub body: PathBuf,
-    /// Where the server that runs writes its log.
+    /// Log file of the running server.
     pub log: PathBuf,
 }
 
@@ -159,22 +160,22 @@ impl Site {
     }
 }
 
-/// Starts a server whose log goes to a file.
+/// Starts a server that logs to a file.
 fn start(command: &mut Command, options: &Options) -> Outcome<Serve> {
     let log = File::create(&options.log)?;
     Serve::spawn(command.stderr(log))
         .map_err(|error| format!("{error}: {}", fs::read_to_string(&options.log).unwrap_or_default()).into())
 }
 
-/// The constant answer needs no store.
+/// Starts the server of the constant response, which needs no store.
 pub fn serve_constant(options: &Options) -> Outcome<Serve> {
     start(&mut alternative(System::Constant, options)?, options)
 }
 
-/// This program again, as the server of an alternative.
+/// Returns a command that runs this program as the server of an alternative.
 fn alternative(system: System, options: &Options) -> Outcome<Command> {
     let mut command = Command::new(env::current_exe()?);
-    let name = system.to_possible_value().ok_or("a system without a name")?;
+    let name = system.to_possible_value().ok_or("a system has no name")?;
     command.args(["--serve", name.get_name()]);
     command.arg("--lanes").arg(options.lanes.to_string()).arg("--body").arg(&options.body);
     Ok(command)

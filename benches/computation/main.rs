@@ -1,4 +1,4 @@
-//! Pure computation on the way of a request, without servers: a change here is seen within a minute. `make bench-computation` runs it.
+//! Times pure computation of requests, without servers. `make bench-computation` runs it.
 
 use std::{collections::BTreeMap, error::Error, hint::black_box};
 
@@ -24,13 +24,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Rank keys into cursors and back.
+/// Packs rank keys into cursors and back.
 fn keys(criterion: &mut Criterion, board: &Board) -> Result<(), Box<dyn Error>> {
     let (period, selector) = (period(), PeriodSelector::default());
     let key = [1_234_567, (1 << 50) + 12_345, 7_654_321];
     let cursor = timed::pack_key(board, &period, key);
     if timed::unpack_key(&cursor, board, &selector)? != key {
-        return Err("a key is another after it was packed".into());
+        return Err("a key changed by packing".into());
     }
     let mut group = criterion.benchmark_group("keys");
     group.bench_function("pack", |bencher| bencher.iter(|| timed::pack_key(board, &period, black_box(key))));
@@ -39,14 +39,14 @@ fn keys(criterion: &mut Criterion, board: &Board) -> Result<(), Box<dyn Error>> 
     Ok(())
 }
 
-/// The lane of a player.
+/// Computes the lane of a player.
 fn lanes(criterion: &mut Criterion, board: &Board) -> Result<(), Box<dyn Error>> {
     let player: UserId = "player-1234567".parse()?;
     criterion.bench_function("lane", |bencher| bencher.iter(|| timed::lane_of(black_box(&player), board)));
     Ok(())
 }
 
-/// Top lists as JSON.
+/// Renders top lists as JSON.
 fn tops(criterion: &mut Criterion, board: &Board) -> Result<(), Box<dyn Error>> {
     let mut group = criterion.benchmark_group("tops");
     for size in [10, 100, 1_000] {

@@ -1,7 +1,9 @@
-//! What whole periods as files cost the service: rows a second, and the memory that it needs beyond what it has: one file at a time, two, and
-//! one that is taken slowly. `cargo bench --bench export` prints the table and fails when the memory grows by as much as it must not.
+//! Measures downloads of whole periods: rows per second and additional memory of the service, for
+//! one file, two concurrent files and a slow reader. `cargo bench --bench export` prints the table
+//! and fails if memory grows too much.
 //!
-//! `BENCH_PLAYERS` (1,000,000) changes the size, `BENCH_SECONDS` (100) how long the slow one takes: longer than a connection may be idle.
+//! `BENCH_PLAYERS` (1,000,000) sets the size. `BENCH_SECONDS` (100) sets the duration of the slow
+//! download, which must exceed the idle timeout of a connection.
 #![allow(clippy::print_stdout, reason = "a command-line tool")]
 
 use std::{
@@ -19,7 +21,7 @@ mod common;
 use common::{Bench, Outcome, Serve};
 
 const BOARD: &str = "file";
-/// By how many megabytes the service may grow.
+/// Maximum growth of the service's memory, in MB.
 const MOST_MB: f64 = 20.0;
 
 #[tokio::main]
@@ -35,16 +37,15 @@ fn number<T: FromStr<Err: Display>>(name: &str, default: T) -> Outcome<T> {
 
 async fn measure(bench: &Bench, players: u32, slow: Duration) -> Outcome<()> {
     common::fill(bench, BOARD, players)?;
-    // Who takes slowly what the system holds for it takes it in jumps, up to a sixteenth of a buffer of 32 MiB: ten seconds are too few for that.
+    // A slow reader drains its socket buffer in jumps of up to a sixteenth of 32 MiB, so the client
+    // timeout of 10 s would be too short.
     let serve = Serve::start(bench, &["--client-timeout", "60"])?;
-    // What the first of all requests takes is not the files'.
+    // Exclude the memory of the first request.
     for _ in 0..1_000 {
         read(&serve, &format!("/v1/boards/{BOARD}/scores?limit=100"), None).await?;
     }
     println!("{}\n{players} players\n", bench.machine()?);
-    println!(
-        "| files | seconds | rows/s | MB | memory before, MB | at most, MB |\n| --- | --- | --- | --- | --- | --- |"
-    );
+    println!("| files | seconds | rows/s | MB | memory before, MB | peak, MB |\n| --- | --- | --- | --- | --- | --- |");
     let before = serve.memory_mb("VmRSS")?;
     let [csv, ndjson] = ["csv", "ndjson"].map(|form| format!("/v1/boards/{BOARD}/scores.{form}"));
     let begin = Instant::now();
@@ -64,18 +65,18 @@ async fn measure(bench: &Bench, players: u32, slow: Duration) -> Outcome<()> {
         }
     }
     let growth = serve.memory_mb("VmHWM")? - before;
-    println!("\nmemory grew by {growth:.1} MB at most; less than {MOST_MB} is wanted");
-    if growth < MOST_MB { Ok(()) } else { Err("it grew by more".into()) }
+    println!("\nmemory grew by {growth:.1} MB; the limit is {MOST_MB} MB");
+    if growth < MOST_MB { Ok(()) } else { Err("memory grew by more".into()) }
 }
 
-/// What was read.
+/// The data read.
 #[derive(Debug, Clone, Copy)]
 struct Size {
     bytes: u64,
     lines: u64,
 }
 
-/// Reads an answer to its end, at so many bytes a second at most.
+/// Reads a response to its end, at a limited rate in bytes per second.
 async fn read(serve: &Serve, path: &str, pace: Option<f64>) -> Outcome<Size> {
     let mut answer = reqwest::get(format!("{}{path}", serve.address)).await?.error_for_status()?;
     let (begin, mut size) = (tokio::time::Instant::now(), Size { bytes: 0, lines: 0 });
@@ -89,7 +90,8 @@ async fn read(serve: &Serve, path: &str, pace: Option<f64>) -> Outcome<Size> {
     Ok(size)
 }
 
-/// Prints a line of the table; each file has to have a line for each player, and so many more.
+/// Prints a row of the table. Fails unless each file has a line per player plus the given header
+/// lines.
 fn report<const N: usize>(
     serve: &Serve,
     what: &str,

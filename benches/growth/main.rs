@@ -1,5 +1,5 @@
-//! Measures the cost of ten times the players: the same ranks among a million and among ten million,
-//! on one server, in turn; the time of rebuilds, and the memory of `serve`.
+//! Measures the cost of ten times the players: the same ranks among a million and among ten
+//! million, on one server, in turn; the time of rebuilds, and the memory of `serve`.
 #![allow(clippy::print_stdout, reason = "a command-line tool")]
 
 use std::{
@@ -23,34 +23,34 @@ use common::{
 
 const SEED: u64 = 1;
 const ROUNDS: u32 = 3;
-/// How long `wrk` asks at a time.
+/// Duration of a run of `wrk`.
 const SECONDS: u32 = 10;
-/// Stretches in which statements are timed, per round.
+/// Intervals of timed statements per round.
 const STRETCHES: u32 = 5;
-/// Load under which memory is looked at.
+/// Load during the measurement of memory.
 const LOAD: Duration = Duration::from_mins(1);
 
 /// Sizes of the boards.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Players of the smaller board
+    /// Number of players of the smaller board
     #[arg(long, default_value_t = 1_000_000)]
     few: u64,
 
-    /// Players of the larger one
+    /// Number of players of the larger board
     #[arg(long, default_value_t = 10_000_000)]
     many: u64,
 
-    /// Events of a third one, with as many players as the smaller: only rebuilt
+    /// Number of events of a third board, with the players of the smaller one; only rebuilt
     #[arg(long, default_value_t = 10_000_000)]
     events: u64,
 
-    /// What cargo gives to every benchmark
+    /// Passed by cargo to every benchmark
     #[arg(long, hide = true)]
     bench: bool,
 }
 
-/// A board and what was measured on it.
+/// A board and its measurements.
 struct Board {
     name: &'static str,
     players: u64,
@@ -82,7 +82,7 @@ async fn measure(bench: &Bench, dir: &Path, arguments: &Arguments) -> Outcome<()
     let serve = Serve::start(bench, &[])?;
     let mut reader = read::connect(bench).await?;
     let mut random = StdRng::seed_from_u64(SEED);
-    // The first round warms caches, and does not count.
+    // The first round only warms the caches.
     for round in 0..=ROUNDS {
         for board in &mut boards {
             let times = read::ranks(&mut reader, board.name, board.players, STRETCHES, &mut random).await?;
@@ -103,7 +103,7 @@ async fn measure(bench: &Bench, dir: &Path, arguments: &Arguments) -> Outcome<()
                 },
             )?;
             if answers.errors > 0 {
-                return Err(format!("{} of {} answers are errors", answers.errors, answers.requests).into());
+                return Err(format!("{} of {} responses are errors", answers.errors, answers.requests).into());
             }
             let per_second = answers.requests as f64 / answers.seconds;
             if round > 0 {
@@ -118,7 +118,7 @@ async fn measure(bench: &Bench, dir: &Path, arguments: &Arguments) -> Outcome<()
     }
     let [few, many] = boards;
     println!(
-        "\n{} players beside {}: a statement takes {:.2} times as long, over HTTP there are {:.2} times fewer answers a second",
+        "\n{} players compared with {}: a statement takes {:.2} times as long; HTTP throughput is {:.2} times lower",
         many.players,
         few.players,
         median(many.statements) / median(few.statements),
@@ -131,11 +131,11 @@ async fn measure(bench: &Bench, dir: &Path, arguments: &Arguments) -> Outcome<()
     tokio::time::sleep(LOAD).await;
     writes.stop().await;
     reads.stop().await;
-    println!("memory of serve after all this, at most: {:.0} MB", serve.peak_memory_mb()?);
+    println!("peak memory of serve: {:.0} MB", serve.peak_memory_mb()?);
     Ok(())
 }
 
-/// Fills a board: one event for each player, or several for random ones.
+/// Fills a board with one event per player, or several for random players.
 fn fill(bench: &Bench, dir: &Path, board: &str, players: u64, events: u64) -> Outcome<()> {
     let file = dir.join("scores.csv");
     let mut random = StdRng::seed_from_u64(SEED);
@@ -150,7 +150,7 @@ fn fill(bench: &Bench, dir: &Path, board: &str, players: u64, events: u64) -> Ou
     let began = Instant::now();
     let said = fill_from_file(bench, "postgres", board, &file)?;
     println!(
-        "{events} events of {players} players, all_time, week and month: {:.0} s with the rebuilds\n{said}",
+        "{events} events of {players} players, all_time, week and month: {:.0} s including rebuilds\n{said}",
         began.elapsed().as_secs_f64()
     );
     fs::remove_file(file)?;

@@ -1,4 +1,4 @@
-//! Scores over HTTP, a thousand a request, as game servers send them.
+//! Sends scores over HTTP, a thousand per request, as game servers do.
 
 use std::{
     sync::Arc,
@@ -12,14 +12,14 @@ use tokio::sync::mpsc;
 
 use crate::{common::Outcome, spread::Spread};
 
-/// Events of a request.
+/// Events per request.
 const EVENTS: usize = 1_000;
-/// Requests under way at a time.
+/// Concurrent requests.
 const CALLERS: usize = 4;
-/// How long a caller waits when the queue is full.
+/// Delay before a retry when the queue is full.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Who sends, and where to.
+/// The sender and its target.
 #[derive(Clone)]
 pub struct Sender {
     client: Client,
@@ -33,7 +33,8 @@ impl Sender {
         Self { client: Client::new(), url, key: key.to_owned() }
     }
 
-    /// Players from `first` on arrive, up to `last`. Gives the scores that were accepted, and how long it took.
+    /// Sends the scores of new players `first` to `last`. Returns the accepted scores and the
+    /// duration.
     pub async fn arrive(&self, spread: Spread, first: u64, last: u64, random: &mut StdRng) -> Outcome<(u64, Duration)> {
         let began = Instant::now();
         let (requests, waiting) = mpsc::channel::<Vec<Value>>(CALLERS);
@@ -68,7 +69,7 @@ impl Sender {
         Ok((sent, began.elapsed()))
     }
 
-    /// Sends events until they are written.
+    /// Sends events, and retries until they are written.
     async fn send(&self, events: &[Value]) -> Result<(), String> {
         loop {
             let answer = self.client.post(&self.url).bearer_auth(&self.key).json(events).send().await;

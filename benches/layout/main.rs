@@ -1,5 +1,5 @@
-//! Rebalancing while a board grows from nobody to a million players, for each of several spreads of
-//! scores: through `centile serve`, on private servers. `make torture` runs it.
+//! Measures rebalancing while a board grows from 0 to a million players, for several distributions
+//! of scores, through `centile serve` on private servers. `make torture` runs it.
 #![allow(clippy::print_stdout, reason = "a command-line tool")]
 
 use std::time::{Duration, Instant};
@@ -26,29 +26,29 @@ use report::Grown;
 use spread::Spread;
 
 const SEED: u64 = 1;
-/// How often ranks are read and buckets are counted while a board grows.
+/// Number of measurements while a board grows.
 const PARTS: u64 = 10;
-/// In how many stretches of time ranks are read each time.
+/// Intervals of rank reads per measurement.
 const SAMPLES: u32 = 3;
-/// In how many they are read in the end, once as the board has grown and once built anew.
+/// Intervals of rank reads at the end, for the grown ranking and for the rebuilt one.
 const LAST_SAMPLES: u32 = 10;
 /// Timeout for rebalancing after the last score.
 const PATIENCE: Duration = Duration::from_mins(10);
-/// How often a commit is timed.
+/// Interval of timed commits.
 const PROBE: Duration = Duration::from_millis(20);
 
-/// What to grow.
+/// Boards to grow.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Players of each board in the end
+    /// Final number of players per board
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1_000..))]
     players: u64,
 
-    /// Only these spreads of scores, divided by commas
+    /// Comma-separated score distributions [default: all]
     #[arg(long, value_delimiter = ',')]
     only: Vec<Spread>,
 
-    /// What cargo gives to every benchmark
+    /// Passed by cargo to every benchmark
     #[arg(long, hide = true)]
     bench: bool,
 }
@@ -60,7 +60,7 @@ async fn main() -> Outcome<()> {
     report::head(arguments.players, SEED);
     let mut all = Vec::new();
     for spread in spreads {
-        // Servers of its own for each: none has the leavings of another to vacuum.
+        // New servers for each, so that none has to vacuum the rows of another.
         Bench::run_as_recommended(async |bench, _| {
             if all.is_empty() {
                 println!("{}\n", bench.machine()?);
@@ -96,11 +96,11 @@ async fn grow(bench: &Bench, spread: Spread, players: u64) -> Outcome<Grown> {
         let (scores, took) = sender.arrive(spread, first, last, &mut random).await?;
         grown.scores += scores;
         grown.seconds += took.as_secs_f64();
-        // As it is left at this moment: the timer goes on.
+        // Measured at this moment, while the timer continues.
         let largest = sample::largest(&mut reader, board).await?.shares;
         let now = read::ranks(&mut reader, board, last, SAMPLES, &mut random).await?;
         eprintln!(
-            "{}: {last} players, {largest:.2} shares in the largest bucket, a rank takes {:.3} ms",
+            "{}: {last} players, {largest:.2} shares in the largest bucket, {:.3} ms per rank",
             grown.spread, now.p50
         );
         grown.largest_while_growing.push(largest);
@@ -114,7 +114,7 @@ async fn grow(bench: &Bench, spread: Spread, players: u64) -> Outcome<Grown> {
             break;
         }
         if began.elapsed() > PATIENCE {
-            return Err("rebalancing does not come to rest".into());
+            return Err("rebalancing does not finish".into());
         }
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
@@ -141,7 +141,7 @@ async fn grow(bench: &Bench, spread: Spread, players: u64) -> Outcome<Grown> {
     let anew = read::ranking(&mut reader, board).await?;
     bench.psql("VACUUM ANALYZE")?;
     bench.psql("CHECKPOINT")?;
-    // In turn, so that both meet the same machine.
+    // Alternate, so that both see the same machine load.
     for _ in 0..LAST_SAMPLES {
         for (ranking, times) in [(&kept, &mut grown.last), (&anew, &mut grown.best)] {
             bench.psql(&format!(
@@ -158,8 +158,8 @@ async fn grow(bench: &Bench, spread: Spread, players: u64) -> Outcome<Grown> {
     Ok(grown)
 }
 
-/// Times commits that nothing else waits for, until they are stopped: a step holds its lock for that
-/// long after its statement.
+/// Times independent commits until it is stopped. A step holds its lock for about as long after its
+/// statement.
 fn time_commits(bench: &Bench) -> Commits {
     let url = bench.servers.database_url();
     let stop = tokio_util::sync::CancellationToken::new();
@@ -180,7 +180,7 @@ fn time_commits(bench: &Bench) -> Commits {
     (stop, task)
 }
 
-/// When commits began, and how many milliseconds they took.
+/// Start times and durations of commits, in milliseconds.
 type CommitTimes = Vec<(DateTime<Utc>, f64)>;
 type Commits = (tokio_util::sync::CancellationToken, JoinHandle<sqlx::Result<CommitTimes>>);
 
@@ -189,7 +189,7 @@ async fn stop((stop, task): Commits) -> Outcome<CommitTimes> {
     Ok(task.await??)
 }
 
-/// Duration of the commit that began closest to this moment.
+/// Returns the duration of the commit that started closest to a time.
 fn commit_at(commits: &CommitTimes, at: DateTime<Utc>) -> f64 {
     commits.iter().min_by_key(|(began, _)| (*began - at).abs()).map_or(f64::NAN, |(_, ms)| *ms)
 }

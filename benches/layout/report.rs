@@ -1,11 +1,11 @@
-//! What is printed.
+//! Prints the results.
 
 use crate::{
     common::{percentile, read::Times},
     sample::Counted,
 };
 
-/// What became of one board.
+/// Results of a board.
 #[derive(Debug, Default)]
 pub struct Grown {
     pub spread: String,
@@ -14,14 +14,14 @@ pub struct Grown {
     pub seconds: f64,
     /// Shares in the largest bucket after each part of the growth.
     pub largest_while_growing: Vec<f64>,
-    /// The same at rest.
+    /// Shares in the largest bucket at rest.
     pub largest: Option<f64>,
     /// Median time of a rank, in milliseconds, after each part of the growth.
     pub while_growing: Vec<f64>,
-    /// From the last score until rebalancing came to rest.
+    /// Time from the last score until rebalancing finished.
     pub rest_seconds: f64,
-    /// Steps by the time that they had the lock, in milliseconds, with the commit that was timed
-    /// closest to each; and the rows that they moved.
+    /// Lock times of steps in milliseconds, including the commit timed closest to each, and the
+    /// rows moved.
     pub moved: Vec<(f64, i64)>,
     pub repositioned: Vec<(f64, i64)>,
     pub commit: Times,
@@ -32,27 +32,27 @@ pub struct Grown {
     pub wrong: Vec<String>,
 }
 
-/// Something that has to hold, and whether it does.
+/// A limit, and whether the board keeps it.
 type Demand = (&'static str, bool);
 
 impl Grown {
-    /// Rows moved between buckets for each newcomer.
+    /// Returns the rows moved between buckets per new player.
     fn rows_per_newcomer(&self) -> f64 {
         self.moved.iter().map(|step| step.1).sum::<i64>() as f64 / self.players.max(1) as f64
     }
 
-    /// For how long steps had the lock, up to a percentage of them.
+    /// Returns a percentile of the lock times.
     fn hold(&self, percent: f64) -> f64 {
         let mut all: Vec<f64> = self.moved.iter().chain(&self.repositioned).map(|step| step.0).collect();
         percentile(&mut all, percent)
     }
 
-    /// The slowest that ranks were while the board grew, beside the end.
+    /// Returns the ratio of the slowest rank during growth to that at the end.
     fn slowest(&self) -> f64 {
         self.while_growing.iter().copied().fold(0.0, f64::max) / self.last.map_or(f64::NAN, |times| times.p50)
     }
 
-    /// How much slower than in a ranking built anew.
+    /// Returns the ratio of a rank's time to that in a rebuilt ranking.
     fn beside_best(&self) -> f64 {
         self.last.map_or(f64::NAN, |times| times.p50) / self.best.map_or(f64::NAN, |times| times.p50)
     }
@@ -60,11 +60,11 @@ impl Grown {
     fn demands(&self) -> [Demand; 6] {
         [
             ("at most 1.8 shares in the largest bucket, at rest", self.largest.is_some_and(|shares| shares <= 1.8)),
-            ("at most 2 rows moved for each newcomer", self.rows_per_newcomer() <= 2.0),
+            ("at most 2 rows moved per new player", self.rows_per_newcomer() <= 2.0),
             ("rank within 1.5 times the best case", self.beside_best() <= 1.5),
-            ("rank while growing at most 5 times that in the end", self.slowest() <= 5.0),
+            ("rank during growth within 5 times that at the end", self.slowest() <= 5.0),
             ("lock held at most 20 ms at the 99th percentile", self.hold(99.0) <= 20.0 || self.hold(99.0).is_nan()),
-            ("nothing wrong", self.wrong.is_empty()),
+            ("no faults", self.wrong.is_empty()),
         ]
     }
 
@@ -103,7 +103,7 @@ impl Grown {
 
 pub fn head(players: u64, seed: u64) {
     println!(
-        "Boards from nobody to {players} players through `centile serve`, 1,000 scores a request, 4 requests at a time; seed {seed}."
+        "Boards growing from 0 to {players} players through `centile serve`, 1,000 scores per request, 4 concurrent requests; seed {seed}."
     );
 }
 
@@ -117,7 +117,7 @@ pub fn columns() {
     println!("|{}", " --- |".repeat(17));
 }
 
-/// What holds of all boards, and where something does not.
+/// Prints which limits hold for all boards, and the exceptions.
 pub fn demands(all: &[Grown]) {
     println!();
     let Some(names) = all.first().map(Grown::demands) else { return };

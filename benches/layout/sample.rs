@@ -1,5 +1,5 @@
-//! Figures read from the database: how even a layout is, how many rows a rank counts, whether all
-//! is right, and how long steps hold the structure lock.
+//! Figures from the database: evenness of a layout, rows counted per rank, faults, and lock times
+//! of steps.
 
 use sqlx::PgConnection;
 
@@ -8,8 +8,8 @@ use crate::common::{
     read::{Ranking, ranking},
 };
 
-/// Notes how long each step has the structure lock: from the moment it is granted to the end of the
-/// statement. Writers are not touched, and waiting does not count.
+/// Records how long each step holds the structure lock, from the grant to the end of the statement.
+/// Excludes waiting, and does not affect writers.
 pub const NOTE_HOLDS: &str = "
     CREATE UNLOGGED TABLE public.hold (step text, rows bigint, ms double precision, at timestamptz DEFAULT clock_timestamp());
     CREATE TABLE public.probe (n bigint);
@@ -45,14 +45,15 @@ pub const NOTE_HOLDS: &str = "
 /// The largest bucket of a ranking.
 #[derive(Debug, Clone, Copy)]
 pub struct Largest {
-    /// Its players by a hundredth of all, or by 1,000 where that is more.
+    /// Its players divided by the larger of 1,000 and a hundredth of all players.
     pub shares: f64,
     /// Whether the ranking has an empty bucket.
     has_empty: bool,
 }
 
 impl Largest {
-    /// Whether rebalancing leaves it as it is: the limits of src/maintenance/rebalance/balance.rs.
+    /// Returns whether rebalancing leaves it unchanged, by the limits of
+    /// src/maintenance/rebalance/balance.rs.
     pub fn is_at_rest(self) -> bool {
         self.shares <= if self.has_empty { 1.3 } else { 1.8 }
     }
@@ -74,15 +75,15 @@ pub async fn largest(connection: &mut PgConnection, board: &str) -> Outcome<Larg
 /// Rows that `centile_store.bucket_standings` counts for a rank.
 #[derive(Debug, Clone, Copy)]
 pub struct Counted {
-    /// Mean of some thousand players.
+    /// Mean over a few thousand players.
     pub mean: f64,
     pub most: i64,
-    /// Mean, if the nearer end of the player's bucket were always the one that is counted from, and
-    /// nobody's equals were in other buckets.
+    /// Mean if every count started at the nearer end of the bucket, and all equal scores were in
+    /// one bucket.
     pub nearest: f64,
 }
 
-/// Rows counted for the ranks of some thousand players, of `players` in all.
+/// Returns the rows counted for the ranks of a few thousand of `players` players.
 pub async fn counted(connection: &mut PgConnection, ranking: &Ranking, players: u64) -> Outcome<Counted> {
     let (mean, most, nearest) = sqlx::query_as(
         "WITH found AS MATERIALIZED (
@@ -112,8 +113,8 @@ pub async fn counted(connection: &mut PgConnection, ranking: &Ranking, players: 
     Ok(Counted { mean, most, nearest })
 }
 
-/// Faults of the board's ranking: rows and counts that do not agree, rows outside the bounds
-/// of their buckets, entries that the ledger does not give.
+/// Returns faults of the board's ranking: rows that do not agree with counts, rows outside the
+/// bounds of their buckets, and entries that differ from the ledger.
 pub fn verify(bench: &Bench, ranking: &Ranking) -> Outcome<Vec<String>> {
     let (id, period) = (ranking.id, ranking.period);
     let text = bench.psql(&format!(

@@ -1,51 +1,51 @@
-//! How scores may be spread over players.
+//! Distributions of scores.
 
 use clap::ValueEnum;
 use rand::{RngExt as _, rngs::StdRng};
 use serde_json::{Value, json};
 
-/// A board's rules and the scores that come to it.
+/// A board's rules and the distribution of its scores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Spread {
-    /// Anything up to a million.
+    /// Uniform, up to a million.
     Uniform,
-    /// A bell around a million.
+    /// Normal, around a million.
     Normal,
-    /// What many games have: most low, a long tail.
+    /// As in many games: mostly low, with a long tail.
     LogNormal,
-    /// Few distinct scores at the low end, shared by most.
+    /// Most players share a few low scores.
     Zipf,
-    /// Everybody has 7.
+    /// All players have 7.
     Equal,
-    /// Half have 0, half 1.
+    /// Half of the players have 0, half have 1.
     TwoValued,
-    /// Newcomers begin low, and a random player gains with each of them.
+    /// New players start low; with each, a random player gains points.
     Growing,
-    /// Log-normal, but for one who has 10^15.
+    /// Log-normal, with one player at 10^15.
     FrontRunner,
-    /// Below zero.
+    /// Negative.
     Negative,
-    /// Each newcomer below everybody else.
+    /// Each new player is below all others.
     Bottom,
-    /// Anything up to a million, on a board whose first layout expects a thousand at most.
+    /// Uniform up to a million, on a board whose first layout expects at most a thousand.
     WrongHints,
-    /// Lap times, the best counts and the lowest leads; every second one is tried again.
+    /// Lap times: the lowest is best, and every second player tries again.
     AscLaps,
     /// Three distinct scores; players of equal score share a rank.
     ThreeShared,
-    /// Three distinct scores; who was there first leads.
+    /// Three distinct scores; the earlier player leads.
     ThreeFirst,
     /// Three distinct scores and tiebreaks.
     ThreeTiebreak,
 }
 
 impl Spread {
-    /// As it is called on the command line.
+    /// Returns its name on the command line.
     pub fn name(self) -> String {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    /// Mode, order and ties of the board.
+    /// Returns mode, order and ties of the board.
     pub fn rules(self) -> [&'static str; 3] {
         match self {
             Self::AscLaps => ["best", "asc", "first"],
@@ -55,12 +55,12 @@ impl Spread {
         }
     }
 
-    /// What `centile board create` is told of the scores to come.
+    /// Returns the layout hint for `centile board create`.
     pub fn hints(self) -> &'static [&'static str] {
         if self == Self::WrongHints { &["--expected-points", "1000"] } else { &[] }
     }
 
-    /// What comes with the arrival of a player, of `players` so far: an event or two.
+    /// Returns the one or two events of a new player, with `players` so far.
     pub fn arrival(self, player: u64, random: &mut StdRng) -> Vec<Value> {
         let event = |player: u64, points: i64| json!({"user_id": format!("player-{player}"), "points": points});
         let bell = |random: &mut StdRng| (0..12).map(|_| random.random_range(0.0..1.0)).sum::<f64>() - 6.0;
@@ -99,8 +99,8 @@ impl Spread {
     }
 }
 
-/// A number of points, cut to what a board takes.
-#[expect(clippy::cast_possible_truncation, reason = "cut to the range before")]
+/// Clamps points to the range of a board.
+#[expect(clippy::cast_possible_truncation, reason = "clamped to the range")]
 fn whole(points: f64) -> i64 {
     points.clamp(-1e15, 1e15) as i64
 }

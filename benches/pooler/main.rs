@@ -1,7 +1,9 @@
-//! What a pooler in transaction mode costs: the same ranks and scores directly and through `PgBouncer`, in turn, on the same data.
-//! `cargo bench --bench pooler` prints the figures that stand in docs/operations.md; `PgBouncer` comes with `scripts/setup.sh test`.
+//! Measures the cost of a pooler in transaction mode: the same ranks and scores directly and
+//! through `PgBouncer`, alternating, on the same data. `cargo bench --bench pooler` prints the
+//! figures of docs/operations.md. `scripts/setup.sh test` installs `PgBouncer`.
 //!
-//! `BENCH_PLAYERS` (1,000,000), `BENCH_SECONDS` (10, for each figure) and `BENCH_ROUNDS` (3) change the size.
+//! `BENCH_PLAYERS` (1,000,000), `BENCH_SECONDS` (10, for each figure) and `BENCH_ROUNDS` (3) set
+//! the size.
 #![allow(clippy::print_stdout, reason = "a command-line tool")]
 
 use std::{
@@ -27,10 +29,10 @@ use common::{Bench, Outcome, Serve, median};
 use pooler::Pooler;
 
 const BOARD: &str = "live";
-/// Sessions that the pooler has with the server: as many as an instance has connections.
+/// Server connections of the pooler: as many as an instance uses.
 const SESSIONS: u32 = 26;
 
-/// What is asked for: how many callers at once, and events of each request; none is a rank.
+/// A kind of load: concurrent callers, and events per request; 0 events is a rank request.
 struct Kind {
     name: &'static str,
     callers: u32,
@@ -42,7 +44,7 @@ const KINDS: [Kind; 5] = [
     Kind { name: "ranks, 32 callers", callers: 32, events: 0 },
     Kind { name: "scores, 1 caller", callers: 1, events: 1 },
     Kind { name: "scores, 32 callers", callers: 32, events: 1 },
-    Kind { name: "scores, 8 callers with 500 each", callers: 8, events: 500 },
+    Kind { name: "scores, 8 callers, 500 per request", callers: 8, events: 500 },
 ];
 
 #[tokio::main]
@@ -91,7 +93,7 @@ async fn main() -> Outcome<()> {
     .await
 }
 
-/// Ranks or scores a second, all callers together.
+/// Returns ranks or scores per second of all callers.
 async fn measure(address: &str, key: &str, kind: &Kind, players: u32, stretch: Duration) -> Outcome<f64> {
     let (client, begin) = (Client::new(), Instant::now());
     let mut callers = JoinSet::new();

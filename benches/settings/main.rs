@@ -1,7 +1,8 @@
-//! What settings of the server and of the hot tables are worth: the same scores with each, in turn, on the same data.
-//! `cargo bench --bench settings` prints the figures that stand in docs/operations.md.
+//! Measures the effect of PostgreSQL settings and of storage parameters of the hot tables: the same
+//! scores with each variant in turn, on the same data. `cargo bench --bench settings` prints the
+//! figures of docs/operations.md.
 //!
-//! `BENCH_PLAYERS` (1,000,000), `BENCH_SECONDS` (45, each) and `BENCH_ROUNDS` (2) change the size.
+//! `BENCH_PLAYERS` (1,000,000), `BENCH_SECONDS` (45, each) and `BENCH_ROUNDS` (2) set the size.
 #![allow(clippy::print_stdout, reason = "a command-line tool")]
 
 use std::{
@@ -24,17 +25,17 @@ mod common;
 use common::{Bench, Outcome, RECOMMENDED, Serve, median};
 
 const BOARD: &str = "live";
-/// Requests under way, and events of each.
+/// Concurrent requests, and events per request.
 const CALLERS: usize = 8;
 const EVENTS: usize = 500;
 
-/// Something to be compared.
+/// A variant to compare.
 struct Variant {
     name: &'static str,
     settings: &'static [(&'static str, &'static str)],
-    /// Whether `shared_buffers` is a quarter of the memory, in place of 128 MB.
+    /// Whether `shared_buffers` is a quarter of the memory instead of 128 MB.
     has_quarter: bool,
-    /// Said to the database before, and what takes it back, a statement at a time.
+    /// Statements that apply the variant, and statements that revert it.
     sql: (&'static [&'static str], &'static [&'static str]),
 }
 
@@ -81,7 +82,7 @@ const fn table(name: &'static str, sql: &'static [&'static str], back: &'static 
     Variant { name, settings: RECOMMENDED, has_quarter: true, sql: (sql, back) }
 }
 
-/// What a run gave.
+/// Results of a run.
 #[derive(Clone, Copy)]
 struct Run {
     scores_per_second: f64,
@@ -115,7 +116,7 @@ async fn main() -> Outcome<()> {
                 runs.push(run);
             }
         }
-        // The data go with the last server.
+        // The last server removes the data.
         Bench::on(dir, Bench::ephemeral(), async |_| Ok(())).await
     })
     .await?;
@@ -137,13 +138,13 @@ async fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// Scores for a while, with a variant in place.
+/// Writes scores for a while with a variant applied.
 async fn measure(dir: &Path, variant: &Variant, players: u32, stretch: Duration) -> Outcome<Run> {
     let mut options = PostgresOptions::durable();
     options.shared_buffers_mb = if variant.has_quarter { common::memory_mb()? / 4 } else { 128 };
     options.settings = variant.settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     Bench::on(dir, options, async |bench| {
-        // VACUUM will not run beside other statements of one call.
+        // VACUUM cannot run with other statements in one call.
         let reset = ["VACUUM ANALYZE", "SELECT pg_stat_reset(), pg_stat_reset_shared('wal')", "CHECKPOINT"];
         for statement in variant.sql.0.iter().chain(&reset) {
             bench.psql(statement)?;

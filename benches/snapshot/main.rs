@@ -1,9 +1,9 @@
-//! What a snapshot that somebody holds open (a dump, an archive being built, an audit) does to those who write and read: the
-//! same load without one and with one, in one run. `cargo bench --bench snapshot` prints the table that stands in
+//! Measures the effect of a held snapshot (a dump, an archive build, an audit) on writers and
+//! readers: the same load without and with one. `cargo bench --bench snapshot` prints the table of
 //! docs/benchmarks.md.
 //!
-//! `BENCH_PLAYERS` (1,000,000), `BENCH_SECONDS` (600, each of both), `BENCH_SCORES` (1,000 a second) and `BENCH_RANKS` (100 a
-//! second) change the size.
+//! `BENCH_PLAYERS` (1,000,000), `BENCH_SECONDS` (600, each), `BENCH_SCORES` (1,000 per second) and
+//! `BENCH_RANKS` (100 per second) set the size.
 #![allow(clippy::print_stdout, reason = "a command-line tool")]
 
 use std::{
@@ -22,9 +22,9 @@ use common::{
 };
 
 const BOARD: &str = "live";
-/// Parts of each stretch that are told apart: what grows shows in the last.
+/// Number of parts reported per run: growth shows in the last part.
 const PARTS: u32 = 4;
-/// Load before anything counts.
+/// Duration of the warm-up.
 const WARM_UP: Duration = Duration::from_secs(20);
 
 #[tokio::main]
@@ -64,7 +64,7 @@ async fn measure(bench: &Bench, players: u32, stretch: Duration, (scores, ranks)
     reads.stop().await;
     let ratio = |of: fn(&Latency) -> f64, which: usize| of(&with[which]) / of(&without[which]);
     println!(
-        "\np99 with the snapshot to p99 without: scores {:.2}, ranks {:.2}",
+        "\nratio of p99 with the snapshot to p99 without: scores {:.2}, ranks {:.2}",
         ratio(|latency| latency.p99, 0),
         ratio(|latency| latency.p99, 1)
     );
@@ -80,13 +80,13 @@ async fn measure(bench: &Bench, players: u32, stretch: Duration, (scores, ranks)
     if disagree == "0" { Ok(()) } else { Err(format!("counts of {disagree} rankings do not agree").into()) }
 }
 
-/// Lets a stretch go by, prints it part by part, and gives the latencies of scores and ranks of the whole.
+/// Waits for a run, prints its parts, and returns the latencies of its scores and ranks.
 async fn stretches(writes: &Load, reads: &Load, what: &str, stretch: Duration) -> [Latency; 2] {
     let begin = Instant::now();
     for part in 1..=PARTS {
         let from = Instant::now();
         tokio::time::sleep_until((begin + stretch * part / PARTS).into()).await;
-        // What has begun is answered by then, or counts as what it is.
+        // By then, in-flight requests are answered or count as failed.
         tokio::time::sleep(Duration::from_secs(1)).await;
         let [score, rank] = [writes, reads].map(|load| load.latency(from, begin + stretch * part / PARTS));
         println!(
@@ -103,7 +103,7 @@ async fn stretches(writes: &Load, reads: &Load, what: &str, stretch: Duration) -
     [writes, reads].map(|load| load.latency(begin, begin + stretch))
 }
 
-/// A session that holds a snapshot, until it is dropped.
+/// A session that holds a snapshot until it is dropped.
 struct Snapshot(Child);
 
 impl Snapshot {
@@ -114,7 +114,7 @@ impl Snapshot {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .spawn()?;
-        let input = psql.stdin.as_mut().ok_or("no input of psql")?;
+        let input = psql.stdin.as_mut().ok_or("psql has no standard input")?;
         input.write_all(b"BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM centile.boards;\n")?;
         input.flush()?;
         Ok(Self(psql))
@@ -123,7 +123,7 @@ impl Snapshot {
 
 impl Drop for Snapshot {
     fn drop(&mut self) {
-        // Its input ends with it, and so does the session.
+        // Closing its standard input ends the session.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -1,20 +1,22 @@
-//! Who acts, and why.
+//! Flags that record who acts, and why.
 
 use clap::Args;
 
 use crate::{Error, Result, cli::by::By, model::act};
 
-/// Who acts, and why, for ledger and audit log.
+/// The actor and the reason, for the ledger and the audit log.
 #[derive(Debug, Args)]
 pub(super) struct Act {
-    /// Why; kept in the audit log, and in the ledger where a score changes; up to 256 bytes
+    /// Reason, up to 256 bytes
+    ///
+    /// Recorded in the audit log and, if a score changes, in the ledger.
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: Option<String>,
     #[command(flatten)]
     by: By,
 }
 
-/// Checks a reason; clap names the flag at fault itself.
+/// Validates a reason. Clap adds the name of the flag to the error.
 pub(super) fn reason(text: &str) -> Result<String, String> {
     act::check_reason(text).map(|()| text.to_owned()).map_err(|error| match error {
         Error::Invalid { message, .. } => message,
@@ -23,7 +25,7 @@ pub(super) fn reason(text: &str) -> Result<String, String> {
 }
 
 impl Act {
-    /// The act, checked.
+    /// Returns the validated act.
     pub(super) fn read(self) -> Result<act::Act> {
         act::Act::new(self.by.actor()?, self.reason)
     }

@@ -1,4 +1,4 @@
-//! `centile board`: boards and their rules.
+//! `centile board`: creates, changes and shows boards.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::{
     cli::{
         by::By,
         output::{self, fields, list, table, thousands},
-        with_service,
+        with_instance,
     },
     config::{Config, value},
     model::board::{
@@ -21,12 +21,12 @@ use crate::{
     },
 };
 
-/// What can be done with boards.
+/// Subcommands of `centile board`.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Make a board
+    /// Create a board
     Create(Create),
-    /// Change a board: its title, its rules for events, what is kept of its closed periods, who may read it
+    /// Change the settings of a board
     Change(Change),
     /// List all boards
     List {
@@ -34,9 +34,9 @@ pub(super) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Show the rules of a board
+    /// Show the settings of a board
     Show {
-        /// Its name in URLs
+        /// Name of the board in URLs
         #[arg(value_name = "SLUG", value_parser = value::<BoardSlug>)]
         slug: BoardSlug,
         /// Print JSON
@@ -45,62 +45,65 @@ pub(super) enum Command {
     },
 }
 
-/// The rules of a new board.
+/// Settings of a new board.
 #[derive(Debug, Args)]
 pub(super) struct Create {
-    /// Name in URLs: 1 to 40 lower-case letters, digits, `-` and `_`, beginning with a letter
+    /// Name in URLs: 1 to 40 lower-case letters, digits, `-` and `_`, starting with a letter
     #[arg(value_name = "SLUG", value_parser = value::<BoardSlug>)]
     slug: BoardSlug,
-    /// Title for people; the slug unless given
+    /// Display title [default: the slug]
     #[arg(long)]
     title: Option<String>,
-    /// How a player's score in a period follows from the events
+    /// How events combine into a player's score
     #[arg(long, value_enum, default_value = "sum")]
     mode: Mode,
-    /// Which scores are better
+    /// Sort order: whether higher or lower scores are better
     #[arg(long, value_enum, default_value = "desc")]
     order: Order,
-    /// What becomes of equal scores
+    /// How to rank equal scores
     #[arg(long, value_enum, default_value = "shared")]
     ties: Ties,
-    /// The kinds of period kept, with commas between
+    /// Comma-separated kinds of period
     #[arg(long, value_name = "KINDS", value_enum, value_delimiter = ',', default_values_t = DEFAULT_PERIODS)]
     periods: Vec<PeriodKind>,
-    /// Writer lanes, 1 to 64; by the number of cores unless given
+    /// Writer lanes, 1 to 64 [default: depends on the number of cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i16).range(1..=64))]
     lanes: Option<i16>,
-    /// IANA time zone in which days, weeks and months begin
+    /// IANA time zone of day, week and month boundaries
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     time_zone: String,
-    /// Least points an event may carry
+    /// Minimum points of an event
     #[arg(long, value_name = "POINTS", default_value_t = -DEFAULT_POINTS_BOUND, allow_negative_numbers = true)]
     points_min: i64,
-    /// Most points an event may carry
+    /// Maximum points of an event
     #[arg(long, value_name = "POINTS", default_value_t = DEFAULT_POINTS_BOUND, allow_negative_numbers = true)]
     points_max: i64,
-    /// Scores between which the first ranges of a new ranking lie, ascending, with commas between; up to 99
+    /// Bucket bounds of new rankings: up to 99 comma-separated scores in ascending order
     #[arg(long, value_name = "SCORES", value_delimiter = ',', allow_hyphen_values = true)]
     layout_bounds: Vec<i64>,
-    /// Score up to which a new ranking begins with 100 ranges of equal width
+    /// Expected maximum score: new rankings start with 100 buckets of equal width up to it
     #[arg(long, value_name = "SCORE", conflicts_with = "layout_bounds", allow_negative_numbers = true)]
     expected_points: Option<i64>,
-    /// Players in the top that is kept for good of each closed period, 1 to 1000
+    /// Size of the frozen top of each closed period, 1 to 1000
     #[arg(long = "frozen-top", value_name = "N", default_value_t = DEFAULT_FROZEN_TOP_SIZE)]
     #[arg(value_parser = clap::value_parser!(i32).range(1..=i64::from(FROZEN_TOP_MAX)))]
     frozen_top_size: i32,
-    /// How many closed periods of a kind keep their archive, such as week=52; again for each kind, all unless given
+    /// Number of archives to keep per kind, such as week=52; repeat for each kind [default: all]
     #[arg(long = "keep", value_name = "KIND=N", value_parser = kept)]
     kept_archives: Vec<(ArchivedKind, Option<i32>)>,
-    /// Who may read it; `key` asks for a reader, server or admin key
+    /// Who may read the board; `key` requires a reader, server or admin key
     #[arg(long, value_enum, default_value = "public")]
     reading: Reading,
-    /// Most events of a player in any 60 seconds, 1 to 10000; any number unless given
+    /// Maximum events per player in any 60 seconds, 1 to 10000 [default: no limit]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=i64::from(EVENTS_PER_MINUTE_MAX)))]
     events_per_minute: Option<i32>,
-    /// The most that a player may gain in a period of a kind, such as day=5000; again for each kind, anything unless given
+    /// Maximum gain per player and period, such as day=5000; repeat for each kind [default: none]
     #[arg(long = "gain-max", value_name = "KIND=POINTS", value_parser = gain)]
     gain_max: Vec<(PeriodKind, Option<i64>)>,
-    /// What becomes of an event that breaks the bounds of points or one of these two; `quarantine` keeps it until it is decided
+    /// What to do with events that violate a limit
+    ///
+    /// Limits are the points range, --events-per-minute and --gain-max. `quarantine` holds an event
+    /// until an operator accepts or rejects it.
     #[arg(long, value_enum, default_value = "refuse")]
     on_violation: OnViolation,
     /// Print the board as JSON
@@ -110,41 +113,41 @@ pub(super) struct Create {
     by: By,
 }
 
-/// What is to change.
+/// Changes to a board.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("changes").required(true).multiple(true)
     .args(["title", "points_min", "points_max", "frozen_top_size", "kept_archives", "reading", "events_per_minute", "gain_max",
            "on_violation"])))]
 pub(super) struct Change {
-    /// The board's name in URLs
+    /// Name of the board in URLs
     #[arg(value_name = "SLUG", value_parser = value::<BoardSlug>)]
     slug: BoardSlug,
-    /// New title for people
+    /// New display title
     #[arg(long)]
     title: Option<String>,
-    /// New least points an event may carry
+    /// New minimum points of an event
     #[arg(long, value_name = "POINTS", allow_negative_numbers = true)]
     points_min: Option<i64>,
-    /// New most points an event may carry
+    /// New maximum points of an event
     #[arg(long, value_name = "POINTS", allow_negative_numbers = true)]
     points_max: Option<i64>,
-    /// Players in the top that is kept for good of each period closed from now on, 1 to 1000
+    /// New size of the frozen top, 1 to 1000, for periods closed from now on
     #[arg(long = "frozen-top", value_name = "N")]
     #[arg(value_parser = clap::value_parser!(i32).range(1..=i64::from(FROZEN_TOP_MAX)))]
     frozen_top_size: Option<i32>,
-    /// How many closed periods of a kind keep their archive, such as week=52, or week=all; again for each kind
+    /// Number of archives to keep per kind, such as week=52, or week=all; repeat for each kind
     #[arg(long = "keep", value_name = "KIND=N", value_parser = kept)]
     kept_archives: Vec<(ArchivedKind, Option<i32>)>,
-    /// Who may read it from now on
+    /// Who may read the board
     #[arg(long, value_enum)]
     reading: Option<Reading>,
-    /// Most events of a player in any 60 seconds, 1 to 10000, or none for any number again
+    /// Maximum events per player in any 60 seconds, 1 to 10000; `none` removes the limit
     #[arg(long, value_name = "N", value_parser = events_per_minute)]
     events_per_minute: Option<EventsPerMinute>,
-    /// The most that a player may gain in a period of a kind, such as day=5000, or day=none; again for each kind
+    /// Maximum gain per player and period, such as day=5000, or day=none; repeat for each kind
     #[arg(long = "gain-max", value_name = "KIND=POINTS", value_parser = gain)]
     gain_max: Vec<(PeriodKind, Option<i64>)>,
-    /// What becomes of an event that breaks a rule from now on
+    /// What to do with events that violate a limit
     #[arg(long, value_enum)]
     on_violation: Option<OnViolation>,
     /// Print the board as JSON
@@ -154,7 +157,7 @@ pub(super) struct Change {
     by: By,
 }
 
-/// Reads how many archives of a kind are kept; `all` is no number.
+/// Parses `KIND=N`, the number of archives to keep; `all` is `None`.
 fn kept(text: &str) -> Result<(ArchivedKind, Option<i32>), String> {
     let (kind, number) = text.split_once('=').ok_or("give a kind and a number, such as week=52, or week=all")?;
     let kind = ArchivedKind::from_name(kind).ok_or_else(|| format!("{kind:?} is not day, week, month or season"))?;
@@ -165,18 +168,18 @@ fn kept(text: &str) -> Result<(ArchivedKind, Option<i32>), String> {
     Ok((kind, Some(number.ok_or(format!("give all, or a number from 1 to {KEPT_ARCHIVES_MAX}"))?)))
 }
 
-/// Refuses a kind that is given twice: one of the two would be lost.
+/// Rejects a kind given twice, because only one of its values could apply.
 fn once_each<K: Ord, V>(flag: &str, given: Vec<(K, V)>) -> Result<BTreeMap<K, V>> {
     let count = given.len();
     let once: BTreeMap<_, _> = given.into_iter().collect();
-    if once.len() == count { Ok(once) } else { Err(Error::invalid(flag, "names a kind twice")) }
+    if once.len() == count { Ok(once) } else { Err(Error::invalid(flag, "contains a kind twice")) }
 }
 
-/// How many events of a player a board takes; `None` for any number.
+/// Maximum events per player and minute; `None` for no limit.
 #[derive(Debug, Clone, Copy)]
 struct EventsPerMinute(Option<i32>);
 
-/// Reads how many events of a player are taken; `none` is no number.
+/// Parses the maximum number of events per minute; `none` is `None`.
 fn events_per_minute(text: &str) -> Result<EventsPerMinute, String> {
     if text == "none" {
         return Ok(EventsPerMinute(None));
@@ -187,7 +190,7 @@ fn events_per_minute(text: &str) -> Result<EventsPerMinute, String> {
         .ok_or(format!("give none, or a number from 1 to {EVENTS_PER_MINUTE_MAX}"))
 }
 
-/// Reads what a player may gain in a period of a kind; `none` is no limit.
+/// Parses `KIND=POINTS`, the maximum gain in a period; `none` is `None`.
 fn gain(text: &str) -> Result<(PeriodKind, Option<i64>), String> {
     let (kind, number) = text.split_once('=').ok_or("give a kind and a number, such as day=5000, or day=none")?;
     let kind =
@@ -199,16 +202,16 @@ fn gain(text: &str) -> Result<(PeriodKind, Option<i64>), String> {
     Ok((kind, Some(number.ok_or(format!("give none, or a number from 1 to {DEFAULT_POINTS_BOUND}"))?)))
 }
 
-/// Does what `command` says.
+/// Runs a subcommand.
 pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::Create(create) => {
             let json = create.json;
-            let board = with_service(config, async |instance| make(instance, create).await).await?;
+            let board = with_instance(config, async |instance| create_board(instance, create).await).await?;
             if json {
                 output::print_json(&Line::from(&board))
             } else {
-                output::print(format!("board {} made", board.slug))
+                output::print(format!("board {} created", board.slug))
             }
         }
         Command::Change(change) => {
@@ -226,29 +229,29 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
                 ..BoardChange::default()
             };
             let board =
-                with_service(config, async |instance| boards::update(&instance.boards, &slug, change, &by).await)
+                with_instance(config, async |instance| boards::update(&instance.boards, &slug, change, &by).await)
                     .await?;
             if json { output::print_json(&Line::from(&board)) } else { output::print(format!("board {slug} changed")) }
         }
         Command::List { json } => {
-            let boards = with_service(config, async |instance| boards::list(&instance.store).await).await?;
+            let boards = with_instance(config, async |instance| boards::list(&instance.store).await).await?;
             if json {
                 return output::print_json(&boards.iter().map(Line::from).collect::<Vec<_>>());
             }
             if boards.is_empty() {
-                output::note("There are no boards yet: centile board create SLUG");
+                output::note("There are no boards yet. Create one: centile board create SLUG");
             }
             let head = ["SLUG", "TITLE", "MODE", "ORDER", "TIES", "PERIODS", "LANES", "TIME ZONE"];
             output::print(table(head, boards.iter().map(row).collect()))
         }
         Command::Show { slug, json } => {
-            let board = with_service(config, async |instance| boards::find(&instance.boards, &slug).await).await?;
+            let board = with_instance(config, async |instance| boards::find(&instance.boards, &slug).await).await?;
             if json { output::print_json(&Line::from(&*board)) } else { output::print(description(&board)) }
         }
     }
 }
 
-async fn make(instance: &crate::instance::Instance, create: Create) -> Result<Board> {
+async fn create_board(instance: &crate::instance::Instance, create: Create) -> Result<Board> {
     let by = create.by.actor()?;
     let layout_flag = if create.expected_points.is_some() { "expected_points" } else { "layout_bounds" };
     let bounds = Some(create.layout_bounds).filter(|bounds| !bounds.is_empty()).map(FirstLayout::Bounds);
@@ -265,7 +268,7 @@ async fn make(instance: &crate::instance::Instance, create: Create) -> Result<Bo
         points_max: create.points_max,
         first_layout: create.expected_points.map(FirstLayout::ExpectedPoints).or(bounds),
         frozen_top_size: create.frozen_top_size,
-        // All is what a new board keeps anyway.
+        // A new board keeps all archives by default.
         kept_archives: once_each("kept_archives", create.kept_archives)?
             .into_iter()
             .filter_map(|(kind, kept)| Some((kind, kept?)))
@@ -347,24 +350,21 @@ fn row(board: &Board) -> [String; 8] {
     ]
 }
 
-/// How many archives are kept.
+/// Describes how many archives a board keeps.
 fn archives(board: &Board) -> String {
-    let limits: Vec<String> = board
-        .kept_archives
-        .iter()
-        .map(|(kind, kept)| format!("the last {} of kind {}", thousands(kept), kind.name()))
-        .collect();
+    let limits: Vec<String> =
+        board.kept_archives.iter().map(|(kind, kept)| format!("{}: newest {}", kind.name(), thousands(kept))).collect();
     match limits.as_slice() {
-        [] => "all are kept".to_owned(),
-        limits => format!("{}, all others", list(limits, "")),
+        [] => "keep all".to_owned(),
+        limits => format!("{}, others: all", list(limits, "")),
     }
 }
 
-/// What a player may gain.
+/// Describes the maximum gain of a player.
 fn gains(board: &Board) -> String {
     let limits: Vec<String> =
-        board.gain_max.iter().map(|(kind, most)| format!("{} in {}", thousands(most), kind.name())).collect();
-    list(&limits, "any")
+        board.gain_max.iter().map(|(kind, most)| format!("{} per {}", thousands(most), kind.name())).collect();
+    list(&limits, "no limit")
 }
 
 fn description(board: &Board) -> String {
@@ -385,10 +385,10 @@ fn description(board: &Board) -> String {
             "events",
             board
                 .events_per_minute
-                .map_or_else(|| "any number".to_owned(), |n| format!("{} per minute and player", thousands(n))),
+                .map_or_else(|| "no limit".to_owned(), |n| format!("{} per minute and player", thousands(n))),
         ),
         ("gain", gains(board)),
         ("violation", board.on_violation.name().to_owned()),
-        ("made", output::time(Some(board.created_at))),
+        ("created", output::time(Some(board.created_at))),
     ])
 }

@@ -1,4 +1,4 @@
-//! Who acts.
+//! The flag that records who acts.
 
 use std::{env, fs, os::unix::fs::MetadataExt as _};
 
@@ -6,23 +6,23 @@ use clap::Args;
 
 use crate::{Error, Result, model::act::Actor};
 
-/// Who acts, for the audit log.
+/// The actor, for the audit log.
 #[derive(Debug, Args)]
 pub(super) struct By {
-    /// Who does this; kept in the audit log. The account of the system unless given
+    /// Actor recorded in the audit log [default: the system account]
     #[arg(long, env = "CENTILE_ACTOR", value_name = "NAME")]
     by: Option<String>,
 }
 
 impl By {
-    /// The name given, or that of the account.
+    /// Returns the given name, or the name of the system account.
     pub(super) fn actor(&self) -> Result<Actor> {
         let account =
             || ["USER", "LOGNAME"].into_iter().find_map(|name| env::var(name).ok()).filter(|name| !name.is_empty());
-        // Cron, systemd and containers may set neither.
+        // Cron, systemd and containers may set neither variable.
         let number = || fs::metadata("/proc/self").ok().map(|process| format!("uid {}", process.uid()));
-        // A variable that is set to nothing is how some tools leave it out.
+        // Some tools leave a variable out by setting it to an empty string.
         let name = self.by.clone().filter(|name| !name.is_empty()).or_else(account).or_else(number);
-        name.ok_or_else(|| Error::invalid("by", "is needed where USER is not set: who does this?"))?.parse()
+        name.ok_or_else(|| Error::invalid("by", "is required if USER is not set"))?.parse()
     }
 }

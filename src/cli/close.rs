@@ -1,4 +1,4 @@
-//! `centile close`: periods that are over.
+//! `centile close`: closes periods that are over.
 
 use clap::{ArgGroup, Args};
 use indicatif::ProgressBar;
@@ -7,7 +7,7 @@ use crate::{
     Error, Result, boards,
     cli::{
         output::{self, thousands},
-        with_service,
+        with_instance,
     },
     config::{Config, value},
     model::{board::BoardSlug, period::PeriodSelector},
@@ -18,22 +18,22 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("which").required(true).args(["due", "board"])))]
 pub(super) struct Close {
-    /// Close every period of every board that is over
+    /// Close all periods of all boards that are over
     #[arg(long)]
     due: bool,
     /// The board
     #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>, requires = "period")]
     board: Option<BoardSlug>,
-    /// One period, such as `week:2024-01-15`, `week:previous` or `season:spring`
+    /// Period, such as `week:2024-01-15`, `week:previous` or `season:spring`
     #[arg(long, value_name = "PERIOD", value_parser = value::<PeriodSelector>, requires = "board", conflicts_with = "due")]
     period: Option<PeriodSelector>,
 }
 
-/// Closes, prints a line for each period, and fails when something needs to be looked at.
+/// Closes the periods and prints a line for each. Fails if an operator needs to act.
 pub(super) async fn run(config: &Config, close: Close) -> Result<()> {
     let spinner = output::spinner("closing");
     let mut tally = Tally::new(spinner.clone());
-    let was_done = with_service(config, async |instance| {
+    let has_run = with_instance(config, async |instance| {
         let (Some(board), Some(period)) = (&close.board, &close.period) else {
             return closing::close_due(&instance.store, &instance.cache, |outcome| tally.add(&outcome)).await;
         };
@@ -43,8 +43,8 @@ pub(super) async fn run(config: &Config, close: Close) -> Result<()> {
     })
     .await?;
     spinner.finish_and_clear();
-    if !was_done {
-        return output::print("another centile closes periods just now; nothing was done here");
+    if !has_run {
+        return output::print("another process is closing periods; nothing was done");
     }
     if !tally.has_printed {
         output::print("nothing is due")?;
@@ -52,19 +52,19 @@ pub(super) async fn run(config: &Config, close: Close) -> Result<()> {
     tally.result()
 }
 
-/// What is told of all periods together.
+/// Totals over all periods.
 #[derive(Debug)]
 struct Tally {
     spinner: ProgressBar,
     has_printed: bool,
     different: u64,
     failed: u64,
-    stale: u64,
+    interrupted: u64,
 }
 
 impl Tally {
     fn new(spinner: ProgressBar) -> Self {
-        Self { spinner, has_printed: false, different: 0, failed: 0, stale: 0 }
+        Self { spinner, has_printed: false, different: 0, failed: 0, interrupted: 0 }
     }
 
     fn add(&mut self, outcome: &Outcome) {
@@ -84,17 +84,17 @@ impl Tally {
                 )
             }
             Outcome::Nothing { board, period, was_closed: true } => {
-                format!("nothing  {board} {period}: closed already")
+                format!("skipped  {board} {period}: already closed")
             }
             Outcome::Nothing { board, period, was_closed: false } => {
-                format!("nothing  {board} {period}: nobody has scored in it")
+                format!("skipped  {board} {period}: no scores")
             }
             Outcome::Waits { board, period, source, is_running: true } => {
                 format!("waiting  {board} {period}: {source} is being imported")
             }
             Outcome::Waits { board, period, source, is_running: false } => {
-                self.stale += 1;
-                format!("waiting  {board} {period}: the import of {source} was cut short")
+                self.interrupted += 1;
+                format!("waiting  {board} {period}: the import of {source} was interrupted")
             }
             Outcome::Failed { board, period, error } => {
                 self.failed += 1;
@@ -106,7 +106,7 @@ impl Tally {
 
     fn print(&mut self, line: &str) {
         self.has_printed = true;
-        // A closed pipe is no reason to stop closing.
+        // Continue closing even if standard output is closed.
         self.spinner.suspend(|| output::print(line)).ok();
     }
 
@@ -115,12 +115,12 @@ impl Tally {
             Err(Error::Conflict(format!("{} periods could not be closed", self.failed)))
         } else if self.different > 0 {
             Err(Error::Conflict(format!(
-                "in {} periods the live ranking did not agree with the ledger; they are closed with what the ledger says",
+                "in {} periods the live ranking differed from the ledger; their archives follow the ledger",
                 self.different
             )))
-        } else if self.stale > 0 {
+        } else if self.interrupted > 0 {
             Err(Error::Conflict(
-                "periods wait for an import that was cut short: run it again, or give it up with \
+                "periods wait for an interrupted import: run the import again, or abandon it with \
                  `centile import --abandon --board SLUG`"
                     .to_owned(),
             ))

@@ -1,4 +1,4 @@
-//! `centile demo`: everything at once, to look at.
+//! `centile demo`: runs a service with its own servers and simulated games.
 
 use std::{fs, future::pending, num::NonZero, path::Path, time::Instant};
 
@@ -19,16 +19,16 @@ use crate::{
     },
 };
 
-/// Runs the demo until SIGINT or SIGTERM. However it ends, what it started ends too.
+/// Runs the demo until SIGINT or SIGTERM. Its servers stop with it, however it ends.
 pub(super) async fn run(config: &Config, settings: &config::Demo) -> Result<()> {
     let mut stop = Stop::listen()?;
     let dir = &settings.dir;
-    // First of all: when the port is taken, nothing has to be stopped.
+    // Bind first: if the port is taken, no servers have to be stopped.
     let listener = listen(settings.instance.listen)?;
     fs::create_dir_all(dir)
-        .map_err(|error| Error::invalid("dir", format!("cannot make {}: {error}", dir.display())))?;
+        .map_err(|error| Error::invalid("dir", format!("cannot create {}: {error}", dir.display())))?;
     let _log = log::to_file(config, &dir.join("centile.log"))?;
-    output::print(format!("Centile demo, with its data in {}\n", dir.display()))?;
+    output::print(format!("Centile demo, data folder {}\n", dir.display()))?;
     let start = async {
         let begin = Instant::now();
         let servers = Servers::start(dir, PostgresOptions::durable()).await?;
@@ -38,10 +38,10 @@ pub(super) async fn run(config: &Config, settings: &config::Demo) -> Result<()> 
         line("started", &format!("PostgreSQL {version}, Redis and Centile, in {seconds:.1} s"))?;
         Ok::<_, Error>(demo)
     };
-    // What has been started is stopped when it is dropped.
+    // Dropping the unfinished start stops the servers started so far.
     let demo = tokio::select! {
         demo = start => demo?,
-        _ = stop.wait() => return line("stopping", "what has been started"),
+        _ = stop.wait() => return line("stopping", "servers"),
     };
     let play = play(&demo, dir, settings);
     let result = tokio::select! {
@@ -51,10 +51,10 @@ pub(super) async fn run(config: &Config, settings: &config::Demo) -> Result<()> 
     output::print("")?;
     demo.stop().await?;
     result?;
-    line("stopped", "the next start finds the data again")
+    line("stopped", "the next start reuses the data")
 }
 
-/// Plays, and tells what there is to see; without end once all is told.
+/// Plays games and prints what there is to see. Does not return once games go on.
 async fn play(demo: &demo::Demo, dir: &Path, settings: &config::Demo) -> Result<()> {
     let seed = settings.seed.unwrap_or_else(|| rand::random_range(0..1_000_000));
     let mut games = Games::new(&demo.url, &demo.key, seed)?;
@@ -67,8 +67,8 @@ async fn play(demo: &demo::Demo, dir: &Path, settings: &config::Demo) -> Result<
         output::print("Ctrl-C stops everything.")?;
         return pending().await;
     };
-    output::print(format!("Games go on, {per_second} a second (seed {seed}). Ctrl-C stops everything."))?;
-    // On a terminal one line follows the games; elsewhere it is hidden.
+    output::print(format!("Playing {per_second} games per second (seed {seed}). Ctrl-C stops everything."))?;
+    // A terminal shows the latest game in one line.
     let ticker = ProgressBar::new_spinner()
         .with_style(ProgressStyle::with_template("  {wide_msg}").unwrap_or_else(|_| ProgressStyle::default_spinner()));
     games.play_on(per_second, |game| ticker.set_message(game.to_string())).await;
@@ -87,42 +87,42 @@ async fn play_first(games: &mut Games, seed: u64) -> Result<()> {
         .await;
     bar.finish_and_clear();
     let seconds = begin.elapsed().as_secs_f32();
-    line("played", &format!("{} first games over HTTP, in {seconds:.1} s (seed {seed})", thousands(played?)))
+    line("played", &format!("{} initial games over HTTP, in {seconds:.1} s (seed {seed})", thousands(played?)))
 }
 
-/// Tells where everything is, and what is worth trying.
+/// Prints addresses, keys and example commands.
 fn introduce(demo: &demo::Demo, dir: &Path) -> Result<()> {
     let demo::Demo { url, key, admin_key, servers, .. } = demo;
     let file = |name: &str| quoted(&dir.join(name).to_string_lossy());
     output::print("")?;
-    line("HTTP", url)?;
-    line("to look at", &format!("{url}/"))?;
-    line("to try it", &format!("{url}/docs/"))?;
-    line("operators", &format!("{url}/ops/, any name, password {admin_key}"))?;
+    line("HTTP API", url)?;
+    line("boards", &format!("{url}/"))?;
+    line("API docs", &format!("{url}/docs/"))?;
+    line("operators", &format!("{url}/ops/, any user name, password {admin_key}"))?;
     line("server key", key)?;
-    line("boards", &format!("{MAIN_BOARD} (points add up), {LAPS_BOARD} (the best time counts)"))?;
+    line("board names", &format!("{MAIN_BOARD} (points add up), {LAPS_BOARD} (the best time counts)"))?;
     line("PostgreSQL", &format!("psql \"$(cat {})\"", file("database-url")))?;
     line("Redis", &servers.redis_url())?;
     line("log", &file("centile.log"))?;
     let scores = format!("{url}/v1/boards/{MAIN_BOARD}/scores");
     output::print(format!(
         "
-The top ten:
+Top ten:
   curl -s '{scores}?limit=10'
-A player's rank, with the neighbours:
+A player's rank and neighbours:
   curl -s '{scores}/player-007?around=3'
-A score, with the server key:
+Submit a score with the server key:
   curl -s '{scores}?ranks=true' -H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' -d '{{\"user_id\":\"you\",\"points\":500}}'
 "
     ))
 }
 
-/// A line of what is told: a word and what it says.
-fn line(word: &str, text: &str) -> Result<()> {
-    output::print(format!("  {word:<12}{text}"))
+/// Prints a labelled line.
+fn line(label: &str, text: &str) -> Result<()> {
+    output::print(format!("  {label:<12}{text}"))
 }
 
-/// A path as a shell takes it.
+/// Quotes a path for a shell.
 fn quoted(path: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
     if path.chars().all(plain) { path.to_owned() } else { format!("'{}'", path.replace('\'', r"'\''")) }

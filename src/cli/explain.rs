@@ -1,38 +1,38 @@
-//! `centile explain`: how a rank is made up.
+//! `centile explain`: explains how a rank is computed.
 
 use clap::Args;
 
 use crate::{
     Result,
-    cli::{output, with_service},
+    cli::{output, with_instance},
     config::{Config, value},
     model::{board::BoardSlug, period::PeriodSelector, user::UserId},
     ranking::explain,
 };
 
-/// Whose rank, and where.
+/// The rank to explain.
 #[derive(Debug, Args)]
 pub(super) struct Explain {
-    /// The game's own id of the player
+    /// Player id
     #[arg(value_name = "USER", value_parser = value::<UserId>)]
     user_id: UserId,
     /// The board
     #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
     board: BoardSlug,
-    /// The period, as over HTTP: `all_time`, `week`, `week:previous`, `week:2024-01-15`, `season:NAME`
+    /// Period: `all_time`, `week`, `week:previous`, `week:2024-01-15`, `season:NAME`
     #[arg(long, value_name = "PERIOD", default_value = "all_time", value_parser = value::<PeriodSelector>)]
     period: PeriodSelector,
 }
 
 /// Prints a line for each step.
-pub(super) async fn run(config: &Config, asked: Explain) -> Result<()> {
-    let steps = with_service(config, async |instance| {
-        explain::explain(&instance.rankings, &asked.board, &asked.user_id, &asked.period).await
+pub(super) async fn run(config: &Config, explain: Explain) -> Result<()> {
+    let steps = with_instance(config, async |instance| {
+        explain::explain(&instance.rankings, &explain.board, &explain.user_id, &explain.period).await
     })
     .await?;
     let rows = steps.into_iter().map(|step| {
         let statement = step.statement.map(|statement| statement + ";");
         [step.what, step.value.unwrap_or_default(), format!("{:.3}", step.time_ms), statement.unwrap_or_default()]
     });
-    output::print(output::table(["WHAT", "VALUE", "MS", "STATEMENT"], rows.collect()))
+    output::print(output::table(["STEP", "VALUE", "MS", "STATEMENT"], rows.collect()))
 }

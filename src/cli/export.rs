@@ -1,4 +1,4 @@
-//! `centile export`: a whole period as a file.
+//! `centile export`: writes all players of a period to standard output.
 
 use std::io::{self, ErrorKind, Write as _};
 
@@ -6,44 +6,45 @@ use clap::{Args, ValueEnum};
 
 use crate::{
     Error, Result, boards,
-    cli::{output, with_service},
+    cli::{output, with_instance},
     config::{Config, value},
     model::{board::BoardSlug, period::PeriodSelector},
     ranking::export,
 };
 
-/// What to write, and how.
+/// The period to export, and the format.
 #[derive(Debug, Args)]
 pub(super) struct Export {
     /// The board
     #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
     board: BoardSlug,
-    /// The period, as over HTTP: `all_time`, `week`, `week:previous`, `week:2024-01-15`, `season:NAME`
+    /// Period: `all_time`, `week`, `week:previous`, `week:2024-01-15`, `season:NAME`
     #[arg(long, value_name = "PERIOD", default_value = "all_time", value_parser = value::<PeriodSelector>)]
     period: PeriodSelector,
-    /// How a player is written
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Csv)]
     format: Format,
 }
 
-/// How a player is written.
+/// Output format.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Format {
-    /// Comma-separated values, with a header
+    /// Comma-separated values with a header
     Csv,
-    /// A JSON object a line
+    /// One JSON object per line
     Ndjson,
 }
 
-/// Writes the period to standard output, and of which state it is to standard error. That nobody reads on is no failure.
-pub(super) async fn run(config: &Config, wanted: Export) -> Result<()> {
-    let format = match wanted.format {
+/// Writes the period to standard output and its version to standard error. A closed pipe is not an
+/// error.
+pub(super) async fn run(config: &Config, args: Export) -> Result<()> {
+    let format = match args.format {
         Format::Csv => export::Format::Csv,
         Format::Ndjson => export::Format::Ndjson,
     };
-    with_service(config, async |instance| {
-        let board = boards::find(&instance.boards, &wanted.board).await?;
-        let mut export = export::begin(&instance.rankings, &board, &wanted.period, format).await?;
+    with_instance(config, async |instance| {
+        let board = boards::find(&instance.boards, &args.board).await?;
+        let mut export = export::begin(&instance.rankings, &board, &args.period, format).await?;
         let header = &export.header;
         output::note(format!(
             "{} {}: {} players, version {}",
@@ -53,8 +54,8 @@ pub(super) async fn run(config: &Config, wanted: Export) -> Result<()> {
             header.version
         ));
         let mut stdout = io::stdout();
-        while let Some(piece) = export.read_on().await? {
-            match stdout.write_all(&piece).and_then(|()| stdout.flush()) {
+        while let Some(chunk) = export.read_on().await? {
+            match stdout.write_all(&chunk).and_then(|()| stdout.flush()) {
                 Ok(()) => {}
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(()),
                 Err(error) => return Err(Error::Internal(format!("cannot write to standard output: {error}"))),

@@ -1,4 +1,4 @@
-//! `centile import`: events from a file, with times of their own.
+//! `centile import`: imports score events with their own times from a file.
 
 use std::{
     convert::Infallible,
@@ -17,7 +17,7 @@ use crate::{
     cli::{
         by::By,
         output::{self, fields, thousands},
-        with_service, with_settings,
+        with_instance, with_settings,
     },
     config::{Config, value},
     import::{self, Counts, Format, Options, Progress, Rejects, Source},
@@ -25,13 +25,13 @@ use crate::{
     periods::closing,
 };
 
-/// How often a line tells how far the import is, where there is no terminal to draw on.
-const LINE_EVERY: Duration = Duration::from_secs(5);
+/// Interval of progress lines without a terminal.
+const LINE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How often the bar on a terminal is drawn.
-const DRAW_EVERY: Duration = Duration::from_millis(200);
+/// Redraw interval of the progress bar on a terminal.
+const DRAW_INTERVAL: Duration = Duration::from_millis(200);
 
-/// What to import, and where to.
+/// The file to import, and its board.
 #[derive(Debug, Args)]
 pub(super) struct Import {
     /// CSV or NDJSON file; `-` reads standard input
@@ -40,27 +40,30 @@ pub(super) struct Import {
     /// The board
     #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
     board: BoardSlug,
-    /// How the file is written; by the end of its name unless given (.csv, .ndjson, .jsonl)
+    /// File format [default: by file extension: .csv, .ndjson or .jsonl]
     #[arg(long, value_enum)]
     format: Option<Format>,
-    /// Where to write the lines that cannot be taken, with the reason; FILE.rejects.csv unless given
+    /// File for rejected lines and their reasons [default: FILE.rejects.csv]
     #[arg(long, value_name = "FILE")]
     rejects: Option<PathBuf>,
-    /// Give players who exist already the last name that the file has for them
+    /// Rename existing players to their last name in the file
     #[arg(long)]
     update_names: bool,
-    /// Events that are written in one transaction
+    /// Events per transaction
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u16).range(1..=5_000))]
     batch_size: u16,
-    /// Give up the board's imports that were cut short and will not be run again. Its periods are then closed with what is in
-    /// them, those that the import never reached without a player; later lines for them are refused
+    /// Abandon interrupted imports of the board
+    ///
+    /// Use this for imports that will not be run again. The board's periods can then close with the
+    /// scores imported so far. A period that the import never reached closes without players. Later
+    /// imports into closed periods are rejected.
     #[arg(long, conflicts_with_all = ["file", "format", "rejects", "update_names"])]
     abandon: bool,
     #[command(flatten)]
     by: By,
 }
 
-/// Imports the file and prints what became of its lines; fails when some of them could not be taken.
+/// Imports the file and prints a summary. Fails if lines were rejected.
 pub(super) async fn run(config: &Config, import: Import) -> Result<()> {
     let by = import.by.actor()?;
     if import.abandon {
@@ -73,21 +76,21 @@ pub(super) async fn run(config: &Config, import: Import) -> Result<()> {
         let (input, length) = open(import.file())?;
         let source = Source::open(input, import.format()?, &progress)?;
         let path = import.rejects_path();
-        let rejects = Rejects::new(make_rejects(import.file(), &path)?)?;
+        let rejects = Rejects::new(create_rejects(import.file(), &path)?)?;
         let options = Options { by, update_names: import.update_names, batch_size: import.batch_size.into() };
         let (begin, name) = (Instant::now(), import.source_name());
         let result = tokio::select! {
             result = import::run(&instance.store, &board, &name, source, options, rejects, &progress) => result,
-            never = show(&progress, length) => match never {},
+            never = show_progress(&progress, length) => match never {},
         };
         let counts = progress.counts();
-        tidy_up(&path, &counts);
+        remove_empty_rejects(&path, &counts);
         output::print(summary(&counts, begin.elapsed()))?;
-        result.map_err(|error| stopped(error, &counts))?;
+        result.map_err(|error| with_advice(error, &counts))?;
         match counts.rejected {
             0 => Ok(()),
             rejected => Err(Error::Conflict(format!(
-                "{} of {} lines could not be taken; their reasons are in {}",
+                "{} of {} lines were rejected; see the reasons in {}",
                 thousands(rejected),
                 thousands(counts.lines()),
                 path.display()
@@ -98,23 +101,23 @@ pub(super) async fn run(config: &Config, import: Import) -> Result<()> {
 }
 
 impl Import {
-    /// The file; clap lets it be left out only where it is not asked for.
+    /// Returns the file. Clap requires it except with `--abandon`.
     fn file(&self) -> &Path {
         self.file.as_deref().unwrap_or(Path::new("-"))
     }
 
     fn format(&self) -> Result<Format> {
         let unknown =
-            || Error::invalid("format", "is needed where the file's name does not end in .csv, .ndjson or .jsonl");
+            || Error::invalid("format", "is required if the file name does not end in .csv, .ndjson or .jsonl");
         self.format.or_else(|| Format::of(self.file())).ok_or_else(unknown)
     }
 
-    /// What the import is known by: the same file again goes on with an import that was cut short.
+    /// Returns the name that identifies the import. The same file resumes an interrupted import.
     fn source_name(&self) -> String {
         if is_stdin(self.file()) {
             return "stdin".to_owned();
         }
-        // Whole: files of the same name in two folders are two imports.
+        // The full path: files of the same name in two folders are different imports.
         let path = fs::canonicalize(self.file()).unwrap_or_else(|_| self.file().to_owned());
         path.to_string_lossy().into_owned()
     }
@@ -130,15 +133,15 @@ impl Import {
 }
 
 async fn abandon(config: &Config, board: &BoardSlug, by: &Actor) -> Result<()> {
-    let abandoned = with_service(config, async |instance| {
+    let abandoned = with_instance(config, async |instance| {
         let board = boards::find(&instance.boards, board).await?;
         closing::abandon_imports(&instance.store, &board, by).await
     })
     .await?;
     output::print(match abandoned {
-        0 => format!("no import of board {board} was cut short"),
-        1 => format!("1 import of board {board} given up; what it has written stays"),
-        some => format!("{some} imports of board {board} given up; what they have written stays"),
+        0 => format!("no import of board {board} was interrupted"),
+        1 => format!("1 import of board {board} abandoned; its imported events stay"),
+        some => format!("{some} imports of board {board} abandoned; their imported events stay"),
     })
 }
 
@@ -146,7 +149,7 @@ fn is_stdin(file: &Path) -> bool {
     file == Path::new("-")
 }
 
-/// The file, and its length where it has one.
+/// Opens the file. Returns its length too, if known.
 fn open(path: &Path) -> Result<(Box<dyn Read + Send>, Option<u64>)> {
     if is_stdin(path) {
         return Ok((Box::new(io::stdin()), None));
@@ -157,20 +160,20 @@ fn open(path: &Path) -> Result<(Box<dyn Read + Send>, Option<u64>)> {
     Ok((Box::new(file), metadata.is_file().then_some(metadata.len())))
 }
 
-/// The file of rejects, emptied.
-fn make_rejects(file: &Path, path: &Path) -> Result<Box<dyn Write + Send>> {
+/// Creates or truncates the rejects file.
+fn create_rejects(file: &Path, path: &Path) -> Result<Box<dyn Write + Send>> {
     let same = fs::canonicalize(path).is_ok_and(|path| fs::canonicalize(file).is_ok_and(|file| file == path));
     if same {
-        return Err(Error::invalid("rejects", "is the file to import itself"));
+        return Err(Error::invalid("rejects", "must not be the imported file"));
     }
-    let made = File::create(path).map_err(|error| {
-        Error::invalid("rejects", format!("cannot write {}: {error}; give another file", path.display()))
+    let created = File::create(path).map_err(|error| {
+        Error::invalid("rejects", format!("cannot write {}: {error}; choose another file", path.display()))
     });
-    Ok(Box::new(io::BufWriter::new(made?)))
+    Ok(Box::new(io::BufWriter::new(created?)))
 }
 
-/// A file of rejects without any is not kept: that it is there says that there were some.
-fn tidy_up(path: &Path, counts: &Counts) {
+/// Removes the rejects file if no line was rejected, so that its existence indicates rejects.
+fn remove_empty_rejects(path: &Path, counts: &Counts) {
     if counts.rejected == 0 && fs::metadata(path).is_ok_and(|metadata| metadata.is_file()) {
         fs::remove_file(path).ok();
     }
@@ -183,7 +186,7 @@ fn summary(counts: &Counts, time: Duration) -> String {
         ("accepted", thousands(counts.accepted)),
         ("repeated", thousands(counts.repeated)),
         ("rejected", thousands(counts.rejected)),
-        ("time", format!("{:.1} s ({per_second} a second)", time.as_secs_f64())),
+        ("time", format!("{:.1} s ({per_second} per second)", time.as_secs_f64())),
     ])
 }
 
@@ -191,10 +194,10 @@ fn rate(counts: &Counts, time: Duration) -> String {
     thousands(u128::from(counts.lines()) * 1_000 / time.as_millis().max(1))
 }
 
-/// The same error, with what a second run would do.
-fn stopped(error: Error, counts: &Counts) -> Error {
+/// Adds advice about a second run to an error.
+fn with_advice(error: Error, counts: &Counts) -> Error {
     let advice = format!(
-        "; {} events are in and stay. Run the import again: lines with an id count once, others would count again",
+        "; {} events are imported. Run the import again: lines with an id count once, lines without an id count again",
         thousands(counts.accepted)
     );
     match error {
@@ -205,8 +208,8 @@ fn stopped(error: Error, counts: &Counts) -> Error {
     }
 }
 
-/// Shows how far the import is, on standard error: a bar on a terminal, else a line every few seconds.
-async fn show(progress: &Progress, length: Option<u64>) -> Infallible {
+/// Shows progress on standard error: a bar on a terminal, otherwise a line every few seconds.
+async fn show_progress(progress: &Progress, length: Option<u64>) -> Infallible {
     let begin = Instant::now();
     if io::stderr().is_terminal() {
         let (template, bar) = match length {
@@ -218,23 +221,23 @@ async fn show(progress: &Progress, length: Option<u64>) -> Infallible {
         loop {
             let counts = progress.counts();
             bar.set_position(counts.bytes);
-            bar.set_message(told(&counts, begin.elapsed()));
-            tokio::time::sleep(DRAW_EVERY).await;
+            bar.set_message(progress_text(&counts, begin.elapsed()));
+            tokio::time::sleep(DRAW_INTERVAL).await;
         }
     }
     loop {
-        tokio::time::sleep(LINE_EVERY).await;
+        tokio::time::sleep(LINE_INTERVAL).await;
         let counts = progress.counts();
         let share = length.filter(|&length| length > 0).map(|length| counts.bytes * 100 / length);
         let share = share.map(|percent| format!(", {percent} % of the file read")).unwrap_or_default();
-        output::note(format!("{}{share}", told(&counts, begin.elapsed())));
+        output::note(format!("{}{share}", progress_text(&counts, begin.elapsed())));
     }
 }
 
-fn told(counts: &Counts, time: Duration) -> String {
+fn progress_text(counts: &Counts, time: Duration) -> String {
     let rejected = match counts.rejected {
         0 => String::new(),
         rejected => format!(", {} rejected", thousands(rejected)),
     };
-    format!("{} lines, {} a second{rejected}", thousands(counts.lines()), rate(counts, time))
+    format!("{} lines, {} per second{rejected}", thousands(counts.lines()), rate(counts, time))
 }

@@ -1,4 +1,4 @@
-//! `centile key`: who may write.
+//! `centile key`: creates, lists and revokes API keys.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use clap::{Args, Subcommand};
@@ -10,7 +10,7 @@ use crate::{
     cli::{
         by::By,
         output::{self, list, table},
-        with_service,
+        with_instance,
     },
     config::{Config, value},
     model::{
@@ -20,10 +20,13 @@ use crate::{
     },
 };
 
-/// What can be done with keys.
+/// Subcommands of `centile key`.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Make a key; its text, alone on standard output, is shown this once. What it signs with, if it does, is the second line
+    /// Create a key
+    ///
+    /// Prints the key on standard output; it is not shown again. With --signed, the signing secret
+    /// follows in a second line.
     Create(Create),
     /// List all keys, newest first
     List {
@@ -31,9 +34,11 @@ pub(super) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Make a key useless, within 5 seconds everywhere
+    /// Revoke a key
+    ///
+    /// All instances refuse the key within 5 seconds.
     Revoke {
-        /// The key's id, as `centile key list` shows it
+        /// Key id, as shown by `centile key list`
         #[arg(value_name = "ID")]
         id: String,
         #[command(flatten)]
@@ -41,38 +46,45 @@ pub(super) enum Command {
     },
 }
 
-/// What a new key is for.
+/// A new key.
 #[derive(Debug, Args)]
 pub(super) struct Create {
-    /// Whom it is for; of each name two keys work at most, so that one can take the other's place
+    /// Name of the client
+    ///
+    /// A client may have at most two active keys, so that it can switch from one to the other.
     #[arg(long)]
     name: String,
-    /// What it may do: read boards that ask for a key; write scores and name players, too; or everything
+    /// Role of the key
+    ///
+    /// `reader` may read boards that require a key. `server` may also write scores and change
+    /// players. `admin` may do everything.
     #[arg(long, value_enum)]
     role: Role,
-    /// A board of the key; repeat the flag for each
+    /// Board that the key may access; repeat for each board
     #[arg(long = "board", value_name = "SLUG", value_parser = value::<BoardSlug>)]
     boards: Vec<BoardSlug>,
-    /// Make a key for all boards; an admin key always is
+    /// Allow access to all boards; always set for admin keys
     #[arg(long)]
     all_boards: bool,
-    /// Has each of its requests signed with a secret of its own, which `CENTILE_MASTER_KEY` seals in the database
+    /// Require signed requests
+    ///
+    /// Creates a signing secret, encrypted in the database with `CENTILE_MASTER_KEY`.
     #[arg(long)]
     signed: bool,
-    /// How long it works: a number of minutes, hours, days or weeks, such as 90m, 12h, 30d or 2w
+    /// Lifetime in minutes, hours, days or weeks, such as 90m, 12h, 30d or 2w
     #[arg(long, value_name = "TIME", value_parser = time_span, conflicts_with = "expires_at")]
     expires_in: Option<TimeDelta>,
-    /// Until when it works, such as 2030-01-31T00:00:00Z
+    /// Time of expiry, such as 2030-01-31T00:00:00Z
     #[arg(long, value_name = "TIME")]
     expires_at: Option<DateTime<Utc>>,
-    /// Print the key and what is known of it as JSON
+    /// Print the key as JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     by: By,
 }
 
-/// Reads a time span with its unit. The units stop at weeks: months and years differ in length.
+/// Parses a time span with its unit. Months and years are not units because their length varies.
 fn time_span(text: &str) -> Result<TimeDelta, String> {
     let number = text.trim_end_matches(char::is_alphabetic);
     let make = match &text[number.len()..] {
@@ -80,14 +92,14 @@ fn time_span(text: &str) -> Result<TimeDelta, String> {
         "h" => TimeDelta::try_hours,
         "d" => TimeDelta::try_days,
         "w" => TimeDelta::try_weeks,
-        _ => return Err("give a number and its unit: 90m, 12h, 30d, 2w".to_owned()),
+        _ => return Err("must be a number with a unit: 90m, 12h, 30d, 2w".to_owned()),
     };
     let number: u32 = number.parse().map_err(|error| format!("{number:?} is not a whole number: {error}"))?;
-    make(number.into()).filter(|span| !span.is_zero()).ok_or_else(|| "a key has to work for some time".to_owned())
+    make(number.into()).filter(|span| !span.is_zero()).ok_or_else(|| "must be greater than zero".to_owned())
 }
 
 impl Create {
-    /// When the key is to stop working.
+    /// Returns the time of expiry, if any.
     fn expiry(&self) -> Result<Option<DateTime<Utc>>> {
         let now = Utc::now();
         match (self.expires_in, self.expires_at) {
@@ -95,13 +107,13 @@ impl Create {
                 Some(at) => Ok(Some(at)),
                 None => Err(Error::invalid("expires_in", "is too long")),
             },
-            (None, Some(at)) if at <= now => Err(Error::invalid("expires_at", "has passed already")),
+            (None, Some(at)) if at <= now => Err(Error::invalid("expires_at", "must be in the future")),
             (None, at) => Ok(at),
         }
     }
 }
 
-/// Does what `command` says.
+/// Runs a subcommand.
 pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::Create(create) => {
@@ -109,12 +121,12 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             let Create { name, role, boards, all_boards, signed, json, .. } = create;
             let given = !boards.is_empty();
             if role != Role::Admin && !given && !all_boards {
-                return Err(Error::invalid("boards", "is missing: name a board, or give --all-boards"));
+                return Err(Error::invalid("boards", "is missing: give --board or --all-boards"));
             }
             let boards = NewKey::boards(role, given.then_some(boards), all_boards)?;
             let new = NewKey { name, role, boards, signed, expires_at };
             let (key, secrets) =
-                with_service(config, async |instance| key::create(&instance.keys, new, &by).await).await?;
+                with_instance(config, async |instance| key::create(&instance.keys, new, &by).await).await?;
             let signing_secret = secrets.signing_secret.as_ref().map(SigningSecret::text);
             if json {
                 let line =
@@ -124,12 +136,10 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             output::print(&secrets.key)?;
             if let Some(secret) = signing_secret {
                 output::print(secret)?;
-                output::note(
-                    "Each request is to be signed with the secret in the second line: docs/access.md tells how",
-                );
+                output::note("Sign each request with the secret in the second line, as described in docs/access.md");
             }
             output::note(format!(
-                "key {}: role {}, boards: {}, expires: {}. It is shown this once; send it as Authorization: Bearer KEY",
+                "key {}: role {}, boards: {}, expires: {}. It is not shown again; send it as Authorization: Bearer KEY",
                 key.id,
                 key.role,
                 list(&key.boards, "all"),
@@ -138,19 +148,21 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             Ok(())
         }
         Command::List { json } => {
-            let keys = with_service(config, async |instance| key::list(&instance.store).await).await?;
+            let keys = with_instance(config, async |instance| key::list(&instance.store).await).await?;
             if json {
                 return output::print_json(&keys.iter().map(Line::from).collect::<Vec<_>>());
             }
             if keys.is_empty() {
-                output::note("There are no keys yet: centile key create --name NAME --role server --all-boards");
+                output::note(
+                    "There are no keys yet. Create one: centile key create --name NAME --role server --all-boards",
+                );
             }
-            let head = ["ID", "NAME", "ROLE", "BOARDS", "STATE", "SIGNS", "MADE", "EXPIRES", "LAST USED"];
+            let head = ["ID", "NAME", "ROLE", "BOARDS", "STATE", "SIGNED", "CREATED", "EXPIRES", "LAST USED"];
             output::print(table(head, keys.iter().map(row).collect()))
         }
         Command::Revoke { id, by } => {
             let by = by.actor()?;
-            with_service(config, async |instance| key::revoke(&instance.keys, &id, &by).await).await?;
+            with_instance(config, async |instance| key::revoke(&instance.keys, &id, &by).await).await?;
             output::print(format!("key {id} revoked"))
         }
     }
@@ -159,10 +171,10 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
 /// A key as JSON.
 #[derive(Serialize)]
 struct Line<'a> {
-    /// The secret text, of a new key.
+    /// The full key, only when it is created.
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<&'a str>,
-    /// What a new key's requests are signed with.
+    /// The signing secret, only when the key is created.
     #[serde(skip_serializing_if = "Option::is_none")]
     signing_secret: Option<&'a str>,
     id: &'a str,

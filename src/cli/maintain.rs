@@ -1,10 +1,10 @@
-//! `centile maintain`: the upkeep that `serve` does on its timer, once.
+//! `centile maintain`: runs the background maintenance of `serve` once.
 
 use crate::{
     Result,
     cli::{
         output::{self, thousands},
-        with_service,
+        with_instance,
     },
     config::Config,
     delivery::outbox,
@@ -13,20 +13,20 @@ use crate::{
     users,
 };
 
-/// Does what there is to do, and prints it.
+/// Runs all maintenance and prints a summary.
 pub(super) async fn run(config: &Config) -> Result<()> {
-    with_service(config, async |instance| {
-        let forgotten = scheduler::keep_ledger(&instance.store).await?;
-        output::print(format!("ledger      months ahead are there; {} expired ids forgotten", thousands(forgotten)))?;
-        // One that fails keeps the rest from nothing.
+    with_instance(config, async |instance| {
+        let deleted_ids = scheduler::keep_ledger(&instance.store).await?;
+        output::print(format!("ledger      upcoming months exist; {} expired ids deleted", thousands(deleted_ids)))?;
+        // A failed erasure must not stop the rest; its error is returned at the end.
         let erasures = users::finish_erasures(&instance.rankings).await;
         match closing::drop_expired(&instance.store).await? {
-            None => output::print("archives    another centile is at them just now")?,
+            None => output::print("archives    another process is closing periods or dropping archives")?,
             Some(expired) => {
                 for ExpiredArchive { board, period, dropped } in &expired {
                     output::print(match dropped {
                         Ok(()) => format!("archives    dropped {board} {period}"),
-                        Err(error) => format!("archives    {board} {period} could not be dropped yet: {error}"),
+                        Err(error) => format!("archives    {board} {period} not dropped yet: {error}"),
                     })?;
                 }
                 let dropped = expired.iter().filter(|archive| archive.dropped.is_ok()).count();
@@ -35,16 +35,16 @@ pub(super) async fn run(config: &Config) -> Result<()> {
         }
         let removed = closing::remove_released(&instance.store).await?;
         output::print(format!(
-            "rankings    {} rows of closed periods and of replaced rankings removed",
+            "rankings    {} rows of closed periods and replaced rankings removed",
             thousands(removed)
         ))?;
-        let told = outbox::deliver_due(&instance.store, instance.master_keys.as_deref()).await?;
+        let outcome = outbox::deliver_due(&instance.store, instance.master_keys.as_deref()).await?;
         output::print(format!(
-            "outbox      {} events delivered, {} failed and tried again later",
-            thousands(told.delivered),
-            thousands(told.failed)
+            "outbox      {} events delivered, {} failed and will be retried",
+            thousands(outcome.delivered),
+            thousands(outcome.failed)
         ))?;
-        // Last: under constant writing there is always something.
+        // Last, because under constant writes there is always something to rebalance.
         let kept = rebalance::rebalance_all(&instance.store).await?;
         output::print(format!(
             "layouts     {} boundaries moved with {} rows, {} buckets repositioned",

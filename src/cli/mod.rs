@@ -1,4 +1,5 @@
-//! The command line: a file per command. Every command calls the same domain functions as HTTP does.
+//! The command line, a file per command. Commands call the same domain functions as the HTTP
+//! handlers.
 
 mod act;
 mod board;
@@ -40,10 +41,10 @@ use crate::{
     store::migrate::check_url,
 };
 
-/// Leaderboards with exact ranks among millions, with PostgreSQL as the only truth.
+/// Leaderboards with exact ranks among millions of players, stored in PostgreSQL
 #[derive(Debug, Parser)]
 #[command(name = "centile", version, max_term_width = 110, disable_help_subcommand = true)]
-#[command(after_help = "Exit status: 0 when all went well, 1 when it did not, 2 when the command line cannot be read.")]
+#[command(after_help = "Exit status: 0 on success, 1 on failure, 2 on a usage error.")]
 struct Cli {
     #[command(flatten)]
     config: Config,
@@ -51,85 +52,103 @@ struct Cli {
     command: Command,
 }
 
-/// The commands, in the order in which a newcomer meets them.
+/// The commands, in the order a new user needs them.
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Start a PostgreSQL and a Redis of its own, and serve boards on which games are played
+    /// Run a demo with its own PostgreSQL, Redis and simulated games
     ///
-    /// The database and the Redis of the settings are not used. Ctrl-C stops all that was started; the next start finds the data again.
+    /// The demo ignores the configured database and Redis. Ctrl-C stops everything; the next start
+    /// reuses the data.
     Demo(config::Demo),
-    /// Bring the database to this program's schema; again is harmless
+    /// Create or upgrade the database schema
+    ///
+    /// Safe to run again.
     Migrate(migrate::Migrate),
     /// Serve the HTTP API until SIGINT or SIGTERM
     Serve(config::Serve),
-    /// Make, change and show boards
+    /// Create, change and show boards
     #[command(subcommand)]
     Board(board::Command),
-    /// Make and list seasons: periods with a name and bounds of their own
+    /// Create and list seasons: periods with explicit start and end
     #[command(subcommand)]
     Season(season::Command),
-    /// Make, show and revoke API keys
+    /// Create, list and revoke API keys
     #[command(subcommand)]
     Key(key::Command),
-    /// Seal the secrets that the database keeps
+    /// Encrypt the secrets stored in the database
     #[command(subcommand)]
     Secrets(secrets::Command),
-    /// Bring events from a file into a board, with times of their own
+    /// Import score events with their own times from a file
     ///
-    /// CSV begins with a header that names the columns `id`, `user_id`, `user_name`, `points`, `occurred_at`,
-    /// `reason` and `tiebreak` in any order; NDJSON has them as members. Only `user_id` and `points` are needed.
-    /// A line without `occurred_at` counts for the time at which it is written. However an import ended, the same
-    /// file can be imported again: lines that have an id count once.
+    /// A CSV file begins with a header that names the columns `id`, `user_id`, `user_name`,
+    /// `points`, `occurred_at`, `reason` and `tiebreak`, in any order. An NDJSON file has one
+    /// object per line with the same fields. Only `user_id` and `points` are required. An event
+    /// without `occurred_at` counts for the time of the import. An interrupted import can be
+    /// repeated with the same file: lines with an id count once.
     ///
-    /// Lines that cannot be taken go to the rejects file with the reason, and the command fails; all others are in.
+    /// Rejected lines go to the rejects file with a reason, and the command fails. All other lines
+    /// are imported.
     #[command(verbatim_doc_comment)]
     Import(import::Import),
-    /// Show, name, ban and unban players
+    /// Show, change, ban, unban and erase players
     #[command(subcommand)]
     User(user::Command),
-    /// Show how a player's rank is made up: each step with its value, its time and its statement for psql
+    /// Explain a player's rank
+    ///
+    /// Prints each step with its value, its time and its SQL statement for psql.
     Explain(explain::Explain),
-    /// Write a whole period to standard output: every player, best first, in one state
+    /// Export all players of a period to standard output
+    ///
+    /// Writes players in order of position, best first, from one snapshot.
     Export(export::Export),
-    /// Undo scores
+    /// Submit, void and reset scores
     #[command(subcommand)]
     Score(score::Command),
-    /// Show events that broke a rule of their board, and accept or reject them
+    /// List, accept and reject quarantined events
     #[command(subcommand)]
     Quarantine(quarantine::Command),
-    /// Add a score of the past, also to a closed period
+    /// Add a score at a past time, also to closed periods
     ///
-    /// Open periods show it at once, closed ones once they are refreshed. Who did it and why is kept in the audit log.
+    /// Open periods include it at once, closed periods after `centile refresh`. The audit log
+    /// records actor and reason.
     Correct(correct::Correct),
-    /// Close periods that are over: their rankings become archives that never change by themselves
+    /// Close periods that are over and archive their rankings
     ///
-    /// `serve` does this by itself unless told not to. Again is harmless, and so is being killed.
+    /// An archive changes only through `centile refresh`. `serve` closes periods in the background
+    /// unless `--no-maintenance` is set. Safe to interrupt and to run again.
     Close(close::Close),
-    /// Bring the archive of a closed period up to the ledger, after a correction, a void or a ban
+    /// Update the archive of a closed period from the ledger
+    ///
+    /// Run it after a correction, a void or a ban.
     Refresh(refresh::Refresh),
-    /// Look after everything but closing, once: ledger months, expired ids, layouts, archives beyond retention, old rankings, outbox
+    /// Run all maintenance once, except closing periods
     ///
-    /// `serve` does this by itself unless told not to. Again is harmless, and so is being killed.
+    /// Creates ledger months, deletes expired ids, rebalances layouts, drops archives beyond
+    /// retention, removes the rows of old rankings and delivers outbox events. `serve` does this in
+    /// the background unless `--no-maintenance` is set. Safe to interrupt and to run again.
     Maintain,
-    /// Compare everything derived with the ledger, period by period, and say exactly what differs
+    /// Compare all derived data with the ledger and report differences
     ///
-    /// Fails when something does. Safe while scores come in: each period is compared in one snapshot.
+    /// Fails if anything differs. Safe during writes: it compares each period in one snapshot.
     Verify(verify::Verify),
-    /// Make a period's entries, bucket rows, layout and counts anew from the ledger, and put them into place
+    /// Rebuild the rankings of open periods from the ledger
     ///
-    /// Players notice nothing, scores go on. May be killed at any moment, and run again.
+    /// Replaces a ranking's entries, bucket rows, layout and counts. Reads and writes continue
+    /// meanwhile. Safe to interrupt and to run again.
     Rebuild(rebuild::Rebuild),
-    /// Say where the events of a board are sent: one for each period that was closed, for rewards
+    /// Set, show and remove the webhook of a board
+    ///
+    /// A webhook receives an event for each closed period, for example to grant rewards.
     #[command(subcommand)]
     Webhook(webhook::Command),
-    /// Show events, send them, and send them again
+    /// List, deliver and resend outbox events
     #[command(subcommand)]
     Outbox(outbox::Command),
 }
 
-/// Runs the command that this process was started with; a failure is one line on standard error.
+/// Runs the command given on the command line. A failure prints one line on standard error.
 pub async fn main() -> ExitCode {
-    // Wrong usage ends here, with status 2 and clap's explanation.
+    // A usage error exits here with status 2 and clap's message.
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let matches = Cli::command().get_matches_from(arguments);
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
@@ -137,11 +156,11 @@ pub async fn main() -> ExitCode {
     match run(cli).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let told = format!("error: {}", as_written(error, &matches));
+            let message = format!("error: {}", with_flag_name(error, &matches));
             if is_instance {
-                output::last_note(told);
+                output::last_note(message);
             } else {
-                output::note(told);
+                output::note(message);
             }
             ExitCode::FAILURE
         }
@@ -150,9 +169,9 @@ pub async fn main() -> ExitCode {
 
 async fn run(cli: Cli) -> Result<()> {
     let config = &cli.config;
-    // Until all is done: what waits is written when it goes.
+    // Dropped last: dropping it writes the queued log lines.
     let _log = match &cli.command {
-        // The demo keeps standard error free of its log.
+        // The demo logs to a file instead of standard error.
         Command::Demo(_) => None,
         Command::Serve(_) => Some(log::of_instance(config)?),
         _ => {
@@ -162,15 +181,15 @@ async fn run(cli: Cli) -> Result<()> {
     };
     match cli.command {
         Command::Demo(settings) => demo::run(config, &settings).await,
-        Command::Migrate(how) => migrate::run(config.database_url()?, how).await,
+        Command::Migrate(migrate) => migrate::run(config.database_url()?, migrate).await,
         Command::Serve(settings) => serve::run(config, &settings).await,
         Command::Board(command) => board::run(config, command).await,
         Command::Key(command) => key::run(config, command).await,
         Command::Secrets(command) => secrets::run(config, command).await,
         Command::Import(import) => import::run(config, import).await,
         Command::User(command) => user::run(config, command).await,
-        Command::Explain(asked) => explain::run(config, asked).await,
-        Command::Export(wanted) => export::run(config, wanted).await,
+        Command::Explain(explain) => explain::run(config, explain).await,
+        Command::Export(export) => export::run(config, export).await,
         Command::Score(command) => score::run(config, command).await,
         Command::Quarantine(command) => quarantine::run(config, command).await,
         Command::Correct(correct) => correct::run(config, correct).await,
@@ -185,12 +204,12 @@ async fn run(cli: Cli) -> Result<()> {
     }
 }
 
-/// Does `job` with a service that is shut down afterwards, however the job ends.
-async fn with_service<T>(config: &Config, job: impl AsyncFnOnce(&Instance) -> Result<T>) -> Result<T> {
+/// Runs `job` with an instance, then shuts the instance down.
+async fn with_instance<T>(config: &Config, job: impl AsyncFnOnce(&Instance) -> Result<T>) -> Result<T> {
     with_settings(&config.for_command()?, job).await
 }
 
-/// As [`with_service`], connected as `settings` say.
+/// Like [`with_instance`], with explicit settings.
 async fn with_settings<T>(settings: &Settings, job: impl AsyncFnOnce(&Instance) -> Result<T>) -> Result<T> {
     check_url(settings.database_url.as_str()).await?;
     let instance = Instance::connect(settings).await?;
@@ -199,8 +218,8 @@ async fn with_settings<T>(settings: &Settings, job: impl AsyncFnOnce(&Instance) 
     result
 }
 
-/// The same error, in which a field of the domain is called as on the command line: `time_zone` is `--time-zone`.
-fn as_written(error: Error, matches: &ArgMatches) -> Error {
+/// Replaces the field name of an error by the flag: `time_zone` becomes `--time-zone`.
+fn with_flag_name(error: Error, matches: &ArgMatches) -> Error {
     let Error::Invalid { field, message } = error else { return error };
     let mut command = Cli::command();
     command.build();
@@ -224,19 +243,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_definition_of_the_command_line_is_sound() {
+    fn command_line_definition_is_valid() {
         Cli::command().debug_assert();
     }
 
     #[test]
-    fn refusals_name_what_was_written() -> Result<(), clap::Error> {
+    fn errors_name_the_flag() -> Result<(), clap::Error> {
         let matches =
             Cli::command().try_get_matches_from(["centile", "board", "create", "a", "--time-zone", "Mars"])?;
         for (field, written) in [("time_zone", "--time-zone"), ("slug", "SLUG"), ("database_url", "--database-url")] {
-            let error = as_written(Error::invalid(field, "no"), &matches);
+            let error = with_flag_name(Error::invalid(field, "no"), &matches);
             assert_eq!(error.to_string(), format!("{written}: no"));
         }
-        assert_eq!(as_written(Error::Conflict("time_zone".into()), &matches).to_string(), "time_zone");
+        assert_eq!(with_flag_name(Error::Conflict("time_zone".into()), &matches).to_string(), "time_zone");
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! `centile outbox`: events, and what became of sending them.
+//! `centile outbox`: lists, delivers and resends outbox events.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::{
     cli::{
         by::By,
         output::{self, fields, table},
-        with_service,
+        with_instance,
     },
     config::{Config, value},
     delivery::outbox::{self, DEFAULT_TIMEOUT, TIMEOUT_MAX},
@@ -23,12 +23,12 @@ use crate::{
     },
 };
 
-/// What can be done with events.
+/// Subcommands of `centile outbox`.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// List events, newest first
     List(List),
-    /// Show an event, with what is sent
+    /// Show an event and its payload
     Show {
         #[command(flatten)]
         which: Which,
@@ -36,19 +36,23 @@ pub(super) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Have an event sent again, delivered or not, by the next that delivers; attempts are counted anew
+    /// Schedule an event for delivery, even if it was delivered before
+    ///
+    /// Resets its attempt counter. The next delivery run sends it.
     Resend {
         #[command(flatten)]
         which: Which,
         #[command(flatten)]
         by: By,
     },
-    /// Send all that is due now; as often and in as many places as you like
+    /// Deliver all due events
     ///
-    /// A failed attempt is followed by another after 10 s, twice that after each further one, at most an hour; the board's other
-    /// events wait for the next run. Fails when an attempt failed, where `centile maintain` only says how many did.
+    /// Safe to run often and concurrently. A failed attempt is retried after 10 s; the delay
+    /// doubles after each further failure, up to an hour. After a failure, the board's other events
+    /// wait for the next run. The command fails if an attempt failed, whereas `centile maintain`
+    /// only reports the number of failures.
     Deliver {
-        /// Seconds that a receiver may take to answer, 1 to 30
+        /// Timeout for a response from the receiver, in seconds, 1 to 30
         #[arg(long, env = "CENTILE_WEBHOOK_TIMEOUT", value_name = "SECONDS", default_value_t = DEFAULT_TIMEOUT.as_secs())]
         #[arg(value_parser = clap::value_parser!(u64).range(1..=TIMEOUT_MAX.as_secs()))]
         timeout: u64,
@@ -58,13 +62,13 @@ pub(super) enum Command {
 /// Which events to list.
 #[derive(Debug, Args)]
 pub(super) struct List {
-    /// Only those of this board
+    /// Only events of this board
     #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
     board: Option<BoardSlug>,
-    /// Only those that are still to be sent
+    /// Only events waiting for delivery
     #[arg(long)]
     waiting: bool,
-    /// Most events
+    /// Maximum number of events
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     limit: u32,
     /// Print JSON
@@ -72,43 +76,43 @@ pub(super) struct List {
     json: bool,
 }
 
-/// Which event.
+/// The event.
 #[derive(Debug, Args)]
 pub(super) struct Which {
-    /// The event's id, as `centile outbox list` shows it
+    /// Event id, as shown by `centile outbox list`
     #[arg(value_name = "ID", value_parser = clap::value_parser!(i64).range(1..))]
     event_id: i64,
 }
 
-/// Does what `command` says.
+/// Runs a subcommand.
 pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::List(List { board, waiting, limit, json }) => {
             let wanted = Wanted { board, waiting, limit };
-            let events = with_service(config, async |instance| outbox::list(&instance.boards, &wanted).await).await?;
+            let events = with_instance(config, async |instance| outbox::list(&instance.boards, &wanted).await).await?;
             if json {
                 return output::print_json(&events.iter().map(Line::from).collect::<Vec<_>>());
             }
             if events.is_empty() {
                 output::note(match (&wanted.board, waiting) {
                     (None, true) => "No event is waiting.".to_owned(),
-                    (None, false) => "There are no events: none of the periods was closed.".to_owned(),
+                    (None, false) => "There are no events: no period has been closed.".to_owned(),
                     (Some(board), true) => format!("No event of board {board} is waiting."),
                     (Some(board), false) => {
-                        format!("There are no events of board {board}: none of its periods was closed.")
+                        format!("There are no events of board {board}: no period has been closed.")
                     }
                 });
             }
-            let head = ["ID", "BOARD", "PERIOD", "KIND", "MADE", "STATE", "ATTEMPTS", "LAST ANSWER"];
+            let head = ["ID", "BOARD", "PERIOD", "KIND", "CREATED", "STATE", "ATTEMPTS", "LAST RESULT"];
             output::print(table(head, events.iter().map(row).collect()))
         }
         Command::Show { which: Which { event_id }, json } => {
-            let event = with_service(config, async |instance| outbox::find(&instance.store, event_id).await).await?;
+            let event = with_instance(config, async |instance| outbox::find(&instance.store, event_id).await).await?;
             if json { output::print_json(&Line::from(&event)) } else { output::print(description(&event)) }
         }
         Command::Resend { which: Which { event_id }, by } => {
             let by = by.actor()?;
-            with_service(config, async |instance| outbox::resend(&instance.store, event_id, &by).await).await?;
+            with_instance(config, async |instance| outbox::resend(&instance.store, event_id, &by).await).await?;
             output::print(format!("event {event_id} is due now"))
         }
         Command::Deliver { timeout } => {
@@ -116,13 +120,13 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             let deliver = async |instance: &Instance| {
                 outbox::deliver_due_within(&instance.store, instance.master_keys.as_deref(), timeout).await
             };
-            let done = with_service(config, deliver).await?;
+            let done = with_instance(config, deliver).await?;
             output::print(format!("{} delivered, {} failed", done.delivered, done.failed))?;
             if done.failed == 0 {
                 return Ok(());
             }
             Err(Error::unavailable(
-                "not all was delivered: `centile outbox list --waiting` shows why, and when it is tried again",
+                "not all events were delivered: `centile outbox list --waiting` shows the errors and the next attempts",
             ))
         }
     }
@@ -162,18 +166,18 @@ impl<'a> From<&'a Event> for Line<'a> {
     }
 }
 
-/// What is to become of an event.
+/// Returns the delivery state of an event.
 fn state(event: &Event) -> &'static str {
     match (event.delivered_at, event.next_attempt_at) {
         (Some(_), _) => "delivered",
         (None, Some(_)) => "waiting",
-        // Without a webhook, or from before it.
+        // The board has no webhook, or the event is older than the webhook.
         (None, None) => "kept",
     }
 }
 
-/// What came of the last attempt.
-fn last_answer(event: &Event) -> String {
+/// Returns the status or error of the last attempt.
+fn last_result(event: &Event) -> String {
     match (event.last_status, &event.last_error) {
         (Some(status), _) => status.to_string(),
         (None, Some(error)) => error.clone(),
@@ -190,7 +194,7 @@ fn row(event: &Event) -> [String; 8] {
         output::time(Some(event.created_at)),
         state(event).to_owned(),
         event.attempts.to_string(),
-        last_answer(event),
+        last_result(event),
     ]
 }
 
@@ -200,12 +204,12 @@ fn description(event: &Event) -> String {
         ("board", event.board.clone()),
         ("period", event.period.clone()),
         ("kind", event.kind.clone()),
-        ("made", output::time(Some(event.created_at))),
+        ("created", output::time(Some(event.created_at))),
         ("state", state(event).to_owned()),
         ("delivered", output::time(event.delivered_at)),
         ("attempts", event.attempts.to_string()),
         ("next attempt", output::time(event.next_attempt_at)),
-        ("last answer", last_answer(event)),
+        ("last result", last_result(event)),
         ("payload", event.payload.to_string()),
     ])
 }

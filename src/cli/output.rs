@@ -1,4 +1,4 @@
-//! What commands print: results on standard output, explanations on standard error.
+//! Output of commands: results on standard output, notes on standard error.
 
 use std::{
     fmt::Display,
@@ -14,10 +14,10 @@ use serde::Serialize;
 
 use crate::{Error, Result};
 
-/// How long the end of an instance waits for somebody to read why.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Timeout for writing the last message of an instance.
+const LAST_NOTE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Prints a result. That nobody reads on (`centile key list | head -1`) is no failure.
+/// Prints a result. A closed pipe (`centile key list | head -1`) is not an error.
 pub(super) fn print(text: impl Display) -> Result<()> {
     let mut stdout = io::stdout();
     match writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
@@ -28,22 +28,23 @@ pub(super) fn print(text: impl Display) -> Result<()> {
     }
 }
 
-/// Prints what is no result: an explanation, or an error. Where nobody listens, it is lost.
+/// Prints a note or an error to standard error, ignoring write errors.
 pub(super) fn note(text: impl Display) {
     writeln!(io::stderr(), "{text}").ok();
 }
 
-/// As [`note`], of an instance that ends: whoever is to start the next one waits for that, and not for whoever should read this and does not.
+/// Like [`note`], but gives up after [`LAST_NOTE_TIMEOUT`]: a blocked reader must not delay the
+/// exit of an instance.
 pub(super) fn last_note(text: impl Display + Send + 'static) {
     let (sender, written) = mpsc::channel();
     thread::spawn(move || {
         note(text);
         sender.send(()).ok();
     });
-    written.recv_timeout(PATIENCE).ok();
+    written.recv_timeout(LAST_NOTE_TIMEOUT).ok();
 }
 
-/// Something to look at on a terminal while a long job runs; nothing where nobody looks.
+/// Returns a spinner for a long job, hidden without a terminal.
 pub(super) fn spinner(job: &'static str) -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -58,10 +59,10 @@ pub(super) fn spinner(job: &'static str) -> ProgressBar {
 /// Prints a value as JSON.
 pub(super) fn print_json(value: &impl Serialize) -> Result<()> {
     let text = serde_json::to_string_pretty(value);
-    print(text.map_err(|error| Error::Internal(format!("cannot be written as JSON: {error}")))?)
+    print(text.map_err(|error| Error::Internal(format!("cannot write JSON: {error}")))?)
 }
 
-/// Lines under a head, in columns as wide as they need to be.
+/// Formats rows under a header, in aligned columns.
 pub(super) fn table<const N: usize>(head: [&str; N], rows: Vec<[String; N]>) -> String {
     let lines: Vec<[String; N]> = [head.map(str::to_owned)].into_iter().chain(rows).collect();
     let widths: Vec<usize> =
@@ -73,14 +74,14 @@ pub(super) fn table<const N: usize>(head: [&str; N], rows: Vec<[String; N]>) -> 
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Named values, one a line.
+/// Formats named values, one per line.
 pub(super) fn fields(fields: &[(&str, String)]) -> String {
     let width = fields.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     let lines = fields.iter().map(|(name, value)| format!("{name:width$}  {value}"));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A list as people write it; `none` when it is empty.
+/// Joins items with commas; returns `none` for an empty list.
 pub(super) fn list<T: Display>(items: &[T], none: &str) -> String {
     if items.is_empty() {
         return none.to_owned();
@@ -88,12 +89,12 @@ pub(super) fn list<T: Display>(items: &[T], none: &str) -> String {
     items.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// A time, to the minute; `never` when there is none.
+/// Formats a time to the minute; `never` for `None`.
 pub(super) fn time(at: Option<DateTime<Utc>>) -> String {
     at.map_or_else(|| "never".to_owned(), |at| at.format("%Y-%m-%d %H:%MZ").to_string())
 }
 
-/// A number with its thousands marked.
+/// Formats a number with thousands separators.
 pub(super) fn thousands(number: impl Display) -> String {
     let digits = number.to_string();
     let (sign, digits) = digits.strip_prefix('-').map_or(("", digits.as_str()), |digits| ("-", digits));
@@ -112,14 +113,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_as_wide_as_their_widest_cell() {
+    fn columns_fit_their_widest_cell() {
         let rows = vec![["Zoë".to_owned(), "1".to_owned()], ["Anna-Lena".to_owned(), "22".to_owned()]];
         assert_eq!(table(["NAME", "N"], rows), "NAME       N\nZoë        1\nAnna-Lena  22");
         assert_eq!(fields(&[("a", "1".to_owned()), ("long", "2".to_owned())]), "a     1\nlong  2");
     }
 
     #[test]
-    fn thousands_are_marked() {
+    fn thousands_are_separated() {
         for (number, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (-1_234_567, "-1,234,567"), (-100, "-100")] {
             assert_eq!(thousands(number), text);
         }

@@ -1,4 +1,4 @@
-//! `centile quarantine`: events that broke a rule of their board.
+//! `centile quarantine`: lists, accepts and rejects quarantined events.
 
 use clap::{Args, Subcommand};
 
@@ -7,7 +7,7 @@ use crate::{
     cli::{
         act::Act,
         output::{self, table, thousands},
-        with_service,
+        with_instance,
     },
     config::{Config, value},
     model::{
@@ -17,14 +17,14 @@ use crate::{
     scoring::quarantine,
 };
 
-/// What can be done with events in quarantine.
+/// Subcommands of `centile quarantine`.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// List events that broke a rule, the oldest first
+    /// List quarantined events, oldest first
     List(List),
-    /// Take an event into the ledger, with the time of now
+    /// Accept an event into the ledger, at the current time
     Accept(Decision),
-    /// Reject an event for good
+    /// Reject an event permanently
     Reject(Decision),
 }
 
@@ -34,10 +34,10 @@ pub(super) struct List {
     /// The board
     #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
     board: BoardSlug,
-    /// What has become of them; decided ones are listed for 90 days
+    /// State of the events; decided events are kept for 90 days
     #[arg(long, value_enum, default_value = "waiting")]
     state: State,
-    /// Most events
+    /// Maximum number of events
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     limit: u32,
     /// Print JSON
@@ -45,10 +45,10 @@ pub(super) struct List {
     json: bool,
 }
 
-/// Which event, by whom it is decided, and why.
+/// A decision on an event.
 #[derive(Debug, Args)]
 pub(super) struct Decision {
-    /// The event's id, as `centile quarantine list` shows it
+    /// Event id, as shown by `centile quarantine list`
     #[arg(value_name = "ID", value_parser = clap::value_parser!(i64).range(1..))]
     quarantine_id: i64,
     /// The board
@@ -58,11 +58,11 @@ pub(super) struct Decision {
     act: Act,
 }
 
-/// Does what `command` says.
+/// Runs a subcommand.
 pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::List(List { board, state, limit, json }) => {
-            let (events, next) = with_service(config, async |instance| {
+            let (events, next) = with_instance(config, async |instance| {
                 let board = boards::find(&instance.boards, &board).await?;
                 quarantine::list(&instance.store, &board, state, limit, None).await
             })
@@ -73,28 +73,30 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             if events.is_empty() {
                 output::note(format!("No event of board {board} is {}.", state.name()));
             } else if next.is_some() {
-                output::note("There are more: --limit shows them.");
+                output::note("More events exist; raise --limit to list them.");
             }
             let head = ["ID", "PLAYER", "POINTS", "SUBMITTED", "RULE", "DETAIL", "DECIDED", "BY"];
             output::print(table(head, events.iter().map(row).collect()))
         }
         Command::Accept(Decision { quarantine_id, board, act }) => {
             let act = act.read()?;
-            let transaction_id = with_service(config, async |instance| {
+            let transaction_id = with_instance(config, async |instance| {
                 let board = boards::find(&instance.boards, &board).await?;
                 quarantine::accept(&instance.rankings, &board, quarantine_id, &act).await
             })
             .await?;
-            output::print(format!("event {quarantine_id} is score transaction {transaction_id} of board {board}"))
+            output::print(format!(
+                "event {quarantine_id} accepted as score transaction {transaction_id} of board {board}"
+            ))
         }
         Command::Reject(Decision { quarantine_id, board, act }) => {
             let act = act.read()?;
-            with_service(config, async |instance| {
+            with_instance(config, async |instance| {
                 let board = boards::find(&instance.boards, &board).await?;
                 quarantine::reject(&instance.store, &board, quarantine_id, &act).await
             })
             .await?;
-            output::print(format!("event {quarantine_id} of board {board} is rejected"))
+            output::print(format!("event {quarantine_id} of board {board} rejected"))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `centile refresh`: what the ledger has had added since a period was closed.
+//! `centile refresh`: updates the archive of a closed period from the ledger.
 
 use clap::Args;
 
@@ -7,20 +7,20 @@ use crate::{
     cli::{
         act::Act,
         output::{self, thousands},
-        with_service,
+        with_instance,
     },
     config::{Config, value},
     model::{board::BoardSlug, period::PeriodSelector},
     periods::closing,
 };
 
-/// Which archive to bring up to date, and who does.
+/// The archive to refresh.
 #[derive(Debug, Args)]
 pub(super) struct Refresh {
     /// The board
     #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
     board: BoardSlug,
-    /// The closed period, such as `week:2024-01-15`
+    /// Closed period, such as `week:2024-01-15`
     #[arg(long, value_name = "PERIOD", value_parser = value::<PeriodSelector>)]
     period: PeriodSelector,
     #[command(flatten)]
@@ -31,7 +31,7 @@ pub(super) struct Refresh {
 pub(super) async fn run(config: &Config, refresh: Refresh) -> Result<()> {
     let act = refresh.act.read()?;
     let spinner = output::spinner("refreshing");
-    let refreshed = with_service(config, async |instance| {
+    let refreshed = with_instance(config, async |instance| {
         let board = boards::find(&instance.boards, &refresh.board).await?;
         closing::refresh(&instance.store, &instance.cache, &board, &refresh.period, &act).await
     })

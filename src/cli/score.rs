@@ -1,10 +1,10 @@
-//! `centile score`: writing and undoing scores.
+//! `centile score`: submits, voids and resets scores.
 
 use clap::{Args, Subcommand, value_parser};
 
 use crate::{
     Error, Result, boards,
-    cli::{act::Act, output, with_service},
+    cli::{act::Act, output, with_instance},
     config::{Config, value},
     model::{
         board::BoardSlug,
@@ -14,12 +14,12 @@ use crate::{
     scoring,
 };
 
-/// What can be done with scores.
+/// Subcommands of `centile score`.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Write one score
+    /// Submit a score event
     Submit {
-        /// The game's own id of the player; an unknown player is created
+        /// Player id; an unknown player is created
         #[arg(value_name = "USER", value_parser = value::<UserId>)]
         user_id: UserId,
         /// Points earned (`sum`), or the score itself (`best`, `latest`)
@@ -28,27 +28,27 @@ pub(super) enum Command {
         /// The board
         #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
         board: BoardSlug,
-        /// Id of the event, up to 128 bytes: the same again changes nothing
+        /// Event id, up to 128 bytes; an event with the same id counts once
         #[arg(long, value_name = "TEXT", value_parser = text::<128>)]
         id: Option<String>,
-        /// Why; kept in the ledger, up to 256 bytes
+        /// Reason recorded in the ledger, up to 256 bytes
         #[arg(long, value_name = "TEXT", value_parser = text::<256>)]
         reason: Option<String>,
-        /// Breaks ties on `tiebreak` boards, larger wins
+        /// Tiebreak on `tiebreak` boards, -2048 to 2047; larger wins
         #[arg(long, allow_negative_numbers = true, value_parser = value_parser!(i16).range(-2_048..=2_047))]
         tiebreak: Option<i16>,
     },
-    /// Undo one score in the periods that are still open
+    /// Void a score in all open periods
     Void {
-        /// The score transaction's id, as a player's history shows it
+        /// Id of the score transaction, as shown in the player's history
         #[arg(value_name = "TRANSACTION_ID", value_parser = value_parser!(i64).range(1..))]
         transaction_id: i64,
         #[command(flatten)]
         on: On,
     },
-    /// Make a player start anew in the periods that hold now
+    /// Reset a player's score in the current periods
     Reset {
-        /// The game's own id of the player
+        /// Player id
         #[arg(value_name = "USER", value_parser = value::<UserId>)]
         user_id: UserId,
         #[command(flatten)]
@@ -56,7 +56,7 @@ pub(super) enum Command {
     },
 }
 
-/// Where, by whom, and why.
+/// The board, the actor and the reason.
 #[derive(Debug, Args)]
 pub(super) struct On {
     /// The board
@@ -66,7 +66,7 @@ pub(super) struct On {
     act: Act,
 }
 
-/// Checks a text of up to `MAX` bytes; clap names the flag at fault itself.
+/// Validates a text of up to `MAX` bytes. Clap adds the name of the flag to the error.
 fn text<const MAX: usize>(text: &str) -> Result<String, String> {
     check_text("", text, MAX).map(|()| text.to_owned()).map_err(|error| match error {
         Error::Invalid { message, .. } => message,
@@ -74,7 +74,7 @@ fn text<const MAX: usize>(text: &str) -> Result<String, String> {
     })
 }
 
-/// The transaction and the player's scores after it.
+/// Formats the transaction and the player's resulting scores.
 fn text_of(accepted: &Accepted) -> String {
     let Accepted { transaction_id, repeated, periods, .. } = accepted;
     let repeated = if *repeated { " (repeated)" } else { "" };
@@ -83,41 +83,41 @@ fn text_of(accepted: &Accepted) -> String {
     output::fields(&lines)
 }
 
-/// Does what `command` says.
+/// Runs a subcommand.
 pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::Submit { user_id, points, board, id, reason, tiebreak } => {
             let event = Event { user_id, points, reason, id, tiebreak, ranks: false };
-            let outcome = with_service(config, async |instance| {
+            let outcome = with_instance(config, async |instance| {
                 let board = boards::find(&instance.boards, &board).await?;
                 scoring::submit(&instance.writers, &instance.rankings, &board, vec![event]).await
             });
             match outcome.await?.pop() {
                 Some(Outcome::Accepted(accepted)) => output::print(text_of(&accepted)),
                 Some(Outcome::Quarantined(Quarantined { quarantine_id, why, .. })) => {
-                    output::print(format!("event {quarantine_id} is in quarantine: {why}"))
+                    output::print(format!("event {quarantine_id} quarantined: {why}"))
                 }
                 Some(Outcome::Refused(error)) => Err(error),
-                None => Err(Error::Internal("an event without an answer".to_owned())),
+                None => Err(Error::Internal("missing outcome of an event".to_owned())),
             }
         }
         Command::Void { transaction_id, on: On { board, act } } => {
             let act = act.read()?;
-            with_service(config, async |instance| {
+            with_instance(config, async |instance| {
                 let board = boards::find(&instance.boards, &board).await?;
                 scoring::void(&instance.rankings, &board, transaction_id, &act).await
             })
             .await?;
-            output::print(format!("score transaction {transaction_id} of board {board} is void"))
+            output::print(format!("score transaction {transaction_id} of board {board} voided"))
         }
         Command::Reset { user_id, on: On { board, act } } => {
             let act = act.read()?;
-            with_service(config, async |instance| {
+            with_instance(config, async |instance| {
                 let board = boards::find(&instance.boards, &board).await?;
                 scoring::reset(&instance.rankings, &board, &user_id, &act).await
             })
             .await?;
-            output::print(format!("player {user_id} starts anew on board {board}"))
+            output::print(format!("player {user_id} reset on board {board}"))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `centile season`: periods with a name and bounds of their own.
+//! `centile season`: creates and lists seasons, periods with explicit start and end.
 
 use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand};
@@ -9,7 +9,7 @@ use crate::{
     cli::{
         by::By,
         output::{self, table},
-        with_service,
+        with_instance,
     },
     config::{Config, value},
     instance::Instance,
@@ -21,10 +21,12 @@ use crate::{
     periods::season,
 };
 
-/// What can be done with seasons.
+/// Subcommands of `centile season`.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Make a season, before its first score
+    /// Create a season
+    ///
+    /// Create it before its first score.
     Create(Create),
     /// List the seasons of a board
     List {
@@ -40,16 +42,17 @@ pub(super) enum Command {
 /// A new season.
 #[derive(Debug, Args)]
 pub(super) struct Create {
-    /// Name on its board: 1 to 40 lower-case letters, digits, `-` and `_`, beginning with a letter or a digit
+    /// Name: 1 to 40 lower-case letters, digits, `-` and `_`, starting with a letter or a digit
     #[arg(value_name = "NAME")]
     name: String,
     /// The board
     #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
     board: BoardSlug,
-    /// When it begins: 2030-03-01T12:00:00Z, or 2030-03-01 for the beginning of that day in the board's time zone
+    /// Start: 2030-03-01T12:00:00Z, or 2030-03-01 for the start of that day in the board's time
+    /// zone
     #[arg(long = "starts", value_name = "TIME", value_parser = value::<Edge>)]
     starts_at: Edge,
-    /// When it is over, in the same forms: on that date it is over already
+    /// End (exclusive), in the same formats
     #[arg(long = "ends", value_name = "TIME", value_parser = value::<Edge>)]
     ends_at: Edge,
     /// Print the season as JSON
@@ -59,33 +62,33 @@ pub(super) struct Create {
     by: By,
 }
 
-/// Does what `command` says.
+/// Runs a subcommand.
 pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::Create(create) => {
             let by = create.by.actor()?;
-            let make = async |instance: &Instance| {
+            let create_season = async |instance: &Instance| {
                 let board = boards::find(&instance.boards, &create.board).await?;
                 season::create(&instance.store, &board, &create.name, (create.starts_at, create.ends_at), &by).await
             };
-            let season = with_service(config, make).await?;
+            let season = with_instance(config, create_season).await?;
             if create.json {
                 return output::print_json(&Line::from(&season));
             }
             let (starts_at, ends_at) = (output::time(Some(season.starts_at)), output::time(Some(season.ends_at)));
-            output::print(format!("season {} of board {} made: {starts_at} to {ends_at}", season.name, create.board))
+            output::print(format!("season {} of board {} created: {starts_at} to {ends_at}", season.name, create.board))
         }
         Command::List { board: slug, json } => {
             let list = async |instance: &Instance| {
                 season::list(&instance.store, &*boards::find(&instance.boards, &slug).await?).await
             };
-            let seasons = with_service(config, list).await?;
+            let seasons = with_instance(config, list).await?;
             if json {
                 return output::print_json(&seasons.iter().map(Line::from).collect::<Vec<_>>());
             }
             if seasons.is_empty() {
                 output::note(format!(
-                    "There are no seasons yet: centile season create NAME --board {slug} --starts … --ends …"
+                    "There are no seasons yet. Create one: centile season create NAME --board {slug} --starts … --ends …"
                 ));
             }
             output::print(table(["NAME", "STARTS", "ENDS", "STATE"], seasons.iter().map(row).collect()))

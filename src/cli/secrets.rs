@@ -1,4 +1,4 @@
-//! `centile secrets`: what keys sign with, and what the events of webhooks are signed with, as the database keeps them.
+//! `centile secrets`: encrypts the secrets of signed keys and webhooks in the database.
 
 use clap::Subcommand;
 
@@ -6,30 +6,31 @@ use crate::{
     Result,
     cli::{
         output::{self, thousands},
-        with_service,
+        with_instance,
     },
     config::Config,
     maintenance::secrets,
 };
 
-/// What can be done with secrets.
+/// Subcommands of `centile secrets`.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Seal all of them with the first of the master keys; the others are not needed any more then
+    /// Encrypt all secrets with the first master key
     ///
-    /// Again is harmless, and so is being killed. Instances go on meanwhile, given that they know all of the master keys.
+    /// Afterwards the other master keys are no longer needed. Safe to interrupt and to run again.
+    /// Instances may keep running if they have all of the master keys.
     Seal,
 }
 
-/// Does what `command` says.
+/// Runs a subcommand.
 pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     let Command::Seal = command;
-    let secrets = with_service(config, async |instance| {
+    let secrets = with_instance(config, async |instance| {
         secrets::seal_all(&instance.store, instance.master_keys.as_deref()).await
     })
     .await?;
     output::print(format!(
-        "{} secrets sealed with the first master key, {} of them just now",
+        "{} secrets encrypted with the first master key, {} of them by this run",
         thousands(secrets.kept),
         thousands(secrets.sealed)
     ))

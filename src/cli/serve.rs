@@ -1,4 +1,4 @@
-//! `centile serve`: answers HTTP until it is told to stop.
+//! `centile serve`: serves HTTP until SIGINT or SIGTERM.
 
 use std::{
     net::{SocketAddr, TcpListener},
@@ -10,7 +10,7 @@ use tokio::{net::TcpSocket, time::timeout};
 
 use crate::{
     Error, Result,
-    cli::{output, stop::Stop, with_service},
+    cli::{output, stop::Stop, with_instance},
     config::{self, Config, InstanceFlags},
     http,
     instance::Instance,
@@ -18,47 +18,56 @@ use crate::{
     store::pooler,
 };
 
-/// How long what is left may take once the last request is answered, or was given up: scores without a caller, connections.
-const SHUT_DOWN: Duration = Duration::from_secs(30);
+/// Timeout for shutting down after the last request: writing accepted scores and closing
+/// connections.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Connections that may wait to be taken, where the system allows as many. With the 128 of the standard library a crowd that comes at once
-/// waits a second for its next try.
-const QUEUE: u32 = 1_024;
+/// Listen backlog, subject to the system's limit. With the standard library's 128, clients in a
+/// burst of connections would retry only after a second.
+const BACKLOG: u32 = 1_024;
 
-/// Serves with the database and Redis of the settings. Ends well on SIGINT or SIGTERM, once the requests under way are
-/// answered; [`Error::Unavailable`] when there is no database, or it has gone when this is to end, [`Error::Conflict`] when its schema is
-/// another one, or a secret an example; [`Error::Invalid`] when secrets are sealed with a master key that is not among those given, or the
-/// certificate or its key cannot be taken.
+/// Serves HTTP until SIGINT or SIGTERM, then finishes the in-flight requests.
+///
+/// - [`Error::Unavailable`] if the database is unreachable at startup or shutdown.
+/// - [`Error::Conflict`] for another version of the schema, or for an example secret.
+/// - [`Error::Invalid`] for an unusable certificate or private key, or if no given master key
+///   decrypts a secret.
 pub(super) async fn run(config: &Config, serve: &config::Serve) -> Result<()> {
     let mut stop = Stop::listen()?;
     let (settings, http) = (config.for_serving(&serve.instance)?, serve.http()?);
-    // Before anything is done in the background.
-    let secrets =
-        with_service(config, async |instance| secrets::prepare(&instance.store, instance.master_keys.as_deref()).await)
-            .await?;
+    // Before background tasks start.
+    let secrets = with_instance(config, async |instance| {
+        secrets::prepare(&instance.store, instance.master_keys.as_deref()).await
+    })
+    .await?;
     if secrets.in_clear > 0 {
         tracing::warn!(
             webhooks = secrets.in_clear,
-            "secrets of webhooks are kept in clear: set CENTILE_MASTER_KEY to have them sealed"
+            "webhook secrets are stored unencrypted: set CENTILE_MASTER_KEY to encrypt them"
         );
     }
     pooler::check(&settings).await?;
     if settings.redis_url.is_none() {
-        tracing::info!("no REDIS_URL: the in-process cache is used; several instances share nothing but the database");
+        tracing::info!("REDIS_URL is not set: using the in-process cache, which instances do not share");
     }
     let instance = Instance::connect(&settings).await?;
     instance.load_indexes(&serve.instance.index_boards, serve.instance.ready_when_indexed).await?;
-    let result = answer(&serve.instance, http, Arc::clone(&instance), &mut stop).await;
-    let shut_down = timeout(SHUT_DOWN, instance.shut_down()).await;
+    let result = serve_http(&serve.instance, http, Arc::clone(&instance), &mut stop).await;
+    let shut_down = timeout(SHUTDOWN_TIMEOUT, instance.shut_down()).await;
     result?;
     shut_down.map_err(|_| {
-        Error::unavailable("PostgreSQL does not answer; scores that nobody waits for any more were given up")
+        Error::unavailable("PostgreSQL does not answer; accepted scores whose callers have left were not written")
     })?;
     tracing::info!("stopped");
     Ok(())
 }
 
-async fn answer(flags: &InstanceFlags, http: http::Settings, instance: Arc<Instance>, stop: &mut Stop) -> Result<()> {
+async fn serve_http(
+    flags: &InstanceFlags,
+    http: http::Settings,
+    instance: Arc<Instance>,
+    stop: &mut Stop,
+) -> Result<()> {
     let listener = listen(flags.listen)?;
     let address = address(&listener)?;
     let scheme = if http.certificate.is_some() { "https" } else { "http" };
@@ -71,7 +80,7 @@ async fn answer(flags: &InstanceFlags, http: http::Settings, instance: Arc<Insta
         signal = stop.wait() => {
             tracing::info!(signal, drain_seconds = flags.drain().as_secs(), "stopping");
             instance.leave();
-            // Whoever is in a hurry asks again.
+            // A second signal ends the drain early.
             timeout(flags.drain(), stop.wait()).await.ok();
             handle.stop(true).await;
             server.await
@@ -85,19 +94,22 @@ async fn answer(flags: &InstanceFlags, http: http::Settings, instance: Arc<Insta
     }
 }
 
-/// Binds the address that is to be served on. [`Error::Invalid`] when it cannot be had. Must be called within a runtime.
+/// Binds the listen address. Must be called within a Tokio runtime.
+///
+/// [`Error::Invalid`] if the address is unavailable.
 pub(super) fn listen(address: SocketAddr) -> Result<TcpListener> {
     let bind = || {
         let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
         socket.set_reuseaddr(true)?;
         socket.bind(address)?;
-        socket.listen(QUEUE)?.into_std()
+        socket.listen(BACKLOG)?.into_std()
     };
-    bind()
-        .map_err(|error| Error::invalid("listen", format!("cannot listen on {address}: {error}; give another address")))
+    bind().map_err(|error| {
+        Error::invalid("listen", format!("cannot listen on {address}: {error}; choose another address"))
+    })
 }
 
-/// The address that `listener` was given.
+/// Returns the bound address of `listener`.
 pub(super) fn address(listener: &TcpListener) -> Result<SocketAddr> {
-    listener.local_addr().map_err(|error| Error::Internal(format!("cannot read the address listened on: {error}")))
+    listener.local_addr().map_err(|error| Error::Internal(format!("cannot read the listen address: {error}")))
 }

@@ -1,11 +1,10 @@
-//! When a command that would go on for ever is asked to end.
+//! Stop signals for commands that run until they are interrupted.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::{Error, Result};
 
-/// The wish of the terminal (SIGINT) or the system (SIGTERM) that this process ends. From when it is made, these signals
-/// do nothing but set it off.
+/// Handler for SIGINT and SIGTERM. Once it exists, these signals no longer terminate the process.
 #[derive(Debug)]
 pub(super) struct Stop {
     interrupt: Signal,
@@ -13,13 +12,13 @@ pub(super) struct Stop {
 }
 
 impl Stop {
-    /// Begins to listen.
+    /// Installs the handler.
     pub(super) fn listen() -> Result<Self> {
-        let listen = |kind| signal(kind).map_err(|error| Error::Internal(format!("cannot listen to signals: {error}")));
+        let listen = |kind| signal(kind).map_err(|error| Error::Internal(format!("cannot handle signals: {error}")));
         Ok(Self { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })
     }
 
-    /// Returns the name of the signal that came.
+    /// Waits for a signal and returns its name.
     pub(super) async fn wait(&mut self) -> &'static str {
         tokio::select! {
             _ = self.interrupt.recv() => "SIGINT",

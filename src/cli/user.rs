@@ -1,4 +1,4 @@
-//! `centile user`: players, whom all boards share.
+//! `centile user`: shows, changes, bans and erases players.
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -10,7 +10,7 @@ use crate::{
         act::Act,
         by::By,
         output::{self, fields},
-        with_service,
+        with_instance,
     },
     config::{Config, value},
     instance::Instance,
@@ -18,10 +18,10 @@ use crate::{
     users::{self, Editor},
 };
 
-/// What can be done with players.
+/// Subcommands of `centile user`.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Show what is known of a player
+    /// Show the profile of a player
     Show {
         #[command(flatten)]
         player: Player,
@@ -29,35 +29,46 @@ pub(super) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Make or change a player; what is not given stays
+    /// Create or change a player
+    ///
+    /// Fields without a flag stay unchanged.
     Set {
         #[command(flatten)]
         player: Player,
-        /// Name shown in lists, up to 128 bytes; a new player's is the id
+        /// Display name, up to 128 bytes [default for a new player: the id]
         #[arg(long)]
         name: Option<String>,
-        /// Address of a picture, up to 1,024 bytes
+        /// Avatar URL, up to 1,024 bytes
         #[arg(long, value_name = "URL")]
         avatar: Option<String>,
-        /// Removes the picture
+        /// Remove the avatar
         #[arg(long, conflicts_with = "avatar")]
         no_avatar: bool,
-        /// Whatever the game keeps with a player: a JSON object of up to 8,192 bytes
+        /// Metadata of the game: a JSON object of up to 8,192 bytes
         #[arg(long, value_name = "JSON", value_parser = object)]
         metadata: Option<Map<String, Value>>,
     },
-    /// Take a player out of every open ranking, and refuse the player's events, until unbanned
-    Ban(OnPlayer),
-    /// Put a banned player back where the ledger says
-    Unban(OnPlayer),
-    /// Forget who a player was: id, name, picture and metadata are replaced everywhere, frozen tops included; scores stay
+    /// Ban a player
     ///
-    /// There is no way back. Prints the id that the player has from now on, which says nothing. Whoever comes with the old one is a new
-    /// player. Backups, and the reasons and event ids that the game itself has written, are not touched.
+    /// Removes the player from all open rankings and rejects the player's events until `centile
+    /// user unban`.
+    Ban(OnPlayer),
+    /// Unban a player
+    ///
+    /// Restores the player's entries from the ledger.
+    Unban(OnPlayer),
+    /// Erase the identity of a player irreversibly
+    ///
+    /// Replaces id, name, avatar and metadata everywhere, including frozen tops; scores stay.
+    /// Prints the player's new, meaningless id. A later event with the old id creates a new player.
+    /// Backups, reasons and event ids are not changed.
     Erase {
         #[command(flatten)]
         player: Player,
-        /// An id of this request, up to 128 bytes that say nothing of the player: the same again gives the same answer, for seven days
+        /// Request id, up to 128 bytes
+        ///
+        /// A request with the same id returns the same result for seven days. The id must not
+        /// identify the player.
         #[arg(long, value_name = "TEXT")]
         id: Option<String>,
         #[command(flatten)]
@@ -65,10 +76,10 @@ pub(super) enum Command {
     },
 }
 
-/// Whom a command is about.
+/// The player.
 #[derive(Debug, Args)]
 pub(super) struct Player {
-    /// The game's own id of the player
+    /// Player id
     #[arg(value_name = "ID", value_parser = value::<UserId>)]
     user_id: UserId,
 }
@@ -86,43 +97,43 @@ fn object(text: &str) -> Result<Map<String, Value>, String> {
     serde_json::from_str(text).map_err(|error| format!("must be a JSON object: {error}"))
 }
 
-/// Does what `command` says.
+/// Runs a subcommand.
 pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::Show { player, json } => {
             let user =
-                with_service(config, async |instance| users::find(&instance.store, &player.user_id).await).await?;
+                with_instance(config, async |instance| users::find(&instance.store, &player.user_id).await).await?;
             if json { output::print_json(&Line::from(&user)) } else { output::print(description(&user)) }
         }
         Command::Set { player, name, avatar, no_avatar, metadata } => {
-            // An empty address is none.
+            // An empty URL removes the avatar.
             let avatar = if no_avatar { Some(String::new()) } else { avatar };
             let profile = Profile { name, avatar, metadata: metadata.map(Value::Object) };
             let editor = Editor { actor: None, boards: &[], allows_http_avatars: true };
             let put = async |instance: &Instance| users::put(&instance.store, &player.user_id, profile, editor).await;
-            let (user, is_new) = with_service(config, put).await?;
-            let done = if is_new { "made" } else { "changed" };
+            let (user, is_new) = with_instance(config, put).await?;
+            let done = if is_new { "created" } else { "changed" };
             output::print(format!("player {} ({}) {done}", user.user_id, user.name))
         }
         Command::Ban(OnPlayer { player, act }) => {
             let act = act.read()?;
             let ban = async |instance: &Instance| users::ban(&instance.rankings, &player.user_id, &act).await;
-            let user = with_service(config, ban).await?;
-            output::print(format!("player {} ({}) is banned", user.user_id, user.name))
+            let user = with_instance(config, ban).await?;
+            output::print(format!("player {} ({}) banned", user.user_id, user.name))
         }
         Command::Unban(OnPlayer { player, act }) => {
             let act = act.read()?;
             let unban = async |instance: &Instance| users::unban(&instance.rankings, &player.user_id, &act).await;
-            let user = with_service(config, unban).await?;
-            output::print(format!("player {} ({}) is not banned", user.user_id, user.name))
+            let user = with_instance(config, unban).await?;
+            output::print(format!("player {} ({}) unbanned", user.user_id, user.name))
         }
         Command::Erase { player, id, by } => {
             let by = by.actor()?;
             let erase =
                 async |instance: &Instance| users::erase(&instance.rankings, &player.user_id, id.as_deref(), &by).await;
-            let erased = with_service(config, erase).await?;
+            let erased = with_instance(config, erase).await?;
             output::print(erased)?;
-            output::note("That is the player's id from now on. Scores are kept under it; the rest is gone.");
+            output::note("This is the player's new id. The scores remain under it; all other data is erased.");
             Ok(())
         }
     }

@@ -1,4 +1,4 @@
-//! `centile verify`: whether everything derived is what the ledger gives.
+//! `centile verify`: compares all derived data with the ledger.
 
 use clap::Args;
 use indicatif::ProgressBar;
@@ -8,7 +8,7 @@ use crate::{
     Error, Result, boards,
     cli::{
         output::{self, thousands},
-        with_service,
+        with_instance,
     },
     config::{Config, value},
     maintenance::verify::{self, Depth},
@@ -19,30 +19,33 @@ use crate::{
     },
 };
 
-/// What to compare, and how closely.
+/// The data to compare, and the depth.
 #[derive(Debug, Args)]
 pub(super) struct Verify {
-    /// One board; all without
+    /// Board [default: all]
     #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
     board: Option<BoardSlug>,
-    /// One period of it, such as `all_time` or `week:2024-01-15`; all without
+    /// Period of the board, such as `all_time` or `week:2024-01-15` [default: all]
     #[arg(long, value_name = "PERIOD", value_parser = value::<PeriodSelector>, requires = "board")]
     period: Option<PeriodSelector>,
-    /// Compare only the counts of open periods, with each other and with the bucket rows: quick, and does not read the ledger
+    /// Compare only the counts of open periods
+    ///
+    /// Compares counts with each other and with the bucket rows. Fast, because it does not read the
+    /// ledger.
     #[arg(long)]
     counts: bool,
-    /// How many differences of each kind to list for a period; all are counted
+    /// Maximum number of differences to list per kind and period; all are counted
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     limit: u32,
 }
 
-/// Prints a line for each period and for each difference, and fails when there is any.
+/// Prints a line for each period and each difference. Fails if there is a difference.
 pub(super) async fn run(config: &Config, verify: Verify) -> Result<()> {
     let depth = if verify.counts { Depth::Counts } else { Depth::Everything { limit: verify.limit } };
     let limit = usize::try_from(verify.limit).unwrap_or(usize::MAX);
     let spinner = output::spinner("comparing");
     let mut tally = Tally { spinner: spinner.clone(), limit, periods: 0, different: 0, differences: 0 };
-    with_service(config, async |instance| {
+    with_instance(config, async |instance| {
         let board = match &verify.board {
             Some(board) => Some(boards::find(&instance.boards, board).await?),
             None => None,
@@ -57,7 +60,7 @@ pub(super) async fn run(config: &Config, verify: Verify) -> Result<()> {
     tally.result()
 }
 
-/// What is told of all periods together.
+/// Totals over all periods.
 #[derive(Debug)]
 struct Tally {
     spinner: ProgressBar,
@@ -84,17 +87,17 @@ impl Tally {
                 lines.push(format!("  {}: {} more", kind[0].kind, thousands(more)));
             }
         }
-        // A closed pipe is no reason not to come to a verdict.
+        // Continue comparing even if standard output is closed.
         self.spinner.suspend(|| output::print(lines.join("\n"))).ok();
     }
 
     fn result(&self) -> Result<()> {
         if self.different == 0 {
-            return if self.periods == 0 { output::print("there is nothing to compare yet") } else { Ok(()) };
+            return if self.periods == 0 { output::print("nothing to compare yet") } else { Ok(()) };
         }
         Err(Error::Conflict(format!(
-            "{} in {} of {} periods; the ledger is right: `centile rebuild` makes open periods anew from it, \
-             `centile refresh` archives; docs/operations.md says what mends which",
+            "{} in {} of {} periods. The ledger is right: `centile rebuild` repairs open periods, `centile refresh` \
+             repairs archives; docs/operations.md explains each difference",
             differences(self.differences),
             thousands(self.different),
             thousands(self.periods)

@@ -1,4 +1,4 @@
-//! `centile webhook`: where the events of a board are sent.
+//! `centile webhook`: sets, shows and removes the webhook of a board.
 
 use std::{fs, path::PathBuf};
 
@@ -11,7 +11,7 @@ use crate::{
     cli::{
         by::By,
         output::{self, fields},
-        with_service,
+        with_instance,
     },
     config::{Config, value},
     delivery::webhook,
@@ -23,18 +23,20 @@ use crate::{
     },
 };
 
-/// What can be done with webhooks.
+/// Subcommands of `centile webhook`.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Send the events of a board to an address from now on
+    /// Send future events of a board to a URL
     ///
-    /// Each event is a POST of JSON with the header `Centile-Signature: t=SECONDS,v1=HEX`, where HEX is the HMAC-SHA256 over
-    /// `SECONDS.BODY`. Its key is what the secret holds in base64 after `whsec_`. A new secret is made unless one is given;
-    /// alone on standard output, it is shown this once. `Centile-Event-Id` is the same whenever an event is sent again.
+    /// Each event is a POST request with a JSON body and the header `Centile-Signature:
+    /// t=SECONDS,v1=HEX`. HEX is the HMAC-SHA256 of `SECONDS.BODY`; its key is the base64-decoded
+    /// part of the secret after `whsec_`. Without a given secret, the command creates one and
+    /// prints it on standard output; it is not shown again. The header `Centile-Event-Id` stays the
+    /// same when an event is resent.
     ///
-    /// Events from before a board got its webhook are not sent by themselves: `centile outbox resend`.
+    /// Events from before the webhook was set are not sent. Use `centile outbox resend` for these.
     Set(Set),
-    /// Show where the events of a board are sent
+    /// Show the webhook of a board
     Show {
         #[command(flatten)]
         of: Of,
@@ -42,11 +44,13 @@ pub(super) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Send the events of a board nowhere any more; they can still be read
+    /// Remove the webhook of a board
+    ///
+    /// Its events remain in the outbox.
     Remove(Remove),
 }
 
-/// Whose webhook.
+/// The board of the webhook.
 #[derive(Debug, Args)]
 pub(super) struct Of {
     /// The board
@@ -54,7 +58,7 @@ pub(super) struct Of {
     board: BoardSlug,
 }
 
-/// Whose webhook to remove, and who does.
+/// The webhook to remove.
 #[derive(Debug, Args)]
 pub(super) struct Remove {
     #[command(flatten)]
@@ -63,19 +67,21 @@ pub(super) struct Remove {
     by: By,
 }
 
-/// A receiver.
+/// A new webhook.
 #[derive(Debug, Args)]
 pub(super) struct Set {
     #[command(flatten)]
     of: Of,
-    /// Address that takes the events
+    /// URL of the receiver
     #[arg(value_name = "URL", value_parser = value::<WebhookUrl>)]
     url: WebhookUrl,
-    // Read further down: what clap refuses, it repeats.
-    /// Secret to sign with, in place of a new one; better by the variable, which the list of processes does not show
+    // Parsed in `secret`: clap would repeat an invalid value in its error.
+    /// Signing secret [default: a new one]
+    ///
+    /// Prefer the environment variable: flags are visible in the process list.
     #[arg(long, env = "CENTILE_WEBHOOK_SECRET", value_name = "WHSEC", hide_env_values = true)]
     secret: Option<Hidden>,
-    /// File that holds the secret to sign with
+    /// File that contains the signing secret
     #[arg(long, env = "CENTILE_WEBHOOK_SECRET_FILE", value_name = "FILE")]
     secret_file: Option<PathBuf>,
     #[command(flatten)]
@@ -83,16 +89,16 @@ pub(super) struct Set {
 }
 
 impl Set {
-    /// The secret that was given, if one was.
+    /// Returns the given secret, if any.
     fn secret(&self) -> Result<Option<Secret>> {
-        // A variable that is set to nothing is how some tools leave it out.
+        // Some tools leave a variable out by setting it to an empty string.
         let given = self.secret.as_ref().map(Hidden::as_str).filter(|text| !text.is_empty());
         let file = match (given, self.secret_file.as_deref().filter(|file| !file.as_os_str().is_empty())) {
             (None, None) => return Ok(None),
             (Some(text), None) => return text.trim().parse().map(Some),
             (None, Some(file)) => file,
             (Some(_), Some(_)) => {
-                return Err(Error::invalid("secret_file", "and a secret itself cannot both be given"));
+                return Err(Error::invalid("secret_file", "cannot be combined with a secret"));
             }
         };
         let text = fs::read_to_string(file)
@@ -104,14 +110,14 @@ impl Set {
     }
 }
 
-/// Does what `command` says.
+/// Runs a subcommand.
 pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::Set(set) => {
             let (given, by) = (set.secret()?, set.by.actor()?);
             let secret = given.clone().map_or_else(Secret::random, Ok)?;
             let slug = &set.of.board;
-            with_service(config, async |instance| {
+            with_instance(config, async |instance| {
                 webhook::set(
                     &instance.store,
                     instance.master_keys.as_deref(),
@@ -124,11 +130,11 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             })
             .await?;
             if given.is_some() {
-                return output::print(format!("events of board {slug} go to {}", set.url));
+                return output::print(format!("events of board {slug} are sent to {}", set.url));
             }
             output::print(secret.text())?;
             output::note(format!(
-                "events of board {slug} go to {}, signed with this secret. It is shown this once.",
+                "events of board {slug} are sent to {}, signed with this secret. It is not shown again.",
                 set.url
             ));
             Ok(())
@@ -137,7 +143,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             let find = async |instance: &Instance| {
                 webhook::find(&instance.store, &*boards::find(&instance.boards, &slug).await?).await
             };
-            let webhook = with_service(config, find).await?;
+            let webhook = with_instance(config, find).await?;
             if json {
                 return output::print_json(&Line { board: &slug, url: &webhook.url, created_at: webhook.created_at });
             }
@@ -152,8 +158,8 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             let remove = async |instance: &Instance| {
                 webhook::remove(&instance.store, &*boards::find(&instance.boards, &slug).await?, &by).await
             };
-            with_service(config, remove).await?;
-            output::print(format!("events of board {slug} are sent nowhere any more"))
+            with_instance(config, remove).await?;
+            output::print(format!("webhook of board {slug} removed"))
         }
     }
 }

@@ -32,7 +32,7 @@ async fn seasons_begin_and_end_at_instants_or_with_local_days() {
     assert_eq!(answer.is(201), made);
 
     let past = ["season", "create", "2020", "--board", "main", "--starts", "2020-01-01", "--ends", "2020-07-01"];
-    let said = "season 2020 of board main made: 2020-01-01 05:00Z to 2020-07-01 04:00Z\n";
+    let said = "season 2020 of board main created: 2020-01-01 05:00Z to 2020-07-01 04:00Z\n";
     assert_eq!(run(&db, &past).well(), said);
     let listed = run(&db, &["season", "list", "--board", "main"]).well();
     let wanted = "NAME    STARTS             ENDS               STATE\n\
@@ -127,17 +127,14 @@ async fn what_is_kept_of_closed_periods_is_set_shown_and_changed() {
     let made = run(&db, &board).json();
     assert_eq!((&made["frozen_top_size"], &made["kept_archives"]), (&json!(10), &json!({"day": 7})));
     let shown = run(&db, &["board", "show", "plain"]).well();
-    assert!(shown.contains("frozen top  100\narchives    all are kept\n"), "{shown}");
+    assert!(shown.contains("frozen top  100\narchives    keep all\n"), "{shown}");
     let change = ["board", "change", "laps", "--title", "Laps", "--points-max", "9", "--points-min=-9"];
     let kept = ["--frozen-top", "20", "--keep", "day=all", "--keep", "month=1200"];
     assert_eq!(run(&db, &[change.as_slice(), &kept].concat()).well(), "board laps changed\n");
     let shown = run(&db, &["board", "show", "laps"]).well();
-    for line in [
-        "title       Laps",
-        "points      -9 to 9",
-        "frozen top  20",
-        "archives    the last 1,200 of kind month, all others",
-    ] {
+    for line in
+        ["title       Laps", "points      -9 to 9", "frozen top  20", "archives    month: newest 1,200, others: all"]
+    {
         assert!(shown.contains(&format!("{line}\n")), "{line:?} is not in {shown}");
     }
     let same = run(&db, &["board", "change", "laps", "--points-max", "8", "--json"]).json();

@@ -70,11 +70,11 @@ async fn rules_are_set_shown_changed_and_kept_in_the_audit_log() {
     let change = ["board", "change", "laps", "--gain-max", "all_time=none", "--gain-max", "month=12000"];
     run(&db, &[change.as_slice(), &["--on-violation", "refuse"]].concat()).well();
     let shown = run(&db, &["board", "show", "laps"]).well();
-    for line in ["events      5 per minute and player", "gain        12,000 in month", "violation   refuse"] {
+    for line in ["events      5 per minute and player", "gain        12,000 per month", "violation   refuse"] {
         assert!(shown.contains(&format!("{line}\n")), "{line:?} is not in {shown}");
     }
     run(&db, &["board", "change", "laps", "--events-per-minute", "none"]).well();
-    assert!(run(&db, &["board", "show", "laps"]).well().contains("events      any number\n"));
+    assert!(run(&db, &["board", "show", "laps"]).well().contains("events      no limit\n"));
     assert_eq!(rules("laps").await, json!([null, {"month": 12_000}, "refuse"]));
 }
 

@@ -84,7 +84,7 @@ async fn what_is_over_is_closed_once() {
     let one = run(&db, &["close", "--board", "arena", "--period", "week:2024-01-08"]).well();
     assert!(one.starts_with("closed   arena week:2024-01-08: 7 players"), "{one}");
     let again = run(&db, &["close", "--board", "arena", "--period", "week:2024-01-08"]).well();
-    assert_eq!(again, "nothing  arena week:2024-01-08: closed already\n");
+    assert_eq!(again, "skipped  arena week:2024-01-08: already closed\n");
     let before = archive(&pool, "arena_week_2024_01_08").await;
     assert_eq!(before, ranked(&pool, "2024-01-08Z", "2024-01-15Z").await);
 
@@ -114,7 +114,7 @@ async fn what_cannot_be_closed_is_said() {
     close("all_time").refused(1, &["all_time", "never ends"]);
     close("day:2024-01-15").refused(1, &["day:2024-01-15", "keeps none"]);
     close("week:2024-01-16").refused(2, &["weeks are named by their Monday"]);
-    assert_eq!(close("week:2023-01-02").well(), "nothing  arena week:2023-01-02: nobody has scored in it\n");
+    assert_eq!(close("week:2023-01-02").well(), "skipped  arena week:2023-01-02: no scores\n");
     run(&db, &["close"]).refused(2, &["--due"]);
     run(&db, &["close", "--due", "--board", "arena"]).refused(2, &["cannot be used with"]);
     run(&db, &["close", "--board", "arena"]).refused(2, &["--period"]);
@@ -161,7 +161,7 @@ async fn of_two_closers_one_works_and_the_other_says_so() {
     let one: &[&str] = &["close", "--board", "arena", "--period", "week:2024-01-01"];
     for child in [&["close", "--due"], one].map(|arguments| spawn(db.url(), arguments)) {
         let told = Ran::from(child.wait_with_output().unwrap()).well();
-        assert_eq!(told, "another centile closes periods just now; nothing was done here\n");
+        assert_eq!(told, "another process is closing periods; nothing was done\n");
     }
     assert!(states(&pool).await.iter().all(|(_, state)| state == "open"));
     other.close().await.unwrap();
@@ -201,7 +201,7 @@ async fn a_difference_is_recorded_and_the_ledger_wins() {
         ran.err.contains("ERROR centile::periods::closing: the live ranking did not agree with the ledger"),
         "{ran:?}"
     );
-    assert!(ran.err.contains("error: in 1 periods the live ranking did not agree"), "{ran:?}");
+    assert!(ran.err.contains("error: in 1 periods the live ranking differed"), "{ran:?}");
     assert_eq!(archive(&pool, "arena_week_2024_01_01").await, wanted);
     let found: Vec<(Option<i64>, Option<i64>)> = sqlx::query_as(
         "SELECT live_score - archive_score, live_score FROM centile_store.archive_differences ORDER BY user_id",

@@ -31,7 +31,7 @@ async fn boards_are_made_listed_and_shown() {
     ] {
         assert_eq!(made[field], value, "{field}");
     }
-    assert_eq!(run(&db, &["board", "create", "arena", "--expected-points", "5000"]).well(), "board arena made\n");
+    assert_eq!(run(&db, &["board", "create", "arena", "--expected-points", "5000"]).well(), "board arena created\n");
     assert_eq!(run(&db, &["board", "show", "laps", "--json"]).json(), made);
     let shown = run(&db, &["board", "show", "arena"]).well();
     assert!(shown.contains("points      -9,007,199,254,740,991 to 9,007,199,254,740,991\n"), "{shown}");
@@ -93,7 +93,7 @@ async fn keys_are_made_listed_and_revoked() {
     let made =
         run(&db, &["key", "create", "--name", "game", "--role", "server", "--all-boards", "--expires-in", "30d"]);
     assert_eq!((made.code, made.out.lines().count()), (Some(0), 1), "{made:?}");
-    assert!(made.err.contains("shown this once") && made.err.contains("role server, boards: all"), "{made:?}");
+    assert!(made.err.contains("not shown again") && made.err.contains("role server, boards: all"), "{made:?}");
     let key = made.out.trim();
     let other = run(&db, &["key", "create", "--name", "laps", "--role", "server", "--board", "laps", "--json"]).json();
     let (other, boards) = (other["key"].as_str().unwrap(), &other["boards"]);
@@ -126,7 +126,7 @@ async fn keys_that_cannot_be_are_refused() {
     let db = TestDb::new().await;
     let server = ["key", "create", "--role", "server", "--name"];
     for (arguments, code, words) in [
-        (["a", "--expires-at", "2020-01-01T00:00:00Z"].as_slice(), 1, ["--expires-at: ", "passed"]),
+        (["a", "--expires-at", "2020-01-01T00:00:00Z"].as_slice(), 1, ["--expires-at: ", "future"]),
         (&["", "--json", "--all-boards"], 1, ["--name: ", ""]),
         (&["a"], 1, ["--board: ", "--all-boards"]),
         (&["a", "--board", "main", "--board", "main"], 1, ["--board: ", "repeats main"]),
@@ -151,7 +151,7 @@ async fn players_are_named_banned_and_reset() {
     run(&db, &["board", "create", "main"]).well();
     let key = run(&db, &["key", "create", "--name", "game", "--role", "server", "--all-boards"]).well();
     let set = ["user", "set", "ada", "--name", "Ada Λ", "--avatar", "https://example.com/a.png", "--metadata"];
-    assert_eq!(run(&db, &[set.as_slice(), &[r#"{"clan":"x"}"#]].concat()).well(), "player ada (Ada Λ) made\n");
+    assert_eq!(run(&db, &[set.as_slice(), &[r#"{"clan":"x"}"#]].concat()).well(), "player ada (Ada Λ) created\n");
     run(&db, &[set.as_slice(), &["[1]"]].concat()).refused(2, &["--metadata", "JSON object"]);
     assert_eq!(run(&db, &["user", "set", "ada", "--no-avatar"]).well(), "player ada (Ada Λ) changed\n");
     assert_eq!(
@@ -184,22 +184,22 @@ async fn players_are_named_banned_and_reset() {
     run(&db, &["score", "submit", "cli", "many", "--board", "main"]).refused(2, &["POINTS"]);
 
     let void = run(&db, &["score", "void", &transaction, "--board", "main", "--reason", "a bug"]);
-    assert_eq!(void.well(), format!("score transaction {transaction} of board main is void\n"));
+    assert_eq!(void.well(), format!("score transaction {transaction} of board main voided\n"));
     assert_eq!(standing().await, Some(5));
     run(&db, &["score", "void", "999999", "--board", "main"]).refused(1, &["999999"]);
     run(&db, &["score", "void", "0", "--board", "main"]).refused(2, &["TRANSACTION_ID"]);
     run(&db, &["score", "void", &transaction, "--board", "nowhere"]).refused(1, &["no board", "nowhere"]);
 
-    assert_eq!(run(&db, &["user", "ban", "ada", "--reason", "cheated"]).well(), "player ada (Ada Λ) is banned\n");
+    assert_eq!(run(&db, &["user", "ban", "ada", "--reason", "cheated"]).well(), "player ada (Ada Λ) banned\n");
     assert!(run(&db, &["user", "show", "ada"]).well().contains("banned    yes"));
     assert_eq!(standing().await, None);
-    assert_eq!(run(&db, &["user", "unban", "ada"]).well(), "player ada (Ada Λ) is not banned\n");
+    assert_eq!(run(&db, &["user", "unban", "ada"]).well(), "player ada (Ada Λ) unbanned\n");
     assert_eq!(standing().await, Some(5));
 
     let long = "x".repeat(257);
     run(&db, &["score", "reset", "ada", "--board", "main", "--reason", &long]).refused(2, &["--reason", "256"]);
     let reset = run(&db, &["score", "reset", "ada", "--board", "main", "--reason", "asked for it"]);
-    assert_eq!(reset.well(), "player ada starts anew on board main\n");
+    assert_eq!(reset.well(), "player ada reset on board main\n");
     assert_eq!(standing().await, None);
 }
 

@@ -114,8 +114,8 @@ impl Drop for Swept {
 async fn the_demo_shows_something_stops_everything_and_finds_it_again() {
     let dir = Swept(folder("demo"));
     let mut demo = Demo::start(&dir.0);
-    assert!(demo.said("played").starts_with("3,000 first games"), "{}", demo.told);
-    let (url, key) = (demo.said("HTTP").to_owned(), demo.said("server key").to_owned());
+    assert!(demo.said("played").starts_with("3,000 initial games"), "{}", demo.told);
+    let (url, key) = (demo.said("HTTP API").to_owned(), demo.said("server key").to_owned());
     let get = async |address: String| -> Value {
         Client::new().get(address).send().await.unwrap().error_for_status().unwrap().json().await.unwrap()
     };
@@ -159,6 +159,6 @@ async fn the_demo_shows_something_stops_everything_and_finds_it_again() {
     assert_eq!(demo.said("found"), "201 players on board main");
     assert_eq!(demo.said("server key"), key);
     assert!(demo.said("operators").ends_with(password));
-    assert_eq!(get(format!("{}/v1/boards/main/scores/you", demo.said("HTTP"))).await["score"], 500);
+    assert_eq!(get(format!("{}/v1/boards/main/scores/you", demo.said("HTTP API"))).await["score"], 500);
     assert_eq!(demo.end("TERM").code(), Some(0));
 }

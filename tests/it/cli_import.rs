@@ -82,7 +82,7 @@ async fn what_cannot_begin_writes_nothing() {
     let nowhere = files.path("no/where");
     let rejects = import(&db, &good, "main", &["--rejects", nowhere.to_str().unwrap()]);
     refused(&rejects, 1, &["--rejects: cannot write", "no/where"]);
-    refused(&import(&db, &good, "main", &["--rejects", good.to_str().unwrap()]), 1, &["--rejects", "itself"]);
+    refused(&import(&db, &good, "main", &["--rejects", good.to_str().unwrap()]), 1, &["--rejects", "imported file"]);
     refused(&import(&db, &files.write("good.txt", "user_id"), "main", &[]), 1, &["--format", ".ndjson"]);
     for (header, words) in [
         ("", ["FILE", "empty"]),

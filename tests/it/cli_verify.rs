@@ -347,5 +347,5 @@ async fn lanes_of_the_board_are_looked_at_and_what_cannot_be_is_refused() {
     run(&db, &["verify", "--period", "week"]).refused(2, &["--board"]);
     run(&db, &["verify", "--board", "other"]).refused(1, &["no board \"other\""]);
     let empty = TestDb::new().await;
-    assert_eq!(run(&empty, &["verify"]).well(), "there is nothing to compare yet\n");
+    assert_eq!(run(&empty, &["verify"]).well(), "nothing to compare yet\n");
 }

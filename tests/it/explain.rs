@@ -82,7 +82,7 @@ async fn the_steps_add_up_to_the_rank_and_each_statement_gives_its_value() {
     }
     assert!(buckets.len() > 3, "{buckets:?}");
     let printed = run(&db, &["explain", "p40", "--board", "shared", "--period", "week"]).well();
-    for words in ["WHAT", "rows above in the bucket", "centile_store.count_in_bucket(", "all of these"] {
+    for words in ["STEP", "rows above in the bucket", "centile_store.count_in_bucket(", "all of these"] {
         assert!(printed.contains(words), "{words} is not in {printed}");
     }
     run(&db, &["explain", "p40", "--board", "none"]).refused(1, &["no board \"none\""]);

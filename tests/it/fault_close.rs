@@ -86,7 +86,7 @@ async fn closing_that_is_killed_ends_as_if_undisturbed() {
         // The session of the one that was killed may hold the lock for a moment.
         until_blocking("closing again", || {
             let told = run_at(&url(&name), &["close", "--due"]).well();
-            !told.contains("another centile closes")
+            !told.contains("another process is closing")
         });
         let pool = PgPool::connect(&url(&name)).await.expect("a connection");
         assert_eq!(digests(&pool).await, wanted, "seed {seed}, after {kills} kills");

@@ -227,9 +227,9 @@ async fn what_was_here_before_is_refused_everywhere_until_it_is_too_old_to_come_
             .await
             .unwrap();
     assert!(least && kept().await == 2);
-    assert!(run(&db, &["maintain"]).well().contains("0 expired ids forgotten"));
+    assert!(run(&db, &["maintain"]).well().contains("0 expired ids deleted"));
     db.execute("UPDATE centile_store.signed_requests SET expires_at = now() - interval '1 second'").await;
-    assert!(run(&db, &["maintain"]).well().contains("2 expired ids forgotten"));
+    assert!(run(&db, &["maintain"]).well().contains("2 expired ids deleted"));
     assert_eq!(kept().await, 0);
 }
 

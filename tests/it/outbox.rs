@@ -148,14 +148,14 @@ async fn a_closed_period_is_told_once_signed_and_shown() {
     let pool = db.pool().await;
     board(&db, "main").await;
     let ran = run(&db, &["webhook", "set", "--board", "main", &receiver.url]);
-    assert!(ran.err.contains("shown this once") && ran.err.contains(&receiver.url), "{ran:?}");
+    assert!(ran.err.contains("not shown again") && ran.err.contains(&receiver.url), "{ran:?}");
     let secret = ran.well().trim().to_owned();
     delivers(&db, 0);
 
     let events = close_days(&pool, "main", 2).await;
     let listed = run(&db, &["outbox", "list"]).well();
     let lines: Vec<&str> = listed.lines().collect();
-    assert!(lines[0].starts_with("ID  BOARD  PERIOD          KIND           MADE"), "{listed}");
+    assert!(lines[0].starts_with("ID  BOARD  PERIOD          KIND           CREATED"), "{listed}");
     assert!(lines[1].contains("day:2024-01-16  period_closed") && lines[1].contains("waiting  0"), "{listed}");
     assert_eq!(lines.len(), 3, "{listed}");
     delivers(&db, 2);
@@ -418,7 +418,7 @@ async fn events_from_before_the_webhook_are_sent_only_when_asked_for() {
     assert_eq!(event_id(&request), waiting);
     let last = close_days(&pool, "main", 1).await[0];
     let removed = run(&db, &["webhook", "remove", "--board", "main"]).well();
-    assert_eq!(removed, "events of board main are sent nowhere any more\n");
+    assert_eq!(removed, "webhook of board main removed\n");
     delivers(&db, 0);
     set_webhook(&db, "main", &other.url);
     delivers(&db, 0);
@@ -440,7 +440,7 @@ async fn webhooks_take_a_given_secret_and_refuse_what_cannot_be() {
         query_scalar("SELECT secret FROM centile_store.webhooks").fetch_one(&db.pool().await).await.unwrap()
     };
     let secret = |byte: u8| format!("whsec_{}", BASE64_STANDARD.encode([byte; 24]));
-    assert_eq!(set(&secret(1), &[]).well(), format!("events of board main go to {url}\n"));
+    assert_eq!(set(&secret(1), &[]).well(), format!("events of board main are sent to {url}\n"));
     assert_eq!(stored().await, [1; 24]);
 
     let folder = crate::support::folder("secret");
@@ -450,7 +450,7 @@ async fn webhooks_take_a_given_secret_and_refuse_what_cannot_be() {
     let file = file.to_str().unwrap();
     set("", &["--secret-file", file]).well();
     assert_eq!(stored().await, [2; 24]);
-    set(&secret(1), &["--secret-file", file]).refused(1, &["--secret-file: ", "both"]);
+    set(&secret(1), &["--secret-file", file]).refused(1, &["--secret-file: ", "combined"]);
     fs::write(file, "hunter2").unwrap();
     for refused in [set("hunter2", &[]), set("", &["--secret-file", file])] {
         refused.refused(1, &["--secret", "must be whsec_"]);
@@ -479,8 +479,8 @@ async fn webhooks_take_a_given_secret_and_refuse_what_cannot_be() {
     run(&db, &["webhook", "remove", "--board", "main"]).refused(1, &["no webhook of board", "main"]);
     run(&db, &["webhook", "show", "--board", "main"]).refused(1, &["no webhook of board", "main"]);
     for (command, words) in [
-        (["outbox", "list"].as_slice(), "There are no events: none of the periods was closed."),
-        (&["outbox", "list", "--board", "main"], "There are no events of board main: none of its periods was closed."),
+        (["outbox", "list"].as_slice(), "There are no events: no period has been closed."),
+        (&["outbox", "list", "--board", "main"], "There are no events of board main: no period has been closed."),
         (&["outbox", "list", "--waiting"], "No event is waiting."),
         (&["outbox", "list", "--waiting", "--board", "main"], "No event of board main is waiting."),
     ] {

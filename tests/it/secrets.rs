@@ -50,7 +50,7 @@ async fn the_database_has_no_secret_that_it_could_read_and_every_event_is_signed
     assert_eq!(kept(&db).await, [(bytes_of(&plain), false)]);
     let mut instance = spawn_serve(&db, None, &[]).await;
     assert!(instance.stop().await.success());
-    assert_eq!(instance.output().matches("kept in clear").count(), 1, "{}", instance.output());
+    assert_eq!(instance.output().matches("stored unencrypted").count(), 1, "{}", instance.output());
 
     let sealed = run_with(&db, &master, &["webhook", "set", "--board", "arena", &after.url]).well();
     let signer = Signer::make(&db, &master, &["--role", "reader"]);
@@ -61,7 +61,7 @@ async fn the_database_has_no_secret_that_it_could_read_and_every_event_is_signed
     for _ in 0..2 {
         let mut instance = spawn_serve(&db, None, &["--master-key", &master]).await;
         assert!(instance.stop().await.success());
-        assert!(!instance.output().contains("in clear"), "{}", instance.output());
+        assert!(!instance.output().contains("unencrypted"), "{}", instance.output());
         let kept = kept(&db).await;
         assert!(kept.len() == 3 && kept.iter().all(|(_, is_sealed)| *is_sealed), "{kept:?}");
         let dump = db.data_dump();
@@ -124,7 +124,7 @@ async fn a_master_key_is_replaced_while_everything_goes_on() {
     let of_them = |told: &String| told.split(", ").nth(1).unwrap().split(' ').next().unwrap().parse::<u32>().unwrap();
     assert!(told.iter().all(|told| told.starts_with("2 secrets sealed")), "{told:?}");
     assert_eq!(told.iter().map(of_them).sum::<u32>(), 2, "{told:?}");
-    assert_eq!(seal()(), "2 secrets sealed with the first master key, 0 of them just now\n");
+    assert_eq!(seal()(), "2 secrets encrypted with the first master key, 0 of them by this run\n");
     assert!(kept(&db).await.iter().zip(&was).all(|(is, was)| is != was));
 
     assert_eq!(reads(&site).await, 200);

@@ -118,7 +118,7 @@ async fn every_event_lies_where_its_time_says_while_periods_end_and_are_closed()
     // A killed instance that was closing a period holds its lock until the server notices.
     let now = Utc::now();
     until_blocking("the lock for closing is free", || {
-        !run(&db, &["close", "--due"]).well().contains("another centile")
+        !run(&db, &["close", "--due"]).well().contains("another process")
     });
 
     let periods = stored(&pool).await;

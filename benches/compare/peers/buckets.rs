@@ -1,6 +1,6 @@
-//! 100 bucket tables as published: a rank is the number of players in the buckets above, counted once
-//! a minute, and a count in the player's own bucket. Bounds never change, and an answer names no
-//! version that it is exact for.
+//! 100 bucket tables as published. A rank is the number of players in the buckets above, counted
+//! once a minute, plus a count in the player's own bucket. Bounds never change, and responses have
+//! no version.
 
 use std::{
     sync::{Arc, PoisonError, RwLock},
@@ -11,10 +11,10 @@ use sqlx::{AssertSqlSafe, PgConnection, PgPool};
 
 use super::{Answer, Event, Peer, Pools, Row, SideRow, Standing, folded, scores_of};
 
-/// Tables and functions, before they are filled.
+/// SQL that creates tables and functions.
 pub const TABLES: &str = include_str!("buckets.sql");
 
-/// Ranges with equally many players each, and every player in the bucket of his score; from `given`.
+/// SQL that fills buckets of equal size from `given`.
 pub const FILL: &str = "
     INSERT INTO bounds SELECT percentile_disc(ARRAY(SELECT n / 100.0 FROM generate_series(1, 99) AS n)) WITHIN GROUP (ORDER BY points)
                        FROM given;
@@ -24,11 +24,11 @@ pub const FILL: &str = "
     CREATE INDEX buckets_score_idx ON buckets (score, user_id)";
 
 const BUCKETS: usize = 100;
-/// How long counts are used.
+/// Maximum age of counts.
 const LIFETIME: Duration = Duration::from_mins(1);
 
-/// Statements that name a bucket's table, so that none of the other 99 is locked or planned. Names come by a sub-select: not knowing
-/// the limit, the planner would join with all users.
+/// Statements that name a bucket's table, so that the other 99 are neither locked nor planned. A
+/// sub-select reads names: the planner does not know the limit and would join with all users.
 struct Statements {
     count: Arc<str>,
     around: Arc<str>,
@@ -40,7 +40,8 @@ impl Statements {
         let table = format!("bucket_{bucket:02}");
         Self {
             count: format!("SELECT count(*) FROM {table} WHERE score > $1").into(),
-            // Neighbours, nearest first, with the players between them and the score asked for.
+            // Neighbours, nearest first, with the number of players between them and the requested
+            // score.
             around: format!(
                 "SELECT * FROM (
                      SELECT -1, (SELECT count(*) FROM {table} b WHERE b.score > $1 AND b.score <= n.score), n.user_id,
@@ -55,7 +56,8 @@ impl Statements {
                      ORDER BY n.score DESC, n.user_id DESC) b"
             )
             .into(),
-            // A rank is the position less the equals before, who are all in the same bucket.
+            // The rank is the position minus the equal scores before it, which are all in the same
+            // bucket.
             page: format!(
                 "SELECT p.position - (SELECT count(*) FROM {table} e WHERE e.score = p.score AND e.user_id > p.user_id),
                         p.user_id, (SELECT u.user_name FROM users u WHERE u.user_id = p.user_id), p.score
@@ -68,7 +70,7 @@ impl Statements {
     }
 }
 
-/// Players of each bucket, and when they were counted.
+/// Player counts of the buckets, and the time of counting.
 #[derive(Clone)]
 struct Counts {
     players: [i64; BUCKETS],
@@ -102,14 +104,14 @@ impl Buckets {
     pub async fn new(database_url: &str) -> Answer<Self> {
         let pools = Pools::new(database_url)?;
         let counts = Arc::new(RwLock::new(Counts::read(&pools.readers).await?));
-        // Counted beside the requests, so that none of them waits for it.
+        // Count in the background, so that no request waits.
         let (kept, pool) = (Arc::clone(&counts), pools.readers.clone());
         tokio::spawn(async move {
             loop {
                 tokio::time::sleep(LIFETIME).await;
                 match Counts::read(&pool).await {
                     Ok(counts) => *kept.write().unwrap_or_else(PoisonError::into_inner) = counts,
-                    Err(error) => eprintln!("counts of buckets: {error}"),
+                    Err(error) => eprintln!("bucket counts: {error}"),
                 }
             }
         });
@@ -120,7 +122,7 @@ impl Buckets {
         self.counts.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Neighbours of a player, best first, going on in the next buckets where his own ends.
+    /// Returns the neighbours of a player, best first, across bucket bounds.
     async fn neighbours(
         &self,
         connection: &mut PgConnection,
@@ -134,7 +136,7 @@ impl Buckets {
             if above.len() >= wanted {
                 break;
             }
-            // All of that bucket stand above, and the player's rank there is the one after its last.
+            // All players of that bucket are above, so the player would rank after its last.
             let rank = 1 + counts.above(next) + counts.players[next];
             let [more, _] = self.beside(connection, (next, rank), me, around).await?;
             above.extend(more);
@@ -152,7 +154,8 @@ impl Buckets {
         Ok((above, below))
     }
 
-    /// The players of one bucket just above and below a place, nearest first, given the rank that it has there.
+    /// Returns the players of a bucket just above and below a place, nearest first, given its rank
+    /// there.
     async fn beside(
         &self,
         connection: &mut PgConnection,

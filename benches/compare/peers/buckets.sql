@@ -1,5 +1,5 @@
--- 100 bucket tables by score, as published. `users` holds each player's bucket, `bounds` the scores at
--- which buckets begin. Bounds never change.
+-- 100 bucket tables by score, as published. `users` holds each player's bucket, `bounds` the lower bounds of the
+-- buckets. Bounds never change.
 CREATE TABLE users (user_id text NOT NULL, user_name text NOT NULL, score bigint NOT NULL, bucket smallint)
     WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
 CREATE TABLE bounds (lows bigint[] NOT NULL);
@@ -13,7 +13,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- One score: the player's row is locked first, so that what follows sees what others have committed.
+-- Writes one score. Locks the player's row first, so that later reads see other commits.
 CREATE FUNCTION add_score(p_user text, p_points bigint) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     v_score bigint;
@@ -38,7 +38,8 @@ BEGIN
     RETURN v_score + p_points;
 END $$;
 
--- Many scores, one for each player, as sets. The players' rows are locked in the order of their ids by a statement of its own.
+-- Writes many scores, one per player, as a set. A separate statement first locks the players' rows in the order of
+-- their ids.
 CREATE FUNCTION add_scores(p_users text[], p_points bigint[]) RETURNS TABLE (player text, new_score bigint) LANGUAGE plpgsql
     SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 BEGIN

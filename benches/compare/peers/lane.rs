@@ -1,4 +1,5 @@
-//! Centile's batching before the ledger of the sorted sets: what arrives at the same moment is committed together, a task per lane.
+//! Centile's batching for the ledger of the sorted sets: a task per lane commits concurrent events
+//! together.
 
 use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
@@ -9,18 +10,18 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{Answer, Event, sorted_sets::Store};
 
-/// A batch takes no more jobs once it has this many events, as in Centile's writer.
+/// Maximum events of a batch before its last job, as in Centile's writer.
 const BATCH_EVENTS: usize = 500;
-/// Jobs that may wait for one lane.
+/// Maximum queued jobs per lane.
 const QUEUE: usize = 10_000;
 
-/// Events of one caller.
+/// A job: the events of one caller.
 struct Job {
     events: Vec<Event>,
     reply: oneshot::Sender<Result<Vec<i64>, String>>,
 }
 
-/// The way to the writers.
+/// Handle to the writers.
 pub struct Lanes(Vec<mpsc::Sender<Job>>);
 
 impl Lanes {
@@ -33,7 +34,8 @@ impl Lanes {
         Self((0..lanes).map(start).collect())
     }
 
-    /// Hands each event to its player's lane; the scores come after the commits, in the order of the events.
+    /// Queues each event in its player's lane. Returns the scores after the commits, in the order
+    /// of the events.
     pub async fn write(&self, events: Vec<Event>) -> Answer<Vec<i64>> {
         let mut parts: Vec<(Vec<usize>, Vec<Event>)> = self.0.iter().map(|_| Default::default()).collect();
         let count = events.len();
@@ -46,7 +48,7 @@ impl Lanes {
         for (queue, (places, events)) in self.0.iter().zip(parts) {
             if !events.is_empty() {
                 let (reply, answer) = oneshot::channel();
-                queue.try_send(Job { events, reply }).map_err(|_| "too many scores are waiting already")?;
+                queue.try_send(Job { events, reply }).map_err(|_| "the queue is full")?;
                 answers.push((places, answer));
             }
         }
@@ -66,7 +68,7 @@ impl Lanes {
     }
 }
 
-/// One lane's writer, until nobody can send any more.
+/// Runs a lane's writer until all senders are dropped.
 async fn write_lane(store: Arc<Store>, mut queue: mpsc::Receiver<Job>) {
     while let Some(first) = queue.recv().await {
         let (mut events, mut replies) = (Vec::new(), Vec::new());
@@ -81,7 +83,7 @@ async fn write_lane(store: Arc<Store>, mut queue: mpsc::Receiver<Job>) {
         for (count, reply) in replies {
             let part = written.as_ref().map(|scores| scores[from..from + count].to_vec()).map_err(Clone::clone);
             from += count;
-            // A caller who went away does not want the answer.
+            // Ignore callers that have disconnected.
             let _ = reply.send(part);
         }
     }

@@ -1,5 +1,5 @@
-//! The alternatives, as a careful user would build them. Each answers the same four questions; `server.rs` puts the same HTTP
-//! before all of them. README.md says what each is and why.
+//! The alternatives, as a careful user would build them. All implement [`Peer`], and `server.rs`
+//! serves them over the same HTTP API. README.md describes them.
 
 pub mod buckets;
 pub mod lane;
@@ -15,20 +15,20 @@ use sqlx::{
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
-/// Connections of each server, as `centile serve` has them unless told otherwise.
+/// Connections of each server, the defaults of `centile serve`.
 const READ_CONNECTIONS: u32 = 16;
 const WRITE_CONNECTIONS: u32 = 8;
 
 pub type Answer<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// A scoring event, as Centile takes it.
+/// A score event in the format of Centile.
 #[derive(Debug, Deserialize)]
 pub struct Event {
     pub user_id: String,
     pub points: i64,
 }
 
-/// A player's line.
+/// A player's row.
 #[derive(Debug, Serialize)]
 pub struct Row {
     pub rank: i64,
@@ -38,31 +38,32 @@ pub struct Row {
     pub score: i64,
 }
 
-/// A player, with those just above and below, best first.
+/// A player with the neighbours above and below, best first.
 #[derive(Debug, Serialize)]
 pub struct Standing {
     #[serde(flatten)]
     pub row: Row,
     pub above: Vec<Row>,
     pub below: Vec<Row>,
-    /// How old the cached counts are that the rank was made from.
+    /// Age of the cached counts behind the rank.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counts_age_ms: Option<u64>,
 }
 
-/// What every system is asked.
+/// The operations of every system.
 pub trait Peer: Send + Sync + 'static {
-    /// A player with `around` neighbours on either side; `None` for one who has no score.
+    /// Returns a player with `around` neighbours on each side; `None` without a score.
     fn standing(&self, user: String, around: i64) -> impl Future<Output = Answer<Option<Standing>>>;
 
-    /// `limit` players from a position, from 1.
+    /// Returns `limit` players from a position, counted from 1.
     fn page(&self, from: i64, limit: i64) -> impl Future<Output = Answer<Vec<Row>>>;
 
-    /// Writes events and gives the new score after each; of a player with several, the last one.
+    /// Writes events and returns the new score of each; the final score for a player with several
+    /// events.
     fn write(&self, events: Vec<Event>) -> impl Future<Output = Answer<Vec<i64>>>;
 }
 
-/// Connections to PostgreSQL, with the settings that Centile gives its own.
+/// Connections to PostgreSQL with Centile's session settings.
 pub struct Pools {
     pub readers: PgPool,
     pub writers: PgPool,
@@ -87,7 +88,7 @@ fn options(url: &str) -> Answer<PgConnectOptions> {
         ("synchronous_commit", "on"),
         ("max_parallel_workers_per_gather", "0"),
     ]);
-    // A peer names a statement for each of 100 tables.
+    // A peer prepares statements for each of 100 tables.
     Ok(options.statement_cache_capacity(1_000))
 }
 
@@ -95,7 +96,7 @@ fn pool(connections: u32, options: PgConnectOptions) -> PgPool {
     PgPoolOptions::new().max_connections(connections).test_before_acquire(false).connect_lazy_with(options)
 }
 
-/// Users and points of events, each player's points in one sum.
+/// Returns users and points of events, summed per player.
 pub fn folded(events: &[Event]) -> (Vec<&str>, Vec<i64>) {
     let mut sums = std::collections::BTreeMap::<&str, i64>::new();
     for event in events {
@@ -104,16 +105,17 @@ pub fn folded(events: &[Event]) -> (Vec<&str>, Vec<i64>) {
     sums.into_iter().unzip()
 }
 
-/// The score after each event, from the scores of its players.
+/// Returns the score of each event from the scores of its players.
 pub fn scores_of(events: &[Event], scores: Vec<(String, i64)>) -> Answer<Vec<i64>> {
     let scores: std::collections::HashMap<_, _> = scores.into_iter().collect();
-    events.iter().map(|event| Ok(*scores.get(&event.user_id).ok_or("a player without a new score")?)).collect()
+    events.iter().map(|event| Ok(*scores.get(&event.user_id).ok_or("a player has no new score")?)).collect()
 }
 
-/// Rows that came as (side, rank, `user_id`, `user_name`, score), side 0 the player, -1 and 1 those above and below, nearest first.
+/// Rows as (side, rank, `user_id`, `user_name`, score). Side 0 is the player; -1 and 1 are the
+/// neighbours above and below, nearest first.
 pub type SideRow = (i32, i64, String, String, i64);
 
-/// The player and the neighbours of [`SideRow`]s.
+/// Returns the player and the neighbours of [`SideRow`]s.
 pub fn standing(rows: Vec<SideRow>) -> Option<Standing> {
     let (mut player, mut above, mut below) = (None, Vec::new(), Vec::new());
     for (side, rank, user_id, user_name, score) in rows {

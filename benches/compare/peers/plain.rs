@@ -1,12 +1,14 @@
-//! Plain SQL: one table with an index on the score. A rank is a count of all who have more.
+//! Plain SQL: one table with an index on the score. A rank is a count of all players with more
+//! points.
 
 use super::{Answer, Event, Peer, Pools, Row, Standing, folded, scores_of, standing};
 
-/// The table, before it is filled.
+/// SQL that creates the table.
 pub const TABLES: &str = "CREATE TABLE scores (user_id text NOT NULL, user_name text NOT NULL, score bigint NOT NULL)
     WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.02)";
 
-/// From `given`. The id stands behind the score so that the order is total and a page far down is found in the index alone.
+/// SQL that fills the table from `given`. The index includes the id, so that the order is total and
+/// far pages need only the index.
 pub const FILL: &str = "
     INSERT INTO scores SELECT user_id, user_name, points FROM given;
     ALTER TABLE scores ADD PRIMARY KEY (user_id);
@@ -16,7 +18,7 @@ const RANK: &str = "
     SELECT 0, (SELECT count(*) + 1 FROM scores o WHERE o.score > s.score), s.user_id, s.user_name, s.score
     FROM scores s WHERE s.user_id = $1";
 
-/// The neighbours' ranks follow from the player's: only those between are counted.
+/// Derives the neighbours' ranks from the player's rank, and counts only the players between.
 const AROUND: &str = "
     WITH me AS MATERIALIZED (
         SELECT (SELECT count(*) + 1 FROM scores o WHERE o.score > s.score) AS rank, s.user_id, s.user_name, s.score
@@ -33,8 +35,8 @@ const AROUND: &str = "
     FROM me, LATERAL (SELECT * FROM scores s WHERE (s.score, s.user_id) < (me.score, me.user_id)
                       ORDER BY s.score DESC, s.user_id DESC LIMIT $2) n";
 
-/// What OFFSET skips is skipped in the index; a rank is the position less the equals before. Names come by a sub-select: not knowing
-/// the limit, the planner would join with the whole table.
+/// OFFSET skips in the index. The rank is the position minus the equal scores before it. A
+/// sub-select reads names: the planner does not know the limit and would join with the whole table.
 const PAGE: &str = "
     SELECT p.position - (SELECT count(*) FROM scores e WHERE e.score = p.score AND e.user_id > p.user_id),
            p.user_id, (SELECT s.user_name FROM scores s WHERE s.user_id = p.user_id), p.score
@@ -46,7 +48,7 @@ const ADD_ONE: &str = "
     INSERT INTO scores AS s (user_id, user_name, score) VALUES ($1, $1, $2)
     ON CONFLICT (user_id) DO UPDATE SET score = s.score + excluded.score RETURNING s.score";
 
-/// In the order of the ids, so that two of them do not wait for each other.
+/// Writes in the order of the ids to avoid deadlocks.
 const ADD_MANY: &str = "
     INSERT INTO scores AS s (user_id, user_name, score)
     SELECT e.user_id, e.user_id, e.points FROM unnest($1::text[], $2::bigint[]) AS e(user_id, points) ORDER BY e.user_id

@@ -1,4 +1,4 @@
-//! The way to Redis: one connection that all callers share, or a pool.
+//! Connections to Redis: one shared connection, or a pool.
 
 use deadpool_redis::{
     Pool, Runtime,
@@ -10,9 +10,10 @@ use super::Answer;
 /// How callers reach Redis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RedisClient {
-    /// One connection: what several callers send goes together
+    /// One shared connection, which combines the commands of several callers
     Multiplexed,
-    /// deadpool-redis, as many connections as there are to PostgreSQL for reading; it sends UNWATCH and PING before each use
+    /// deadpool-redis with as many connections as PostgreSQL has for reads; sends UNWATCH and PING
+    /// before each use
     Pool,
 }
 
@@ -21,7 +22,7 @@ pub enum Redis {
     Pool(Pool),
 }
 
-/// What a request has of it.
+/// The connection of a request.
 pub enum Connection {
     Multiplexed(MultiplexedConnection),
     Pooled(deadpool_redis::Connection),
@@ -31,7 +32,7 @@ impl Redis {
     pub async fn connect(url: &str, client: RedisClient) -> Answer<Self> {
         Ok(match client {
             RedisClient::Multiplexed => {
-                // Under load an answer may take longer than the half second that is the default.
+                // Under load a response may take longer than the default timeout of half a second.
                 let config = AsyncConnectionConfig::new().set_response_timeout(None);
                 Self::Multiplexed(Client::open(url)?.get_multiplexed_async_connection_with_config(&config).await?)
             }
@@ -45,10 +46,10 @@ impl Redis {
         })
     }
 
-    /// A connection for all that a request sends.
+    /// Returns a connection for all commands of a request.
     pub async fn connection(&self) -> Answer<Connection> {
         Ok(match self {
-            // A clone is the same connection.
+            // Clones share the connection.
             Self::Multiplexed(connection) => Connection::Multiplexed(connection.clone()),
             Self::Pool(pool) => Connection::Pooled(pool.get().await?),
         })
@@ -56,7 +57,7 @@ impl Redis {
 }
 
 impl Connection {
-    /// Sends commands together, and gives what they answer.
+    /// Sends a pipeline and returns its replies.
     pub async fn run<T: FromRedisValue>(&mut self, pipeline: &Pipeline) -> Answer<T> {
         Ok(match self {
             Self::Multiplexed(connection) => pipeline.query_async(connection).await?,

@@ -1,5 +1,5 @@
-//! Redis sorted sets beside a ledger in PostgreSQL: a score is committed there, then added to three sets. Ranks are read from
-//! Redis alone.
+//! Redis sorted sets with a ledger in PostgreSQL. A score is committed to the ledger, then added to
+//! three sets. Reads use Redis only.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -14,19 +14,19 @@ use super::{
     scores_of,
 };
 
-/// The sets of the live periods; all are written, the first is read.
+/// The sets of the live periods. Scores go to all; reads use the first.
 pub const SETS: [&str; 3] = ["bench:all_time", "bench:week", "bench:month"];
 
-/// Scores of a request that are under way at a time, where each has a transaction of its own.
+/// Concurrent scores of a request if each has its own transaction.
 const AT_ONCE: usize = 6;
 
-/// Ledger and totals, before they are filled.
+/// SQL that creates ledger and totals.
 pub const TABLES: &str = "
     CREATE TABLE ledger (id bigint GENERATED ALWAYS AS IDENTITY, user_id text NOT NULL, points bigint NOT NULL,
                          occurred_at timestamptz NOT NULL DEFAULT clock_timestamp());
     CREATE TABLE totals (user_id text NOT NULL, score bigint NOT NULL) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02)";
 
-/// From `given`: a row of the ledger for each player, as Centile's import makes one.
+/// SQL that fills the ledger from `given` with a row per player, as Centile's import does.
 pub const FILL: &str = "
     INSERT INTO ledger (user_id, points) SELECT user_id, points FROM given;
     INSERT INTO totals SELECT user_id, points FROM given;
@@ -39,26 +39,26 @@ const ADD_ONE: &str = "
     INSERT INTO totals AS t (user_id, score) VALUES ($1, $2)
     ON CONFLICT (user_id) DO UPDATE SET score = t.score + excluded.score RETURNING t.score";
 
-/// The ledger has a row for each event, the totals one for each player, in the order of the ids.
+/// Writes a ledger row per event and a total per player, in the order of the ids.
 const ADD_MANY: &str = "
     WITH rows AS (INSERT INTO ledger (user_id, points) SELECT * FROM unnest($1::text[], $2::bigint[]))
     INSERT INTO totals AS t (user_id, score)
     SELECT e.user_id, e.points FROM unnest($3::text[], $4::bigint[]) AS e(user_id, points) ORDER BY e.user_id
     ON CONFLICT (user_id) DO UPDATE SET score = t.score + excluded.score RETURNING t.user_id, t.score";
 
-/// What both writers and readers use.
+/// State shared by writers and readers.
 pub struct Store {
     writers: PgPool,
     redis: Redis,
 }
 
-/// The key of a player's hash.
+/// Returns the key of a player's hash.
 pub fn user_key(user: &str) -> String {
     format!("user:{user}")
 }
 
 impl Store {
-    /// Commits events, then adds them to the sets; what is folded for the totals is folded for the sets too.
+    /// Commits events, then adds them to the sets, folded per player as in the totals.
     pub async fn write(&self, events: &[Event]) -> Answer<Vec<i64>> {
         let (users, points) = folded(events);
         let scores = if let [Event { user_id, points }] = events {
@@ -81,13 +81,13 @@ impl Store {
 
 pub struct SortedSets {
     store: Arc<Store>,
-    /// With batching, what collects the events.
+    /// The batch writers, if batching.
     lanes: Option<Lanes>,
 }
 
 impl SortedSets {
     pub async fn new(database_url: &str, redis_url: &str, client: RedisClient, lanes: Option<usize>) -> Answer<Self> {
-        // Nothing is read from PostgreSQL: all connections that there are write.
+        // All connections write, because nothing is read from PostgreSQL.
         let writers = Pools::for_writing(database_url)?;
         let store = Arc::new(Store { writers, redis: Redis::connect(redis_url, client).await? });
         let lanes = lanes.map(|lanes| Lanes::start(&store, lanes));
@@ -95,7 +95,7 @@ impl SortedSets {
     }
 }
 
-/// Rows from a position on, from 0.
+/// Returns rows from a position, counted from 0.
 async fn rows(redis: &mut Connection, from: i64, to: i64) -> Answer<Vec<Row>> {
     let mut range = pipe();
     range.cmd("ZREVRANGE").arg(SETS[0]).arg(from).arg(to).arg("WITHSCORES");
@@ -128,7 +128,7 @@ impl Peer for SortedSets {
             return Ok(Some(Standing { row: player, above: Vec::new(), below: Vec::new(), counts_age_ms: None }));
         }
         let mut above = rows(&mut redis, (place - around).max(0), place + around).await?;
-        // Somebody may have moved in between: what is left out is the player, wherever he is by now.
+        // Positions may have changed meanwhile, so drop the player by id.
         let at = above.iter().position(|row| row.user_id == player.user_id);
         let mut below = above.split_off(at.unwrap_or(above.len() / 2));
         let row = if at.is_some() { below.remove(0) } else { player };
@@ -143,7 +143,7 @@ impl Peer for SortedSets {
         if let Some(lanes) = &self.lanes {
             return lanes.write(events).await;
         }
-        // A task of its own: a caller who goes away must not leave the ledger with a score that the sets never get.
+        // A separate task: if the caller disconnects, the sets must still get the committed score.
         let store = Arc::clone(&self.store);
         tokio::spawn(async move {
             let each = stream::iter(events).map(async |event| store.write(&[event]).await);
@@ -153,7 +153,7 @@ impl Peer for SortedSets {
     }
 }
 
-/// A score as Redis keeps it, exact up to 2⁵³.
+/// Converts a score of Redis, a double exact up to 2⁵³.
 #[expect(clippy::cast_possible_truncation, reason = "points are whole numbers")]
 fn whole(score: f64) -> i64 {
     score as i64

@@ -1,4 +1,4 @@
-//! Games that nobody plays, and whose scores are written as a game server writes them: over HTTP, with a key.
+//! Simulated games. Their scores are written over HTTP with a server key, as by a game server.
 
 use std::{fmt, num::NonZero, time::Duration};
 
@@ -17,20 +17,20 @@ use crate::{
     },
 };
 
-/// Games played at the first start on each board.
-const FIRST_GAMES: [(&str, usize); 2] = [(MAIN_BOARD, 2_500), (LAPS_BOARD, 500)];
+/// Games played on each board at the first start.
+const INITIAL_GAMES: [(&str, usize); 2] = [(MAIN_BOARD, 2_500), (LAPS_BOARD, 500)];
 
-/// How many scores one request of the first games carries.
+/// Scores per request in the initial games.
 const BATCH: usize = 250;
 
-/// How many players are named at the same time.
-const NAMED_AT_ONCE: usize = 16;
+/// Concurrent requests that name players.
+const NAMING_CONCURRENCY: usize = 16;
 
 /// One game in this many is a lap.
 const LAPS_EVERY: u32 = 4;
 
-/// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Timeout of a request.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Plays games against a running service.
 #[derive(Debug)]
@@ -51,11 +51,11 @@ pub struct Game {
     pub name: String,
     /// Points of the game; on [`LAPS_BOARD`] the milliseconds of the lap.
     pub points: i64,
-    /// The player's score of all time after it.
+    /// The player's all-time score after the game.
     pub score: i64,
-    /// The player's rank of all time after it.
+    /// The player's all-time rank after the game.
     pub rank: u64,
-    /// The rank that the score before would have now; `None` for a newcomer.
+    /// The rank that the previous score would have now; `None` for a new player.
     pub previous_rank: Option<u64>,
 }
 
@@ -71,7 +71,7 @@ impl fmt::Display for Game {
     }
 }
 
-/// What is read of the answer about one event.
+/// The part of an event result that the demo needs.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 enum EventResult {
@@ -79,7 +79,7 @@ enum EventResult {
     Refused { error: Value },
 }
 
-/// What is read of the standings after an event.
+/// The part of the standings that the demo needs.
 #[derive(Debug, Deserialize)]
 struct Periods {
     all_time: Standing,
@@ -93,13 +93,13 @@ struct Standing {
 }
 
 impl Games {
-    /// Games against the service at `url`, written with the server key `key`. They come out the same for the same
-    /// `seed`.
+    /// Returns games against the service at `url`, with the server key `key`. The same `seed` gives
+    /// the same games.
     pub fn new(url: &str, key: &str, seed: u64) -> Result<Self> {
-        // Whatever proxy the environment names, the service is right here.
-        let client = Client::builder().no_proxy().timeout(PATIENCE).build();
+        // Ignore proxies in the environment: the service is local.
+        let client = Client::builder().no_proxy().timeout(REQUEST_TIMEOUT).build();
         Ok(Self {
-            client: client.map_err(|error| Error::Internal(format!("cannot make an HTTP client: {error}")))?,
+            client: client.map_err(|error| Error::Internal(format!("cannot create an HTTP client: {error}")))?,
             url: url.to_owned(),
             key: key.to_owned(),
             players: players::all(),
@@ -107,7 +107,7 @@ impl Games {
         })
     }
 
-    /// How many players the first board has.
+    /// Returns the number of players on the main board.
     pub async fn players(&self) -> Result<u64> {
         #[derive(Deserialize)]
         struct Answer {
@@ -117,18 +117,18 @@ impl Games {
         Ok(answer::<Answer>(request).await?.players)
     }
 
-    /// Names the players and plays the first games, some 3,000; tells how many have been played and how many there will
-    /// be.
+    /// Names the players and plays about 3,000 initial games. Calls `progress` with the games
+    /// played and their total.
     pub async fn play_first(&mut self, progress: impl Fn(usize, usize)) -> Result<usize> {
-        let total = FIRST_GAMES.iter().map(|(_, games)| games).sum();
+        let total = INITIAL_GAMES.iter().map(|(_, games)| games).sum();
         progress(0, total);
         stream::iter(&self.players)
             .map(|player| self.name(player))
-            .buffer_unordered(NAMED_AT_ONCE)
+            .buffer_unordered(NAMING_CONCURRENCY)
             .try_collect::<()>()
             .await?;
         let mut played = 0;
-        for (board, games) in FIRST_GAMES {
+        for (board, games) in INITIAL_GAMES {
             for begin in (0..games).step_by(BATCH) {
                 let events: Vec<Value> = (begin..games.min(begin + BATCH)).map(|_| self.event(board).1).collect();
                 played += events.len();
@@ -139,7 +139,8 @@ impl Games {
         Ok(total)
     }
 
-    /// Plays `per_second` games a second until this future is dropped; tells of each. One that fails is logged.
+    /// Plays `per_second` games per second until this future is dropped, and calls `played` for
+    /// each. Logs failed games.
     pub async fn play_on(&mut self, per_second: NonZero<u32>, played: impl Fn(&Game)) {
         let mut ticks = interval(Duration::from_secs(1) / per_second.get());
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -147,7 +148,7 @@ impl Games {
             ticks.tick().await;
             match self.play_one().await {
                 Ok(game) => played(&game),
-                Err(error) => tracing::warn!(%error, "a game was not played"),
+                Err(error) => tracing::warn!(%error, "a game failed"),
             }
         }
     }
@@ -165,7 +166,7 @@ impl Games {
                     name,
                     points: event["points"].as_i64().unwrap_or_default(),
                     score,
-                    rank: rank.ok_or_else(|| Error::Internal("the answer to a score names no rank".into()))?,
+                    rank: rank.ok_or_else(|| Error::Internal("the response to a score has no rank".into()))?,
                     previous_rank,
                 })
             }
@@ -173,18 +174,18 @@ impl Games {
         }
     }
 
-    /// The outcome of a game on `board`: the player's index, and the event as it is written.
+    /// Simulates a game on `board`. Returns the player's index and the score event.
     fn event(&mut self, board: &str) -> (usize, Value) {
-        // Some play all day, others hardly ever.
+        // Some players play far more often than others.
         let share: f64 = self.random.random();
-        let index = players::by_eagerness(share.powf(1.5));
+        let index = players::by_activity(share.powf(1.5));
         let Player { id, skill, .. } = &self.players[index];
         let luck: f64 = self.random.random();
         let (points, reason) = match board {
             LAPS_BOARD => (61_000.0 + (1.0 - skill) * 22_000.0 + luck * 9_000.0, "lap finished"),
             _ => (1.0 + skill * 60.0 + luck * 40.0, "match played"),
         };
-        #[expect(clippy::cast_possible_truncation, reason = "a small number that is to be whole")]
+        #[expect(clippy::cast_possible_truncation, reason = "a small number, truncated on purpose")]
         let points = points as i64;
         (index, json!({ "user_id": id, "points": points, "reason": reason }))
     }
@@ -194,7 +195,7 @@ impl Games {
         answer::<Value>(request.json(&json!({ "name": player.name }))).await.map(drop)
     }
 
-    /// Writes several events in one request; fails when one of them is refused.
+    /// Writes several events in one request. Fails if one is refused.
     async fn write(&self, board: &str, events: &[Value]) -> Result<()> {
         #[derive(Deserialize)]
         struct Answer {
@@ -210,7 +211,7 @@ impl Games {
     }
 }
 
-/// Sends a request and reads the answer, which must be a success.
+/// Sends a request and parses the response. Fails unless its status is a success.
 async fn answer<T: serde::de::DeserializeOwned>(request: RequestBuilder) -> Result<T> {
     let failed = |error: reqwest::Error| Error::Internal(format!("the service does not answer: {error}"));
     let response = request.send().await.map_err(failed)?;
@@ -219,5 +220,5 @@ async fn answer<T: serde::de::DeserializeOwned>(request: RequestBuilder) -> Resu
         return response.json().await.map_err(failed);
     }
     let text = response.text().await.map_err(failed)?;
-    Err(Error::Internal(format!("the service answers {status}: {text}")))
+    Err(Error::Internal(format!("the service returned {status}: {text}")))
 }

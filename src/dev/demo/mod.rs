@@ -1,4 +1,4 @@
-//! The demo: private servers, boards, a key, and games that are played through the HTTP API. It prints nothing.
+//! The demo: private servers, boards, keys and simulated games over HTTP. It prints nothing.
 
 mod games;
 mod players;
@@ -37,25 +37,25 @@ use crate::{
     store::migrate,
 };
 
-/// The board whose points add up.
+/// The board that sums points.
 pub const MAIN_BOARD: &str = "main";
 
 /// The board that keeps best times.
 pub const LAPS_BOARD: &str = "laps";
 
-/// Whom the demo's server key is for, and who makes its keys.
+/// Name of the server key, and the actor that creates the keys.
 const CLIENT: &str = "demo";
 
-/// Whom its admin key is for.
+/// Name of the admin key.
 const OPERATOR: &str = "demo operator";
 
-/// What the service says of keys in Redis; the demo's Redis is its own.
+/// Prefix of keys in the demo's own Redis.
 const REDIS_PREFIX: &str = "centile";
 
-/// A running demo. [`Demo::stop`] ends it well; dropping it ends its servers too.
+/// A running demo. [`Demo::stop`] stops it cleanly; dropping it stops its servers too.
 #[derive(Debug)]
 pub struct Demo {
-    /// Where it can be reached, `http://127.0.0.1:8080`.
+    /// Its URL, such as `http://127.0.0.1:8080`.
     pub url: String,
     /// The text of a server key.
     pub key: String,
@@ -64,18 +64,20 @@ pub struct Demo {
     instance: Arc<Instance>,
     server: ServerHandle,
     serving: JoinHandle<std::io::Result<()>>,
-    /// Its PostgreSQL and its Redis. Last, so that they outlive the service where this value is dropped.
+    /// Its PostgreSQL and Redis. The last field, so that they are dropped after the instance.
     pub servers: Servers,
 }
 
 impl Demo {
-    /// Migrates the database of `servers`, makes what is missing of boards and keys, and serves on `listener`. The keys'
-    /// texts are kept in `dir`, because the database knows them hashed only; so is the database's address.
+    /// Migrates the database of `servers`, creates missing boards and keys, and serves on
+    /// `listener`.
+    ///
+    /// Keeps the database's URL and the keys in `dir`; the database stores only hashes of the keys.
     pub async fn start(servers: Servers, dir: &Path, listener: TcpListener, flags: &InstanceFlags) -> Result<Self> {
-        let address = listener.local_addr().map_err(|error| failed("read the address listened on", &error))?;
+        let address = listener.local_addr().map_err(|error| failed("read the listen address", &error))?;
         let database_url = servers.database_url();
         migrate::migrate_url(&database_url).await?;
-        keep(&dir.join("database-url"), &database_url)?;
+        write_private(&dir.join("database-url"), &database_url)?;
         let instance =
             Instance::connect(&flags.settings(database_url, Some(servers.redis_url()), REDIS_PREFIX)).await?;
         for board in [main_board()?, laps_board()?] {
@@ -85,7 +87,7 @@ impl Demo {
         }
         let key = ready_key(&instance, &dir.join("server-key"), CLIENT, Role::Server).await?;
         let admin_key = ready_key(&instance, &dir.join("admin-key"), OPERATOR, Role::Admin).await?;
-        // All its players come from one address.
+        // All simulated players share one address and key, so rate limits are off.
         let settings = http::Settings { key_rate: None, address_rate: None, address_listeners: None, ..flags.http() };
         let server = http::serve(Arc::clone(&instance), listener, settings)?;
         let handle = server.handle();
@@ -100,7 +102,7 @@ impl Demo {
         })
     }
 
-    /// Answers what is under way, then stops everything.
+    /// Finishes in-flight requests, then stops everything.
     pub async fn stop(self) -> Result<()> {
         self.server.stop(true).await;
         let served = self.serving.await;
@@ -149,7 +151,7 @@ fn laps_board() -> Result<NewBoard> {
     })
 }
 
-/// The text of a key of the demo's own: the one kept in `file` while it works, else a new one.
+/// Returns the key in `file` while it is valid, otherwise a new key.
 async fn ready_key(instance: &Instance, file: &Path, name: &str, role: Role) -> Result<String> {
     if let Ok(text) = fs::read_to_string(file) {
         let text = text.trim();
@@ -159,32 +161,32 @@ async fn ready_key(instance: &Instance, file: &Path, name: &str, role: Role) -> 
             Err(error) => return Err(error),
         }
     }
-    // What is left of demos whose file was lost: a client has two keys at most.
+    // Revoke keys whose file was lost, because a client may have at most two.
     let by = actor()?;
     for old in key::list(&instance.store).await?.into_iter().filter(|key| key.name == name) {
         key::revoke(&instance.keys, &old.id, &by).await?;
     }
     let new = NewKey { name: name.to_owned(), role, boards: Vec::new(), signed: false, expires_at: None };
     let (_, secrets) = key::create(&instance.keys, new, &by).await?;
-    keep(file, &secrets.key)?;
+    write_private(file, &secrets.key)?;
     Ok(secrets.key)
 }
 
-/// Who makes what the demo needs.
+/// Returns the actor that creates boards and keys.
 fn actor() -> Result<Actor> {
     CLIENT.parse()
 }
 
-/// Writes a line that is nobody else's business.
-fn keep(file: &Path, line: &str) -> Result<()> {
-    // A new file, so that an old one's permissions do not stay.
+/// Writes a line to a file that only its owner can read.
+fn write_private(file: &Path, line: &str) -> Result<()> {
+    // Create a new file, because an existing one would keep its permissions.
     fs::remove_file(file).ok();
     let open = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
     open.and_then(|mut open| writeln!(open, "{line}"))
         .map_err(|error| failed(&format!("write {}", file.display()), &error))
 }
 
-/// An address that can be connected to: a server that listens on all of them is reached on loopback.
+/// Replaces an unspecified address by the loopback address, so that clients can connect to it.
 fn reachable(address: SocketAddr) -> SocketAddr {
     match address {
         SocketAddr::V4(v4) if v4.ip().is_unspecified() => (Ipv4Addr::LOCALHOST, v4.port()).into(),

@@ -1,9 +1,9 @@
-//! The people who play in the demo: the same ones at every start.
+//! The demo's players, the same at every start.
 
-/// How many there are.
+/// Number of players.
 pub(crate) const COUNT: usize = 200;
 
-/// First names from many places, so that nobody takes ASCII for granted.
+/// First names from many countries, to exercise names beyond ASCII.
 const FIRST_NAMES: [&str; 50] = [
     "Ada",
     "Adaeze",
@@ -57,24 +57,24 @@ const FIRST_NAMES: [&str; 50] = [
     "Zoë",
 ];
 
-/// One of them.
+/// A simulated player.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Player {
     /// Id, `player-001` to `player-200`.
     pub(crate) id: String,
     /// Name shown in lists: a first name and an initial.
     pub(crate) name: String,
-    /// From 0, a beginner, to just below 1.
+    /// Skill, from 0 (beginner) to just below 1.
     pub(crate) skill: f64,
 }
 
-/// All of them.
+/// Returns all players.
 pub(crate) fn all() -> Vec<Player> {
     (0..COUNT).map(player).collect()
 }
 
 fn player(index: usize) -> Player {
-    // Both steps share no factor with what they are taken modulo, so names and skills are spread evenly.
+    // Each step is coprime to its modulus, so that names and skills are spread evenly.
     let initial = b'A' + u8::try_from((index * 7 + index / 50 * 5) % 26).unwrap_or(0);
     Player {
         id: format!("player-{:03}", index + 1),
@@ -83,9 +83,9 @@ fn player(index: usize) -> Player {
     }
 }
 
-/// The index of whoever stands at `share`, from 0 to 1, of the way from the most to the least eager player.
+/// Returns the index of the player at `share`, where 0 is the most and 1 the least active player.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the share is from 0 to 1")]
-pub(crate) fn by_eagerness(share: f64) -> usize {
+pub(crate) fn by_activity(share: f64) -> usize {
     let place = (share * COUNT as f64) as usize;
     (place * 123 + 6) % COUNT
 }
@@ -97,12 +97,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_players_are_alike() {
+    fn players_are_distinct() {
         let players = all();
         let names: HashSet<_> = players.iter().map(|player| player.name.as_str()).collect();
         let skills: HashSet<_> = players.iter().map(|player| player.skill.to_bits()).collect();
         assert_eq!((names.len(), skills.len()), (COUNT, COUNT));
-        let eager: HashSet<_> = (0..COUNT).map(|place| by_eagerness((place as f64 + 0.5) / COUNT as f64)).collect();
-        assert_eq!(eager.len(), COUNT);
+        let active: HashSet<_> = (0..COUNT).map(|place| by_activity((place as f64 + 0.5) / COUNT as f64)).collect();
+        assert_eq!(active.len(), COUNT);
     }
 }

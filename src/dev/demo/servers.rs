@@ -9,42 +9,43 @@ use crate::{
     dev::local::{LocalPostgres, LocalRedis, PostgresOptions},
 };
 
-/// A PostgreSQL and a Redis of our own. They stop when this value is dropped, or when this process ends in whatever way.
+/// A private PostgreSQL and Redis. They stop when this value is dropped or this process ends,
+/// even by SIGKILL.
 #[derive(Debug)]
 pub struct Servers {
-    /// The one whose data count.
+    /// The database.
     pub postgres: LocalPostgres,
-    /// The one that only makes things faster.
+    /// The cache.
     pub redis: LocalRedis,
 }
 
 impl Servers {
-    /// Starts both, with their files in `postgres` and `redis` below `dir`.
+    /// Starts both, with their files in `dir/postgres` and `dir/redis`.
     ///
-    /// [`Error::Conflict`] when another process has its servers there; [`Error::Internal`] when one is not installed or
-    /// does not start.
+    /// [`Error::Conflict`] if another process runs its servers there; [`Error::Internal`] if a
+    /// server is not installed or does not start.
     pub async fn start(dir: &Path, options: PostgresOptions) -> Result<Self> {
         let (postgres, redis) = (dir.join("postgres"), dir.join("redis"));
         blocking(move || {
-            // PostgreSQL first: it tells when the folder is taken.
+            // PostgreSQL first, because it detects that the folder is in use.
             Ok(Self { postgres: LocalPostgres::start(&postgres, options)?, redis: LocalRedis::start(&redis)? })
         })
         .await
     }
 
-    /// Address of the database, with the password.
+    /// Returns the URL of the database, with the password.
     #[must_use]
     pub fn database_url(&self) -> String {
         self.postgres.url("postgres")
     }
 
-    /// Address of Redis.
+    /// Returns the URL of Redis.
     #[must_use]
     pub fn redis_url(&self) -> String {
         self.redis.url()
     }
 
-    /// Stops both; the database's data stay unless it is ephemeral.
+    /// Stops both. The database's data stay unless it is ephemeral.
     pub async fn stop(mut self) -> Result<()> {
         blocking(move || {
             let stopped = self.redis.stop();
@@ -55,5 +56,5 @@ impl Servers {
 }
 
 async fn blocking<T: Send + 'static>(job: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    spawn_blocking(job).await.map_err(|error| Error::Internal(format!("the private servers: {error}")))?
+    spawn_blocking(job).await.map_err(|error| Error::Internal(format!("private servers: {error}")))?
 }

@@ -1,7 +1,7 @@
-//! Whom PostgreSQL runs as, and where that account can keep its data.
+//! The system account that runs PostgreSQL, and its data folder.
 //!
-//! PostgreSQL refuses to run as root. When we are root it runs as another account, which needs a folder of its own that
-//! it can reach; a checkout below root's home is not one.
+//! PostgreSQL refuses to run as root. If this process is root, PostgreSQL runs as another account,
+//! which needs a folder that it can reach. A checkout in root's home is not reachable.
 
 use std::{
     fs,
@@ -21,7 +21,7 @@ use crate::{
     dev::local::{process::failed, program::output},
 };
 
-/// An account by its numbers.
+/// A system account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Account {
     uid: u32,
@@ -29,7 +29,8 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// The account that PostgreSQL has to run as: `None` for our own, another one when we are root.
+    /// Returns the account for PostgreSQL: `None` for the current account, another one if that is
+    /// root.
     pub(crate) fn for_postgres() -> Result<Option<Self>> {
         if id("-u", None) != Some(0) {
             return Ok(None);
@@ -39,21 +40,21 @@ impl Account {
             .find_map(|name| Some(Self { uid: id("-u", Some(name))?, gid: id("-g", Some(name))? }))
             .map(Some)
             .ok_or_else(|| {
-                Error::Internal("PostgreSQL does not run as root, and there is no account \"postgres\"".into())
+                Error::Internal("PostgreSQL does not run as root, and no account \"postgres\" exists".into())
             })
     }
 
-    /// Makes `command` run as this account (and none of root's groups).
+    /// Runs `command` as this account, without root's groups.
     pub(crate) fn apply(self, command: &mut Command) {
         command.uid(self.uid).gid(self.gid);
     }
 
-    /// Gives a file or folder to this account.
+    /// Changes the owner of a file or folder to this account.
     pub(crate) fn own(self, path: &Path) -> Result<()> {
-        chown(path, Some(self.uid), Some(self.gid)).map_err(failed(&format!("give {} away", path.display())))
+        chown(path, Some(self.uid), Some(self.gid)).map_err(failed(&format!("change the owner of {}", path.display())))
     }
 
-    /// Whether this account gets into `dir`, past all folders above it.
+    /// Returns whether this account can enter and write `dir`.
     fn reaches(self, dir: &Path) -> bool {
         let mut command = Command::new("sh");
         command.args(["-c", r#"cd "$1" && [ -w . ]"#, "sh"]).arg(dir).current_dir("/");
@@ -63,9 +64,10 @@ impl Account {
     }
 }
 
-/// The folder where the server is to live: `dir` itself or, when `account` cannot reach it, a folder of the same
-/// purpose under `/var/tmp`, named after a hash of `dir` so that the next start finds it again; a link `elsewhere` in
-/// `dir` leads there.
+/// Returns the server's folder: `dir`, or a folder in `/var/tmp` if `account` cannot reach `dir`.
+///
+/// The name of the other folder is a hash of `dir`, so that the next start finds it. The link
+/// `elsewhere` in `dir` points to it.
 pub(crate) fn home(dir: &Path, account: Option<Account>) -> Result<PathBuf> {
     let Some(account) = account else {
         return restrict(dir).map(|()| dir.to_path_buf());
@@ -79,37 +81,37 @@ pub(crate) fn home(dir: &Path, account: Option<Account>) -> Result<PathBuf> {
         let away = Path::new(base).join(&name);
         let made = fs::DirBuilder::new().mode(0o700).create(&away).is_ok();
         let Ok(found) = fs::symlink_metadata(&away) else { continue };
-        // Anybody may make a folder of this name there: only root's or the account's own will do.
+        // Any user may create a folder of this name: accept only one owned by root or the account.
         let ours = made || found.is_dir() && [0, account.uid].contains(&found.uid());
         if ours && claim(&away, account)? {
-            // So that whoever looks into the project finds it, and `make clean` does.
+            // Developers and `make clean` find the folder by this link.
             let link = dir.join("elsewhere");
             fs::remove_file(&link).ok();
-            symlink(&away, &link).map_err(failed(&format!("make {}", link.display())))?;
+            symlink(&away, &link).map_err(failed(&format!("create {}", link.display())))?;
             return Ok(away);
         }
     }
-    Err(Error::Internal(format!("PostgreSQL's account cannot reach {}, nor /var/tmp", dir.display())))
+    Err(Error::Internal(format!("PostgreSQL's account can reach neither {} nor /var/tmp", dir.display())))
 }
 
-/// Gives `dir` to the account; tells whether it can get there.
+/// Changes the owner of `dir` to the account. Returns whether the account can reach it.
 fn claim(dir: &Path, account: Account) -> Result<bool> {
     account.own(dir)?;
     restrict(dir)?;
     Ok(account.reaches(dir))
 }
 
-/// Makes `dir` its owner's only, as PostgreSQL wants it.
+/// Restricts `dir` to its owner, as PostgreSQL requires.
 fn restrict(dir: &Path) -> Result<()> {
     fs::set_permissions(dir, fs::Permissions::from_mode(0o700)).map_err(failed(&format!("restrict {}", dir.display())))
 }
 
-/// Makes a folder and those above it; gives its absolute path.
+/// Creates a folder and its parents. Returns its absolute path.
 pub(crate) fn make(dir: &Path) -> Result<PathBuf> {
-    fs::create_dir_all(dir).and_then(|()| dir.canonicalize()).map_err(failed(&format!("make {}", dir.display())))
+    fs::create_dir_all(dir).and_then(|()| dir.canonicalize()).map_err(failed(&format!("create {}", dir.display())))
 }
 
-/// What `id` says.
+/// Returns the number that the program `id` prints.
 fn id(flag: &str, name: Option<&str>) -> Option<u32> {
     match name {
         None => output(Path::new("id"), flag)?.parse().ok(),

@@ -1,10 +1,11 @@
-//! Private servers: a PostgreSQL and a Redis of our own, from the programs installed on this machine.
+//! Private PostgreSQL and Redis servers for the demo, tests and benches, from locally installed
+//! programs.
 //!
-//! For the demo, the tests and the benches. They listen on loopback only, on a port that was free, keep everything in
-//! the folder they are given, and end with the process that started them, however it ends. Everything here blocks:
-//! a start takes about a second, a stop less.
+//! The servers listen on a free loopback port and keep all files in one folder. They stop when the
+//! process that started them ends, even by SIGKILL. All functions block: a start takes about a
+//! second, a stop less.
 //!
-//! Neither of the crates that do such things fits: `postgresql_embedded` downloads programs and refuses root, `pgtemp`
+//! Existing crates do not fit: `postgresql_embedded` downloads programs and refuses root; `pgtemp`
 //! needs sudo as root and cannot keep its data.
 
 mod account;
@@ -21,13 +22,13 @@ use std::{net::TcpListener, path::Path};
 
 use crate::{Result, dev::local::process::failed};
 
-/// A loopback port that nobody listens on now. Somebody else may take it before it is used: be ready to try again.
+/// Returns a free loopback port. Another process may take it before the caller does, so retry.
 fn free_port() -> Result<u16> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(failed("bind a port on 127.0.0.1"))?;
     Ok(listener.local_addr().map_err(failed("read a bound address"))?.port())
 }
 
-/// The last lines of a server's log, for the message about why it did not start.
+/// Returns the last lines of a server's log, to explain a failed start.
 fn log_tail(log: &Path) -> String {
     let text = std::fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);

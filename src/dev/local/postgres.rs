@@ -20,49 +20,50 @@ use crate::{
     },
 };
 
-/// How long a start may take; recovery after a crash is part of it.
-const START_PATIENCE: Duration = Duration::from_mins(2);
+/// Timeout of a start, including crash recovery.
+const START_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// How long a fast shutdown may take before it is cut short. It ends with a checkpoint.
-const STOP_PATIENCE: Duration = Duration::from_mins(1);
+/// Timeout of a fast shutdown, which ends with a checkpoint.
+const STOP_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The superuser of the private server.
 const USER: &str = "centile";
 
-/// How a [`LocalPostgres`] is to run.
+/// Options of a [`LocalPostgres`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PostgresOptions {
-    /// Whether commits reach the disk. Off is faster, and still safe against `kill -9` of PostgreSQL.
+    /// `fsync`. Off is faster and still survives `kill -9` of PostgreSQL.
     pub fsync: bool,
-    /// Whether the folder and all data go when the server stops.
+    /// Whether to remove the folder and all data when the server stops.
     pub ephemeral: bool,
     /// `shared_buffers`, in megabytes.
     pub shared_buffers_mb: u32,
-    /// More settings, as (name, value); they win over those made here.
+    /// Additional settings, as (name, value). They override the defaults.
     pub settings: Vec<(String, String)>,
 }
 
 impl PostgresOptions {
-    /// For tests: fast, and gone at the end.
+    /// Options for tests: fast, and removed at the end.
     #[must_use]
     pub fn ephemeral() -> Self {
         Self { fsync: false, ephemeral: true, shared_buffers_mb: 128, settings: Vec::new() }
     }
 
-    /// For the demo: durable, and found again at the next start.
+    /// Options for the demo: durable, and reused by the next start.
     #[must_use]
     pub fn durable() -> Self {
         Self { fsync: true, ephemeral: false, shared_buffers_mb: 256, settings: Vec::new() }
     }
 }
 
-/// A PostgreSQL of our own, on 127.0.0.1, with a generated password. It stops when this value is dropped, or when this
-/// process ends in whatever way.
+/// A private PostgreSQL on 127.0.0.1 with a generated password.
+///
+/// It stops when this value is dropped or this process ends, even by SIGKILL.
 #[derive(Debug)]
 pub struct LocalPostgres {
-    /// The folder that was asked for.
+    /// The folder given by the caller.
     dir: PathBuf,
-    /// The folder that it lives in: `dir`, unless its account cannot reach that.
+    /// The server's folder: `dir`, unless its account cannot reach that.
     home: PathBuf,
     bin: PathBuf,
     version: u32,
@@ -71,16 +72,19 @@ pub struct LocalPostgres {
     port: u16,
     password: String,
     process: Process,
-    /// Held locked, so that two processes do not take turns in stopping each other's server.
+    /// Lock on the folder, so that two processes do not stop each other's server.
     _lock: File,
 }
 
 impl LocalPostgres {
-    /// Starts a server that keeps its data in `dir`, which it makes and needs for itself; data that are there already
-    /// are used again, and a server that a killed process left running on them is stopped first.
+    /// Starts a server with its data in `dir`, which must not be used for anything else.
     ///
-    /// As root it runs as the account `postgres`; see [`Self::home`]. [`Error::Conflict`] when another process runs
-    /// its server in `dir`; [`Error::Internal`] when PostgreSQL is not installed or does not start.
+    /// Creates `dir` or reuses its data. First stops a server that a killed process left running
+    /// there. If this process is root, the server runs as the account `postgres`; see
+    /// [`Self::home`].
+    ///
+    /// [`Error::Conflict`] if another process runs its server in `dir`; [`Error::Internal`] if
+    /// PostgreSQL is not installed or does not start.
     pub fn start(dir: &Path, options: PostgresOptions) -> Result<Self> {
         let account = Account::for_postgres()?;
         let dir = account::make(dir)?;
@@ -88,8 +92,8 @@ impl LocalPostgres {
         let lock = lock(&home)?;
         let data = home.join("data");
         let (bin, version) = program::postgres(data_version(&data))?;
-        let doomed: Vec<&Path> = if options.ephemeral { vec![&home, &dir] } else { Vec::new() };
-        let process = Process::new(&doomed)?;
+        let ephemeral: Vec<&Path> = if options.ephemeral { vec![&home, &dir] } else { Vec::new() };
+        let process = Process::new(&ephemeral)?;
         let password = password(&home, account, data_version(&data).is_none())?;
         let mut server = Self { dir, home, bin, version, account, options, port: 0, password, process, _lock: lock };
         if data_version(&data).is_none() {
@@ -97,70 +101,72 @@ impl LocalPostgres {
         } else {
             server.stop_leftover(&data)?;
         }
-        File::create(server.log()).map_err(failed("make PostgreSQL's log"))?;
+        File::create(server.log()).map_err(failed("create PostgreSQL's log"))?;
         server.launch()?;
         Ok(server)
     }
 
-    /// The address of one of its databases, for its superuser, with the password. `postgres` is always there.
+    /// Returns the URL of a database, with superuser and password. The database `postgres` always
+    /// exists.
     #[must_use]
     pub fn url(&self, database: &str) -> String {
         format!("postgres://{USER}:{}@127.0.0.1:{}/{database}", self.password, self.port)
     }
 
-    /// The port on 127.0.0.1, the same after [`Self::start_again`].
+    /// Returns its port on 127.0.0.1. It stays the same after [`Self::start_again`].
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The folder that holds everything: the one given to [`Self::start`] or, when we are root and PostgreSQL's account
-    /// cannot reach that one, a folder under `/var/tmp`.
+    /// Returns the server's folder: the one given to [`Self::start`], or a folder in `/var/tmp` if
+    /// this process is root and PostgreSQL's account cannot reach the given one.
     #[must_use]
     pub fn home(&self) -> &Path {
         &self.home
     }
 
-    /// The server's log.
+    /// Returns the path of the server's log.
     #[must_use]
     pub fn log(&self) -> PathBuf {
         self.home.join("postgres.log")
     }
 
-    /// The major version, 15 or more.
+    /// Returns the major version, 15 or later.
     #[must_use]
     pub fn version(&self) -> u32 {
         self.version
     }
 
-    /// The path of another program of the same PostgreSQL: `pg_dump`, `psql`, `pgbench`, …
+    /// Returns the path of another program of this PostgreSQL: `pg_dump`, `psql`, `pgbench`, …
     #[must_use]
     pub fn program(&self, name: &str) -> PathBuf {
         self.bin.join(name)
     }
 
-    /// Kills the server as a crash would (SIGKILL to the postmaster), and waits until its backends have noticed and ended, where the
-    /// system tells of them (Linux): until then they answer. The data stay.
+    /// Kills the postmaster (SIGKILL), as in a crash. The data stay.
+    ///
+    /// On Linux, also waits until the backends have ended; until then they still answer.
     pub fn kill_hard(&mut self) -> Result<()> {
         let backends = self.process.id().map(children).unwrap_or_default();
-        self.process.stop("KILL", STOP_PATIENCE)?;
-        // What has ended and was not waited for yet has no command line any more.
+        self.process.stop("KILL", STOP_TIMEOUT)?;
+        // A zombie process has no command line.
         let lives = |id: &String| fs::read(format!("/proc/{id}/cmdline")).is_ok_and(|line| !line.is_empty());
-        wait_until(STOP_PATIENCE, || !backends.iter().any(lives));
+        wait_until(STOP_TIMEOUT, || !backends.iter().any(lives));
         Ok(())
     }
 
-    /// Stops the server as on a shutdown of the machine, keeping its data whatever the options say.
+    /// Stops the server with a fast shutdown. The data stay, even if ephemeral.
     pub fn shut_down(&mut self) -> Result<()> {
-        self.process.stop("INT", STOP_PATIENCE)
+        self.process.stop("INT", STOP_TIMEOUT)
     }
 
-    /// Starts the server again after [`Self::kill_hard`] or [`Self::shut_down`], on the same port.
+    /// Restarts the server after [`Self::kill_hard`] or [`Self::shut_down`], on the same port.
     pub fn start_again(&mut self) -> Result<()> {
         if self.process.runs() { Ok(()) } else { self.launch() }
     }
 
-    /// Stops the server, and removes its folder if it is ephemeral. Again is harmless.
+    /// Stops the server, and removes its folder if it is ephemeral. Safe to call again.
     pub fn stop(&mut self) -> Result<()> {
         self.shut_down()?;
         if self.options.ephemeral {
@@ -173,7 +179,8 @@ impl LocalPostgres {
         Ok(())
     }
 
-    /// Makes the data folder; under another name first, so that what a killed `initdb` left is not taken for data.
+    /// Creates the data folder. Uses a temporary name first, so that the remains of a killed
+    /// `initdb` are not mistaken for data.
     fn initialize(&self, data: &Path) -> Result<()> {
         let unfinished = self.home.join("data.new");
         if unfinished.exists() {
@@ -190,16 +197,17 @@ impl LocalPostgres {
             let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
             return Err(Error::Internal(format!("initdb failed: {message}")));
         }
-        fs::rename(&unfinished, data).map_err(failed("put the data folder in place"))
+        fs::rename(&unfinished, data).map_err(failed("rename the data folder"))
     }
 
-    /// Stops a server that runs on the data although whoever started it is gone.
+    /// Stops a server that outlived the process that started it.
     fn stop_leftover(&self, data: &Path) -> Result<()> {
         let file = data.join("postmaster.pid");
         let Ok(text) = fs::read_to_string(&file) else { return Ok(()) };
         let pid = text.lines().next().unwrap_or_default();
-        // A server's working directory is its data folder. An id that has passed on to another process would keep
-        // PostgreSQL from starting, so its file goes; one that nobody has is PostgreSQL's own business.
+        // A server's working directory is its data folder. If another process has reused the id,
+        // PostgreSQL would refuse to start, so remove the file. PostgreSQL itself handles an id
+        // without a process.
         if let Ok(folder) = fs::read_link(Path::new("/proc").join(pid).join("cwd"))
             && folder != data
         {
@@ -207,13 +215,14 @@ impl LocalPostgres {
         }
         let mut command = self.command("pg_ctl");
         command.arg("-D").arg(data).args(["stop", "-m", "fast", "-w", "-t", "60"]);
-        // It also fails when there is none left to stop, which is what is wanted; if there is one, launch() says so.
+        // Ignore its status: it also fails if no server is running. If one still runs, launch()
+        // fails.
         command.output().map(drop).map_err(failed("run pg_ctl"))
     }
 
-    /// Runs the server, on a free port the first time, and waits until it takes connections.
+    /// Starts the server and waits until it accepts connections. The first start picks a free port.
     fn launch(&mut self) -> Result<()> {
-        let end = Instant::now() + START_PATIENCE;
+        let end = Instant::now() + START_TIMEOUT;
         let fixed = self.port != 0;
         loop {
             if !fixed {
@@ -225,20 +234,22 @@ impl LocalPostgres {
             if self.comes_up(end) {
                 return Ok(());
             }
-            self.process.stop("QUIT", STOP_PATIENCE)?;
+            self.process.stop("QUIT", STOP_TIMEOUT)?;
             let log = fs::read(self.log()).unwrap_or_default();
-            let news =
+            let new_lines =
                 String::from_utf8_lossy(log.get(usize::try_from(mark).unwrap_or(0)..).unwrap_or_default()).into_owned();
-            // Somebody took the port in between, or backends of a killed server have not noticed yet.
-            let passing = ["could not create any TCP/IP sockets", "pre-existing shared memory block"];
-            if Instant::now() >= end || !passing.iter().any(|what| news.contains(what)) {
+            // Transient: another process took the port, or backends of a killed server are still
+            // running.
+            let transient = ["could not create any TCP/IP sockets", "pre-existing shared memory block"];
+            if Instant::now() >= end || !transient.iter().any(|text| new_lines.contains(text)) {
                 return Err(Error::Internal(format!("PostgreSQL does not start:\n{}", log_tail(&self.log()))));
             }
             thread::sleep(Duration::from_millis(100));
         }
     }
 
-    /// Waits for the status "ready" in the server's own pid file; `false` when it ended instead.
+    /// Waits for the status "ready" in the server's pid file. Returns `false` if the server ended
+    /// instead.
     fn comes_up(&mut self, end: Instant) -> bool {
         let file = self.home.join("data/postmaster.pid");
         let pid = self.process.id().unwrap_or_default().to_string();
@@ -253,7 +264,7 @@ impl LocalPostgres {
         ready && runs
     }
 
-    /// The command that runs the server in the foreground.
+    /// Returns the command that runs the server in the foreground.
     fn server(&self) -> Result<Command> {
         let log =
             OpenOptions::new().append(true).create(true).open(self.log()).map_err(failed("open PostgreSQL's log"))?;
@@ -263,7 +274,8 @@ impl LocalPostgres {
         let shared_buffers = format!("{}MB", self.options.shared_buffers_mb);
         let own = [
             ("listen_addresses", "127.0.0.1"),
-            // The password works over TCP everywhere; a socket's path may be at most 107 bytes long, ours can be longer.
+            // TCP only: the path of a Unix socket is limited to 107 bytes, and this folder's can be
+            // longer.
             ("unix_socket_directories", ""),
             ("max_connections", "200"),
             ("shared_buffers", &shared_buffers),
@@ -281,7 +293,7 @@ impl LocalPostgres {
         Ok(command)
     }
 
-    /// One of PostgreSQL's programs, run as its account, in a folder that the account can reach.
+    /// Returns a command for one of PostgreSQL's programs, run as its account in its folder.
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new(self.bin.join(program));
         command.current_dir(&self.home).env("LC_ALL", "C").stdin(Stdio::null());
@@ -300,9 +312,9 @@ impl Drop for LocalPostgres {
     }
 }
 
-/// Locks the folder for this process.
+/// Locks the folder.
 fn lock(home: &Path) -> Result<File> {
-    let file = File::create(home.join("lock")).map_err(failed("make a lock file"))?;
+    let file = File::create(home.join("lock")).map_err(failed("create a lock file"))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => {
@@ -312,7 +324,7 @@ fn lock(home: &Path) -> Result<File> {
     }
 }
 
-/// The major version that made the data; `None` when there are none.
+/// Returns the major version of the data, or `None` without data.
 fn data_version(data: &Path) -> Option<u32> {
     fs::read_to_string(data.join("PG_VERSION")).ok()?.trim().parse().ok()
 }
@@ -321,7 +333,7 @@ fn password_file(home: &Path) -> PathBuf {
     home.join("password")
 }
 
-/// The password kept beside the data, or a `new` one.
+/// Returns the password stored next to the data, or creates a `new` one.
 fn password(home: &Path, account: Option<Account>, new: bool) -> Result<String> {
     let file = password_file(home);
     if !new {
@@ -331,15 +343,15 @@ fn password(home: &Path, account: Option<Account>, new: bool) -> Result<String> 
     let password = format!("{:032x}", rand::random::<u128>());
     fs::remove_file(&file).ok();
     let mut options = OpenOptions::new();
-    let mut open = options.write(true).create_new(true).mode(0o600).open(&file).map_err(failed("keep a password"))?;
-    writeln!(open, "{password}").map_err(failed("keep a password"))?;
+    let mut open = options.write(true).create_new(true).mode(0o600).open(&file).map_err(failed("write a password"))?;
+    writeln!(open, "{password}").map_err(failed("write a password"))?;
     if let Some(account) = account {
-        account.own(&file)?; // initdb reads it as that account
+        account.own(&file)?; // initdb reads it as this account.
     }
     Ok(password)
 }
 
-/// Ids of the processes that a process has started itself and that still run; none where the system does not tell.
+/// Returns the ids of the running child processes. Empty on systems without `/proc`.
 fn children(id: u32) -> Vec<String> {
     let list = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
     list.split_whitespace().map(ToOwned::to_owned).collect()

@@ -1,4 +1,4 @@
-//! A server process that does not outlive this one.
+//! Server processes that end with this process.
 
 use std::{
     io::{self, Write as _},
@@ -11,12 +11,14 @@ use std::{
 
 use crate::{Error, Result};
 
-/// How often a state is looked at again while waiting for it.
+/// Poll interval of [`wait_until`].
 pub(crate) const POLL: Duration = Duration::from_millis(10);
 
-/// What the watchdog runs. It hears over its standard input which process to watch (`watch PID`) and that all is well
-/// (`done`). When the input ends without `done`, this process is gone, however it went (also by `kill -9`), and the
-/// watchdog stops the server and removes the folders it was given.
+/// Shell script of the watchdog.
+///
+/// It reads commands from standard input: `watch PID` sets the process to watch, `done` ends the
+/// script. End of input without `done` means that this process has died, possibly by `kill -9`. The
+/// watchdog then stops the watched process and removes its folders.
 const WATCHDOG: &str = r#"
 trap '' INT TERM HUP QUIT PIPE
 pid=
@@ -38,24 +40,26 @@ fi
 [ $# -eq 0 ] || rm -rf -- "$@" || { sleep 1; rm -rf -- "$@"; }
 "#;
 
-/// Stops a process, and removes folders, when this process ends before it has seen to that itself, even by `kill -9`.
+/// Stops a process and removes folders when this process dies, even by `kill -9`.
 ///
-/// Dropping the value is like that end, unless [`Watchdog::forget`] came before: what is watched is stopped.
+/// Dropping the watchdog also stops the watched process, unless [`Watchdog::forget`] was called.
 #[derive(Debug)]
 pub struct Watchdog {
     shell: Child,
-    /// What the shell listens to; closing it sets the watchdog off.
-    line: Option<ChildStdin>,
+    /// Standard input of the shell; closing it triggers the watchdog.
+    stdin: Option<ChildStdin>,
     watches: bool,
 }
 
 impl Watchdog {
-    /// One that watches no process yet. The folders `doomed` go if this process ends while one is watched, or while
-    /// none is and this value has not been dropped.
-    pub fn new(doomed: &[&Path]) -> Result<Self> {
+    /// Starts a watchdog that watches no process yet.
+    ///
+    /// It removes the `ephemeral` folders if this process dies, or if the value is dropped while it
+    /// watches a process.
+    pub fn new(ephemeral: &[&Path]) -> Result<Self> {
         let mut shell = Command::new("sh")
             .args(["-c", WATCHDOG, "sh"])
-            .args(doomed)
+            .args(ephemeral)
             .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -63,25 +67,25 @@ impl Watchdog {
             .process_group(0)
             .spawn()
             .map_err(failed("start a shell to watch a server"))?;
-        let line = shell.stdin.take();
-        Ok(Self { shell, line, watches: false })
+        let stdin = shell.stdin.take();
+        Ok(Self { shell, stdin, watches: false })
     }
 
-    /// Watches the process of this id, instead of the one before.
+    /// Watches process `pid` instead of the previous one.
     pub fn watch(&mut self, pid: u32) -> Result<()> {
         self.watches = true;
-        self.tell(&format!("watch {pid}\n"))
+        self.send(&format!("watch {pid}\n"))
     }
 
-    /// Watches no process: it has been waited for, and its id may become another's.
+    /// Stops watching. Call it once the process was waited for, because its id may be reused.
     pub fn forget(&mut self) -> Result<()> {
         self.watches = false;
-        self.tell("watch\n")
+        self.send("watch\n")
     }
 
-    fn tell(&mut self, order: &str) -> Result<()> {
-        match &mut self.line {
-            Some(line) => line.write_all(order.as_bytes()).map_err(failed("talk to a watchdog")),
+    fn send(&mut self, command: &str) -> Result<()> {
+        match &mut self.stdin {
+            Some(stdin) => stdin.write_all(command.as_bytes()).map_err(failed("write to a watchdog")),
             None => Ok(()),
         }
     }
@@ -90,15 +94,17 @@ impl Watchdog {
 impl Drop for Watchdog {
     fn drop(&mut self) {
         if !self.watches {
-            self.tell("done\n").ok();
+            self.send("done\n").ok();
         }
-        self.line = None;
+        self.stdin = None;
         self.shell.wait().ok();
     }
 }
 
-/// A server's process, now and after each new start: in a process group of its own, so that Ctrl-C on the terminal
-/// reaches us and not the server, and watched, so that it ends when this process ends.
+/// A server process that can be restarted.
+///
+/// It has its own process group, so that Ctrl-C on the terminal does not reach it. A watchdog stops
+/// it when this process dies.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Option<Child>,
@@ -106,12 +112,13 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// None yet. The folders `doomed` go when this process dies before this value is dropped.
-    pub(crate) fn new(doomed: &[&Path]) -> Result<Self> {
-        Ok(Self { child: None, watchdog: Watchdog::new(doomed)? })
+    /// Returns a process that is not started. The `ephemeral` folders are removed if this process
+    /// dies before the value is dropped.
+    pub(crate) fn new(ephemeral: &[&Path]) -> Result<Self> {
+        Ok(Self { child: None, watchdog: Watchdog::new(ephemeral)? })
     }
 
-    /// Starts `command`, unless one runs already.
+    /// Starts `command`, unless the process is running.
     pub(crate) fn start(&mut self, mut command: Command) -> Result<()> {
         if self.runs() {
             return Ok(());
@@ -123,29 +130,29 @@ impl Process {
         Ok(())
     }
 
-    /// The id of the process, if one was started and not stopped.
+    /// Returns the process id, if it was started and not stopped.
     pub(crate) fn id(&self) -> Option<u32> {
         self.child.as_ref().map(Child::id)
     }
 
-    /// Whether there is one that has not ended.
+    /// Returns whether the process is running.
     pub(crate) fn runs(&mut self) -> bool {
         self.child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
     }
 
-    /// Sends a signal by name, if it runs.
+    /// Sends the named signal if the process is running.
     pub(crate) fn signal(&mut self, name: &str) -> Result<()> {
         match self.id() {
-            // The id of a child that has not been waited for cannot be another process's.
+            // The id of a child that was not waited for cannot be reused.
             Some(id) if self.runs() => signal(id, name),
             _ => Ok(()),
         }
     }
 
-    /// Stops it by signal `name`, or by SIGKILL when it has not ended after `patience`.
-    pub(crate) fn stop(&mut self, name: &str, patience: Duration) -> Result<()> {
+    /// Stops the process with signal `name`, or with SIGKILL after `timeout`.
+    pub(crate) fn stop(&mut self, name: &str, timeout: Duration) -> Result<()> {
         self.signal(name)?;
-        let ended = wait_until(patience, || !self.runs());
+        let ended = wait_until(timeout, || !self.runs());
         let Some(mut child) = self.child.take() else { return Ok(()) };
         if !ended {
             child.kill().map_err(failed("kill a server"))?;
@@ -155,10 +162,10 @@ impl Process {
     }
 }
 
-/// Sends the signal called `name` (`TERM`, `KILL`, `STOP`, …) to one process.
+/// Sends the signal `name` (`TERM`, `KILL`, `STOP`, …) to one process.
 ///
-/// Through the shell, whose `kill` is built in: sending a signal takes `unsafe` in Rust, and a `kill` program is not
-/// everywhere.
+/// Uses the shell's built-in `kill`: sending a signal needs `unsafe` in Rust, and not every system
+/// has a `kill` program.
 pub fn signal(pid: u32, name: &str) -> Result<()> {
     let status = Command::new("sh")
         .args(["-c", r#"kill -"$1" "$2""#, "sh", name, &pid.to_string()])
@@ -169,9 +176,9 @@ pub fn signal(pid: u32, name: &str) -> Result<()> {
     if status.success() { Ok(()) } else { Err(Error::Internal(format!("cannot send SIG{name} to process {pid}"))) }
 }
 
-/// Waits until `done` says so; `false` when `patience` has run out before.
-pub(crate) fn wait_until(patience: Duration, mut done: impl FnMut() -> bool) -> bool {
-    let end = Instant::now() + patience;
+/// Waits until `done` returns `true`. Returns `false` after `timeout`.
+pub(crate) fn wait_until(timeout: Duration, mut done: impl FnMut() -> bool) -> bool {
+    let end = Instant::now() + timeout;
     loop {
         if done() {
             return true;
@@ -183,7 +190,7 @@ pub(crate) fn wait_until(patience: Duration, mut done: impl FnMut() -> bool) -> 
     }
 }
 
-/// Turns an [`io::Error`] into "cannot `what`: …".
+/// Converts an [`io::Error`] into the error "cannot `what`: …".
 pub(crate) fn failed(what: &str) -> impl FnOnce(io::Error) -> Error {
     move |error| Error::Internal(format!("cannot {what}: {error}"))
 }

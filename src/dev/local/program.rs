@@ -1,4 +1,4 @@
-//! Finding the servers' programs.
+//! Look-up of the servers' programs.
 
 use std::{
     env,
@@ -8,19 +8,20 @@ use std::{
 
 use crate::{Error, Result};
 
-/// The oldest PostgreSQL that will do.
-const POSTGRES_OLDEST: u32 = 15;
+/// Minimum major version of PostgreSQL.
+const POSTGRES_MIN: u32 = 15;
 
-/// The folder with `initdb`, `postgres`, `pg_ctl` and `pg_dump` of the newest PostgreSQL ≥ 15 there is, or of version
-/// `only`, and its major version.
+/// Returns the program folder and major version of the newest installed PostgreSQL, or of version
+/// `only`.
 ///
-/// Looked for in `PATH`, where `pg_config` points, and where distributions keep them out of `PATH`.
+/// Searches `PATH`, the folder that `pg_config` names, and the usual folders of distributions
+/// outside `PATH`.
 pub(crate) fn postgres(only: Option<u32>) -> Result<(PathBuf, u32)> {
     let mut folders = search_path();
     if let Some(text) = output(Path::new("pg_config"), "--bindir") {
         folders.push(PathBuf::from(text));
     }
-    // Debian and Ubuntu; Fedora's and SUSE's packages; Homebrew on either kind of Mac.
+    // Debian and Ubuntu; Fedora and SUSE; Homebrew on ARM and Intel Macs.
     for (base, bin) in [
         ("/usr/lib/postgresql", "bin"),
         ("/usr", "bin"),
@@ -37,19 +38,20 @@ pub(crate) fn postgres(only: Option<u32>) -> Result<(PathBuf, u32)> {
     }
     let mut found: Option<(PathBuf, u32)> = None;
     for folder in folders {
-        // Some distributions link only a few programs into PATH; the link's target has the others beside it.
+        // Some distributions link only a few programs into PATH; the others are next to the link's
+        // target.
         let Ok(program) = folder.join("postgres").canonicalize() else { continue };
         let Some(folder) = program.parent().map(Path::to_path_buf) else { continue };
         if !["initdb", "pg_ctl"].iter().all(|name| folder.join(name).is_file()) {
             continue;
         }
         let version = output(&program, "--version").as_deref().and_then(major_version).unwrap_or(0);
-        let wanted = only.map_or(version >= POSTGRES_OLDEST, |only| version == only);
+        let wanted = only.map_or(version >= POSTGRES_MIN, |only| version == only);
         if wanted && found.as_ref().is_none_or(|(_, best)| version > *best) {
             found = Some((folder, version));
         }
     }
-    let version = only.map_or(format!("{POSTGRES_OLDEST} or newer"), |only| only.to_string());
+    let version = only.map_or(format!("{POSTGRES_MIN} or newer"), |only| only.to_string());
     found.ok_or_else(|| {
         Error::Internal(format!(
             "no PostgreSQL server of version {version} is installed: run `make setup`, or put its programs in PATH"
@@ -57,7 +59,7 @@ pub(crate) fn postgres(only: Option<u32>) -> Result<(PathBuf, u32)> {
     })
 }
 
-/// `redis-server`, or Valkey's server, which speaks the same language.
+/// Returns the path of `redis-server` or of the compatible `valkey-server`.
 pub(crate) fn redis() -> Result<PathBuf> {
     let folders = search_path();
     ["redis-server", "valkey-server"]
@@ -73,13 +75,14 @@ fn search_path() -> Vec<PathBuf> {
     env::split_paths(&path).filter(|folder| folder.is_absolute()).chain(usual).collect()
 }
 
-/// What a program prints when it is given one flag.
+/// Returns the standard output of a program run with one flag.
 pub(crate) fn output(program: &Path, flag: &str) -> Option<String> {
     let output = Command::new(program).arg(flag).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// 15 from `postgres (PostgreSQL) 15.6 (Debian 15.6-0+deb12u1)`, also 19 from `postgres (PostgreSQL) 19devel`.
+/// Parses the major version: 15 in `postgres (PostgreSQL) 15.6 (Debian 15.6-0+deb12u1)`, 19 in
+/// `postgres (PostgreSQL) 19devel`.
 fn major_version(text: &str) -> Option<u32> {
     let version = text.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit()))?;
     let end = version.find(|c: char| !c.is_ascii_digit()).unwrap_or(version.len());
@@ -91,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn major_versions_are_read_from_what_distributions_print() {
+    fn major_versions_are_parsed() {
         assert_eq!(major_version("postgres (PostgreSQL) 15.6 (Debian 15.6-0+deb12u1)"), Some(15));
         assert_eq!(major_version("postgres (PostgreSQL) 19devel"), Some(19));
         assert_eq!(major_version("postgres"), None);

@@ -18,40 +18,41 @@ use crate::{
     },
 };
 
-const START_PATIENCE: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-const STOP_PATIENCE: Duration = Duration::from_secs(10);
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How often another port is tried when somebody took the one that was free.
-const PORTS: u32 = 5;
+/// Number of ports to try, because another process may take a free port first.
+const PORT_ATTEMPTS: u32 = 5;
 
-/// A Redis of our own, on 127.0.0.1, that keeps nothing on disk unless told to. It stops when this value is dropped, or
-/// when this process ends in whatever way.
+/// A private Redis on 127.0.0.1, without persistence by default.
+///
+/// It stops when this value is dropped or this process ends, even by SIGKILL.
 #[derive(Debug)]
 pub struct LocalRedis {
     dir: PathBuf,
     program: PathBuf,
-    /// Settings, as (name, value), beside those made here; they win.
+    /// Additional settings, as (name, value). They override the defaults.
     settings: Vec<(String, String)>,
     port: u16,
     process: Process,
 }
 
 impl LocalRedis {
-    /// Starts a server that writes its log to `dir`, which it makes and which goes when the server stops.
+    /// Starts a server with its log in `dir`. Creates `dir`, and removes it when the server stops.
     ///
-    /// [`Error::Internal`] when Redis is not installed or does not start.
+    /// [`Error::Internal`] if Redis is not installed or does not start.
     pub fn start(dir: &Path) -> Result<Self> {
         Self::start_with(dir, &[])
     }
 
-    /// As [`Self::start`], with settings, as (name, value), that win over those made here.
+    /// Like [`Self::start`], with settings, as (name, value), that override the defaults.
     pub fn start_with(dir: &Path, settings: &[(&str, &str)]) -> Result<Self> {
         let dir = account::make(dir)?;
         let process = Process::new(&[&dir])?;
         let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let mut server = Self { dir, program: program::redis()?, settings, port: 0, process };
-        for _ in 1..PORTS {
+        for _ in 1..PORT_ATTEMPTS {
             server.port = free_port()?;
             if server.launch().is_ok() {
                 return Ok(server);
@@ -62,55 +63,55 @@ impl LocalRedis {
         Ok(server)
     }
 
-    /// The folder that holds everything.
+    /// Returns its folder.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Its address.
+    /// Returns its URL.
     #[must_use]
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// The port on 127.0.0.1, the same after [`Self::start_again`].
+    /// Returns its port on 127.0.0.1. It stays the same after [`Self::start_again`].
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Stops it in the middle of whatever it does (SIGSTOP): connections stay open and nothing answers.
+    /// Pauses the process (SIGSTOP): connections stay open, but nothing answers.
     pub fn pause(&mut self) -> Result<()> {
         self.process.signal("STOP")
     }
 
-    /// Lets it go on after [`Self::pause`].
+    /// Continues the process after [`Self::pause`].
     pub fn resume(&mut self) -> Result<()> {
         self.process.signal("CONT")
     }
 
-    /// Kills it as a crash would (SIGKILL). All it held is lost.
+    /// Kills the process (SIGKILL), as in a crash. All data are lost.
     pub fn kill_hard(&mut self) -> Result<()> {
-        self.process.stop("KILL", STOP_PATIENCE)
+        self.process.stop("KILL", STOP_TIMEOUT)
     }
 
-    /// Starts it again, empty, after [`Self::kill_hard`], on the same port.
+    /// Restarts it after [`Self::kill_hard`], empty and on the same port.
     pub fn start_again(&mut self) -> Result<()> {
         if self.process.runs() { Ok(()) } else { self.launch() }
     }
 
-    /// Stops it and removes its folder. Again is harmless.
+    /// Stops it and removes its folder. Safe to call again.
     pub fn stop(&mut self) -> Result<()> {
         self.resume()?;
-        self.process.stop("TERM", STOP_PATIENCE)?;
+        self.process.stop("TERM", STOP_TIMEOUT)?;
         if self.dir.exists() {
             fs::remove_dir_all(&self.dir).map_err(failed(&format!("remove {}", self.dir.display())))?;
         }
         Ok(())
     }
 
-    /// Runs the server on its port and waits until it answers.
+    /// Starts the server on its port and waits until it answers.
     fn launch(&mut self) -> Result<()> {
         let log = self.dir.join("redis.log");
         let output = OpenOptions::new().append(true).create(true).open(&log).map_err(failed("open Redis's log"))?;
@@ -126,26 +127,26 @@ impl LocalRedis {
         self.process.start(command)?;
         let pid = self.process.id().unwrap_or_default();
         let mut answers = false;
-        wait_until(START_PATIENCE, || {
+        wait_until(START_TIMEOUT, || {
             answers = self.answers(pid);
             answers || !self.process.runs()
         });
         if answers {
             return Ok(());
         }
-        self.process.stop("KILL", STOP_PATIENCE)?;
+        self.process.stop("KILL", STOP_TIMEOUT)?;
         Err(Error::Internal(format!("Redis does not start:\n{}", log_tail(&log))))
     }
 
-    /// Whether the port answers, and it is our process that does.
+    /// Returns whether this process answers on the port.
     fn answers(&self, pid: u32) -> bool {
         let Ok(mut stream) = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)) else { return false };
-        let patience = Some(Duration::from_millis(500));
-        if stream.set_read_timeout(patience).is_err() || stream.write_all(b"INFO server\r\nQUIT\r\n").is_err() {
+        let timeout = Some(Duration::from_millis(500));
+        if stream.set_read_timeout(timeout).is_err() || stream.write_all(b"INFO server\r\nQUIT\r\n").is_err() {
             return false;
         }
         let mut answer = Vec::new();
-        // QUIT closes the connection; what came until a time-out is looked at as well.
+        // QUIT closes the connection. After a timeout, check what has arrived.
         stream.read_to_end(&mut answer).ok();
         String::from_utf8_lossy(&answer).contains(&format!("process_id:{pid}\r\n"))
     }

@@ -28,7 +28,9 @@ pub(super) struct Rounds {
 
 impl Work<(), Result<Arc<RoundResult>>> for Rounds {
     async fn answer(&mut self, _: Vec<()>) -> Result<Arc<RoundResult>> {
-        let Some(indexes) = self.indexes.clone() else { return Err(Error::unavailable("this instance is shutting down")) };
+        let Some(indexes) = self.indexes.clone() else {
+            return Err(Error::unavailable("this instance is shutting down"));
+        };
         let mut connection = indexes.store.round_connection().await?;
         // Determine the indexes' state after the wait for the connection: another round may have
         // advanced it.

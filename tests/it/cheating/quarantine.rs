@@ -240,9 +240,9 @@ async fn a_banned_player_waits_and_the_command_line_decides() {
     let (first, second) = (first.to_string(), second.to_string());
     let act = ["--board", "main", "--by", "dora", "--reason", "on video"];
     let said = run(&db, &[["quarantine", "accept", &first].as_slice(), &act].concat()).well();
-    assert!(said.starts_with(&format!("event {first} is score transaction ")), "{said}");
+    assert!(said.starts_with(&format!("event {first} accepted as score transaction ")), "{said}");
     let said = run(&db, &[["quarantine", "reject", &second].as_slice(), &act].concat()).well();
-    assert_eq!(said, format!("event {second} of board main is rejected\n"));
+    assert_eq!(said, format!("event {second} of board main rejected\n"));
     run(&db, &[["quarantine", "reject", &first].as_slice(), &act].concat()).refused(1, &["was accepted"]);
     run(&db, &[["quarantine", "accept", "999"].as_slice(), &act].concat())
         .refused(1, &["no event in quarantine", "999"]);

@@ -183,12 +183,12 @@ async fn an_import_that_was_cut_short_is_run_again_or_given_up() {
         let ran = run(&db, &["close", "--due"]);
         if is_given_up {
             let told = run(&db, &["import", "--abandon", "--board", "arena"]).well();
-            assert!(told.starts_with("1 import of board arena given up"), "{told}");
+            assert!(told.starts_with("1 import of board arena abandoned"), "{told}");
             assert!(run(&db, &["close", "--due"]).code == Some(0));
             assert_eq!(count(&pool, CLOSED).await, 3);
         } else {
             assert_eq!(ran.code, Some(1), "{ran:?}");
-            assert!(ran.out.contains("stdin was cut short"), "{ran:?}");
+            assert!(ran.out.contains("stdin was interrupted"), "{ran:?}");
             assert!(ran.err.contains("--abandon"), "{ran:?}");
             assert_eq!(count(&pool, CLOSED).await, 0);
             let whole = format!("id,user_id,points,occurred_at\n{many}");
@@ -200,7 +200,7 @@ async fn an_import_that_was_cut_short_is_run_again_or_given_up() {
     assert_eq!(count(&pool, EVENTS).await, i64::from(CHUNK + 50));
     assert_eq!(
         run(&db, &["import", "--abandon", "--board", "arena"]).well(),
-        "no import of board arena was cut short\n"
+        "no import of board arena was interrupted\n"
     );
 }
 

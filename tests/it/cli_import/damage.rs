@@ -26,7 +26,7 @@ fn rejects(
     let imported = import(db, file, board, &["--batch-size", "3"]);
     let count = lines.len() as u64;
     assert_eq!(imported.code, Some(1), "{imported:?}");
-    let told = format!("error: {count} of {} lines could not be taken; their reasons are in ", 2 * count);
+    let told = format!("error: {count} of {} lines were rejected; see the reasons in ", 2 * count);
     assert!(imported.err.lines().last().unwrap().starts_with(&told), "{}", imported.err);
     let counts = ["read", "accepted", "repeated", "rejected"].map(|name| imported.count(name));
     assert_eq!(counts, [2 * count, count, 0, count]);

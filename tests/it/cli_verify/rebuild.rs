@@ -24,9 +24,9 @@ async fn each_step_is_told_and_kept_in_the_audit_log() {
     let before = number(&pool, "SELECT ranking_id FROM centile.periods WHERE kind = 'all_time'").await;
     let told = run(&db, &[REBUILD, &["--reason", "to see"]].concat()).well();
     let after = number(&pool, "SELECT ranking_id FROM centile.periods WHERE kind = 'all_time'").await;
-    assert!(told.starts_with("arena all_time: 298 entries from the ledger\n"), "{told}");
+    assert!(told.starts_with("arena all_time: 298 entries computed from the ledger\n"), "{told}");
     assert!(
-        told.contains(&format!("rebuilt  arena all_time: ranking {after} in place of {before}, 298 players")),
+        told.contains(&format!("rebuilt  arena all_time: ranking {after} replaces {before}, 298 players")),
         "{told}"
     );
     let logged: (String, String, Value, Value) =

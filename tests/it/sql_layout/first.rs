@@ -139,7 +139,7 @@ async fn a_week_begins_as_the_last_one_stood_open_or_closed_or_removed() {
         if state == "removed" {
             let told = run(&db, &["maintain"]).well();
             assert!(
-                told.contains("rows of closed periods and of replaced rankings removed")
+                told.contains("rows of closed periods and replaced rankings removed")
                     && !told.contains(" 0 rows of closed"),
                 "{told}"
             );
