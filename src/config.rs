@@ -1,11 +1,12 @@
 //! Settings. Each one is a flag and an environment variable; the flag takes precedence.
 
-use std::{net::SocketAddr, num::NonZero, path::PathBuf, sync::Arc, thread, time::Duration};
+use std::{net::SocketAddr, num::NonZero, path::PathBuf, str::FromStr, sync::Arc, thread, time::Duration};
 
 use clap::{
     Args, ValueEnum,
-    builder::{FalseyValueParser, NonEmptyStringValueParser},
+    builder::{FalseyValueParser, NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser},
 };
+use strum::VariantNames;
 use tracing_subscriber::EnvFilter;
 
 use crate::{
@@ -472,11 +473,19 @@ fn given(setting: Option<&Hidden>) -> Option<&str> {
 }
 
 /// Parses a domain value for clap, which adds the name of the flag to the error.
-pub fn value<T: std::str::FromStr<Err = Error>>(text: &str) -> Result<T, String> {
+pub fn value<T: FromStr<Err = Error>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error| match error {
         Error::Invalid { message, .. } => message,
         other => other.to_string(),
     })
+}
+
+/// Parses one of the names of `T` for clap, whose help lists them.
+pub fn named<T>() -> impl TypedValueParser<Value = T>
+where
+    T: VariantNames + FromStr<Err = strum::ParseError> + Clone + Send + Sync + 'static,
+{
+    PossibleValuesParser::new(T::VARIANTS).try_map(|name| name.parse())
 }
 
 #[cfg(test)]

@@ -100,7 +100,7 @@ fn name(refusal: &Refusal) -> &'static str {
     match refusal {
         Refusal::UnknownUser => "unknown_user",
         Refusal::Banned => "banned",
-        Refusal::Broken(violation) => violation.rule.name(),
+        Refusal::Broken(violation) => violation.rule.into_str(),
         Refusal::TiebreakNotUsed => "tiebreak_not_used",
         Refusal::TiebreakOutOfRange => "tiebreak_out_of_range",
         Refusal::TimeInFuture => "time_in_future",

@@ -3,8 +3,12 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use clap::{ArgGroup, Args, Subcommand};
+use clap::{
+    ArgGroup, Args, Subcommand,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 use serde::Serialize;
+use strum::VariantNames;
 
 use crate::{
     Error, Result, boards,
@@ -13,7 +17,7 @@ use crate::{
         output::{self, fields, list, table, thousands},
         with_instance,
     },
-    config::{Config, value},
+    config::{Config, named, value},
     model::board::{
         ArchivedKind, Board, BoardChange, BoardSlug, DEFAULT_FROZEN_TOP_SIZE, DEFAULT_PERIODS, DEFAULT_POINTS_BOUND,
         EVENTS_PER_MINUTE_MAX, FROZEN_TOP_MAX, FirstLayout, GainMax, KEPT_ARCHIVES_MAX, KeptArchives, Mode, NewBoard,
@@ -55,16 +59,22 @@ pub(super) struct Create {
     #[arg(long)]
     title: Option<String>,
     /// How events combine into a player's score
-    #[arg(long, value_enum, default_value = "sum")]
+    ///
+    /// `sum` adds all points. `best` keeps the best event, `latest` the latest one.
+    #[arg(long, value_parser = named::<Mode>(), default_value = "sum")]
     mode: Mode,
-    /// Sort order: whether higher or lower scores are better
-    #[arg(long, value_enum, default_value = "desc")]
+    /// Sort order: higher scores (`desc`) or lower scores (`asc`, lap times) are better
+    #[arg(long, value_parser = named::<Order>(), default_value = "desc")]
     order: Order,
     /// How to rank equal scores
-    #[arg(long, value_enum, default_value = "shared")]
+    ///
+    /// `shared`: they share a rank (1, 2, 2, 4). `first`: the earlier score is ahead. `tiebreak`: the
+    /// event's larger tiebreak is ahead, then the earlier score.
+    #[arg(long, value_parser = named::<Ties>(), default_value = "shared")]
     ties: Ties,
     /// Comma-separated kinds of period
-    #[arg(long, value_name = "KINDS", value_enum, value_delimiter = ',', default_values_t = DEFAULT_PERIODS)]
+    #[arg(long, value_name = "KINDS", value_parser = period_kinds(), value_delimiter = ',')]
+    #[arg(default_values = DEFAULT_PERIODS.map(|kind| kind.into_str()))]
     periods: Vec<PeriodKind>,
     /// Writer lanes, 1 to 64 [default: depends on the number of cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i16).range(1..=64))]
@@ -92,7 +102,7 @@ pub(super) struct Create {
     #[arg(long = "keep", value_name = "KIND=N", value_parser = kept)]
     kept_archives: Vec<(ArchivedKind, Option<i32>)>,
     /// Who may read the board; `key` requires a reader, server or admin key
-    #[arg(long, value_enum, default_value = "public")]
+    #[arg(long, value_parser = named::<Reading>(), default_value = "public")]
     reading: Reading,
     /// Maximum events per player in any 60 seconds, 1 to 10000 [default: no limit]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=i64::from(EVENTS_PER_MINUTE_MAX)))]
@@ -104,7 +114,7 @@ pub(super) struct Create {
     ///
     /// Limits are the points range, --events-per-minute and --gain-max. `quarantine` holds an event
     /// until an operator accepts or rejects it.
-    #[arg(long, value_enum, default_value = "refuse")]
+    #[arg(long, value_parser = named::<OnViolation>(), default_value = "refuse")]
     on_violation: OnViolation,
     /// Print the board as JSON
     #[arg(long)]
@@ -139,7 +149,7 @@ pub(super) struct Change {
     #[arg(long = "keep", value_name = "KIND=N", value_parser = kept)]
     kept_archives: Vec<(ArchivedKind, Option<i32>)>,
     /// Who may read the board
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = named::<Reading>())]
     reading: Option<Reading>,
     /// Maximum events per player in any 60 seconds, 1 to 10000; `none` removes the limit
     #[arg(long, value_name = "N", value_parser = events_per_minute)]
@@ -148,7 +158,7 @@ pub(super) struct Change {
     #[arg(long = "gain-max", value_name = "KIND=POINTS", value_parser = gain)]
     gain_max: Vec<(PeriodKind, Option<i64>)>,
     /// What to do with events that violate a limit
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = named::<OnViolation>())]
     on_violation: Option<OnViolation>,
     /// Print the board as JSON
     #[arg(long)]
@@ -157,10 +167,16 @@ pub(super) struct Change {
     by: By,
 }
 
+/// Parses a kind of period that a board may keep. Seasons are created one by one.
+fn period_kinds() -> impl TypedValueParser<Value = PeriodKind> {
+    let names = PeriodKind::VARIANTS.iter().filter(|name| **name != PeriodKind::Season.into_str());
+    PossibleValuesParser::new(names).try_map(|name| name.parse())
+}
+
 /// Parses `KIND=N`, the number of archives to keep; `all` is `None`.
 fn kept(text: &str) -> Result<(ArchivedKind, Option<i32>), String> {
     let (kind, number) = text.split_once('=').ok_or("give a kind and a number, such as week=52, or week=all")?;
-    let kind = ArchivedKind::from_name(kind).ok_or_else(|| format!("{kind:?} is not day, week, month or season"))?;
+    let kind = kind.parse().map_err(|_| format!("{kind:?} is not day, week, month or season"))?;
     if number == "all" {
         return Ok((kind, None));
     }
@@ -193,8 +209,7 @@ fn events_per_minute(text: &str) -> Result<EventsPerMinute, String> {
 /// Parses `KIND=POINTS`, the maximum gain in a period; `none` is `None`.
 fn gain(text: &str) -> Result<(PeriodKind, Option<i64>), String> {
     let (kind, number) = text.split_once('=').ok_or("give a kind and a number, such as day=5000, or day=none")?;
-    let kind =
-        PeriodKind::from_name(kind).ok_or_else(|| format!("{kind:?} is not all_time, day, week, month or season"))?;
+    let kind = kind.parse().map_err(|_| format!("{kind:?} is not all_time, day, week, month or season"))?;
     if number == "none" {
         return Ok((kind, None));
     }
@@ -334,16 +349,16 @@ impl<'a> From<&'a Board> for Line<'a> {
 }
 
 fn periods(board: &Board) -> String {
-    list(&board.periods.iter().map(|kind| kind.name()).collect::<Vec<_>>(), "")
+    list(&board.periods.iter().map(|kind| kind.into_str()).collect::<Vec<_>>(), "")
 }
 
 fn row(board: &Board) -> [String; 8] {
     [
         board.slug.to_string(),
         board.title.clone(),
-        board.mode.name().to_owned(),
-        board.order.name().to_owned(),
-        board.ties.name().to_owned(),
+        board.mode.into_str().to_owned(),
+        board.order.into_str().to_owned(),
+        board.ties.into_str().to_owned(),
         periods(board),
         board.lanes.to_string(),
         board.time_zone.clone(),
@@ -352,8 +367,11 @@ fn row(board: &Board) -> [String; 8] {
 
 /// Describes how many archives a board keeps.
 fn archives(board: &Board) -> String {
-    let limits: Vec<String> =
-        board.kept_archives.iter().map(|(kind, kept)| format!("{}: newest {}", kind.name(), thousands(kept))).collect();
+    let limits: Vec<String> = board
+        .kept_archives
+        .iter()
+        .map(|(kind, kept)| format!("{}: newest {}", kind.into_str(), thousands(kept)))
+        .collect();
     match limits.as_slice() {
         [] => "keep all".to_owned(),
         limits => format!("{}, others: all", list(limits, "")),
@@ -363,7 +381,7 @@ fn archives(board: &Board) -> String {
 /// Describes the maximum gain of a player.
 fn gains(board: &Board) -> String {
     let limits: Vec<String> =
-        board.gain_max.iter().map(|(kind, most)| format!("{} per {}", thousands(most), kind.name())).collect();
+        board.gain_max.iter().map(|(kind, most)| format!("{} per {}", thousands(most), kind.into_str())).collect();
     list(&limits, "no limit")
 }
 
@@ -371,16 +389,16 @@ fn description(board: &Board) -> String {
     fields(&[
         ("slug", board.slug.to_string()),
         ("title", board.title.clone()),
-        ("mode", board.mode.name().to_owned()),
-        ("order", board.order.name().to_owned()),
-        ("ties", board.ties.name().to_owned()),
+        ("mode", board.mode.into_str().to_owned()),
+        ("order", board.order.into_str().to_owned()),
+        ("ties", board.ties.into_str().to_owned()),
         ("periods", periods(board)),
         ("lanes", board.lanes.to_string()),
         ("time zone", board.time_zone.clone()),
         ("points", format!("{} to {}", thousands(board.points_min), thousands(board.points_max))),
         ("frozen top", thousands(board.frozen_top_size)),
         ("archives", archives(board)),
-        ("reading", board.reading.name().to_owned()),
+        ("reading", board.reading.into_str().to_owned()),
         (
             "events",
             board
@@ -388,7 +406,7 @@ fn description(board: &Board) -> String {
                 .map_or_else(|| "no limit".to_owned(), |n| format!("{} per minute and player", thousands(n))),
         ),
         ("gain", gains(board)),
-        ("violation", board.on_violation.name().to_owned()),
+        ("violation", board.on_violation.into_str().to_owned()),
         ("created", output::time(Some(board.created_at))),
     ])
 }

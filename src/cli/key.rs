@@ -12,7 +12,7 @@ use crate::{
         output::{self, list, table},
         with_instance,
     },
-    config::{Config, value},
+    config::{Config, named, value},
     model::{
         board::BoardSlug,
         key::{Key, NewKey, Role},
@@ -58,7 +58,7 @@ pub(super) struct Create {
     ///
     /// `reader` may read boards that require a key. `server` may also write scores and change
     /// players. `admin` may do everything.
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = named::<Role>())]
     role: Role,
     /// Board that the key may access; repeat for each board
     #[arg(long = "board", value_name = "SLUG", value_parser = value::<BoardSlug>)]
@@ -199,7 +199,7 @@ impl<'a> From<&'a Key> for Line<'a> {
             role: key.role,
             boards: &key.boards,
             signed: key.signed,
-            state: key.state().name(),
+            state: key.state().into_str(),
             created_at: key.created_at,
             expires_at: key.expires_at,
             revoked_at: key.revoked_at,
@@ -214,7 +214,7 @@ fn row(key: &Key) -> [String; 9] {
         key.name.clone(),
         key.role.to_string(),
         list(&key.boards, "all"),
-        key.state().name().to_owned(),
+        key.state().into_str().to_owned(),
         if key.signed { "yes" } else { "no" }.to_owned(),
         output::time(Some(key.created_at)),
         output::time(key.expires_at),

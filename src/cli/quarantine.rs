@@ -9,7 +9,7 @@ use crate::{
         output::{self, table, thousands},
         with_instance,
     },
-    config::{Config, value},
+    config::{Config, named, value},
     model::{
         board::BoardSlug,
         quarantine::{QuarantinedEvent, State},
@@ -35,7 +35,7 @@ pub(super) struct List {
     #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
     board: BoardSlug,
     /// State of the events; decided events are kept for 90 days
-    #[arg(long, value_enum, default_value = "waiting")]
+    #[arg(long, value_parser = named::<State>(), default_value = "waiting")]
     state: State,
     /// Maximum number of events
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -71,7 +71,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
                 return output::print_json(&events);
             }
             if events.is_empty() {
-                output::note(format!("No event of board {board} is {}.", state.name()));
+                output::note(format!("No event of board {board} is {}.", state.into_str()));
             } else if next.is_some() {
                 output::note("More events exist; raise --limit to list them.");
             }

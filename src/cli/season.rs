@@ -116,6 +116,6 @@ fn row(season: &Season) -> [String; 4] {
         season.name.clone(),
         output::time(Some(season.starts_at)),
         output::time(Some(season.ends_at)),
-        season.state.name().to_owned(),
+        season.state.into_str().to_owned(),
     ]
 }

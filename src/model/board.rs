@@ -4,13 +4,17 @@ use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr, VariantNames};
 use utoipa::ToSchema;
 
 use crate::{Error, Result};
 
 /// How a player's score in a period follows from the player's score transactions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema, clap::ValueEnum)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema, EnumString, IntoStaticStr, VariantNames,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Mode {
     /// The sum of all points.
     Sum,
@@ -20,27 +24,12 @@ pub enum Mode {
     Latest,
 }
 
-impl Mode {
-    /// Returns the name in the database and in JSON.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Sum => "sum",
-            Self::Best => "best",
-            Self::Latest => "latest",
-        }
-    }
-
-    /// Returns the value with this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Sum, Self::Best, Self::Latest].into_iter().find(|it| it.name() == name)
-    }
-}
-
 /// Which scores are better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema, clap::ValueEnum)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema, EnumString, IntoStaticStr, VariantNames,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Order {
     /// Larger scores are better.
     Desc,
@@ -48,26 +37,12 @@ pub enum Order {
     Asc,
 }
 
-impl Order {
-    /// Returns the name in the database and in JSON.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Desc => "desc",
-            Self::Asc => "asc",
-        }
-    }
-
-    /// Returns the value with this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Desc, Self::Asc].into_iter().find(|it| it.name() == name)
-    }
-}
-
 /// How equal scores are ranked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema, clap::ValueEnum)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema, EnumString, IntoStaticStr, VariantNames,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Ties {
     /// Equal scores share a rank: 1, 2, 2, 4.
     Shared,
@@ -77,27 +52,23 @@ pub enum Ties {
     Tiebreak,
 }
 
-impl Ties {
-    /// Returns the name in the database and in JSON.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Shared => "shared",
-            Self::First => "first",
-            Self::Tiebreak => "tiebreak",
-        }
-    }
-
-    /// Returns the value with this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Shared, Self::First, Self::Tiebreak].into_iter().find(|it| it.name() == name)
-    }
-}
-
 /// Access for readers of a board.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema, clap::ValueEnum)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    ToSchema,
+    EnumString,
+    IntoStaticStr,
+    VariantNames,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Reading {
     /// Everyone.
     #[default]
@@ -106,26 +77,23 @@ pub enum Reading {
     Key,
 }
 
-impl Reading {
-    /// Returns the name in the database and in JSON.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Public => "public",
-            Self::Key => "key",
-        }
-    }
-
-    /// Returns the value with this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Public, Self::Key].into_iter().find(|it| it.name() == name)
-    }
-}
-
 /// Treatment of an event that breaks a rule of its board against cheating.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema, clap::ValueEnum)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    ToSchema,
+    EnumString,
+    IntoStaticStr,
+    VariantNames,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum OnViolation {
     /// The event is refused.
     #[default]
@@ -134,29 +102,25 @@ pub enum OnViolation {
     Quarantine,
 }
 
-impl OnViolation {
-    /// Returns the name in the database and in JSON.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Refuse => "refuse",
-            Self::Quarantine => "quarantine",
-        }
-    }
-
-    /// Returns the value with this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Refuse, Self::Quarantine].into_iter().find(|it| it.name() == name)
-    }
-}
-
 /// Kinds of period.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema, clap::ValueEnum,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    ToSchema,
+    EnumString,
+    IntoStaticStr,
+    VariantNames,
 )]
 #[serde(rename_all = "snake_case")]
-#[value(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum PeriodKind {
     /// All time, without start or end.
     AllTime,
@@ -167,13 +131,27 @@ pub enum PeriodKind {
     /// A calendar month in the board's time zone.
     Month,
     /// A named period with an explicit start and end. An administrator creates each season.
-    #[value(skip)]
     Season,
 }
 
 /// Kinds of period that end, and therefore have an archive after closing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    ToSchema,
+    EnumString,
+    IntoStaticStr,
+    VariantNames,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum ArchivedKind {
     /// Days.
     Day,
@@ -183,25 +161,6 @@ pub enum ArchivedKind {
     Month,
     /// Seasons.
     Season,
-}
-
-impl ArchivedKind {
-    /// Returns the name in the database and in JSON.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Day => "day",
-            Self::Week => "week",
-            Self::Month => "month",
-            Self::Season => "season",
-        }
-    }
-
-    /// Returns the value with this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Day, Self::Week, Self::Month, Self::Season].into_iter().find(|it| it.name() == name)
-    }
 }
 
 /// Number of closed periods of each kind that keep their archive, newest first. A kind that is

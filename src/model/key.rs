@@ -7,14 +7,29 @@ use std::{
 };
 
 use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use strum::{Display, EnumString, IntoStaticStr, VariantNames};
+use utoipa::ToSchema;
 
 use crate::{Error, Result, model::board::BoardSlug};
 
 /// Permissions of a key.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, utoipa::ToSchema, clap::ValueEnum,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    ToSchema,
+    Display,
+    EnumString,
+    IntoStaticStr,
+    VariantNames,
 )]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum Role {
     /// Reads boards that require a key.
     Reader,
@@ -24,38 +39,10 @@ pub enum Role {
     Admin,
 }
 
-impl Role {
-    /// Returns the role's name in the database.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Reader => "reader",
-            Self::Server => "server",
-            Self::Admin => "admin",
-        }
-    }
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for Role {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        [Self::Reader, Self::Server, Self::Admin]
-            .into_iter()
-            .find(|role| role.name() == name)
-            .ok_or_else(|| Error::invalid("role", format!("{name:?} is not a role; use reader, server or admin")))
-    }
-}
-
 /// State of a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum KeyState {
     /// The key is valid.
     Active,
@@ -63,18 +50,6 @@ pub enum KeyState {
     Expired,
     /// The key was revoked.
     Revoked,
-}
-
-impl KeyState {
-    /// Returns the state's name in JSON and in tables.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Expired => "expired",
-            Self::Revoked => "revoked",
-        }
-    }
 }
 
 /// A stored key. Only its holder knows the secret.

@@ -39,7 +39,7 @@ impl FromStr for PeriodSelector {
 
     fn from_str(text: &str) -> Result<Self> {
         let (name, label) = text.split_once(':').map_or((text, None), |(name, label)| (name, Some(label)));
-        let kind = PeriodKind::from_name(name).ok_or_else(|| {
+        let kind = name.parse().map_err(|_| {
             Error::invalid(
                 "period",
                 format!(
@@ -62,9 +62,9 @@ impl FromStr for PeriodSelector {
 impl fmt::Display for PeriodSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Current(kind) => f.write_str(kind.name()),
-            Self::Previous(kind) => write!(f, "{}:previous", kind.name()),
-            Self::Labelled(kind, label) => write!(f, "{}:{label}", kind.name()),
+            Self::Current(kind) => f.write_str(kind.into_str()),
+            Self::Previous(kind) => write!(f, "{}:previous", kind.into_str()),
+            Self::Labelled(kind, label) => write!(f, "{}:{label}", kind.into_str()),
         }
     }
 }
@@ -113,26 +113,6 @@ fn date(text: &str) -> Option<NaiveDate> {
     is_canonical.then(|| NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()).flatten()
 }
 
-impl PeriodKind {
-    /// Returns the kind's name in selectors and in the database.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::AllTime => "all_time",
-            Self::Day => "day",
-            Self::Week => "week",
-            Self::Month => "month",
-            Self::Season => "season",
-        }
-    }
-
-    /// Returns the kind with this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::AllTime, Self::Day, Self::Week, Self::Month, Self::Season].into_iter().find(|kind| kind.name() == name)
-    }
-}
-
 /// A period of a board, as answers show it.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Period {
@@ -149,8 +129,11 @@ pub struct Period {
 }
 
 /// State of a period.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, utoipa::ToSchema, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum PeriodState {
     /// The period has not ended.
     Open,
@@ -160,25 +143,13 @@ pub enum PeriodState {
     Closed,
 }
 
-impl PeriodState {
-    /// Returns the state's name in the database and in JSON.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Due => "due",
-            Self::Closed => "closed",
-        }
-    }
-}
-
 impl Period {
     /// Returns the period's name as a selector, such as `week:2024-01-15`.
     #[must_use]
     pub fn name(&self) -> String {
         match self.kind {
             PeriodKind::AllTime => "all_time".to_owned(),
-            kind => format!("{}:{}", kind.name(), self.label),
+            kind => format!("{}:{}", kind.into_str(), self.label),
         }
     }
 }

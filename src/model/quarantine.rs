@@ -2,11 +2,13 @@
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
+use strum::{EnumString, IntoStaticStr, VariantNames};
 use utoipa::ToSchema;
 
 /// State of an event in quarantine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema, EnumString, IntoStaticStr, VariantNames)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum State {
     /// The event waits for an administrator.
     Waiting,
@@ -14,24 +16,6 @@ pub enum State {
     Accepted,
     /// The event was rejected.
     Rejected,
-}
-
-impl State {
-    /// Returns the name in the database and in JSON.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Accepted => "accepted",
-            Self::Rejected => "rejected",
-        }
-    }
-
-    /// Returns the value with this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Waiting, Self::Accepted, Self::Rejected].into_iter().find(|it| it.name() == name)
-    }
 }
 
 /// A quarantined event of a board. Its JSON members are those of the HTTP API.

@@ -5,23 +5,13 @@ use chrono::{DateTime, Utc};
 use crate::model::period::Period;
 
 /// Source of an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub enum AnsweredBy {
     /// The rank index of this instance.
     Index,
     /// A SQL statement that reads tables or an archive.
     Sql,
-}
-
-impl AnsweredBy {
-    /// Returns the source's name in the header `X-Centile-Source`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Index => "index",
-            Self::Sql => "sql",
-        }
-    }
 }
 
 /// Common part of all answers about a ranking.

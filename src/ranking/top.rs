@@ -328,7 +328,7 @@ async fn read(open: &Open<'_>, limit: u32, render: fn(&Board, &Page) -> Result<S
 /// Returns the entity tag of a list's bytes: ranking, period state, version, profile revision and
 /// size.
 fn etag(meant: &MeantPeriod, ranking: RankingRef, state: &RankingState, limit: u32) -> String {
-    let period = meant.period.state.name();
+    let period = meant.period.state.into_str();
     format!("{}.{period}.{}.{}.{limit}", ranking.ranking_id, state.version.text(), state.revision)
 }
 

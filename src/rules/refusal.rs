@@ -39,7 +39,8 @@ pub(crate) struct Violation {
 }
 
 /// The rules of a board that an event can break.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case", const_into_str)]
 pub(crate) enum Rule {
     /// Points below the minimum or above the maximum of an event.
     PointsOutOfBounds,
@@ -47,22 +48,6 @@ pub(crate) enum Rule {
     TooManyEvents,
     /// A larger gain in a period than the board allows.
     GainTooLarge,
-}
-
-impl Rule {
-    /// Returns the rule's name in the database.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::PointsOutOfBounds => "points_out_of_bounds",
-            Self::TooManyEvents => "too_many_events",
-            Self::GainTooLarge => "gain_too_large",
-        }
-    }
-
-    /// Returns the rule with this name.
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
-        [Self::PointsOutOfBounds, Self::TooManyEvents, Self::GainTooLarge].into_iter().find(|it| it.name() == name)
-    }
 }
 
 impl Violation {

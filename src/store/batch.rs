@@ -138,15 +138,15 @@ impl BatchSession {
         .fetch_one(&mut self.connection)
         .await?;
         let rules = Rules {
-            mode: Mode::from_name(&row.mode).ok_or_else(|| unknown("mode"))?,
-            order: Order::from_name(&row.score_order).ok_or_else(|| unknown("order"))?,
-            ties: Ties::from_name(&row.ties).ok_or_else(|| unknown("rule for ties"))?,
+            mode: row.mode.parse().map_err(|_| unknown("mode"))?,
+            order: row.score_order.parse().map_err(|_| unknown("order"))?,
+            ties: row.ties.parse().map_err(|_| unknown("rule for ties"))?,
             periods: row.periods.iter().map(|name| kind(name)).collect::<Result<_>>()?,
             points_min: row.points_min,
             points_max: row.points_max,
             events_per_minute: row.events_per_minute.and_then(|most| u32::try_from(most).ok()),
             gain_max: row.gain_max.0,
-            on_violation: OnViolation::from_name(&row.on_violation).ok_or_else(|| unknown("rule for violations"))?,
+            on_violation: row.on_violation.parse().map_err(|_| unknown("rule for violations"))?,
         };
         let periods = periods(
             row.period_ids.unwrap_or_default(),
@@ -406,7 +406,7 @@ impl Columns {
                 Decided::Quarantined(violation) => {
                     columns.kept.push(facts, event);
                     columns.kept_ids.push(event.id.clone());
-                    columns.kept_rules.push(violation.rule.name().to_owned());
+                    columns.kept_rules.push(violation.rule.into_str().to_owned());
                     columns.kept_details.push(violation.detail.clone());
                 }
                 Decided::Refused(_) | Decided::Known(_) | Decided::Repeats(_) => {}
@@ -507,7 +507,7 @@ impl BucketRows {
 /// Builds the answer to an event in quarantine.
 fn quarantined(id: Option<i64>, rule: Option<&str>, detail: Option<String>) -> Result<KnownAnswer> {
     let quarantine_id = id.unwrap_or_default();
-    let rule = rule.and_then(Rule::from_name).ok_or_else(|| {
+    let rule = rule.and_then(|rule| rule.parse().ok()).ok_or_else(|| {
         Error::Internal(format!("event {quarantine_id} is not in quarantine, or broke an unknown rule"))
     })?;
     Ok(KnownAnswer::Quarantined { quarantine_id, violation: Violation { rule, detail: detail.unwrap_or_default() } })
@@ -525,8 +525,8 @@ fn periods(
     let period = |(n, id): (usize, i64)| {
         let kind = kind(&kinds[n])?;
         let name = match kind {
-            PeriodKind::AllTime => kind.name().to_owned(),
-            _ => format!("{}:{}", kind.name(), labels[n]),
+            PeriodKind::AllTime => kind.into_str().to_owned(),
+            _ => format!("{}:{}", kind.into_str(), labels[n]),
         };
         let starts_at = starts[n].unwrap_or(DateTime::<Utc>::MIN_UTC);
         let ends_at = ends[n].unwrap_or(DateTime::<Utc>::MAX_UTC);
@@ -536,7 +536,7 @@ fn periods(
 }
 
 fn kind(name: &str) -> Result<PeriodKind> {
-    PeriodKind::from_name(name).ok_or_else(|| Error::Internal(format!("unknown kind of period: {name}")))
+    name.parse().map_err(|_| Error::Internal(format!("unknown kind of period: {name}")))
 }
 
 /// Parses standings as `begin_batch` returns them.

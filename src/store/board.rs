@@ -42,15 +42,15 @@ impl TryFrom<StoredBoard> for Board {
         let unknown = |what: &str| Error::Internal(format!("board {} has an unknown {what}", stored.slug));
         Ok(Self {
             id: stored.id,
-            mode: Mode::from_name(&stored.mode).ok_or_else(|| unknown("mode"))?,
-            order: Order::from_name(&stored.score_order).ok_or_else(|| unknown("order"))?,
-            ties: Ties::from_name(&stored.ties).ok_or_else(|| unknown("rule for ties"))?,
-            periods: stored.periods.iter().filter_map(|name| PeriodKind::from_name(name)).collect(),
+            mode: stored.mode.parse().map_err(|_| unknown("mode"))?,
+            order: stored.score_order.parse().map_err(|_| unknown("order"))?,
+            ties: stored.ties.parse().map_err(|_| unknown("rule for ties"))?,
+            periods: stored.periods.iter().filter_map(|name| name.parse().ok()).collect(),
             kept_archives: serde_json::from_value(stored.kept_archives.clone())
                 .map_err(|_| unknown("rule for archives"))?,
-            reading: Reading::from_name(&stored.reading).ok_or_else(|| unknown("rule for reading"))?,
+            reading: stored.reading.parse().map_err(|_| unknown("rule for reading"))?,
             gain_max: serde_json::from_value(stored.gain_max.clone()).map_err(|_| unknown("rule for gains"))?,
-            on_violation: OnViolation::from_name(&stored.on_violation).ok_or_else(|| unknown("rule for violations"))?,
+            on_violation: stored.on_violation.parse().map_err(|_| unknown("rule for violations"))?,
             slug: stored.slug.parse()?,
             title: stored.title,
             lanes: stored.lanes,
@@ -83,14 +83,14 @@ impl Store {
         layout_bounds: &[i64],
         by: &Actor,
     ) -> Result<()> {
-        let periods: Vec<String> = new.periods.iter().map(|kind| kind.name().to_owned()).collect();
+        let periods: Vec<String> = new.periods.iter().map(|kind| kind.into_str().to_owned()).collect();
         sqlx::query!(
             "SELECT centile.create_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)",
             new.slug.as_str(),
             new.title,
-            new.mode.name(),
-            new.order.name(),
-            new.ties.name(),
+            new.mode.into_str(),
+            new.order.into_str(),
+            new.ties.into_str(),
             &periods,
             lanes,
             new.time_zone,
@@ -99,10 +99,10 @@ impl Store {
             layout_bounds,
             new.frozen_top_size,
             json(&new.kept_archives)?,
-            new.reading.name(),
+            new.reading.into_str(),
             new.events_per_minute,
             json(&new.gain_max)?,
-            new.on_violation.name(),
+            new.on_violation.into_str(),
             by.as_str(),
         )
         .fetch_one(&self.writers)
@@ -116,20 +116,20 @@ impl Store {
             "SELECT centile.update_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
             slug,
             change.title,
-            change.mode.map(Mode::name),
-            change.order.map(Order::name),
-            change.ties.map(Ties::name),
+            change.mode.as_ref().map(Mode::into_str),
+            change.order.as_ref().map(Order::into_str),
+            change.ties.as_ref().map(Ties::into_str),
             change.lanes,
             change.time_zone,
             change.points_min,
             change.points_max,
             change.frozen_top_size,
             json(&change.kept_archives)?,
-            change.reading.map(Reading::name),
+            change.reading.as_ref().map(Reading::into_str),
             // 0 removes the limit.
             change.events_per_minute.map(Option::unwrap_or_default),
             json(&change.gain_max)?,
-            change.on_violation.map(OnViolation::name),
+            change.on_violation.as_ref().map(OnViolation::into_str),
             by.as_str(),
         )
         .fetch_one(&self.writers)

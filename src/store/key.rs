@@ -3,11 +3,11 @@
 use chrono::{DateTime, Utc};
 
 use crate::{
-    Result,
+    Error, Result,
     model::{
         act::Actor,
         board::BoardSlug,
-        key::{Key, NewKey},
+        key::{Key, NewKey, Role},
     },
     store::Store,
 };
@@ -41,7 +41,7 @@ impl Store {
             r#"SELECT centile.create_key($1, $2, $3, $4, $5, $6, $7, $8) AS "created_at!""#,
             id,
             new.name,
-            new.role.name(),
+            new.role.into_str(),
             &boards,
             new.expires_at,
             secret_sha256,
@@ -61,7 +61,7 @@ impl Store {
                 Ok(Key {
                     id: row.id,
                     name: row.name,
-                    role: row.role.parse()?,
+                    role: role(&row.role)?,
                     boards: boards(&row.boards)?,
                     signed: row.signed,
                     created_at: row.created_at,
@@ -81,7 +81,7 @@ impl Store {
                 key: Key {
                     id: row.id,
                     name: row.name,
-                    role: row.role.parse()?,
+                    role: role(&row.role)?,
                     boards: boards(&row.boards)?,
                     signed: row.signing_secret.is_some(),
                     created_at: row.created_at,
@@ -128,4 +128,8 @@ impl Store {
                 .await?;
         Ok(is_new)
     }
+}
+
+fn role(name: &str) -> Result<Role> {
+    name.parse().map_err(|_| Error::Internal(format!("a key has the unknown role {name:?}")))
 }

@@ -68,7 +68,7 @@ pub(super) fn state(name: &str) -> Result<PeriodState> {
 }
 
 pub(super) fn kind(name: &str) -> Result<PeriodKind> {
-    PeriodKind::from_name(name).ok_or_else(|| Error::Internal(format!("unknown kind of period: {name:?}")))
+    name.parse().map_err(|_| Error::Internal(format!("unknown kind of period: {name:?}")))
 }
 
 impl Store {

@@ -35,7 +35,7 @@ impl TryFrom<StoredEvent> for QuarantinedEvent {
     fn try_from(stored: StoredEvent) -> Result<Self> {
         let unknown = || Error::Internal(format!("quarantined event {} has an unknown state", stored.quarantine_id));
         Ok(Self {
-            state: State::from_name(&stored.state).ok_or_else(unknown)?,
+            state: stored.state.parse().map_err(|_| unknown())?,
             quarantine_id: stored.quarantine_id,
             user_id: stored.user_id,
             points: stored.points,
@@ -62,9 +62,10 @@ impl Store {
         after: i64,
         limit: i64,
     ) -> Result<Vec<QuarantinedEvent>> {
-        let rows = sqlx::query_file_as!(StoredEvent, "sql/queries/quarantine.sql", board, state.name(), after, limit)
-            .fetch_all(&self.readers)
-            .await?;
+        let rows =
+            sqlx::query_file_as!(StoredEvent, "sql/queries/quarantine.sql", board, state.into_str(), after, limit)
+                .fetch_all(&self.readers)
+                .await?;
         rows.into_iter().map(QuarantinedEvent::try_from).collect()
     }
 

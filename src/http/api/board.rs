@@ -165,9 +165,9 @@ enum KeptPeriod {
 /// Parses the number of archives to keep, by kind. The kinds are strings up to this point, because
 /// serde cannot name an invalid key of any other type.
 fn kept_archives(given: BTreeMap<String, Option<Integer<i32>>>) -> Result<KeptArchivesChange> {
-    let known = given.into_iter().map(|(name, kept)| match ArchivedKind::from_name(&name) {
-        Some(kind) => Ok((kind, kept.map(|Integer(kept)| kept))),
-        None => Err(Error::invalid(
+    let known = given.into_iter().map(|(name, kept)| match name.parse() {
+        Ok(kind) => Ok((kind, kept.map(|Integer(kept)| kept))),
+        Err(_) => Err(Error::invalid(
             format!("kept_archives.{name}"),
             "is not a kind with archives: day, week, month, season",
         )),
@@ -177,9 +177,9 @@ fn kept_archives(given: BTreeMap<String, Option<Integer<i32>>>) -> Result<KeptAr
 
 /// Parses the maximum gains, by kind of period.
 fn gain_max(given: BTreeMap<String, Option<Integer>>) -> Result<GainMaxChange> {
-    let known = given.into_iter().map(|(name, most)| match PeriodKind::from_name(&name) {
-        Some(kind) => Ok((kind, most.map(|Integer(most)| most))),
-        None => Err(Error::invalid(
+    let known = given.into_iter().map(|(name, most)| match name.parse() {
+        Ok(kind) => Ok((kind, most.map(|Integer(most)| most))),
+        Err(_) => Err(Error::invalid(
             format!("gain_max.{name}"),
             "is not a kind of period: all_time, day, week, month, season",
         )),

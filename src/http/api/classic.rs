@@ -132,7 +132,7 @@ pub(crate) async fn submit(api: Data<Api>, request: HttpRequest, payload: Payloa
                 Written::Accepted(accepted) => accepted,
                 Written::Quarantined(quarantined) => return Ok(quarantine_response(quarantined)),
             };
-            let standing = accepted.periods.get(PeriodKind::AllTime.name());
+            let standing = accepted.periods.get(PeriodKind::AllTime.into_str());
             let user_info = ClassicUser {
                 user_id: user_id.as_str(),
                 score: standing.map(|standing| standing.score),

@@ -138,8 +138,8 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let path = BoardPath::of(&request)?;
     let query: QuarantineQuery = query::parse(&request)?;
     let limit = query::bounded("limit", query.limit, 50, 1, 1_000)?;
-    let state = query.state.as_deref().map_or(Some(State::Waiting), State::from_name);
-    let state = state.ok_or_else(|| Error::invalid("state", "must be waiting, accepted or rejected"))?;
+    let state = query.state.as_deref().map_or(Ok(State::Waiting), str::parse);
+    let state = state.map_err(|_| Error::invalid("state", "must be waiting, accepted or rejected"))?;
     let board = path.find(&api.instance).await?;
     let (events, next) = quarantine::list(&api.instance.store, &board, state, limit, query.cursor.as_deref()).await?;
     Ok(reply::written(

@@ -109,7 +109,7 @@ pub(crate) fn page(page: RankingView<'_>, appearance: Appearance) -> Markup {
             span.state role="status" data-live="state" { (state(rows)) }
         }
         section data-board=(page.board.slug) data-period=(page.selector) data-limit=(page.limit) data-from="1" data-plain
-            data-state=[rows.stale_for.is_none().then(|| rows.period().state.name())] data-over=[crate::http::pages::over(rows.period().state)] {
+            data-state=[rows.stale_for.is_none().then(|| rows.period().state.into_str())] data-over=[crate::http::pages::over(rows.period().state)] {
             @if rows.rows().is_empty() { p.empty { "No scores in this period yet." } }
             (table(&whole, rows.rows()))
         }
