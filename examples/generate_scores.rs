@@ -6,9 +6,9 @@
 //! ```
 //!
 //! The first events go to each player once, in random order; the others go to random players. Most
-//! points are near 0, the maximum is just below 100,000; create the board with `--expected-points
-//! 100000`. Times are spread evenly over the days before `--until`, in file order unless
-//! `--shuffled`.
+//! points are near 0, the maximum is just below 100,000; create the board with
+//! `--expected-points 100000`. Times are spread evenly over the days before `--until`, in file
+//! order unless `--shuffled`.
 #![allow(clippy::print_stderr, reason = "a command-line tool")]
 
 use std::{

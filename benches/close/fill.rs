@@ -42,8 +42,8 @@ impl Week {
         )
     }
 
-    /// Reopens a closed week, so that it can be closed again. Its ranking exists until `centile
-    /// maintain` removes it.
+    /// Reopens a closed week, so that it can be closed again. Its ranking exists until
+    /// `centile maintain` removes it.
     pub fn reopen(&self, bench: &Bench) -> Outcome<()> {
         let id = self.period_id;
         bench

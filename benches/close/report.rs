@@ -17,9 +17,9 @@ pub fn say(what: &str) {
 
 /// Closing a week compared with a bare table.
 pub struct Close {
-    /// Seconds of the bare table, with the default work_mem.
+    /// Seconds of the bare table, with the default `work_mem`.
     pub bare: f64,
-    /// Seconds of the bare table, with the work_mem of closing.
+    /// Seconds of the bare table, with the `work_mem` of closing.
     pub bare_with_memory: f64,
     pub took: Took,
 }

@@ -40,9 +40,8 @@ pub(super) fn of_command(config: &Config) {
 }
 
 fn start_writer(config: &Config, colours: bool, out: impl Write + Send + 'static) -> Result<Writing> {
-    let tell =
-        |lines| tracing::warn!(lines, "lines of this log were lost: they could not be written as fast as they came");
-    let started = Lines::start(out, tell);
+    let report = |lines| tracing::warn!(lines, "lines of this log were lost: they could not be written fast enough");
+    let started = Lines::start(out, report);
     let (lines, writing) = started.map_err(|error| Error::Internal(format!("cannot log: {error}")))?;
     start(config, INSTANCE_FILTER, colours, lines);
     Ok(writing)

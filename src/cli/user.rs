@@ -50,8 +50,8 @@ pub(super) enum Command {
     },
     /// Ban a player
     ///
-    /// Removes the player from all open rankings and rejects the player's events until `centile
-    /// user unban`.
+    /// Removes the player from all open rankings and rejects the player's events until
+    /// `centile user unban`.
     Ban(OnPlayer),
     /// Unban a player
     ///

@@ -28,11 +28,11 @@ use crate::{
 pub(super) enum Command {
     /// Send future events of a board to a URL
     ///
-    /// Each event is a POST request with a JSON body and the header `Centile-Signature:
-    /// t=SECONDS,v1=HEX`. HEX is the HMAC-SHA256 of `SECONDS.BODY`; its key is the base64-decoded
-    /// part of the secret after `whsec_`. Without a given secret, the command creates one and
-    /// prints it on standard output; it is not shown again. The header `Centile-Event-Id` stays the
-    /// same when an event is resent.
+    /// Each event is a POST request with a JSON body and the header
+    /// `Centile-Signature: t=SECONDS,v1=HEX`. HEX is the HMAC-SHA256 of `SECONDS.BODY`; its key is
+    /// the base64-decoded part of the secret after `whsec_`. Without a given secret, the command
+    /// creates one and prints it on standard output; it is not shown again. The header
+    /// `Centile-Event-Id` stays the same when an event is resent.
     ///
     /// Events from before the webhook was set are not sent. Use `centile outbox resend` for these.
     Set(Set),
