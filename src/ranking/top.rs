@@ -186,7 +186,7 @@ pub async fn top(
             let began_at = Instant::now();
             let refilled = refill_list(rankings, board, selector, limit, render).await;
             *last_failure = refilled.as_ref().err().map(|error| (began_at, error.clone()));
-            renewed
+            refilled
         }
     };
     match refilled {
