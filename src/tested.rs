@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 use crate::{
     Result,
     maintenance::verify::{CountAudit, check_counts},
-    model::{hidden::Hidden, settings::Settings},
+    model::{
+        name::Named as _,
+        {hidden::Hidden, settings::Settings},
+    },
     rules::{Refusal, Source, Standing},
     scoring::write::{self, Answer},
     store::Store,
@@ -100,7 +103,7 @@ fn name(refusal: &Refusal) -> &'static str {
     match refusal {
         Refusal::UnknownUser => "unknown_user",
         Refusal::Banned => "banned",
-        Refusal::Broken(violation) => violation.rule.into_str(),
+        Refusal::Broken(violation) => violation.rule.name(),
         Refusal::TiebreakNotUsed => "tiebreak_not_used",
         Refusal::TiebreakOutOfRange => "tiebreak_out_of_range",
         Refusal::TimeInFuture => "time_in_future",

@@ -12,6 +12,7 @@ use crate::{
             ArchivedKind, Board, BoardChange, BoardSlug, DEFAULT_POINTS_BOUND, EVENTS_PER_MINUTE_MAX, FROZEN_TOP_MAX,
             FirstLayout, KEPT_ARCHIVES_MAX, NewBoard, PeriodKind,
         },
+        name::Named as _,
         user::check_text,
     },
     store::Store,
@@ -141,7 +142,7 @@ fn check_kept(kind: ArchivedKind, kept: i32) -> Result<()> {
     if (1..=KEPT_ARCHIVES_MAX).contains(&kept) {
         Ok(())
     } else {
-        Err(Error::invalid(format!("kept_archives.{}", kind.into_str()), format!("must be 1 to {KEPT_ARCHIVES_MAX}")))
+        Err(Error::invalid(format!("kept_archives.{}", kind.name()), format!("must be 1 to {KEPT_ARCHIVES_MAX}")))
     }
 }
 
@@ -158,6 +159,6 @@ fn check_gain(kind: PeriodKind, most: i64) -> Result<()> {
     if (1..=DEFAULT_POINTS_BOUND).contains(&most) {
         Ok(())
     } else {
-        Err(Error::invalid(format!("gain_max.{}", kind.into_str()), format!("must be 1 to {DEFAULT_POINTS_BOUND}")))
+        Err(Error::invalid(format!("gain_max.{}", kind.name()), format!("must be 1 to {DEFAULT_POINTS_BOUND}")))
     }
 }

@@ -23,6 +23,7 @@ use crate::{
         EVENTS_PER_MINUTE_MAX, FROZEN_TOP_MAX, FirstLayout, GainMax, KEPT_ARCHIVES_MAX, KeptArchives, Mode, NewBoard,
         OnViolation, Order, PeriodKind, Reading, Ties,
     },
+    model::name::Named as _,
 };
 
 /// Subcommands of `centile board`.
@@ -74,7 +75,7 @@ pub(super) struct Create {
     ties: Ties,
     /// Comma-separated kinds of period
     #[arg(long, value_name = "KINDS", value_parser = period_kinds(), value_delimiter = ',')]
-    #[arg(default_values = DEFAULT_PERIODS.map(|kind| kind.into_str()))]
+    #[arg(default_values = DEFAULT_PERIODS.map(|kind| kind.name()))]
     periods: Vec<PeriodKind>,
     /// Writer lanes, 1 to 64 [default: depends on the number of cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i16).range(1..=64))]
@@ -169,7 +170,7 @@ pub(super) struct Change {
 
 /// Parses a kind of period that a board may keep. Seasons are created one by one.
 fn period_kinds() -> impl TypedValueParser<Value = PeriodKind> {
-    let names = PeriodKind::VARIANTS.iter().filter(|name| **name != PeriodKind::Season.into_str());
+    let names = PeriodKind::VARIANTS.iter().filter(|name| **name != PeriodKind::Season.name());
     PossibleValuesParser::new(names).try_map(|name| name.parse())
 }
 
@@ -349,16 +350,16 @@ impl<'a> From<&'a Board> for Line<'a> {
 }
 
 fn periods(board: &Board) -> String {
-    list(&board.periods.iter().map(|kind| kind.into_str()).collect::<Vec<_>>(), "")
+    list(&board.periods.iter().map(|kind| kind.name()).collect::<Vec<_>>(), "")
 }
 
 fn row(board: &Board) -> [String; 8] {
     [
         board.slug.to_string(),
         board.title.clone(),
-        board.mode.into_str().to_owned(),
-        board.order.into_str().to_owned(),
-        board.ties.into_str().to_owned(),
+        board.mode.name().to_owned(),
+        board.order.name().to_owned(),
+        board.ties.name().to_owned(),
         periods(board),
         board.lanes.to_string(),
         board.time_zone.clone(),
@@ -367,11 +368,8 @@ fn row(board: &Board) -> [String; 8] {
 
 /// Describes how many archives a board keeps.
 fn archives(board: &Board) -> String {
-    let limits: Vec<String> = board
-        .kept_archives
-        .iter()
-        .map(|(kind, kept)| format!("{}: newest {}", kind.into_str(), thousands(kept)))
-        .collect();
+    let limits: Vec<String> =
+        board.kept_archives.iter().map(|(kind, kept)| format!("{}: newest {}", kind.name(), thousands(kept))).collect();
     match limits.as_slice() {
         [] => "keep all".to_owned(),
         limits => format!("{}, others: all", list(limits, "")),
@@ -381,7 +379,7 @@ fn archives(board: &Board) -> String {
 /// Describes the maximum gain of a player.
 fn gains(board: &Board) -> String {
     let limits: Vec<String> =
-        board.gain_max.iter().map(|(kind, most)| format!("{} per {}", thousands(most), kind.into_str())).collect();
+        board.gain_max.iter().map(|(kind, most)| format!("{} per {}", thousands(most), kind.name())).collect();
     list(&limits, "no limit")
 }
 
@@ -389,16 +387,16 @@ fn description(board: &Board) -> String {
     fields(&[
         ("slug", board.slug.to_string()),
         ("title", board.title.clone()),
-        ("mode", board.mode.into_str().to_owned()),
-        ("order", board.order.into_str().to_owned()),
-        ("ties", board.ties.into_str().to_owned()),
+        ("mode", board.mode.name().to_owned()),
+        ("order", board.order.name().to_owned()),
+        ("ties", board.ties.name().to_owned()),
         ("periods", periods(board)),
         ("lanes", board.lanes.to_string()),
         ("time zone", board.time_zone.clone()),
         ("points", format!("{} to {}", thousands(board.points_min), thousands(board.points_max))),
         ("frozen top", thousands(board.frozen_top_size)),
         ("archives", archives(board)),
-        ("reading", board.reading.into_str().to_owned()),
+        ("reading", board.reading.name().to_owned()),
         (
             "events",
             board
@@ -406,7 +404,7 @@ fn description(board: &Board) -> String {
                 .map_or_else(|| "no limit".to_owned(), |n| format!("{} per minute and player", thousands(n))),
         ),
         ("gain", gains(board)),
-        ("violation", board.on_violation.into_str().to_owned()),
+        ("violation", board.on_violation.name().to_owned()),
         ("created", output::time(Some(board.created_at))),
     ])
 }

@@ -16,6 +16,7 @@ use crate::{
     model::{
         board::BoardSlug,
         key::{Key, NewKey, Role},
+        name::Named as _,
         signing::SigningSecret,
     },
 };
@@ -199,7 +200,7 @@ impl<'a> From<&'a Key> for Line<'a> {
             role: key.role,
             boards: &key.boards,
             signed: key.signed,
-            state: key.state().into_str(),
+            state: key.state().name(),
             created_at: key.created_at,
             expires_at: key.expires_at,
             revoked_at: key.revoked_at,
@@ -214,7 +215,7 @@ fn row(key: &Key) -> [String; 9] {
         key.name.clone(),
         key.role.to_string(),
         list(&key.boards, "all"),
-        key.state().into_str().to_owned(),
+        key.state().name().to_owned(),
         if key.signed { "yes" } else { "no" }.to_owned(),
         output::time(Some(key.created_at)),
         output::time(key.expires_at),

@@ -12,6 +12,7 @@ use crate::{
     config::{Config, named, value},
     model::{
         board::BoardSlug,
+        name::Named as _,
         quarantine::{QuarantinedEvent, State},
     },
     scoring::quarantine,
@@ -71,7 +72,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
                 return output::print_json(&events);
             }
             if events.is_empty() {
-                output::note(format!("No event of board {board} is {}.", state.into_str()));
+                output::note(format!("No event of board {board} is {}.", state.name()));
             } else if next.is_some() {
                 output::note("More events exist; raise --limit to list them.");
             }

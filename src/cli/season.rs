@@ -15,6 +15,7 @@ use crate::{
     instance::Instance,
     model::{
         board::BoardSlug,
+        name::Named as _,
         period::PeriodState,
         season::{Edge, Season},
     },
@@ -116,6 +117,6 @@ fn row(season: &Season) -> [String; 4] {
         season.name.clone(),
         output::time(Some(season.starts_at)),
         output::time(Some(season.ends_at)),
-        season.state.into_str().to_owned(),
+        season.state.name().to_owned(),
     ]
 }

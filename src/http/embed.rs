@@ -27,7 +27,7 @@ use crate::{
         },
         server::cors::Origin,
     },
-    model::period::PeriodSelector,
+    model::{name, period::PeriodSelector},
 };
 
 /// Content security policy of the page in the frame: its own style sheets and scripts, and requests
@@ -100,8 +100,8 @@ async fn board(api: &Api, request: &HttpRequest) -> Result<Markup> {
     let BoardPath { board } = BoardPath::of(request)?;
     let query: EmbedQuery = query::parse(request)?;
     let appearance = Appearance {
-        theme: query.theme.as_deref().map(str::parse).transpose()?.unwrap_or_default(),
-        size: query.size.as_deref().map(str::parse).transpose()?.unwrap_or_default(),
+        theme: query.theme.as_deref().map(|text| name::parse("theme", text)).transpose()?.unwrap_or_default(),
+        size: query.size.as_deref().map(|text| name::parse("size", text)).transpose()?.unwrap_or_default(),
     };
     let limit = query::bounded("limit", query.limit, LIMIT_DEFAULT, 1, LIMIT_MAX)?;
     let board = page::public(api, request, &board).await?;

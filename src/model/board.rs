@@ -14,7 +14,7 @@ use crate::{Error, Result};
     Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema, EnumString, IntoStaticStr, VariantNames,
 )]
 #[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case", const_into_str)]
+#[strum(serialize_all = "snake_case")]
 pub enum Mode {
     /// The sum of all points.
     Sum,
@@ -29,7 +29,7 @@ pub enum Mode {
     Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema, EnumString, IntoStaticStr, VariantNames,
 )]
 #[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case", const_into_str)]
+#[strum(serialize_all = "snake_case")]
 pub enum Order {
     /// Larger scores are better.
     Desc,
@@ -42,7 +42,7 @@ pub enum Order {
     Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema, EnumString, IntoStaticStr, VariantNames,
 )]
 #[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case", const_into_str)]
+#[strum(serialize_all = "snake_case")]
 pub enum Ties {
     /// Equal scores share a rank: 1, 2, 2, 4.
     Shared,
@@ -68,7 +68,7 @@ pub enum Ties {
     VariantNames,
 )]
 #[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case", const_into_str)]
+#[strum(serialize_all = "snake_case")]
 pub enum Reading {
     /// Everyone.
     #[default]
@@ -93,7 +93,7 @@ pub enum Reading {
     VariantNames,
 )]
 #[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case", const_into_str)]
+#[strum(serialize_all = "snake_case")]
 pub enum OnViolation {
     /// The event is refused.
     #[default]
@@ -120,7 +120,7 @@ pub enum OnViolation {
     VariantNames,
 )]
 #[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case", const_into_str)]
+#[strum(serialize_all = "snake_case")]
 pub enum PeriodKind {
     /// All time, without start or end.
     AllTime,
@@ -151,7 +151,7 @@ pub enum PeriodKind {
     VariantNames,
 )]
 #[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case", const_into_str)]
+#[strum(serialize_all = "snake_case")]
 pub enum ArchivedKind {
     /// Days.
     Day,

@@ -1,10 +1,6 @@
 //! API keys and their permissions.
 
-use std::{
-    collections::HashSet,
-    fmt::{self, Write as _},
-    str::FromStr,
-};
+use std::{collections::HashSet, fmt::Write as _};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -29,7 +25,7 @@ use crate::{Error, Result, model::board::BoardSlug};
     VariantNames,
 )]
 #[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case", const_into_str)]
+#[strum(serialize_all = "snake_case")]
 pub enum Role {
     /// Reads boards that require a key.
     Reader,
@@ -40,9 +36,9 @@ pub enum Role {
 }
 
 /// State of a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema, IntoStaticStr)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema, IntoStaticStr, VariantNames)]
 #[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case", const_into_str)]
+#[strum(serialize_all = "snake_case")]
 pub enum KeyState {
     /// The key is valid.
     Active,

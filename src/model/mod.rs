@@ -10,6 +10,7 @@ pub mod export;
 pub mod hidden;
 pub mod key;
 pub mod layout;
+pub mod name;
 pub mod operation;
 pub mod outbox;
 pub mod period;

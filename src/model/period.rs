@@ -4,7 +4,10 @@ use std::{fmt, str::FromStr};
 
 use chrono::{DateTime, Datelike, NaiveDate, Utc, Weekday};
 
-use crate::{Error, Result, model::board::PeriodKind};
+use crate::{
+    Error, Result,
+    model::{board::PeriodKind, name::Named as _},
+};
 
 /// A caller's choice of a period. Text forms: `all_time`, `day`, `week:previous`,
 /// `week:2024-01-15`, `month:2024-01`, `season:spring`.
@@ -62,9 +65,9 @@ impl FromStr for PeriodSelector {
 impl fmt::Display for PeriodSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Current(kind) => f.write_str(kind.into_str()),
-            Self::Previous(kind) => write!(f, "{}:previous", kind.into_str()),
-            Self::Labelled(kind, label) => write!(f, "{}:{label}", kind.into_str()),
+            Self::Current(kind) => f.write_str(kind.name()),
+            Self::Previous(kind) => write!(f, "{}:previous", kind.name()),
+            Self::Labelled(kind, label) => write!(f, "{}:{label}", kind.name()),
         }
     }
 }
@@ -130,10 +133,19 @@ pub struct Period {
 
 /// State of a period.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, utoipa::ToSchema, strum::IntoStaticStr,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    serde::Serialize,
+    serde::Deserialize,
+    utoipa::ToSchema,
+    strum::IntoStaticStr,
+    strum::VariantNames,
 )]
 #[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case", const_into_str)]
+#[strum(serialize_all = "snake_case")]
 pub enum PeriodState {
     /// The period has not ended.
     Open,
@@ -149,7 +161,7 @@ impl Period {
     pub fn name(&self) -> String {
         match self.kind {
             PeriodKind::AllTime => "all_time".to_owned(),
-            kind => format!("{}:{}", kind.into_str(), self.label),
+            kind => format!("{}:{}", kind.name(), self.label),
         }
     }
 }

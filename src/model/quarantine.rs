@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 /// State of an event in quarantine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema, EnumString, IntoStaticStr, VariantNames)]
 #[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case", const_into_str)]
+#[strum(serialize_all = "snake_case")]
 pub enum State {
     /// The event waits for an administrator.
     Waiting,

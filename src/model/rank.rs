@@ -5,8 +5,10 @@ use chrono::{DateTime, Utc};
 use crate::model::period::Period;
 
 /// Source of an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, strum::IntoStaticStr)]
-#[strum(serialize_all = "snake_case", const_into_str)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, strum::IntoStaticStr, strum::VariantNames,
+)]
+#[strum(serialize_all = "snake_case")]
 pub enum AnsweredBy {
     /// The rank index of this instance.
     Index,

@@ -28,7 +28,7 @@ use tokio_util::{
 
 use crate::{
     Error, Result,
-    model::rank::AnsweredBy,
+    model::{name::Named as _, rank::AnsweredBy},
     ranking::{
         batcher::{Answer, Batcher},
         index::{RankIndex, RankKey},
@@ -345,7 +345,7 @@ impl Indexes {
         for named in self.store.indexable_rankings(board_id).await? {
             let name = match named.kind {
                 crate::model::board::PeriodKind::AllTime => format!("{slug}/all_time"),
-                kind => format!("{slug}/{}:{}", kind.into_str(), named.label),
+                kind => format!("{slug}/{}:{}", kind.name(), named.label),
             };
             self.start_load(&board, named.ranking, name.into());
         }

@@ -6,6 +6,7 @@ use crate::{
     Error, Result,
     model::{
         board::{Board, PeriodKind},
+        name::Named as _,
         period::{Period, PeriodSelector, PeriodState},
         rank::AnsweredBy,
     },
@@ -26,7 +27,7 @@ pub async fn list(rankings: &Rankings, board: &Board, limit: u32) -> Result<Vec<
 /// A cached result may be outdated. Every statement and round checks that it still holds.
 pub(crate) async fn meant(rankings: &Rankings, board: &Board, selector: &PeriodSelector) -> Result<Meant> {
     if selector.kind() != PeriodKind::Season && !board.periods.contains(&selector.kind()) {
-        let kept: Vec<&str> = board.periods.iter().map(|kind| kind.into_str()).collect();
+        let kept: Vec<&str> = board.periods.iter().map(|kind| kind.name()).collect();
         return Err(Error::NotFound {
             what: "period",
             name: selector.to_string(),

@@ -18,6 +18,7 @@ use crate::{
     cache::CacheKey,
     model::{
         board::Board,
+        name::Named as _,
         period::PeriodSelector,
         rank::{AnsweredBy, Page},
     },
@@ -328,7 +329,7 @@ async fn read(open: &Open<'_>, limit: u32, render: fn(&Board, &Page) -> Result<S
 /// Returns the entity tag of a list's bytes: ranking, period state, version, profile revision and
 /// size.
 fn etag(meant: &MeantPeriod, ranking: RankingRef, state: &RankingState, limit: u32) -> String {
-    let period = meant.period.state.into_str();
+    let period = meant.period.state.name();
     format!("{}.{period}.{}.{}.{limit}", ranking.ranking_id, state.version.text(), state.revision)
 }
 

@@ -17,4 +17,4 @@ pub(crate) use facts::{
     Accepted, Content, Facts, Gain, History, KnownAnswer, KnownEvent, Period, Player, Rules, Standing,
 };
 pub(crate) use limits::limited_periods;
-pub(crate) use refusal::{Refusal, Rule, Violation};
+pub(crate) use refusal::{Refusal, Violation};

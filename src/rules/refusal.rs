@@ -39,8 +39,8 @@ pub(crate) struct Violation {
 }
 
 /// The rules of a board that an event can break.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr)]
-#[strum(serialize_all = "snake_case", const_into_str)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::EnumString, strum::IntoStaticStr, strum::VariantNames)]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum Rule {
     /// Points below the minimum or above the maximum of an event.
     PointsOutOfBounds,

@@ -8,12 +8,13 @@ use sqlx::{postgres::types::PgInterval, types::Json};
 use crate::{
     Error, Result,
     model::{
-        board::{GainMax, Mode, OnViolation, Order, PeriodKind, Ties},
+        board::{GainMax, PeriodKind},
         layout::{Key, Layout, Layouts, PLACES},
+        name::Named as _,
     },
     rules::{
         Accepted, Content, Decided, Decisions, Entry, Facts, Gain, History, KnownAnswer, KnownEvent, Pending, Period,
-        Player, Rule, Rules, Source, Standing, Violation, limited_periods,
+        Player, Rules, Source, Standing, Violation, limited_periods,
     },
     store::{Store, pool::Session},
 };
@@ -406,7 +407,7 @@ impl Columns {
                 Decided::Quarantined(violation) => {
                     columns.kept.push(facts, event);
                     columns.kept_ids.push(event.id.clone());
-                    columns.kept_rules.push(violation.rule.into_str().to_owned());
+                    columns.kept_rules.push(violation.rule.name().to_owned());
                     columns.kept_details.push(violation.detail.clone());
                 }
                 Decided::Refused(_) | Decided::Known(_) | Decided::Repeats(_) => {}
@@ -525,8 +526,8 @@ fn periods(
     let period = |(n, id): (usize, i64)| {
         let kind = kind(&kinds[n])?;
         let name = match kind {
-            PeriodKind::AllTime => kind.into_str().to_owned(),
-            _ => format!("{}:{}", kind.into_str(), labels[n]),
+            PeriodKind::AllTime => kind.name().to_owned(),
+            _ => format!("{}:{}", kind.name(), labels[n]),
         };
         let starts_at = starts[n].unwrap_or(DateTime::<Utc>::MIN_UTC);
         let ends_at = ends[n].unwrap_or(DateTime::<Utc>::MAX_UTC);

@@ -8,7 +8,8 @@ use crate::{
     Error, Result,
     model::{
         act::Actor,
-        board::{Board, BoardChange, Mode, NewBoard, OnViolation, Order, PeriodKind, Reading, Ties},
+        board::{Board, BoardChange, Mode, NewBoard, OnViolation, Order, Reading, Ties},
+        name::Named as _,
     },
     store::Store,
 };
@@ -83,14 +84,14 @@ impl Store {
         layout_bounds: &[i64],
         by: &Actor,
     ) -> Result<()> {
-        let periods: Vec<String> = new.periods.iter().map(|kind| kind.into_str().to_owned()).collect();
+        let periods: Vec<String> = new.periods.iter().map(|kind| kind.name().to_owned()).collect();
         sqlx::query!(
             "SELECT centile.create_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)",
             new.slug.as_str(),
             new.title,
-            new.mode.into_str(),
-            new.order.into_str(),
-            new.ties.into_str(),
+            new.mode.name(),
+            new.order.name(),
+            new.ties.name(),
             &periods,
             lanes,
             new.time_zone,
@@ -99,10 +100,10 @@ impl Store {
             layout_bounds,
             new.frozen_top_size,
             json(&new.kept_archives)?,
-            new.reading.into_str(),
+            new.reading.name(),
             new.events_per_minute,
             json(&new.gain_max)?,
-            new.on_violation.into_str(),
+            new.on_violation.name(),
             by.as_str(),
         )
         .fetch_one(&self.writers)
@@ -116,20 +117,20 @@ impl Store {
             "SELECT centile.update_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
             slug,
             change.title,
-            change.mode.as_ref().map(Mode::into_str),
-            change.order.as_ref().map(Order::into_str),
-            change.ties.as_ref().map(Ties::into_str),
+            change.mode.map(Mode::name),
+            change.order.map(Order::name),
+            change.ties.map(Ties::name),
             change.lanes,
             change.time_zone,
             change.points_min,
             change.points_max,
             change.frozen_top_size,
             json(&change.kept_archives)?,
-            change.reading.as_ref().map(Reading::into_str),
+            change.reading.map(Reading::name),
             // 0 removes the limit.
             change.events_per_minute.map(Option::unwrap_or_default),
             json(&change.gain_max)?,
-            change.on_violation.as_ref().map(OnViolation::into_str),
+            change.on_violation.map(OnViolation::name),
             by.as_str(),
         )
         .fetch_one(&self.writers)

@@ -8,6 +8,7 @@ use crate::{
         act::Actor,
         board::BoardSlug,
         key::{Key, NewKey, Role},
+        name::Named as _,
     },
     store::Store,
 };
@@ -41,7 +42,7 @@ impl Store {
             r#"SELECT centile.create_key($1, $2, $3, $4, $5, $6, $7, $8) AS "created_at!""#,
             id,
             new.name,
-            new.role.into_str(),
+            new.role.name(),
             &boards,
             new.expires_at,
             secret_sha256,

@@ -6,6 +6,7 @@ use crate::{
     Error, Result,
     model::{
         act::Act,
+        name::Named as _,
         quarantine::{QuarantinedEvent, State},
     },
     store::Store,
@@ -62,10 +63,9 @@ impl Store {
         after: i64,
         limit: i64,
     ) -> Result<Vec<QuarantinedEvent>> {
-        let rows =
-            sqlx::query_file_as!(StoredEvent, "sql/queries/quarantine.sql", board, state.into_str(), after, limit)
-                .fetch_all(&self.readers)
-                .await?;
+        let rows = sqlx::query_file_as!(StoredEvent, "sql/queries/quarantine.sql", board, state.name(), after, limit)
+            .fetch_all(&self.readers)
+            .await?;
         rows.into_iter().map(QuarantinedEvent::try_from).collect()
     }
 

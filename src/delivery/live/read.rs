@@ -7,6 +7,7 @@ use crate::{
     delivery::live::Interests,
     model::{
         board::Board,
+        name::Named as _,
         period::{Period, PeriodSelector},
         rank::{Header, Row, Standing},
     },
@@ -103,11 +104,11 @@ pub(crate) async fn read(
 
 /// Identifies a state and the names that it shows.
 fn tag(period: &Period, ranking_id: i64, state: &RankingState) -> String {
-    format!("{}.{}.{ranking_id}.{}.{}", period.name(), period.state.into_str(), state.version.text(), state.revision)
+    format!("{}.{}.{ranking_id}.{}.{}", period.name(), period.state.name(), state.version.text(), state.revision)
 }
 
 fn archive_tag(period: &Period, state: &ArchiveState) -> String {
-    format!("{}.{}.{}", period.name(), period.state.into_str(), state.etag())
+    format!("{}.{}.{}", period.name(), period.state.name(), state.etag())
 }
 
 /// Returns the state of a period without scores.

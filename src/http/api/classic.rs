@@ -24,6 +24,7 @@ use crate::{
     },
     model::{
         board::PeriodKind,
+        name::Named as _,
         period::PeriodSelector,
         rank::{PageStart, Row},
     },
@@ -132,7 +133,7 @@ pub(crate) async fn submit(api: Data<Api>, request: HttpRequest, payload: Payloa
                 Written::Accepted(accepted) => accepted,
                 Written::Quarantined(quarantined) => return Ok(quarantine_response(quarantined)),
             };
-            let standing = accepted.periods.get(PeriodKind::AllTime.into_str());
+            let standing = accepted.periods.get(PeriodKind::AllTime.name());
             let user_info = ClassicUser {
                 user_id: user_id.as_str(),
                 score: standing.map(|standing| standing.score),

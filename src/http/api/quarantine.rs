@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
-    Error, Result,
+    Result,
     http::{
         Api,
         api::{
@@ -24,7 +24,10 @@ use crate::{
             query,
         },
     },
-    model::quarantine::{QuarantinedEvent, State},
+    model::{
+        name,
+        quarantine::{QuarantinedEvent, State},
+    },
     scoring::quarantine,
 };
 
@@ -138,8 +141,7 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let path = BoardPath::of(&request)?;
     let query: QuarantineQuery = query::parse(&request)?;
     let limit = query::bounded("limit", query.limit, 50, 1, 1_000)?;
-    let state = query.state.as_deref().map_or(Ok(State::Waiting), str::parse);
-    let state = state.map_err(|_| Error::invalid("state", "must be waiting, accepted or rejected"))?;
+    let state = query.state.as_deref().map_or(Ok(State::Waiting), |text| name::parse("state", text))?;
     let board = path.find(&api.instance).await?;
     let (events, next) = quarantine::list(&api.instance.store, &board, state, limit, query.cursor.as_deref()).await?;
     Ok(reply::written(

@@ -14,6 +14,7 @@ use crate::{
     Error, Result,
     model::{
         board::Reading,
+        name::Named as _,
         period::PeriodSelector,
         rank::{AnsweredBy, Header},
     },
@@ -34,7 +35,7 @@ pub(crate) fn read(body: &impl Serialize) -> HttpResponse {
 /// Responds without an entity tag: about an open period, or to a request with a body.
 pub(crate) fn untagged(about: &Header, body: &impl Serialize) -> Result<HttpResponse> {
     let mut response = HttpResponse::Ok();
-    response.insert_header((header::CACHE_CONTROL, "no-cache")).insert_header((SOURCE, about.answered_by.into_str()));
+    response.insert_header((header::CACHE_CONTROL, "no-cache")).insert_header((SOURCE, about.answered_by.name()));
     Ok(response.insert_header(header::ContentType::json()).body(json(body)?))
 }
 
@@ -85,7 +86,7 @@ pub(crate) fn tagged(
     let is_known = has_tag(request, &tag);
     let mut response = if is_known { HttpResponse::NotModified() } else { HttpResponse::Ok() };
     response.insert_header(ETag(tag)).insert_header((header::CACHE_CONTROL, cache_control));
-    response.insert_header((SOURCE, answered_by.into_str()));
+    response.insert_header((SOURCE, answered_by.name()));
     if is_known {
         return Ok(response.finish());
     }

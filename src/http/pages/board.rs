@@ -11,6 +11,7 @@ use crate::{
     },
     model::{
         board::{Mode, Order, PeriodKind},
+        name::Named as _,
         period::{Period, PeriodSelector, PeriodState},
         rank::{Chosen, Distribution, Row, Standing},
         score::HistoryRow,
@@ -69,7 +70,7 @@ pub(crate) fn page(page: &BoardPage<'_>) -> Markup {
         }
         div.columns.chosen[page.view.link.player.is_some()] {
             section.ranking data-board=(board.slug) data-period=(follow) data-limit=(page.view.limit) data-from=(page.view.link.from)
-                data-state=[page.view.rows.stale_for.is_none().then(|| page.view.rows.period().state.into_str())] data-over=[crate::http::pages::over(page.view.rows.period().state)] {
+                data-state=[page.view.rows.stale_for.is_none().then(|| page.view.rows.period().state.name())] data-over=[crate::http::pages::over(page.view.rows.period().state)] {
                 (find(page))
                 @if page.view.rows.rows().is_empty() {
                     p.empty {
@@ -100,7 +101,7 @@ fn periods(page: &BoardPage<'_>) -> Markup {
         nav.periods aria-label="Period" {
             ul {
                 @for kind in kinds {
-                    li { a href=(page.view.link.period(kind.into_str()).href()) aria-current=[current(*kind).then_some("page")] { (kind_title(*kind)) } }
+                    li { a href=(page.view.link.period(kind.name()).href()) aria-current=[current(*kind).then_some("page")] { (kind_title(*kind)) } }
                 }
             }
             @if !past.is_empty() {

@@ -1,20 +1,19 @@
 //! A board in a frame on another site's page: its first rows, and a link to the board's own page.
 
-use std::str::FromStr;
-
 use maud::{DOCTYPE, Markup, html};
+use strum::{EnumString, IntoStaticStr, VariantNames};
 
 use crate::{
-    Error, Result,
     http::pages::{
         RankingView, Rows, asset,
         number::{count, number, period_title},
     },
-    model::rank::Row,
+    model::{name::Named as _, rank::Row},
 };
 
 /// Color theme.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum Theme {
     /// The theme of the reader's system.
     #[default]
@@ -26,16 +25,6 @@ pub(crate) enum Theme {
 }
 
 impl Theme {
-    const ALL: [Self; 3] = [Self::Auto, Self::Light, Self::Dark];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Light => "light",
-            Self::Dark => "dark",
-        }
-    }
-
     /// Returns the value of `color-scheme`, which the browser applies before the style sheet.
     fn schemes(self) -> &'static str {
         match self {
@@ -45,17 +34,9 @@ impl Theme {
     }
 }
 
-impl FromStr for Theme {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        let found = Self::ALL.into_iter().find(|theme| theme.name() == text);
-        found.ok_or_else(|| Error::invalid("theme", format!("{text:?} is not a theme: auto, light, dark")))
-    }
-}
-
 /// Text size.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum Size {
     /// For a corner of a page.
     Small,
@@ -64,27 +45,6 @@ pub(crate) enum Size {
     Normal,
     /// For a screen on a wall.
     Large,
-}
-
-impl Size {
-    const ALL: [Self; 3] = [Self::Small, Self::Normal, Self::Large];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Small => "small",
-            Self::Normal => "normal",
-            Self::Large => "large",
-        }
-    }
-}
-
-impl FromStr for Size {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        let found = Self::ALL.into_iter().find(|size| size.name() == text);
-        found.ok_or_else(|| Error::invalid("size", format!("{text:?} is not a size: small, normal, large")))
-    }
 }
 
 /// Appearance of the page.
@@ -109,7 +69,7 @@ pub(crate) fn page(page: RankingView<'_>, appearance: Appearance) -> Markup {
             span.state role="status" data-live="state" { (state(rows)) }
         }
         section data-board=(page.board.slug) data-period=(page.selector) data-limit=(page.limit) data-from="1" data-plain
-            data-state=[rows.stale_for.is_none().then(|| rows.period().state.into_str())] data-over=[crate::http::pages::over(rows.period().state)] {
+            data-state=[rows.stale_for.is_none().then(|| rows.period().state.name())] data-over=[crate::http::pages::over(rows.period().state)] {
             @if rows.rows().is_empty() { p.empty { "No scores in this period yet." } }
             (table(&whole, rows.rows()))
         }
@@ -175,27 +135,6 @@ fn table(caption: &str, rows: &[Row]) -> Markup {
                     }
                 }
             }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_theme_and_size_has_its_name() {
-        for (name, theme) in [("auto", Theme::Auto), ("light", Theme::Light), ("dark", Theme::Dark)] {
-            assert_eq!((name.parse::<Theme>().ok(), theme.name()), (Some(theme), name));
-        }
-        for (name, size) in [("small", Size::Small), ("normal", Size::Normal), ("large", Size::Large)] {
-            assert_eq!((name.parse::<Size>().ok(), size.name()), (Some(size), name));
-        }
-        for bad in ["", "Dark", "dark ", "\"><script>"] {
-            let named = |error: Error| matches!(error, Error::Invalid { field, .. } if field == "theme");
-            assert!(bad.parse::<Theme>().is_err_and(named), "{bad}");
-            let named = |error: Error| matches!(error, Error::Invalid { field, .. } if field == "size");
-            assert!(bad.parse::<Size>().is_err_and(named), "{bad}");
         }
     }
 }

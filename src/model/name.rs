@@ -1,0 +1,43 @@
+//! Names of enum variants, derived by `strum`.
+
+use std::str::FromStr;
+
+use strum::VariantNames;
+
+use crate::{Error, Result};
+
+/// An enum whose variants have one name each: in the database, in JSON, in URLs and on the command
+/// line.
+pub trait Named: VariantNames + Into<&'static str> {
+    /// Returns the name.
+    fn name(self) -> &'static str {
+        self.into()
+    }
+}
+
+impl<T: VariantNames + Into<&'static str>> Named for T {}
+
+/// Parses a name. [`Error::Invalid`] names `field` and lists the valid names.
+pub fn parse<T: VariantNames + FromStr>(field: &str, text: &str) -> Result<T> {
+    text.parse().map_err(|_| Error::invalid(field, format!("{text:?} is not one of: {}", T::VARIANTS.join(", "))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::board::{PeriodKind, Ties};
+
+    #[test]
+    fn names_are_snake_case() {
+        assert_eq!((PeriodKind::AllTime.name(), "all_time".parse()), ("all_time", Ok(PeriodKind::AllTime)));
+    }
+
+    #[test]
+    fn an_unknown_name_is_refused_with_the_valid_ones() {
+        for bad in ["", "First", "first ", "\"><script>"] {
+            let error = parse::<Ties>("ties", bad).expect_err("an unknown name");
+            let Error::Invalid { field, message } = error else { panic!("{error}") };
+            assert_eq!((field.as_str(), message), ("ties", format!("{bad:?} is not one of: shared, first, tiebreak")));
+        }
+    }
+}
