@@ -19,7 +19,7 @@ use crate::support::{
 
 const PREFIX: &str = "test";
 
-/// A Redis of this test's own, a cache in it, and a way past the cache.
+/// A private Redis, a cache in it, and direct access to that Redis.
 struct Fixture {
     redis: LocalRedis,
     cache: Cache,
@@ -39,7 +39,7 @@ impl Fixture {
         redis_connection(&self.redis.url()).await
     }
 
-    /// Puts and gets until what was put comes back.
+    /// Puts and gets until a get returns the value.
     async fn wait_until_it_works(&self) {
         until("the cache works", async || {
             self.cache.put(&user("probe"), b"alive".to_vec()).await;
@@ -48,13 +48,14 @@ impl Fixture {
         .await;
     }
 
-    /// Gets a key that must be a miss, also when Redis does not answer.
+    /// Gets a key that must be a miss, even if Redis does not answer.
     async fn expect_miss(&self, key: &CacheKey) {
         let found = within("a get returns", self.cache.get(key)).await;
         assert_eq!(found, None, "{key}");
     }
 
-    /// Gets a key, always a miss, until the cache no longer calls Redis. Returns the failed calls until then.
+    /// Gets a key, always a miss, until the cache stops calling Redis. Returns the number of failed
+    /// calls.
     async fn until_left_alone(&self) -> u64 {
         until("the cache leaves Redis alone", async || {
             self.expect_miss(&user("ann")).await;
@@ -155,7 +156,7 @@ async fn garbage_under_its_keys_is_a_miss_and_is_overwritten() {
     let counts = cache.counts();
     // A put that times out leaves the garbage for another read.
     assert!(counts.timeouts > 0 || counts.mismatches == garbage.len() as u64, "{counts:?}");
-    assert!(!cache.is_left_alone(), "garbage is not Redis's failure");
+    assert!(!cache.is_left_alone(), "garbage must not open the breaker");
 }
 
 #[tokio::test]
@@ -192,12 +193,12 @@ async fn an_answer_that_comes_too_late_is_nobody_elses() {
         fixture.redis.resume().expect("SIGCONT");
         fixture.wait_until_it_works().await;
         for number in 0..64 {
-            // A miss is allowed on a busy machine, another key's value never.
+            // A busy machine may cause a miss, but never another key's value.
             let found = fixture.cache.get(&closed(number)).await;
             assert!(found.is_none_or(|value| value == number.to_be_bytes()), "{number}");
         }
     }
-    assert_eq!(fixture.cache.counts().mismatches, 0, "the frame had nothing to catch");
+    assert_eq!(fixture.cache.counts().mismatches, 0, "a value was returned for another key");
 }
 
 #[tokio::test]
@@ -221,7 +222,7 @@ async fn a_killed_redis_is_a_miss_and_may_come_back() {
 
 #[tokio::test]
 async fn a_redis_that_was_never_there_is_a_miss() {
-    // Port 1 of loopback: nobody listens.
+    // Nothing listens on port 1 of loopback.
     let cache = Cache::redis("redis://127.0.0.1:1", None, PREFIX).expect("a lazy cache");
     assert!(!cache.is_reachable().await);
     assert_eq!(cache.get(&user("ann")).await, None);

@@ -1,4 +1,4 @@
-//! `close`, and with it `refresh`, `correct`, `maintain` and `import`.
+//! `close`, together with `refresh`, `correct`, `maintain` and `import`.
 
 mod correction;
 mod import;
@@ -10,7 +10,7 @@ use sqlx::PgPool;
 
 use crate::support::{Files, Ran, TestDb, import, import_stdin, run, spawn, spawn_import, spawn_serve, wait::until};
 
-/// Ten players over three weeks of January 2024, one of whom is level with another.
+/// Ten players over three weeks of January 2024; one of them ties with another.
 fn three_weeks() -> String {
     let mut file = String::from("id,user_id,points,occurred_at\n");
     for (n, day) in (1..=20).enumerate() {
@@ -20,7 +20,8 @@ fn three_weeks() -> String {
     file
 }
 
-/// So many lines of one point, over fifty players and twenty days of January 2024; without the header.
+/// Returns `count` lines of one point each, for fifty players over twenty days of January 2024,
+/// without the header.
 fn lines(count: u32) -> String {
     let mut lines = String::new();
     for n in 0..count {
@@ -46,7 +47,7 @@ async fn states(pool: &PgPool) -> Vec<(String, String)> {
     .unwrap()
 }
 
-/// Players of an archive in their order, with rank and score.
+/// Returns an archive's players in order, with rank and score.
 async fn archive(pool: &PgPool, name: &str) -> Vec<(i64, String, i64)> {
     let statement = format!(
         "SELECT a.rank, u.external_id, a.score FROM centile_archive.{name} a JOIN centile_store.users u ON u.id = a.user_id ORDER BY a.position"
@@ -54,7 +55,7 @@ async fn archive(pool: &PgPool, name: &str) -> Vec<(i64, String, i64)> {
     sqlx::query_as(sqlx::AssertSqlSafe(statement)).fetch_all(pool).await.unwrap()
 }
 
-/// The same from the ledger, by PostgreSQL's own `rank()`.
+/// Returns the same from the ledger, by PostgreSQL's own `rank()`.
 async fn ranked(pool: &PgPool, from: &str, until: &str) -> Vec<(i64, String, i64)> {
     sqlx::query_as(
         "SELECT rank() OVER (ORDER BY sum(t.points) DESC), u.external_id, sum(t.points)::bigint
@@ -157,7 +158,7 @@ async fn of_two_closers_one_works_and_the_other_says_so() {
     let is_ours: bool =
         sqlx::query_scalar("SELECT centile_store.try_closing_lock()").fetch_one(&mut *other).await.unwrap();
     assert!(is_ours);
-    // Each waits for three seconds before it says so.
+    // Each waits three seconds before it reports the other.
     let one: &[&str] = &["close", "--board", "arena", "--period", "week:2024-01-01"];
     for child in [&["close", "--due"], one].map(|arguments| spawn(db.url(), arguments)) {
         let told = Ran::from(child.wait_with_output().unwrap()).well();
@@ -166,7 +167,8 @@ async fn of_two_closers_one_works_and_the_other_says_so() {
     assert!(states(&pool).await.iter().all(|(_, state)| state == "open"));
     other.close().await.unwrap();
 
-    // For real: whoever comes second waits for the first, and finds nothing, or says who is at it.
+    // Two real closers: the second waits for the first and finds nothing to do, or reports that
+    // another one is running.
     let both = [spawn(db.url(), &["close", "--due"]), spawn(db.url(), &["close", "--due"])];
     let both = both.map(|child| Ran::from(child.wait_with_output().unwrap()).well());
     let closed = |out: &String| out.matches("closed   ").count();
@@ -179,7 +181,7 @@ async fn a_difference_is_recorded_and_the_ledger_wins() {
     let (db, _files) = board_with("all_time,week", &three_weeks()).await;
     let pool = db.pool().await;
     let wanted = ranked(&pool, "2024-01-01Z", "2024-01-08Z").await;
-    // One score of another value, one entry that is gone.
+    // One entry with another score, and one missing entry.
     db.execute(
         "WITH entry AS (
              SELECT l.ranking_id, l.user_id, row_number() OVER (ORDER BY l.user_id) AS n
@@ -196,7 +198,7 @@ async fn a_difference_is_recorded_and_the_ledger_wins() {
     let ran = run(&db, &["close", "--board", "arena", "--period", "week:2024-01-01"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.out.contains("2 DIFFERENCES"), "{ran:?}");
-    // Once in the log, once as the reason of the failure.
+    // Logged once, and reported once as the reason of the failure.
     assert!(
         ran.err.contains("ERROR centile::periods::closing: the live ranking did not agree with the ledger"),
         "{ran:?}"
@@ -227,7 +229,8 @@ async fn archives_have_names_of_their_own() {
         }
         import(&db, &files.write(&format!("{board}.csv"), three_weeks()), board, &[]).well(20, 0);
     }
-    // Seasons that were over when they were made wait for an import, unless they are asked for.
+    // `--due` skips seasons that were over when they were created, because an import may follow.
+    // Naming them closes them.
     assert!(!run(&db, &["close", "--due"]).well().contains("season"));
     let pool = db.pool().await;
     let seasons: Vec<i64> =

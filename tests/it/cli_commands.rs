@@ -1,4 +1,4 @@
-//! The commands: what they print, what they refuse and how, and that it is the same as over HTTP.
+//! The commands: their output, what they refuse and how, and that they agree with HTTP.
 
 use centile::dev::local::signal;
 use reqwest::StatusCode;
@@ -74,7 +74,7 @@ async fn boards_that_cannot_be_are_refused_naming_the_flag() {
     assert_eq!(run(&db, &["board", "list", "--json"]).json().as_array().map(Vec::len), Some(1));
 }
 
-/// Writes one score; gives the status, and the id of its score transaction.
+/// Submits one score; returns the status and the id of its score transaction.
 async fn score(serve: &Serve, key: &str, user_id: &str) -> (StatusCode, Option<String>) {
     let event = json!({ "user_id": user_id, "points": 5 });
     let request = serve.client.post(serve.at("/v1/boards/main/scores")).bearer_auth(key).json(&event);
@@ -274,7 +274,8 @@ async fn serve_says_what_it_caches_in_and_ends_well() {
         assert!(logged.iter().any(found), "{message:?} is not in {output}");
     }
 
-    // A Redis that cannot be reached is told, and no reason not to serve. While an instance is left, what comes is answered.
+    // An unreachable Redis is reported and does not prevent serving. While an instance drains, it
+    // answers requests.
     let mut serve = spawn_serve(&db, Some("redis://127.0.0.1:1"), &["--drain", "600"]).await;
     assert!(!serve.output().contains("in-process cache"), "{}", serve.output());
     let answer = async |path: &str| {

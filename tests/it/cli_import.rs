@@ -1,4 +1,4 @@
-//! `centile import`: formats, rejects, names, times, and runs that are cut short.
+//! `centile import`: formats, rejects, names, times, and interrupted runs.
 
 mod damage;
 mod standing;
@@ -15,7 +15,7 @@ use crate::support::{
 
 const HEADER: &str = "id,user_id,user_name,points,occurred_at,reason\n";
 
-/// Lines of `events` events of 400 players over 40 days, with ids, in no order of time.
+/// Returns lines of `events` events of 400 players over 40 days, with ids, in random order of time.
 fn made_up(seed: u64, events: u32) -> Vec<String> {
     let mut rng = StdRng::seed_from_u64(seed);
     let mut lines: Vec<String> = (0..events)
@@ -57,7 +57,7 @@ async fn every_way_to_write_a_file_brings_the_same() {
     let rejects = files.path("rejects.csv");
     import_stdin(&db, ndjson.as_bytes(), "piped", &rejects, &["--format", "ndjson"]).well(3, 0);
     let wanted = standings(&db, "plain").await;
-    // All time; two days, weeks and months.
+    // All time, and two days, weeks and months.
     assert_eq!(wanted.len(), 3 + 3 * 3, "{wanted:?}");
     for board in ["dos", "json", "jsonl", "piped"] {
         assert_eq!(standings(&db, board).await, wanted, "{board}");
@@ -127,10 +127,10 @@ async fn lines_without_a_time_count_now_and_once_with_an_id() {
     let recent = "SELECT count(*) FROM centile_store.score_transactions WHERE occurred_at BETWEEN now() - interval '1 hour' AND now()";
     assert_eq!(sqlx::query_scalar::<_, i64>(recent).fetch_one(&pool).await.unwrap(), 40);
     let before = standings(&db, "main").await;
-    // The time is another one by now.
+    // The current time has changed since.
     import(&db, &file, "main", &[]).well(0, 41);
     assert_eq!(standings(&db, "main").await, before);
-    // A time of its own makes it another event.
+    // An explicit time makes it another event.
     let other = files.write("other.csv", format!("{HEADER}e3,p3,,1,2024-01-15T20:00:00Z,\n"));
     let imported = import(&db, &other, "main", &[]);
     assert_eq!((imported.code, imported.count("rejected")), (Some(1), 1), "{imported:?}");
@@ -166,7 +166,7 @@ async fn a_killed_import_is_run_again_and_nothing_counts_twice() {
     make_board(&db, "clean", &flags);
     for kill_at in kills_at {
         let mut child = spawn_import(&db, &file, "killed", &["--batch-size", "50"]);
-        until("the import gets there", async || {
+        until("the import reaches the next kill", async || {
             assert!(child.try_wait().unwrap().is_none(), "the import has ended");
             ledger_rows(&db, "killed").await >= kill_at
         })
@@ -188,7 +188,7 @@ async fn a_killed_import_is_run_again_and_nothing_counts_twice() {
 
 #[tokio::test]
 async fn live_writes_go_on_meanwhile() {
-    /// Live events that have to be acknowledged before the import gets its last line.
+    /// Live events that must be acknowledged before the import gets its last line.
     const LIVE: u32 = 20;
     let (db, files) = (TestDb::new().await, Files::new());
     make_board(&db, "main", &["--periods", "all_time,week,month", "--lanes", "4"]);

@@ -1,4 +1,4 @@
-//! `centile migrate`: safe at once, and safe again.
+//! `centile migrate`: run concurrently and repeatedly.
 
 mod locks;
 mod serving;
@@ -14,7 +14,7 @@ use sqlx::query_as;
 
 use crate::support::{TestDb, centile, folder, run};
 
-/// The command, run to its end.
+/// Starts the command.
 fn centile_migrate(url: &str) -> std::process::Child {
     let mut command = centile();
     command.arg("migrate").env("DATABASE_URL", url);
@@ -100,11 +100,11 @@ async fn a_schema_from_before_the_baseline_is_refused_in_one_line() {
     let cause = "a development version before the baseline (V1__schemas_and_tables)";
     run(&db, &["migrate"]).refused(1, &[cause, "create a new database", "export", "import"]);
     assert_eq!(db.dump(), before);
-    // Its migrations include the version of each of ours.
+    // Those migrations include every version of the current ones.
     run(&db, &["board", "list"]).refused(1, &["another edition", "`centile migrate`"]);
 }
 
-/// The files that make the schema, after `change` has changed a copy of them in a folder of its own.
+/// Returns a copy of the files that make the schema, after `change` has changed the copy.
 fn changed_files(change: impl FnOnce(&Path)) -> Files {
     let root = folder("changed-files");
     for path in ["migrations", "sql/functions", "sql/views"] {
@@ -121,10 +121,10 @@ fn changed_files(change: impl FnOnce(&Path)) -> Files {
     files
 }
 
-/// The name of a migration that a later release might have.
+/// The name of a migration in a later release.
 const LATER: &str = "V1000__later";
 
-/// The files of that release.
+/// Returns the files of that release.
 fn later_files(migration: &str) -> Files {
     changed_files(|root| fs::write(root.join(format!("migrations/{LATER}.sql")), migration).unwrap())
 }

@@ -1,4 +1,4 @@
-//! The clients in `clients/`: made of the document as it is, and able to talk to the service.
+//! The clients in `clients/` match the OpenAPI document and work against the service.
 
 use std::{
     fs,
@@ -11,13 +11,13 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{http_api::site::Site, support::TestDb};
 
-/// A file or folder of the repository.
+/// Returns the path of a file or folder of the repository.
 fn at(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// Runs a client's test in its folder against a service whose boards `main` and `arena` are empty, and looks what it has left there:
-/// the lines of the README have written to the one, the test's own to the other.
+/// Runs a client's test in its folder against a service with the empty boards `main` and `arena`,
+/// and checks what it wrote. The README's lines write to `main`, the test's own lines to `arena`.
 async fn talks_to_the_service(folder: &str, program: &str, arguments: &[&str]) {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
@@ -31,7 +31,7 @@ async fn talks_to_the_service(folder: &str, program: &str, arguments: &[&str]) {
     let output = output.unwrap_or_else(|error| panic!("{program}: {error}; scripts/setup.sh test installs it"));
     let told = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{told}");
-    // A runner that found no test would have been content, too.
+    // A runner that finds no test also succeeds.
     for slug in ["main", "arena"] {
         let ada = site.get(&format!("/v1/boards/{slug}/scores/ada")).await.is(200);
         assert_eq!(

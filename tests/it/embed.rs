@@ -1,4 +1,5 @@
-//! Boards within the pages of others: who may show them, what can be chosen, and that whatever stands in them is only shown.
+//! Boards embedded in other sites: the origins that may frame them, their options, and the escaping
+//! of their content.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +14,10 @@ use crate::{
     },
 };
 
-/// A name that would be anything but a name where it is not escaped.
+/// A name that would break the markup if it were not escaped.
 const MARKUP: &str = "</bdi><script src=//evil.example></script><a href='x'>&amp;\"";
 
-/// The rule of the policy that says who may show a page in a frame, and what X-Frame-Options says.
+/// Returns the policy's rule for framing, and the value of X-Frame-Options.
 fn framers(headers: &HeaderMap) -> (String, Option<&str>) {
     let policy = headers["content-security-policy"].to_str().unwrap();
     let rules: Vec<&str> =
@@ -99,7 +100,7 @@ async fn period_rows_theme_and_size_can_be_chosen() {
             .map(|row| row.map(str::to_owned))
     );
     assert_eq!(chosen("?limit=100&theme=light&size=small").await.0, "light small");
-    // As the API has them.
+    // The same rows as in the API.
     let told = site.get("/v1/boards/main/scores?limit=10").await.is(200);
     let told: Vec<String> = told["scores"].as_array().unwrap().iter().map(|row| row["user_name"].to_string()).collect();
     assert_eq!(default.iter().map(|row| format!("{:?}", row[2])).collect::<Vec<_>>(), told);
@@ -134,7 +135,7 @@ async fn period_rows_theme_and_size_can_be_chosen() {
     assert_eq!(
         attribute(elements(&answer.text, "html")[0], "data-theme"),
         Some("dark"),
-        "what is wrong is told in the same look"
+        "an error page must keep the chosen look"
     );
     for (path, words) in [("/embed/none", "none"), ("/embed/main?period=day", "board main keeps")] {
         let answer = site.get(path).await;
@@ -163,7 +164,7 @@ async fn whatever_a_name_holds_is_shown_and_the_only_link_leads_to_the_board() {
     let link = elements(&page, "a")[0];
     let [href, target, rel] = ["href", "target", "rel"].map(|name| attribute(link, name));
     assert_eq!((href, target, rel), (Some("/boards/main?period=week"), Some("_blank"), Some("noopener")));
-    // All that it asks for is there.
+    // Every file that the page loads exists.
     let mut asked = 0;
     for (element, name) in [("link", "href"), ("script", "src")] {
         for found in elements(&page, element) {
@@ -225,7 +226,7 @@ async fn the_script_is_small_and_can_be_run_by_any_page() {
         assert_eq!(header(answer, "content-type"), "text/javascript; charset=utf-8");
         assert_eq!(header(answer, "access-control-allow-origin"), "*");
     }
-    // While instances of two versions run, a page may ask either for a file of the other.
+    // During an upgrade, a page may request a file of the other version from either instance.
     let other = site.get("/assets/centile-board.0123456789abcdef.js").await;
     assert_eq!((other.status, &other.text), (200, &script.text));
     assert_eq!(header(&other, "cache-control"), "no-cache");

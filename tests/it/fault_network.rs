@@ -1,5 +1,6 @@
-//! PostgreSQL cut off, by reset and by silence: every call ends, nothing acknowledged is lost, and all is well again after it.
-//! (`make torture` cuts it off for thirty seconds, with the service's own limits, and compares times with them.)
+//! PostgreSQL is cut off by resets and by silence: every call ends, no acknowledged event is lost,
+//! and the service recovers. `make torture` cuts it off for thirty seconds with the default limits
+//! and checks the times.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Redis emptied, frozen, killed and filled with garbage in the middle of a load: no answer is wrong and none fails.
+//! Redis is emptied, frozen, killed and filled with garbage under load: no answer is wrong, and no
+//! request fails.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,10 +16,10 @@ use crate::support::{
     wait::until,
 };
 
-/// How long an instance that knows nothing is read from.
+/// Duration of the reads from a new instance.
 const READING: Duration = Duration::from_millis(500);
 
-/// Returns once the load has written so many batches more.
+/// Returns once the load has written more batches.
 async fn pass(pool: &PgPool) {
     let batches = async || -> i64 {
         let batches = "SELECT sum(batch)::bigint FROM centile_store.board_lanes";
@@ -28,16 +29,16 @@ async fn pass(pool: &PgPool) {
     until("more batches", async || batches().await >= wanted).await;
 }
 
-/// Whether an instance leaves Redis alone, by the last that it has logged of it.
+/// Returns whether an instance bypasses Redis, by its last log line about it.
 fn leaves_alone(instance: &Serve) -> bool {
     let output = instance.output();
     output.rfind("is left alone") > output.rfind("Redis answers again")
 }
 
-/// Returns once every instance leaves Redis alone, or none does.
+/// Returns once all instances bypass Redis, or none does.
 async fn all_leave_alone(instances: &[Serve], wanted: bool) {
     for instance in instances {
-        until("Redis is found to fail, or to be well", async || leaves_alone(instance) == wanted).await;
+        until("the breaker opens or closes", async || leaves_alone(instance) == wanted).await;
     }
 }
 
@@ -86,7 +87,7 @@ async fn whatever_redis_does_no_answer_is_wrong() {
 
     stop.cancel();
     record.join(running.await.expect("the load"));
-    // Instances that know nothing yet take what they find there, and nothing is written that would make it old.
+    // New instances use the values in Redis, and no write makes these outdated.
     for number in 2..amount(4, 6) {
         let fresh = spawn_serve(&db, Some(&url), &PATIENT).await;
         again.spoil(number % 2 == 0).await;

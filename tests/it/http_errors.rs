@@ -1,6 +1,6 @@
-//! Bad input gets a clear answer, and nothing is lost or half done.
+//! Invalid input gets a clear answer, and leaves no partial change.
 //!
-//! Each case names the status and the field at fault.
+//! Each case gives the status and the invalid field.
 
 mod database;
 
@@ -17,17 +17,18 @@ use crate::{
 };
 
 const SCORES: &str = "/v1/boards/main/scores";
-/// Longest body that the service is told to take.
+/// Body limit of the service in these tests.
 const BODY_LIMIT: usize = 40_000;
 
-/// A service with an empty board.
+/// Starts a service with an empty board.
 async fn site(db: &TestDb, rules: Value) -> Site {
     let site = Site::start(db, &["--body-limit", &BODY_LIMIT.to_string()]).await;
     site.board(rules, &[]).await;
     site
 }
 
-/// Fails unless this is a problem document of this status, which names this field; none when it is empty.
+/// Fails unless the answer is a problem document with this status and field; an empty `field` means
+/// none.
 #[track_caller]
 pub fn refused(answer: &Answer, status: u16, field: &str, what: &str) {
     assert_eq!(answer.status, status, "{what}: {answer:?}");
@@ -45,7 +46,7 @@ fn problem(body: &Value, status: u16, field: &str, what: &str) {
     }
 }
 
-/// Fails unless the ledger holds so many rows, and there are so many players.
+/// Fails unless the ledger has this many rows and the database this many players.
 async fn holds(db: &TestDb, rows: i64, users: i64) {
     let pool = db.pool().await;
     let found: (i64, i64) = sqlx::query_as(
@@ -207,7 +208,7 @@ async fn an_event_that_cannot_be() {
     for (body, status, field) in cases {
         let body = body.replace("LONG", &id).replace("WHY", &reason);
         refused(&site.post(SCORES, &body).await, status, field, &body);
-        // The same in a list, where it is JSON at all, is refused by itself.
+        // In a list, a valid JSON event is refused on its own.
         if status == 422 && field != "body" {
             let answer = site.post(SCORES, format!("[{body}]")).await.is(200);
             assert_eq!(answer["results"][0]["status"], "refused", "{body}");
@@ -222,7 +223,7 @@ async fn an_event_that_cannot_be() {
     refused(&site.post("/v1/boards/main/scores?rank=true", event).await, 422, "rank", "rank=true");
     let list = |events: usize| format!("[{}]", vec![event; events].join(","));
     refused(&site.post(SCORES, list(1_001)).await, 413, "", "1,001 events");
-    // Players are made, in a transaction of their own, before the board judges their events.
+    // Players are created in a separate transaction, before the rules are checked.
     holds(&db, 0, 1).await;
     site.post(SCORES, list(1_000)).await.is(200);
     holds(&db, 1_000, 1).await;

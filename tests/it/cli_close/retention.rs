@@ -1,4 +1,4 @@
-//! Archives and rankings that go.
+//! Removal of archives and rankings.
 
 use super::*;
 
@@ -48,7 +48,7 @@ async fn an_archive_that_is_being_read_is_dropped_later_and_holds_up_no_other() 
     assert!(told.contains("dropped arena week:2024-01-08\n"), "{told}");
     reader.rollback().await.unwrap();
     assert!(run(&db, &["maintain"]).well().contains("dropped arena week:2024-01-01\n"));
-    // What is gone is not to be refreshed.
+    // A dropped archive needs no refresh.
     let correct =
         ["correct", "p1", "-3", "--board", "arena", "--at", "2024-01-03T12:00:00Z", "--reason", "x", "--by", "dora"];
     assert_eq!(run(&db, &correct).well().lines().count(), 1);

@@ -1,4 +1,4 @@
-//! Lines that cannot be taken: each is left out with its reason, and the others are in.
+//! Invalid lines: each is left out with its reason, and all others are imported.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{HEADER, ledger_rows, make_board, names, standings};
 use crate::support::{Files, TestDb, centile, import, import_stdin};
 
-/// Imports `lines` after a line that is good, with a good one behind each, and fails unless exactly the bad ones are
+/// Imports `lines`, each surrounded by valid lines. Fails unless exactly the invalid ones are
 /// rejected, for these reasons.
 fn rejects(
     db: &TestDb,
@@ -101,7 +101,7 @@ async fn csv_lines_are_rejected_with_their_reason_and_leave_nothing_behind() {
     assert_eq!(names(&db).await, json!({"banned": "banned", "good": "good"}));
     assert_eq!(ledger_rows(&db, "main").await, i64::try_from(lines.len()).unwrap());
 
-    // A file of rejects that has become untrue is not left there.
+    // An import without rejects removes an outdated file of rejects.
     std::fs::write(&file, format!("{HEADER}e0,good,,1,2024-01-15T20:00:00Z,\n")).unwrap();
     import(&db, &file, "main", &[]).well(0, 1);
 }

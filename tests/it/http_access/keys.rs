@@ -1,4 +1,4 @@
-//! Making, listing and revoking keys over HTTP and on the command line.
+//! Creating, listing and revoking keys over HTTP and on the command line.
 
 use futures::future::join_all;
 use reqwest::Method;
@@ -78,14 +78,14 @@ async fn a_key_that_is_revoked_while_a_body_comes_does_nothing_with_it() {
     };
     until("the key has been seen", is_seen).await;
     site.admin(Method::DELETE, &format!("/v1/keys/{id}"), Value::Null).await.is(204);
-    // As long as a key may be acted with that was looked at.
+    // Longer than a checked key is used without another check.
     sleep(Duration::from_millis(600)).await;
     wire.send(end).await.unwrap();
     assert_eq!(wire.answer().await.status, 401);
     site.get("/v1/users/ada").await.is(404);
 }
 
-/// Each counts the other, though neither sees what the other has not committed.
+/// Each insert counts the other one, although neither sees the other's uncommitted row.
 #[tokio::test]
 async fn of_two_keys_that_are_made_at_the_same_moment_the_second_is_refused_where_there_is_one() {
     let db = TestDb::new().await;
@@ -104,7 +104,7 @@ async fn of_two_keys_that_are_made_at_the_same_moment_the_second_is_refused_wher
         Some("CB409"),
         "{error}"
     );
-    // Keys of other clients wait for nobody.
+    // Keys under other names do not wait.
     let _held = db.hold("SELECT centile.revoke_key('1111111111111111'); SELECT centile.create_key('4444444444444444', 'match server', 'server', '{}', NULL, sha256('4'))").await;
     db.execute(&create('5').replace("match server", "another")).await;
 }
@@ -124,7 +124,7 @@ async fn of_each_name_two_keys_work_however_many_are_asked_for_at_once() {
     for id in &ids {
         assert!(refused["detail"].as_str().unwrap().contains(id), "{refused}");
     }
-    // One that is revoked or over makes room for another.
+    // A revoked or expired key no longer counts.
     site.admin(Method::DELETE, &format!("/v1/keys/{}", ids[0]), Value::Null).await.is(204);
     ask().await.is(201);
     ask().await.is(409);

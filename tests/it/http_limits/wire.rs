@@ -1,4 +1,4 @@
-//! HTTP by hand, for what no client would send.
+//! Raw HTTP, for requests that no client library sends.
 
 use std::io;
 
@@ -9,11 +9,11 @@ use tokio::{
 
 use crate::support::{Serve, wait::within};
 
-/// A connection to the service. What has been read and not asked for is in the buffer.
+/// A connection to the service. Its buffer holds bytes that were read but not used yet.
 #[derive(Debug)]
 pub struct Wire(pub BufReader<TcpStream>);
 
-/// An answer as it came.
+/// A parsed answer.
 #[derive(Debug)]
 pub struct Told {
     pub status: u16,
@@ -23,7 +23,7 @@ pub struct Told {
 }
 
 impl Told {
-    /// The value of a header, empty where there is none.
+    /// Returns the value of a header; empty if it is missing.
     pub fn header(&self, name: &str) -> &str {
         let line = self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         line.unwrap_or_default().trim()
@@ -41,13 +41,13 @@ impl Wire {
         self.0.write_all(text.as_bytes()).await
     }
 
-    /// One answer, whole.
+    /// Reads one whole answer.
     pub async fn answer(&mut self) -> Told {
         answer(&mut self.0).await
     }
 }
 
-/// The next answer on a connection, whole.
+/// Reads the next whole answer on a connection.
 pub async fn answer(stream: &mut (impl AsyncRead + Unpin)) -> Told {
     let read = async {
         let mut head = Vec::new();

@@ -1,4 +1,4 @@
-//! What is shown while PostgreSQL cannot be asked, and after that.
+//! Live events while PostgreSQL is unreachable, and afterwards.
 
 use reqwest::StatusCode;
 use serde_json::json;
@@ -15,7 +15,8 @@ use crate::{
     },
 };
 
-/// A service with these flags that reaches its database through a proxy, and a board on which ada has 40.
+/// Starts a service with these flags that reaches its database through a proxy, and a board on
+/// which ada has 40.
 async fn behind_a_proxy(flags: &[&str]) -> (TestDb, Proxy, Site) {
     let db = TestDb::new().await;
     let way = Proxy::to(db.port()).await;
@@ -61,7 +62,7 @@ async fn who_comes_while_postgresql_is_away_is_shown_tops_alone() {
 
 #[tokio::test]
 async fn a_silent_postgresql_is_told_of_soon() {
-    // The end of a statement would come after the deadline.
+    // The statement timeout would end after the deadline.
     let (_db, way, site) = behind_a_proxy(&["--statement-timeout", "600"]).await;
     let mut stream = Stream::open(&site.serve, EVENTS, &[]).await;
     stream.one("started").await;

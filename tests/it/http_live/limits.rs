@@ -1,4 +1,4 @@
-//! What listeners may cost.
+//! Limits of live streams, and their cost.
 
 use std::time::Instant;
 
@@ -77,9 +77,9 @@ async fn a_stream_is_neither_kept_nor_held_back() {
     }
     assert!(!stream.response.headers().contains_key("content-encoding"));
     stream.one("started").await;
-    // Nothing happens, and there are signs of life.
+    // Without changes there are keep-alives.
     for _ in 0..2 {
-        let part = stream.part().await.expect("a sign of life");
+        let part = stream.part().await.expect("a keep-alive");
         assert!(part.kind.is_empty(), "{part:?}");
     }
     let head = site.send(Method::HEAD, EVENTS, &[], String::new()).await;
@@ -87,10 +87,11 @@ async fn a_stream_is_neither_kept_nor_held_back() {
     assert_eq!(head.headers["content-type"], "text/event-stream");
 }
 
-/// Most statements of one look: for the board, the period, the state of its ranking, and what is followed of it.
-const STATEMENTS_OF_LOOK: f64 = 4.0;
+/// Maximum statements of one read: for the board, the period, the ranking's state, and the rows
+/// that are followed.
+const STATEMENTS_PER_READ: f64 = 4.0;
 
-/// Returns what the service has logged up to a request that it logs last: lines keep their order.
+/// Returns the log up to a request that is logged last: lines keep their order.
 async fn logged(site: &Site, mark: &str) -> String {
     let path = format!("/nowhere/{mark}");
     site.get(&path).await.is(404);
@@ -113,7 +114,7 @@ async fn postgresql_is_asked_as_often_for_fifty_as_for_one() {
         let (begun, looks) = (Instant::now(), number(&site.serve, LOOKS).await);
         let before = logged(&site, &format!("before-{listeners}")).await;
         for _ in 0..CHANGES {
-            // By SQL, so that the service has no statements but those of its looks.
+            // Written by SQL, so that the service runs no statements other than its live reads.
             db.execute("SELECT testing.submit_score('main', 'bob', 1)").await;
             score += 1;
             let is_shown = |event: &Event| event.data["scores"][1]["score"] == score;
@@ -123,9 +124,9 @@ async fn postgresql_is_asked_as_often_for_fifty_as_for_one() {
         let (looks, seconds) = (number(&site.serve, LOOKS).await - looks, begun.elapsed().as_secs_f64());
         let statements = after[before.len()..].lines().filter(|line| line.contains("sqlx::query")).count() as f64;
         eprintln!("{listeners} listeners: {statements} statements of {looks} looks in {seconds:.1} s");
-        assert!(looks <= 4.0 * seconds + 2.0, "{looks} looks in {seconds} s");
-        // With the look that was under way before they were counted.
-        let most = STATEMENTS_OF_LOOK * (looks + 1.0);
-        assert!((CHANGES as f64..=most).contains(&statements), "{statements} statements of {looks} looks");
+        assert!(looks <= 4.0 * seconds + 2.0, "{looks} reads in {seconds} s");
+        // Includes the read that was in progress when counting began.
+        let most = STATEMENTS_PER_READ * (looks + 1.0);
+        assert!((CHANGES as f64..=most).contains(&statements), "{statements} statements of {looks} reads");
     }
 }
