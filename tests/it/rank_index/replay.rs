@@ -1,5 +1,5 @@
-//! Compares answers with a replay of the ledger under faults. The test starts its own PostgreSQL and
-//! instances, because it kills them.
+//! Compares answers with a replay of the ledger under faults. The test starts its own PostgreSQL
+//! and instances, because it kills them.
 
 use crate::support::faults::compare_under_faults;
 
