@@ -1,4 +1,4 @@
-//! PostgreSQL, Redis and the service itself over TLS, with an authority of one's own.
+//! PostgreSQL, Redis and the service over TLS, with a private certificate authority.
 
 mod https;
 
@@ -12,7 +12,7 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 
 use crate::support::{Serve, folder, make_key, own_postgres, run_at, wait::until};
 
-/// An authority, and a server at 127.0.0.1 that it vouches for.
+/// A certificate authority, and a server certificate for 127.0.0.1 that it has signed.
 struct Vouched {
     dir: PathBuf,
     authority: CertifiedIssuer<'static, KeyPair>,
@@ -40,11 +40,12 @@ impl Vouched {
     }
 }
 
-/// A certificate for 127.0.0.1, and its private key.
+/// Creates a certificate for 127.0.0.1, and its private key.
 fn certified(authority: &CertifiedIssuer<'static, KeyPair>) -> (Certificate, String) {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
-    // By its own name: openssl takes a certificate that is called like its authority for one that vouches for itself.
+    // It needs a name different from the authority's: openssl takes a certificate with its issuer's
+    // name for a self-signed one.
     params.distinguished_name.push(DnType::CommonName, "a server");
     (params.signed_by(&key, authority).unwrap(), key.serialize_pem())
 }
@@ -55,12 +56,12 @@ impl Drop for Vouched {
     }
 }
 
-/// Has a server of PostgreSQL take connections over TLS, and none in clear from then on.
+/// Makes a PostgreSQL server accept connections over TLS only.
 async fn demand_tls(url: &str, vouched: &Vouched) {
     let mut admin = PgConnection::connect(url).await.unwrap();
     let data: String =
         sqlx::query_scalar("SELECT current_setting('data_directory')").fetch_one(&mut admin).await.unwrap();
-    // Its account may be another one than this test's: it writes the files itself.
+    // The server may run under another account, so it writes the files itself.
     for (name, text) in [("server.crt", &vouched.certificate.pem()), ("server.key", &vouched.key)] {
         let write = format!(
             "COPY (SELECT regexp_split_to_table('{}', E'\\r?\\n')) TO PROGRAM 'umask 077; cat > \"{data}/{name}\"'",
@@ -81,7 +82,7 @@ async fn postgresql_and_redis_are_reached_over_tls_and_only_where_the_authority_
     let clear = postgres.url("postgres");
     demand_tls(&clear, &right).await;
     let verified = |vouched: &Vouched| format!("{clear}?sslmode=verify-full&sslrootcert={}", vouched.file("ca.pem"));
-    // The settings are read a moment after they were told.
+    // The settings take effect shortly after the reload.
     until("PostgreSQL demands TLS", async || {
         PgConnection::connect(&verified(&right)).await.is_ok()
             && PgConnection::connect(&format!("{clear}?sslmode=disable")).await.is_err()
@@ -113,9 +114,10 @@ async fn postgresql_and_redis_are_reached_over_tls_and_only_where_the_authority_
         let answer = request.json(&json!({"user_id": "ada", "points": 5})).send().await.unwrap();
         assert_eq!(answer.status(), StatusCode::OK);
         let wanted = format!(r#""cache":"{cache}""#);
-        until("the state of the cache", async || {
+        until("the expected state of the cache", async || {
             let answer = serve.client.get(serve.at("/readyz")).send().await.unwrap().text().await.unwrap();
-            // The service waits for Redis for 50 ms, with connecting: too short now and then on a busy machine.
+            // The service waits 50 ms for Redis, including the connection, which may be too short
+            // on a busy machine.
             assert!(cache == "reachable" || answer.contains(&wanted), "{answer}");
             answer.contains(&wanted)
         })

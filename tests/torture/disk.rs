@@ -1,4 +1,5 @@
-//! The disk of PostgreSQL is full: nothing is acknowledged that is not there, and all is well again once there is room.
+//! PostgreSQL's disk is full: no event is acknowledged without being stored, and the service
+//! recovers once there is space.
 
 use std::{
     fs::{self, File},
@@ -23,19 +24,19 @@ use crate::{
     support::{Serve, audit, client, load::key, next_number, sender::Sender},
 };
 
-/// Room for PostgreSQL, and for some minutes of scores.
+/// Enough space for PostgreSQL and some minutes of scores.
 const DISK: &str = "size=400m";
-/// How long nothing gets in.
+/// Time for which the disk stays full.
 const FULL: Duration = Duration::from_secs(30);
 const CALLERS: usize = 8;
 
-/// A small disk in memory. It goes with this value.
+/// A small disk in memory, unmounted with this value.
 struct Disk(PathBuf);
 
 impl Disk {
-    /// `None` where this account may not mount anything.
+    /// Mounts it. `None` if this account may not mount.
     fn mount() -> Option<Self> {
-        // Where the account that PostgreSQL runs as gets to.
+        // PostgreSQL's account can reach this folder.
         let folder = std::env::temp_dir().join(format!("centile-disk-{}-{}", std::process::id(), next_number()));
         fs::create_dir(&folder).expect("a folder");
         let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", DISK, "centile-torture"]).arg(&folder).output();
@@ -43,7 +44,7 @@ impl Disk {
         mounted.is_ok_and(|output| output.status.success()).then_some(disk)
     }
 
-    /// Takes all the room that is left.
+    /// Fills all remaining space.
     fn fill(&self) -> PathBuf {
         let path = self.0.join("ballast");
         let mut file = File::create(&path).expect("a file");
@@ -54,14 +55,14 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // Not mounted at all, where this account may not.
+        // Fails if nothing is mounted, because the account may not mount.
         Command::new("umount").arg("--lazy").arg(&self.0).output().ok();
         fs::remove_dir_all(&self.0).ok();
     }
 }
 
 async fn start(folder: &Path) -> LocalPostgres {
-    // Little is written ahead, so that the rest is full soon.
+    // Little WAL is kept, so that the disk is full soon.
     let settings = [("max_wal_size", "64MB"), ("min_wal_size", "32MB")];
     let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
     let options = PostgresOptions { fsync: true, settings, ..PostgresOptions::ephemeral() };
@@ -120,7 +121,7 @@ async fn the_disk_is_full() {
         if runs { "ran on" } else { "had stopped itself" },
     ));
     fs::remove_file(ballast).expect("room again");
-    // As systemd would, where it has stopped.
+    // As systemd would do if PostgreSQL has stopped.
     tokio::task::block_in_place(|| postgres.start_again()).expect("PostgreSQL is back");
     let after = well_again(&serve, &probing, Instant::now()).await;
     stop.cancel();

@@ -1,4 +1,4 @@
-//! Bytes that nobody would send, for what reads requests and files.
+//! Random bytes for the parsers of requests and files.
 
 use std::{
     env, fs,
@@ -8,7 +8,7 @@ use std::{
 
 use crate::report::Trial;
 
-/// How long each of them is fed, in seconds, unless `FUZZ_SECONDS` says otherwise.
+/// Seconds for each fuzz target, unless `FUZZ_SECONDS` is set.
 const SECONDS: &str = "600";
 
 #[test]
@@ -43,7 +43,7 @@ fn made_up_bytes() {
     trial.end();
 }
 
-/// The number in the line that tells how many times the fuzzer has tried.
+/// Returns the fuzzer's number of runs from its output.
 fn tries(told: &str) -> u64 {
     let line = told.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
     line.and_then(|number| number.trim().parse().ok()).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! `kill -9` of the service and of PostgreSQL under load, again and again.
+//! Repeated `kill -9` of the service and of PostgreSQL under load.
 
 use std::{
     sync::Arc,
@@ -16,7 +16,7 @@ use crate::{
 };
 
 const BOARD: &str = "SELECT centile.create_board('arena', p_lanes => 4::smallint, p_layout_bounds => '{0,20,100}')";
-/// Callers at work.
+/// Number of concurrent callers.
 const CALLERS: usize = 16;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -83,7 +83,7 @@ async fn postgresql_is_killed() {
         longest = longest.max(well_again(&serve, &probing, killed).await);
     }
     stop.cancel();
-    // Each of them has been answered to the end, or the trial would fail here: 200 and 503 are all that they take.
+    // Each caller ended normally; any status other than 200 and 503 would fail here.
     callers.join_all().await;
     sender.finish(&serve.at("/v1/boards/arena/scores")).await;
     let pool = PgPool::connect(&url).await.expect("a connection");
@@ -93,7 +93,7 @@ async fn postgresql_is_killed() {
     trial.saw(format!(
         "{acknowledged} events acknowledged, each in the ledger once; {repeated} of them sent again; {unavailable} times 503"
     ));
-    trial.expect(unavailable > 0, "no other refusal");
+    trial.expect(unavailable > 0, "no status other than 200 and 503");
     trial.expect(longest <= Duration::from_secs(15), format!("answers again after {} at most", seconds(longest)));
     trial.end();
 }

@@ -1,4 +1,4 @@
-//! PostgreSQL cut off for as long as a switch takes to come back.
+//! PostgreSQL is cut off for as long as a network switch takes to restart.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ async fn postgresql_is_cut_off_for_thirty_seconds() {
         "PostgreSQL cut off for 30 s, by reset and by silence",
         "every call ends by its deadline; all connections usable again within 5 s",
     );
-    // As the service comes.
+    // The service's default timeout.
     let limits = Limits { statement: Duration::from_secs(10), cut: Duration::from_secs(30) };
     let ways = [Way::Reset, Way::Silent];
     let seen = cut_off(&ways, &limits).await;

@@ -1,5 +1,5 @@
-//! Ten times as many scores as can be written: those that are taken are written soon, the others refused at once, and all is well
-//! as soon as it is over.
+//! Ten times as many scores as the service can write: accepted ones are written soon, the others
+//! are refused at once, and the service recovers right afterwards.
 
 use std::{
     sync::{Arc, Mutex},
@@ -17,42 +17,43 @@ use crate::{
     support::{Serve, TestDb, audit, load::key, redis_url},
 };
 
-/// How long the overload lasts.
+/// Duration of the overload.
 const OVERLOAD: Duration = Duration::from_mins(1);
-/// How many times as much as can be taken comes.
+/// Factor of the load over the capacity.
 const TIMES: f64 = 10.0;
-/// Events of a request, as a game server that has a lot to tell sends them.
+/// Events of a request, as a busy game server sends them.
 const EVENTS: u32 = 20;
-/// Bodies to choose from.
+/// Number of prepared bodies.
 const BODIES: usize = 2_000;
 /// Players of the board.
 const PLAYERS: u32 = 10_000;
-/// Requests that may be under way at a time. What would be more is not sent, and counted.
+/// Maximum number of requests in progress. Requests beyond it are counted as unsent.
 const UNDER_WAY: usize = 2_000;
-/// Reads a second beside.
+/// Reads a second during the overload.
 const READS: f64 = 50.0;
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
-    /// All of it was done.
+    /// All events were accepted.
     Done,
-    /// Some or all of it was refused with 503.
+    /// Some or all events were refused with 503.
     Refused,
-    /// Anything else.
+    /// Any other answer.
     Failed,
 }
 
-/// Requests at a steady rate, whether or not those before have been answered.
+/// Requests sent at a steady rate, without waiting for earlier answers.
 struct Sent {
-    /// When each was sent, how long it took, what became of it.
+    /// Time of sending, duration and outcome of each.
     answers: Vec<(Instant, Duration, Outcome)>,
-    /// Those for which there was no place.
+    /// Number of requests beyond the limit.
     unsent: usize,
 }
 
 impl Sent {
-    /// The 99th percentile of the times of those that ended so, in milliseconds, and how many they are.
+    /// Returns the number of requests with this outcome, and the 99th percentile of their durations
+    /// in milliseconds.
     fn p99(&self, wanted: Outcome, from: Instant, to: Instant) -> (usize, f64) {
         let those = self.answers.iter().filter(|(at, _, outcome)| from <= *at && *at < to && *outcome == wanted);
         let mut times: Vec<f64> = those.map(|(_, time, _)| time.as_secs_f64() * 1_000.0).collect();
@@ -64,7 +65,8 @@ impl Sent {
     }
 }
 
-/// Who writes and reads. The machine's cores are the service's, too: bodies are made beforehand, and answers looked through, not parsed.
+/// Writes and reads. Bodies are prepared and answers are not parsed, because the service shares the
+/// cores.
 #[derive(Clone)]
 struct Caller {
     client: Client,
@@ -104,7 +106,7 @@ impl Caller {
         }
     }
 
-    /// Sends so many requests a second for some time, and waits for their answers.
+    /// Sends requests at a rate for some time, and waits for their answers.
     async fn send<F>(&self, per_second: f64, time: Duration, ask: impl Fn(Self) -> F) -> Sent
     where
         F: Future<Output = Outcome> + Send + 'static,
@@ -134,7 +136,7 @@ impl Caller {
         Sent { answers, unsent }
     }
 
-    /// How many requests a second are done when so many callers each wait for their answer.
+    /// Returns the requests a second of concurrent callers that wait for their answers.
     async fn capacity(&self, callers: usize, time: Duration) -> f64 {
         let begin = Instant::now();
         let mut tasks = JoinSet::new();
@@ -203,7 +205,7 @@ async fn ten_times_too_much() {
     let memory = memory_mb(serve.id(), "VmHWM");
     trial.expect(memory <= before + 256.0, format!("memory {before:.0} MB before, {memory:.0} MB at most"));
 
-    // The last answers have come by now.
+    // The last answers have arrived by now.
     let after = over.elapsed();
     let calm = caller.send(capacity / 5.0, Duration::from_secs(10), Caller::write).await;
     let late = (over + Duration::from_secs(5), Instant::now());

@@ -1,4 +1,5 @@
-//! Redis killed, emptied, frozen, and answering garbage: nobody is told anything wrong, and nobody waits for it.
+//! Redis is killed, emptied, frozen, and answers garbage: no answer is wrong, and none waits for
+//! Redis.
 
 use std::{
     net::Ipv4Addr,
@@ -29,16 +30,17 @@ use crate::{
     },
 };
 
-/// How long all is well first, and each fault but the longest goes on.
+/// Duration of the phase without faults, and of each fault except the longest.
 const PHASE: Duration = Duration::from_secs(15);
-/// How long Redis is frozen.
+/// Time for which Redis is frozen.
 const FROZEN: Duration = Duration::from_mins(1);
-/// How soon the breaker has to have opened.
+/// Time within which the breaker must open.
 const NOTICED: Duration = Duration::from_secs(1);
-/// How many times the latency without any fault is still allowed.
+/// Allowed latency, as a multiple of the latency without faults.
 const SLOWER: f64 = 3.0;
 
-/// What came of reads in a stretch of time: how many, and the 99th percentile of their latencies in milliseconds.
+/// Returns the number of reads in a span of time, and the 99th percentile of their latencies in
+/// milliseconds.
 fn reads(record: &Record, from: Instant, to: Instant) -> (usize, f64) {
     let of_phase = record.answers.iter().filter(|answer| from <= answer.sent_at && answer.sent_at < to);
     let mut latencies: Vec<f64> =
@@ -46,7 +48,7 @@ fn reads(record: &Record, from: Instant, to: Instant) -> (usize, f64) {
     (latencies.len(), percentile(&mut latencies, 99.0))
 }
 
-/// Answers everything with bytes of no meaning, at the port of a Redis that is gone.
+/// Answers every command with garbage, at the port of a stopped Redis.
 async fn talk_garbage(port: u16) -> JoinHandle<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.expect("the port of Redis");
     tokio::spawn(async move {
@@ -57,7 +59,7 @@ async fn talk_garbage(port: u16) -> JoinHandle<()> {
                 while let Ok(1..) = caller.read(&mut asked).await {
                     let mut answer = [0; 256];
                     rng.fill_bytes(&mut answer);
-                    // Now and then it looks like the beginning of an answer.
+                    // Sometimes it looks like the start of a valid answer.
                     answer[0] = *b"+-:$*_~x".get(usize::from(answer[1] % 8)).expect("one of eight");
                     if caller.write_all(&answer).await.is_err() {
                         return;
@@ -97,7 +99,7 @@ async fn redis_fails_in_every_way() {
     let mut phase = |name: &'static str, began: Instant| phases.push((name, began, Instant::now()));
     let pass = async |time: Duration| tokio::time::sleep(time).await;
 
-    // What is new is slow: plans, connections.
+    // Warms up plans and connections.
     pass(Duration::from_secs(5)).await;
     let began = Instant::now();
     pass(PHASE).await;

@@ -1,4 +1,4 @@
-//! Answers of rank indexes, each compared with a replay of the ledger at the version that it names.
+//! Answers from rank indexes, each compared with a replay of the ledger at its version.
 
 use crate::{
     report::Trial,

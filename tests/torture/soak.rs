@@ -1,5 +1,6 @@
-//! The design load for a long time, with a fault a minute: everything derived agrees with the ledger all the time, and memory does not
-//! grow. `CENTILE_SOAK_MINUTES` makes it shorter or longer, `CENTILE_SOAK_SCORES` the scores a second more or fewer.
+//! The design load for a long time, with a fault each minute: derived data always agree with the
+//! ledger, and memory does not grow. `CENTILE_SOAK_MINUTES` changes the duration,
+//! `CENTILE_SOAK_SCORES` the scores a second.
 
 use std::{
     collections::BTreeMap,
@@ -32,16 +33,16 @@ use crate::{
     },
 };
 
-/// What Centile was designed for: scores, ranks and tops a second.
+/// The design load: scores, ranks and top lists a second.
 const SCORES: u32 = 2_500;
 const RANKS: u32 = 250;
 const TOPS: u32 = 50;
 /// Players of the large board.
 const PLAYERS: u64 = 20_000;
-/// How long a fault lasts that lasts.
+/// Duration of a fault that lasts.
 const FAULT: Duration = Duration::from_secs(10);
 
-/// What goes wrong.
+/// A fault.
 #[derive(Debug, Clone, Copy)]
 enum Fault {
     ServiceKilled,
@@ -63,20 +64,20 @@ const FAULTS: [Fault; 7] = [
     Fault::CutOffBySilence,
 ];
 
-/// A number from the environment.
+/// Returns a setting from the environment.
 fn setting<T: FromStr<Err: Display>>(name: &str, default: T) -> T {
     let wanted = env::var(name).ok().map(|text| text.parse().unwrap_or_else(|error| panic!("{name}={text}: {error}")));
     wanted.unwrap_or(default)
 }
 
-/// Servers and instances: one that is killed, and one that lives as long as the soak.
+/// The servers, an instance that is killed, and one that runs throughout.
 struct Site {
     postgres: LocalPostgres,
     redis: LocalRedis,
     way: Proxy,
     mortal: Serve,
     lasting: Serve,
-    /// Where requests go.
+    /// The addresses for requests.
     addresses: Arc<Mutex<[String; 2]>>,
 }
 
@@ -138,7 +139,7 @@ async fn spawn(database_url: &str, redis: &LocalRedis) -> Serve {
         .expect("a service")
 }
 
-/// Requests of one kind, in turn to each instance.
+/// Sends requests of one kind, to each instance in turn.
 fn to_each(
     addresses: &Arc<Mutex<[String; 2]>>,
     request: impl Fn(&Client, String) -> RequestBuilder + Send + 'static,
@@ -187,7 +188,7 @@ async fn the_design_load_with_a_fault_a_minute() {
         sqlx::raw_sql(board).execute(&pool).await.expect("a board");
     }
     pool.close().await;
-    // Beside the load, callers of whom each knows what was acknowledged.
+    // Besides the load, callers that record what was acknowledged.
     let (sender, stop) = (Arc::new(Sender::new(key(&url, "server"))), CancellationToken::new());
     let callers = sender.spawn(2, &site.lasting.at("/v1/boards/arena/scores"), &stop);
     let probing = key(&url, "server");

@@ -1,4 +1,5 @@
-//! How soon what has a time limit ends. Tests of the same wait as long as it takes.
+//! The time within which time limits take effect. The tests of the same behaviour have no such
+//! limits.
 
 use std::time::{Duration, Instant};
 
@@ -21,10 +22,10 @@ use crate::{
 };
 
 const SUBMIT: &str = "POST /v1/boards/main/scores HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n";
-/// How often a slow client sends or takes a byte.
+/// Interval at which a slow client sends or reads a byte.
 const PACE: Duration = Duration::from_millis(700);
 
-/// A service with a board that is read with a key, and the way to its database.
+/// Starts a service with a board that needs a key to read, behind a proxy to its database.
 async fn service(flags: &[&str]) -> (TestDb, Proxy, Serve) {
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('main', p_reading => 'key')").await;
@@ -35,7 +36,7 @@ async fn service(flags: &[&str]) -> (TestDb, Proxy, Serve) {
     (db, proxy, serve.expect("a service"))
 }
 
-/// How long something takes, and what comes of it.
+/// Returns the duration and the result of a future.
 async fn time<T>(what: impl Future<Output = T>) -> (Duration, T) {
     let begun = Instant::now();
     let result = what.await;
@@ -50,7 +51,7 @@ async fn follow(serve: &Serve, key: &str) -> Response {
     stream
 }
 
-/// Reads until this text comes; `false` if the stream ends before.
+/// Reads until this text arrives; `false` if the stream ends before.
 async fn comes(stream: &mut Response, wanted: &str) -> bool {
     let mut text = String::new();
     while let Ok(Some(chunk)) = within("an event", stream.chunk()).await {
@@ -62,7 +63,7 @@ async fn comes(stream: &mut Response, wanted: &str) -> bool {
     false
 }
 
-/// A connection that begins with these bytes.
+/// Opens a connection and sends these bytes.
 async fn connect(serve: &Serve, first: &str) -> TcpStream {
     let address = serve.url.strip_prefix("http://").expect("an address");
     let mut stream = TcpStream::connect(address).await.expect("a connection");
@@ -70,11 +71,12 @@ async fn connect(serve: &Serve, first: &str) -> TcpStream {
     stream
 }
 
-/// Sends `first`, then sends the bytes of `more` one by one, or takes bytes if it is empty, until the connection is closed.
+/// Sends `first`, and then the bytes of `more` one by one, or reads bytes if it is empty, until the
+/// connection is closed.
 async fn dribble(serve: &Serve, first: &str, more: &str) {
     let (mut stream, mut bytes) = (connect(serve, first).await, more.bytes().cycle());
     let mut is_open = true;
-    // A reset is known before all that came has been read.
+    // A reset is visible before all received bytes are read.
     while is_open && matches!(stream.take_error(), Ok(None)) {
         sleep(PACE).await;
         is_open = match bytes.next() {
@@ -107,7 +109,7 @@ async fn a_revoked_key_is_noticed() {
     for number in 0..5 {
         let key = key(db.url(), "reader");
         let mut stream = follow(&serve, &key).await;
-        // A key is known for some seconds: revoked in another part of them each time.
+        // A key is cached for some seconds: each time it is revoked at another point of them.
         sleep(number * Duration::from_millis(800)).await;
         db.execute(&format!("SELECT centile.revoke_key('{}')", key.split('_').nth(1).expect("its id"))).await;
         let ask = || serve.client.get(serve.at("/v1/boards/main")).bearer_auth(&key).send();
@@ -140,10 +142,10 @@ async fn a_stop_ends() {
     let (db, _proxy, mut serve) = service(&["--client-timeout", "600"]).await;
     let key = key(db.url(), "server");
     let _stream = follow(&serve, &key).await;
-    // The service says "100 Continue" once it waits for the body.
+    // The service answers "100 Continue" once it waits for the body.
     let head = format!("{SUBMIT}authorization: Bearer {key}\r\ncontent-length: 9\r\nexpect: 100-continue\r\n\r\n");
     let mut open = connect(&serve, &head).await;
-    within("to be asked for the body", open.read_u8()).await.expect("an answer");
+    within("100 Continue", open.read_u8()).await.expect("an answer");
     let (time, status) = time(serve.stop()).await;
     trial.expect(status.success() && time <= Duration::from_secs(30), format!("{status} after {}", seconds(time)));
     trial.end();

@@ -15,7 +15,7 @@ use super::{
     wait::{until, within},
 };
 
-/// Flags of the instances: they close periods and look after layouts.
+/// Flags of the instances: they close periods and rebalance layouts.
 const FLAGS: [&str; 6] = ["--maintenance-every", "1", "--pool-wait", "5000", "--index-memory", "256"];
 
 /// Counts of one run.
@@ -113,7 +113,7 @@ impl Servers {
             // Some answers before and after each disruption.
             let go_on = async || {
                 let wanted = running.answered() + answers / 30;
-                until("the load goes on", async || running.answered() >= wanted).await;
+                until("the load continues", async || running.answered() >= wanted).await;
             };
             let disrupted = async {
                 go_on().await;
@@ -149,7 +149,7 @@ impl Servers {
             }
             Disruption::InstanceIsKilled => {
                 summary.instance_kills += 1;
-                // The load learns the address of the next one when it begins again.
+                // The load gets the new instance's address when it continues.
                 self.instances[1].kill();
                 self.instances[1] = self.instance().await;
             }
@@ -160,7 +160,7 @@ impl Servers {
                     let rebuild = move || {
                         run_at(&url, &["rebuild", "--board", &board, "--period", "all_time", "--by", "a test"]).well()
                     };
-                    tokio::task::spawn_blocking(rebuild).await.expect("a rebuilding");
+                    tokio::task::spawn_blocking(rebuild).await.expect("a rebuild");
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! The service over TLS: its clients are curl, openssl and rustls.
+//! The service over TLS, with curl, openssl and rustls as clients.
 
 use std::{
     fs,
@@ -32,7 +32,7 @@ use crate::{
 
 const BUNDLE: &str = "/docs/swagger-ui-bundle.js";
 
-/// A service that shows the certificate, with more flags.
+/// Starts a service with the certificate and more flags.
 async fn serve(db: &TestDb, vouched: &Vouched, flags: &[&str]) -> Serve {
     let files = [vouched.file("server.pem"), vouched.file("server.key")];
     spawn_serve(db, None, &[&["--tls-cert", &files[0], "--tls-key", &files[1]], flags].concat()).await
@@ -42,7 +42,7 @@ async fn ran(mut command: Command) -> Output {
     tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
 }
 
-/// What curl gets, and how it ends.
+/// Returns curl's output and exit code.
 async fn curl(arguments: &[&str]) -> (String, Option<i32>) {
     let mut curl = Command::new("curl");
     curl.args(["--silent", "--show-error", "--max-time", "60"]).args(arguments);
@@ -50,7 +50,7 @@ async fn curl(arguments: &[&str]) -> (String, Option<i32>) {
     (String::from_utf8_lossy(&output.stdout).into_owned(), output.status.code())
 }
 
-/// What openssl says of a handshake.
+/// Returns openssl's report of a handshake.
 async fn handshake(serve: &Serve, vouched: &Vouched, flags: &[&str]) -> String {
     let mut openssl = Command::new("openssl");
     openssl.args(["s_client", "-connect", place(serve), "-CAfile", &vouched.file("ca.pem")]).args(flags);
@@ -62,12 +62,12 @@ fn place(serve: &Serve) -> &str {
     serve.url.strip_prefix("https://").expect("it says that it serves over TLS")
 }
 
-/// A connection over TLS, of a client that takes little at a time.
+/// Opens a TLS connection with a small receive buffer.
 async fn connect(serve: &Serve, vouched: &Vouched) -> TlsStream<TcpStream> {
     try_connect(serve, vouched, "127.0.0.1").await.expect("TLS")
 }
 
-/// The same from this address of the machine's own, if the service agrees.
+/// The same from one of the machine's addresses; `None` if the service refuses.
 async fn try_connect(serve: &Serve, vouched: &Vouched, from: &str) -> Option<TlsStream<TcpStream>> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(vouched.file("ca.pem")).unwrap()).unwrap();
@@ -77,12 +77,12 @@ async fn try_connect(serve: &Serve, vouched: &Vouched, from: &str) -> Option<Tls
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
     socket.bind(SocketAddr::new(from.parse().unwrap(), 0)).unwrap();
-    // It may be reset before the client knows that it is there.
+    // The service may reset the connection before the client sees that it is open.
     let stream = socket.connect(place(serve).parse().unwrap()).await.ok()?;
     connector.connect(ServerName::try_from("127.0.0.1").unwrap(), stream).await.ok()
 }
 
-/// The certificate that a new connection is shown.
+/// Returns the certificate that a new connection gets.
 async fn shown(serve: &Serve, vouched: &Vouched) -> CertificateDer<'static> {
     connect(serve, vouched).await.get_ref().1.peer_certificates().unwrap()[0].clone().into_owned()
 }
@@ -95,7 +95,8 @@ async fn requests_come_over_tls_and_answers_go_back() {
     let (ca, key) = (vouched.file("ca.pem"), make_key(db.url(), &["--role", "server"]));
     let (authorization, scores) = (format!("Authorization: Bearer {key}"), serve.at("/v1/boards/main/scores"));
 
-    // Two requests of one connection, which both versions bring; HTTP/2, which curl would like better, is not spoken.
+    // Two requests on one connection, with each TLS version. The service does not offer HTTP/2,
+    // which curl would prefer.
     for version in ["1.2", "1.3"] {
         let version = [&format!("--tlsv{version}"), "--tls-max", version];
         let event = json!({"user_id": format!("ada {}", version[2]), "points": 5}).to_string();
@@ -114,15 +115,15 @@ async fn requests_come_over_tls_and_answers_go_back() {
         assert!(list["scores"].to_string().contains(version[2]), "{list}");
     }
 
-    // A client who does not know the authority, one who comes in clear.
+    // A client that does not trust the authority, and one without TLS.
     assert_eq!(curl(&[&scores]).await.1, Some(60));
     assert!(curl(&[&scores.replace("https://", "http://")]).await.1.is_some_and(|code| code != 0));
 
-    // Browsers are to come in no other way again.
+    // Browsers must use TLS from now on.
     let (head, _) = curl(&["--cacert", &ca, "--head", &scores]).await;
     assert!(head.to_ascii_lowercase().contains("\nstrict-transport-security: max-age=31536000\r\n"), "{head}");
 
-    // What is far longer than what is kept for a client, taken as fast as it comes, and slowly.
+    // A response far larger than the buffers, read fast and slowly.
     let bundle = serve.at(BUNDLE);
     let (whole, _) = curl(&["--cacert", &ca, &bundle]).await;
     assert!(whole.len() > 1_000_000);
@@ -145,7 +146,7 @@ async fn what_comes_in_clear_is_refused_where_tls_is_spoken() {
         let mut stream = TcpStream::connect(place(&serve)).await.unwrap();
         stream.write_all(sent.as_bytes()).await.unwrap();
         let mut said = Vec::new();
-        // The end, which may be a reset.
+        // The connection ends, possibly by a reset.
         within("the end of the connection", stream.read_to_end(&mut said)).await.ok();
         assert!(!said.windows(4).any(|part| part == b"HTTP"), "{:?}", String::from_utf8_lossy(&said));
     }
@@ -165,7 +166,7 @@ async fn what_is_older_than_tls_1_2_is_refused() {
     let (db, vouched) = (TestDb::new().await, Vouched::new());
     let serve = serve(&db, &vouched, &[]).await;
     for old in ["-tls1", "-tls1_1"] {
-        // Else openssl itself would not try.
+        // Otherwise openssl itself would refuse to try.
         let said = handshake(&serve, &vouched, &[old, "-cipher", "ALL:@SECLEVEL=0"]).await;
         let is_refused = said.contains("alert protocol version") || said.contains("alert handshake failure");
         assert!(is_refused && said.contains("Cipher is (NONE)"), "{old}: {said}");
@@ -226,7 +227,7 @@ async fn files_that_are_no_pair_are_refused_by_name_at_the_start() {
 async fn a_client_that_is_slow_with_its_handshake_is_closed_as_one_that_is_slow_with_its_head() {
     let (db, vouched) = (TestDb::new().await, Vouched::new());
     let serve = serve(&db, &vouched, &["--client-timeout", "2", "--workers", "1"]).await;
-    // The head of a record that announces a ClientHello, and a bit of it.
+    // The head of a TLS record that announces a ClientHello, and the first bytes of it.
     let hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
     let mut ends = Vec::new();
     for sent in [&hello[..0], &hello[..3], hello] {
@@ -234,7 +235,7 @@ async fn a_client_that_is_slow_with_its_handshake_is_closed_as_one_that_is_slow_
         stream.write_all(sent).await.unwrap();
         ends.push(tokio::spawn(async move { stream.read_to_end(&mut Vec::new()).await.ok() }));
     }
-    // After the handshake, before a head and in the middle of one, also with a byte now and then.
+    // After the handshake: no head, half a head, and a head that arrives byte by byte.
     for (head, pace) in [("", DEADLINE), ("GET /healthz HT", DEADLINE), ("GET /", Duration::from_millis(100))] {
         let mut stream = connect(&serve, &vouched).await;
         stream.write_all(head.as_bytes()).await.unwrap();
@@ -253,10 +254,10 @@ async fn a_client_that_is_slow_with_its_handshake_is_closed_as_one_that_is_slow_
             }
         }));
     }
-    // One that takes no answer.
+    // A client that reads no answer.
     let mut full = connect(&serve, &vouched).await;
     full.write_all(format!("GET {BUNDLE} HTTP/1.1\r\nhost: x\r\n\r\n").repeat(8).as_bytes()).await.unwrap();
-    // Meanwhile others are answered.
+    // Meanwhile other clients get answers.
     let (_, code) = curl(&["--cacert", &vouched.file("ca.pem"), &serve.at("/healthz")]).await;
     assert_eq!(code, Some(0));
     for end in ends {
@@ -265,10 +266,10 @@ async fn a_client_that_is_slow_with_its_handshake_is_closed_as_one_that_is_slow_
     let wanted = [
         ("centile_http_connections_cut_total{why=\"head\"}", 6.0),
         ("centile_http_connections_cut_total{why=\"answer\"}", 1.0),
-        // The one that asks.
+        // The connection of the request itself.
         ("centile_http_connections", 1.0),
     ];
-    until("the numbers of closed connections", async || {
+    until("the metrics of closed connections", async || {
         let (numbers, _) = curl(&["--cacert", &vouched.file("ca.pem"), &serve.at("/metrics")]).await;
         let number =
             |name: &str| numbers.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());
@@ -296,7 +297,7 @@ async fn a_renewed_certificate_is_taken_up_and_a_broken_one_is_not() {
     assert_eq!(shown(&serve, &vouched).await, first);
     let mut open = connect(&serve, &vouched).await;
 
-    // The new key is there, its certificate is not yet.
+    // The new key is written, but its certificate is not.
     let (second, key) = certified(&vouched.authority);
     fs::write(vouched.file("server.key"), &key).unwrap();
     let output = serve.told("cannot be renewed", 1).await;
@@ -307,7 +308,7 @@ async fn a_renewed_certificate_is_taken_up_and_a_broken_one_is_not() {
     serve.told("a new certificate is shown", 1).await;
     assert_eq!(&shown(&serve, &vouched).await, second.der());
 
-    // Who was here before goes on.
+    // An open connection continues.
     open.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
     let mut said = String::new();
     within("the answer", open.read_to_string(&mut said)).await.unwrap();
@@ -335,13 +336,13 @@ async fn what_is_sent_while_an_answer_waits_is_read_once_that_is_taken() {
 #[tokio::test]
 async fn no_address_has_the_service_shake_hands_as_often_as_it_likes() {
     let (db, vouched) = (TestDb::new().await, Vouched::new());
-    // The next one in a minute or so.
+    // The address gets its next token after about a minute.
     let flags = ["--address-rate", "1", "--address-burst", "60", "--client-timeout", "60"];
     let from = async |serve: &Serve, address: &str| {
         let end = Instant::now() + DEADLINE;
         let mut open = Vec::new();
         while let Some(stream) = try_connect(serve, &vouched, address).await {
-            assert!(open.len() < 200 && Instant::now() < end, "there is no limit");
+            assert!(open.len() < 200 && Instant::now() < end, "the service sets no limit");
             open.push(stream);
         }
         open
@@ -351,7 +352,7 @@ async fn no_address_has_the_service_shake_hands_as_often_as_it_likes() {
     let mut open = from(&limited, "127.0.0.1").await;
     let most = 60 + usize::try_from(began.elapsed().as_secs()).unwrap() + 1;
     assert!((60..=most).contains(&open.len()), "{} of at most {most}", open.len());
-    // Others are let in, and who is in stays.
+    // Other addresses are accepted, and open connections stay open.
     let mut other = try_connect(&limited, &vouched, "127.0.0.2").await.expect("another address");
     for stream in [&mut other, &mut open[0]] {
         stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
@@ -360,7 +361,7 @@ async fn no_address_has_the_service_shake_hands_as_often_as_it_likes() {
         let count = told.body.lines().find_map(|line| line.strip_prefix(cut)?.parse::<f64>().ok());
         assert!(count.is_some_and(|count| count >= 1.0), "{count:?}");
     }
-    // All come from the proxy's address.
+    // All connections come from the proxy's address.
     let trusting = serve(&db, &vouched, &[&flags[..], &["--trusted-proxies", "127.0.0.1"]].concat()).await;
     for number in 0..70 {
         assert!(try_connect(&trusting, &vouched, "127.0.0.1").await.is_some(), "{number}");
