@@ -175,7 +175,10 @@ pub fn import(data: &[u8]) {
         // RFC 3339 years have four digits; an offset can move the instant into year 10000.
         if event.occurred_at.is_none_or(|at| at.year() <= 9_999) {
             let again = fuzzed::import(&board, &serde_json::to_vec(&event).unwrap_or_default(), Format::Ndjson);
-            assert!(again.is_ok_and(|again| again.events == [(1, event)]), "an event changed when it was written and read again");
+            assert!(
+                again.is_ok_and(|again| again.events == [(1, event)]),
+                "an event changed when it was written and read again"
+            );
         }
     }
 }

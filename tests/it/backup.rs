@@ -263,7 +263,7 @@ async fn closed(site: &Site) -> Vec<(String, i64)> {
 const CLOSE: [&str; 5] = ["close", "--board", "race", "--period", "week:2024-01-15"];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn recovery_to_a_moment_has_every_score_before_it_and_none_after() {
+async fn a_point_in_time_recovery_has_every_score_before_it_and_none_after() {
     let archiving = [("archive_mode", "on"), ("archive_command", "mkdir -p ../wal && cp %p ../wal/%f")];
     let settings = archiving.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
     let mut server = own_postgres(PostgresOptions { settings, ..PostgresOptions::ephemeral() }).await;

@@ -51,7 +51,7 @@ async fn seasons_begin_and_end_at_instants_or_with_local_days() {
 }
 
 #[tokio::test]
-async fn seasons_that_cannot_be_are_refused_naming_the_field() {
+async fn invalid_seasons_are_refused_with_their_field() {
     let db = TestDb::new().await;
     let site = site(&db).await;
     site.board(json!({}), &[("ada", 5)]).await;
@@ -102,7 +102,7 @@ async fn seasons_that_cannot_be_are_refused_naming_the_field() {
 }
 
 #[tokio::test]
-async fn what_is_kept_of_closed_periods_is_set_shown_and_changed() {
+async fn retention_is_set_shown_and_changed() {
     let db = TestDb::new().await;
     let site = site(&db).await;
     site.board(json!({"slug": "plain"}), &[]).await;
@@ -146,7 +146,7 @@ async fn what_is_kept_of_closed_periods_is_set_shown_and_changed() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_kept_is_refused_naming_the_field() {
+async fn invalid_retention_is_refused_with_its_field() {
     let db = TestDb::new().await;
     let site = site(&db).await;
     site.board(json!({}), &[]).await;

@@ -80,7 +80,7 @@ fn full(key: &CacheKey) -> String {
 }
 
 #[tokio::test]
-async fn values_come_back_until_their_lifetime_or_a_flush() {
+async fn values_are_kept_until_they_expire_or_a_flush() {
     let fixture = Fixture::new();
     let cache = &fixture.cache;
     let counts = CacheKey::Counts { ranking: 3, version: "7-1-5.12".to_owned() };
@@ -119,7 +119,7 @@ async fn values_come_back_until_their_lifetime_or_a_flush() {
 }
 
 #[tokio::test]
-async fn garbage_under_its_keys_is_a_miss_and_is_overwritten() {
+async fn garbage_is_a_miss_and_is_overwritten() {
     let fixture = Fixture::new();
     let cache = &fixture.cache;
     let mut direct = fixture.direct().await;
@@ -160,7 +160,7 @@ async fn garbage_under_its_keys_is_a_miss_and_is_overwritten() {
 }
 
 #[tokio::test]
-async fn a_frozen_redis_is_a_miss_and_then_left_alone() {
+async fn a_frozen_redis_is_a_miss_and_opens_the_breaker() {
     let mut fixture = Fixture::new();
     fixture.wait_until_it_works().await;
     fixture.redis.pause().expect("SIGSTOP");
@@ -178,7 +178,7 @@ async fn a_frozen_redis_is_a_miss_and_then_left_alone() {
 }
 
 #[tokio::test]
-async fn an_answer_that_comes_too_late_is_nobody_elses() {
+async fn a_late_answer_is_never_used_for_another_key() {
     let mut fixture = Fixture::new();
     for number in 0..64 {
         fixture.cache.put(&closed(number), number.to_be_bytes().to_vec()).await;
@@ -202,7 +202,7 @@ async fn an_answer_that_comes_too_late_is_nobody_elses() {
 }
 
 #[tokio::test]
-async fn a_killed_redis_is_a_miss_and_may_come_back() {
+async fn a_killed_redis_is_a_miss_and_is_used_again_after_its_restart() {
     let mut fixture = Fixture::new();
     fixture.cache.put(&user("ann"), b"ann".to_vec()).await;
     fixture.redis.kill_hard().expect("SIGKILL");
@@ -221,7 +221,7 @@ async fn a_killed_redis_is_a_miss_and_may_come_back() {
 }
 
 #[tokio::test]
-async fn a_redis_that_was_never_there_is_a_miss() {
+async fn an_unreachable_redis_is_a_miss() {
     // Nothing listens on port 1 of loopback.
     let cache = Cache::redis("redis://127.0.0.1:1", None, PREFIX).expect("a lazy cache");
     assert!(!cache.is_reachable().await);

@@ -25,7 +25,8 @@ fn event(user: &str, points: i64) -> Value {
     json!({"user_id": user, "points": points})
 }
 
-/// Sends scores of one player one by one. Returns the new all-time score after each, or the status of the refusal.
+/// Sends a player's scores one by one. Returns the new all-time score after each, or the status of
+/// the refusal.
 async fn played(site: &Site, board: &str, user: &str, points: &[i64]) -> Vec<Value> {
     let mut seen = Vec::new();
     for points in points {
@@ -39,7 +40,7 @@ async fn played(site: &Site, board: &str, user: &str, points: &[i64]) -> Vec<Val
 }
 
 #[tokio::test]
-async fn rules_are_set_shown_changed_and_kept_in_the_audit_log() {
+async fn rules_are_set_shown_changed_and_audited() {
     let db = TestDb::new().await;
     let site = site(&db).await;
     site.board(json!({"slug": "plain"}), &[]).await;
@@ -80,7 +81,7 @@ async fn rules_are_set_shown_changed_and_kept_in_the_audit_log() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_a_rule_is_refused_naming_the_field() {
+async fn an_invalid_rule_is_refused_with_its_field() {
     let db = TestDb::new().await;
     let site = site(&db).await;
     site.board(json!({"periods": ["week"]}), &[]).await;
@@ -131,7 +132,7 @@ async fn what_cannot_be_a_rule_is_refused_naming_the_field() {
 }
 
 #[tokio::test]
-async fn events_of_a_player_are_counted_over_sliding_seconds_and_a_refused_id_is_free() {
+async fn events_are_limited_in_a_sliding_window_and_a_refused_id_stays_free() {
     let db = TestDb::new().await;
     let site = site(&db).await;
     site.board(json!({"events_per_minute": 3}), &[]).await;
@@ -182,7 +183,7 @@ async fn events_of_a_player_are_counted_over_sliding_seconds_and_a_refused_id_is
 }
 
 #[tokio::test]
-async fn gains_are_counted_as_each_mode_has_them() {
+async fn each_mode_counts_gains_in_its_way() {
     let db = TestDb::new().await;
     let site = site(&db).await;
     let at = "(now() - interval '40 days')";
@@ -254,7 +255,7 @@ async fn gains_are_counted_as_each_mode_has_them() {
 }
 
 #[tokio::test]
-async fn a_void_and_a_reset_give_gains_back_and_every_kind_of_period_has_its_limit() {
+async fn voids_and_resets_reduce_gains_and_each_period_has_its_limit() {
     let db = TestDb::new().await;
     let site = site(&db).await;
     site.board(json!({"gain_max": {"all_time": 250, "day": 100, "season": 80}}), &[]).await;

@@ -79,7 +79,7 @@ const EVENTS: &str = "SELECT count(*) FROM centile_store.score_transactions";
 const CLOSED: &str = "SELECT count(*) FROM centile_store.periods WHERE state = 'closed'";
 
 #[tokio::test]
-async fn what_is_over_is_closed_once() {
+async fn ended_periods_are_closed_once() {
     let (db, _files) = board_with("all_time,week,month", &three_weeks()).await;
     let pool = db.pool().await;
     let one = run(&db, &["close", "--board", "arena", "--period", "week:2024-01-08"]).well();
@@ -108,7 +108,7 @@ async fn what_is_over_is_closed_once() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_closed_is_said() {
+async fn an_invalid_close_or_refresh_is_explained() {
     let (db, _files) = board_with("all_time,week", &three_weeks()).await;
     let close = |period| run(&db, &["close", "--board", "arena", "--period", period]);
     close("week").refused(1, &["is not over yet", "ends at"]);
@@ -125,7 +125,7 @@ async fn what_cannot_be_closed_is_said() {
 }
 
 #[tokio::test]
-async fn a_step_out_of_turn_is_refused() {
+async fn a_step_out_of_order_is_refused() {
     let (db, _files) = board_with("all_time,week", &three_weeks()).await;
     let pool = db.pool().await;
     let all_time = "(SELECT id FROM centile_store.periods WHERE kind = 'all_time')";
@@ -151,7 +151,7 @@ async fn a_step_out_of_turn_is_refused() {
 }
 
 #[tokio::test]
-async fn of_two_closers_one_works_and_the_other_says_so() {
+async fn one_of_two_concurrent_closers_reports_the_other() {
     let (db, _files) = board_with("all_time,week,month", &three_weeks()).await;
     let pool = db.pool().await;
     let mut other = pool.acquire().await.unwrap();
@@ -217,7 +217,7 @@ async fn a_difference_is_recorded_and_the_ledger_wins() {
 }
 
 #[tokio::test]
-async fn archives_have_names_of_their_own() {
+async fn archives_have_unique_names() {
     let (db, files) = (TestDb::new().await, Files::new());
     let long = "a-board-with-a-name-as-long-as-it-may-be";
     let season = "a-season-with-a-name-as-long-as-can-be";

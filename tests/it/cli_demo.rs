@@ -112,7 +112,7 @@ impl Drop for Swept {
 }
 
 #[tokio::test]
-async fn the_demo_shows_something_stops_everything_and_finds_it_again() {
+async fn the_demo_runs_stops_cleanly_and_resumes() {
     let dir = Swept(folder("demo"));
     let mut demo = Demo::start(&dir.0);
     assert!(demo.said("played").starts_with("3,000 first games"), "{}", demo.told);

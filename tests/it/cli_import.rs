@@ -35,7 +35,7 @@ fn csv(lines: &[String]) -> String {
 }
 
 #[tokio::test]
-async fn every_way_to_write_a_file_brings_the_same() {
+async fn every_file_format_imports_the_same() {
     let (db, files) = (TestDb::new().await, Files::new());
     let plain = "user_id,user_name,points,occurred_at,id,reason\n\
                  ann,\"Ann \"\"A\"\", B.\",10,2024-01-15T20:00:00Z,e1,won\n\
@@ -66,7 +66,7 @@ async fn every_way_to_write_a_file_brings_the_same() {
 }
 
 #[tokio::test]
-async fn what_cannot_begin_writes_nothing() {
+async fn an_import_that_cannot_begin_writes_nothing() {
     let (db, files) = (TestDb::new().await, Files::new());
     make_board(&db, "main", &[]);
     let refused = |imported: &Imported, code, words: &[&str]| {
@@ -101,7 +101,7 @@ async fn what_cannot_begin_writes_nothing() {
 }
 
 #[tokio::test]
-async fn names_of_players_who_exist_stay_unless_they_are_to_be_updated() {
+async fn existing_names_stay_unless_an_update_is_requested() {
     let (db, files) = (TestDb::new().await, Files::new());
     make_board(&db, "main", &[]);
     let first = files.write("first.csv", format!("{HEADER}1,ann,,1,,\n2,ann,Ann,1,,\n3,ann,Anna,1,,\n4,bob,,1,,\n"));
@@ -116,7 +116,7 @@ async fn names_of_players_who_exist_stay_unless_they_are_to_be_updated() {
 }
 
 #[tokio::test]
-async fn lines_without_a_time_count_now_and_once_with_an_id() {
+async fn lines_without_a_time_count_now_and_once_per_id() {
     let (db, files) = (TestDb::new().await, Files::new());
     make_board(&db, "main", &["--periods", "all_time,day", "--lanes", "4"]);
     let mut lines: Vec<String> = (0..40).map(|event| format!("e{event},p{},,1,,\n", event % 9)).collect();
@@ -157,7 +157,7 @@ async fn the_order_of_the_file_makes_no_difference() {
 }
 
 #[tokio::test]
-async fn a_killed_import_is_run_again_and_nothing_counts_twice() {
+async fn a_killed_import_can_be_repeated_without_double_counts() {
     let (db, files) = (TestDb::new().await, Files::new());
     let (events, kills_at) = amount((3_000, [300, 1_200]), (20_000, [2_000, 9_000]));
     let file = files.write("scores.csv", csv(&made_up(2, events)));
@@ -187,7 +187,7 @@ async fn a_killed_import_is_run_again_and_nothing_counts_twice() {
 }
 
 #[tokio::test]
-async fn live_writes_go_on_meanwhile() {
+async fn live_writes_continue_during_an_import() {
     /// Live events that must be acknowledged before the import gets its last line.
     const LIVE: u32 = 20;
     let (db, files) = (TestDb::new().await, Files::new());

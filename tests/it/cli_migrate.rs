@@ -28,7 +28,7 @@ fn printed(output: &Output) -> String {
 }
 
 #[tokio::test]
-async fn six_at_once_all_succeed_and_one_does_the_work() {
+async fn six_concurrent_runs_succeed_and_one_does_the_work() {
     let db = TestDb::empty().await;
     let runs: Vec<_> = (0..6).map(|_| centile_migrate(db.url())).collect();
     let outputs: Vec<String> = runs.into_iter().map(|run| printed(&run.wait_with_output().unwrap())).collect();
@@ -39,7 +39,7 @@ async fn six_at_once_all_succeed_and_one_does_the_work() {
 }
 
 #[tokio::test]
-async fn a_second_run_changes_nothing_and_says_so() {
+async fn a_second_run_reports_that_nothing_changed() {
     let db = TestDb::new().await;
     let before = db.dump();
     let output = printed(&centile_migrate(db.url()).wait_with_output().unwrap());
@@ -48,7 +48,7 @@ async fn a_second_run_changes_nothing_and_says_so() {
 }
 
 #[tokio::test]
-async fn an_earlier_edition_of_functions_and_views_is_replaced() {
+async fn earlier_functions_and_views_are_replaced() {
     let db = TestDb::new().await;
     let before = db.dump();
     db.execute(
@@ -64,7 +64,7 @@ async fn an_earlier_edition_of_functions_and_views_is_replaced() {
 }
 
 #[tokio::test]
-async fn what_a_user_built_on_our_views_stops_the_upgrade_and_is_named() {
+async fn an_object_that_depends_on_a_view_stops_the_upgrade_and_is_named() {
     let db = TestDb::new().await;
     db.execute(
         "UPDATE centile_store.applied_sql SET hash = 'earlier';
@@ -80,7 +80,7 @@ async fn what_a_user_built_on_our_views_stops_the_upgrade_and_is_named() {
 }
 
 #[tokio::test]
-async fn a_database_that_cannot_be_reached_is_said_to_be() {
+async fn an_unreachable_database_is_reported() {
     let output = centile_migrate("postgres://centile@127.0.0.1:1/none").wait_with_output().unwrap();
     assert!(!output.status.success());
     let text = String::from_utf8_lossy(&output.stderr);
@@ -88,7 +88,7 @@ async fn a_database_that_cannot_be_reached_is_said_to_be() {
 }
 
 #[tokio::test]
-async fn a_schema_from_before_the_baseline_is_refused_in_one_line() {
+async fn a_schema_older_than_the_baseline_is_refused_in_one_line() {
     let db = TestDb::new().await;
     db.execute(
         "DELETE FROM centile_store.schema_history;

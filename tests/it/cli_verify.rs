@@ -270,7 +270,7 @@ async fn damage(db: &TestDb, pool: &PgPool, statement: &str) {
 }
 
 #[tokio::test]
-async fn every_kind_of_damage_is_named_and_rebuilt() {
+async fn every_kind_of_damage_is_named_and_repaired_by_a_rebuild() {
     let db = with_past().await;
     let pool = db.pool().await;
     let told = verify(&db, &[]).well();
@@ -321,7 +321,7 @@ async fn many_differences_are_counted_and_some_are_listed() {
 }
 
 #[tokio::test]
-async fn lanes_of_the_board_are_looked_at_and_what_cannot_be_is_refused() {
+async fn lane_rows_are_compared_and_invalid_arguments_are_refused() {
     let db = with_past().await;
     db.execute("INSERT INTO centile_store.board_lanes SELECT board_id, lane, batch + 1, last_at FROM centile_store.board_lanes WHERE lane = 1")
         .await;

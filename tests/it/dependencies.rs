@@ -28,7 +28,7 @@ fn chosen(manifest: &str) -> (BTreeSet<String>, BTreeSet<String>) {
 }
 
 #[test]
-fn each_has_a_line_that_says_why_and_no_line_is_left_of_others() {
+fn every_direct_dependency_has_a_reason_and_no_other_has() {
     let (library, tests) = chosen("Cargo.toml");
     let (fuzz, _) = chosen("tests/fuzz/Cargo.toml");
     let tests: BTreeSet<_> = tests.difference(&library).cloned().collect();

@@ -27,7 +27,7 @@ fn framers(headers: &HeaderMap) -> (String, Option<&str>) {
 }
 
 #[tokio::test]
-async fn a_board_is_framed_by_pages_of_named_origins_only() {
+async fn only_named_origins_may_frame_a_board() {
     let db = TestDb::new().await;
     let paths = ["/embed/main", "/embed/none", "/embed/main?limit=0"];
     let others = ["/", "/boards/main", "/docs/", "/v1/boards", "/nowhere", "/openapi.json", "/assets/centile-board.js"];
@@ -56,7 +56,7 @@ async fn a_board_is_framed_by_pages_of_named_origins_only() {
 }
 
 #[test]
-fn what_is_no_origin_is_refused_at_the_start() {
+fn an_invalid_origin_is_refused_at_the_start() {
     for bad in ["game.example", "https://game.example/", "https://*.example", "https://a.example;script-src", "'self'"]
     {
         let mut command = centile();
@@ -148,7 +148,7 @@ async fn period_rows_theme_and_size_can_be_chosen() {
 }
 
 #[tokio::test]
-async fn whatever_a_name_holds_is_shown_and_the_only_link_leads_to_the_board() {
+async fn names_are_shown_as_text_and_the_only_link_leads_to_the_board() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({"title": MARKUP, "periods": ["week"]}), &[("ada", 40), ("\"><img src=x>", 30)]).await;
@@ -177,7 +177,7 @@ async fn whatever_a_name_holds_is_shown_and_the_only_link_leads_to_the_board() {
 }
 
 #[tokio::test]
-async fn a_board_that_asks_for_a_key_is_in_no_frame() {
+async fn a_board_that_needs_a_key_cannot_be_framed() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--frame-origins", "*"]).await;
     site.board(json!({"reading": "key", "title": "Hidden title"}), &[("ada-lovelace", 987_654_321)]).await;
@@ -190,7 +190,7 @@ async fn a_board_that_asks_for_a_key_is_in_no_frame() {
 }
 
 #[tokio::test]
-async fn a_frame_says_what_is_wrong_whoever_found_it() {
+async fn a_frame_shows_every_kind_of_error() {
     let db = TestDb::new().await;
     let origin = "https://game.example";
     let slow = ["--frame-origins", origin, "--address-rate", "1", "--address-burst", "8"];
@@ -209,7 +209,7 @@ async fn a_frame_says_what_is_wrong_whoever_found_it() {
 }
 
 #[tokio::test]
-async fn the_script_is_small_and_can_be_run_by_any_page() {
+async fn the_script_is_small_and_runs_on_any_page() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     let script = site.get("/assets/centile-board.js").await;

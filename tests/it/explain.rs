@@ -14,7 +14,7 @@ type Step = (String, Option<String>, Option<String>);
 const STEPS: &str = "SELECT what, value, statement FROM centile.explain_rank($1, $2, $3) ORDER BY step";
 
 #[tokio::test]
-async fn the_steps_add_up_to_the_rank_and_each_statement_gives_its_value() {
+async fn the_steps_add_up_to_the_rank_and_each_statement_returns_its_value() {
     let db = TestDb::new().await;
     let pool = db.pool().await;
     for (board, flags) in [

@@ -42,7 +42,7 @@ async fn digests(pool: &PgPool) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn closing_that_is_killed_ends_as_if_undisturbed() {
+async fn a_killed_close_ends_like_an_undisturbed_one() {
     let postgres = own_postgres(PostgresOptions::ephemeral()).await;
     let url = |name: &str| postgres.url(name);
     let admin = PgPool::connect(&url("template1")).await.expect("a connection");
@@ -105,7 +105,7 @@ async fn closing_that_is_killed_ends_as_if_undisturbed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_restored_database_has_its_archives_and_nothing_of_the_old_life() {
+async fn a_restored_database_keeps_its_archives_and_ignores_old_caches() {
     let postgres = own_postgres(PostgresOptions::ephemeral()).await;
     let redis = own_redis();
     let url = postgres.url("postgres");
@@ -153,7 +153,10 @@ async fn a_restored_database_has_its_archives_and_nothing_of_the_old_life() {
     pool.close().await;
 
     let admin = PgPool::connect(&postgres.url("template1")).await.expect("a connection");
-    sqlx::raw_sql("DROP DATABASE postgres WITH (FORCE)").execute(&admin).await.expect("the original database is dropped");
+    sqlx::raw_sql("DROP DATABASE postgres WITH (FORCE)")
+        .execute(&admin)
+        .await
+        .expect("the original database is dropped");
     sqlx::raw_sql("CREATE DATABASE postgres TEMPLATE template0").execute(&admin).await.expect("a new one");
     tool("pg_restore", &["--exit-on-error", "--dbname", &url, file]);
     std::fs::remove_file(file).ok();

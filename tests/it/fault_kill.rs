@@ -35,7 +35,7 @@ const WATCH_COMMITS: &str = "
     CREATE TRIGGER see AFTER INSERT ON centile_store.score_transactions FOR EACH STATEMENT EXECUTE FUNCTION public.see()";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_killed_service_loses_nothing_and_repeats_nothing() {
+async fn a_killed_service_loses_and_repeats_no_event() {
     let db = TestDb::new().await;
     db.execute(BOARD).await;
     db.execute(WATCH_COMMITS).await;
@@ -67,7 +67,7 @@ async fn a_killed_service_loses_nothing_and_repeats_nothing() {
 /// Otherwise readers could see a score that a crash then loses, and its version would be used again
 /// for another state.
 #[tokio::test]
-async fn what_is_written_at_psql_is_committed_as_durably() {
+async fn writes_from_psql_commit_synchronously() {
     let db = TestDb::new().await;
     db.execute(BOARD).await;
     db.execute(WATCH_COMMITS).await;
@@ -88,7 +88,7 @@ async fn what_is_written_at_psql_is_committed_as_durably() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_killed_postgresql_loses_nothing_and_is_found_again() {
+async fn the_service_reconnects_to_a_killed_postgresql_without_losing_events() {
     // The kernel keeps a killed process's writes, with or without fsync.
     let options = PostgresOptions { fsync: amount(false, true), ..PostgresOptions::ephemeral() };
     let mut postgres = own_postgres(options).await;

@@ -10,7 +10,7 @@ use crate::support::{
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_cuts_postgresql_off_every_call_ends_and_all_is_well_again() {
+async fn every_call_ends_and_the_service_recovers_after_a_cut() {
     let limits = Limits { statement: Duration::from_secs(1), cut: Duration::ZERO };
     let seen = cut_off(&[Way::Reset, Way::Silent], &limits).await;
     assert_eq!(seen.whole_again.len(), 2, "{seen:?}");

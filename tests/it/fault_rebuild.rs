@@ -36,7 +36,7 @@ async fn rows(pool: &PgPool) -> (i64, i64, i64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rebuilding_that_is_killed_leaves_the_ranking_as_it_is() {
+async fn a_killed_rebuild_leaves_the_ranking_unchanged() {
     let db = TestDb::new().await;
     let (url, pool) = (db.url(), db.pool().await);
     db.execute(PAST).await;

@@ -43,7 +43,7 @@ async fn all_leave_alone(instances: &[Serve], wanted: bool) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_redis_does_no_answer_is_wrong() {
+async fn no_failure_of_redis_makes_an_answer_wrong() {
     let db = TestDb::new().await;
     db.execute(
         "SELECT centile.create_board('shared', p_periods => '{all_time,week}', p_lanes => 4::smallint);

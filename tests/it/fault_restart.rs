@@ -35,7 +35,7 @@ async fn after_a_restart_one_request_finds_all_connections_lost() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_instance_that_gets_no_new_connections_is_not_ready() {
+async fn an_instance_without_new_connections_is_not_ready() {
     let (db, other) = (TestDb::new().await, TestDb::new().await);
     let serve = spawn_serve(&db, None, &[]).await;
     let ready = async || serve.client.get(serve.at("/readyz")).send().await.expect("an answer").status();

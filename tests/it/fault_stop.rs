@@ -95,18 +95,18 @@ async fn stops_well(drains: bool) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn told_to_stop_it_takes_nothing_new_and_finishes_what_it_accepted() {
+async fn a_stopping_instance_accepts_nothing_new_and_finishes_accepted_requests() {
     stops_well(false).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_it_drains_it_says_that_it_is_not_ready() {
+async fn a_draining_instance_is_not_ready() {
     stops_well(true).await;
 }
 
 /// Instances are stopped and replaced in turn, while senders switch between the addresses.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rolling_restart_loses_nothing_and_repeats_nothing() {
+async fn a_rolling_restart_loses_and_repeats_no_event() {
     const CALLERS: usize = 8;
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('arena', p_lanes => 4::smallint)").await;

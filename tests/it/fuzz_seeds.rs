@@ -7,7 +7,7 @@ use std::{fs, path::Path};
 mod properties;
 
 #[test]
-fn what_a_fuzzer_begins_with_holds() {
+fn the_seeds_satisfy_every_property() {
     for (target, property) in [
         ("period", properties::period as fn(&[u8])),
         ("key", properties::key),

@@ -151,7 +151,7 @@ async fn spare_event(site: &Site) -> String {
 }
 
 #[tokio::test]
-async fn every_call_answers_each_caller_as_the_matrix_says() {
+async fn every_call_follows_the_access_matrix() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 40), ("bob", 30)]).await;
@@ -203,7 +203,7 @@ async fn every_call_answers_each_caller_as_the_matrix_says() {
 }
 
 #[tokio::test]
-async fn no_cache_between_keeps_what_is_not_public() {
+async fn shared_caches_keep_public_answers_only() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     erase::played(&db, &site).await;

@@ -25,7 +25,7 @@ fn pairs<const N: usize>(pairs: [(&str, i64); N]) -> Vec<(String, i64)> {
 }
 
 #[tokio::test]
-async fn whole_numbers_may_be_written_with_fraction_and_exponent() {
+async fn whole_numbers_may_have_a_fraction_and_an_exponent() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     let board = r#"{"slug": "main", "mode": "sum", "lanes": 2.0, "points_min": -1e1, "points_max": 9007199254740991.0,
@@ -55,7 +55,7 @@ async fn whole_numbers_may_be_written_with_fraction_and_exponent() {
 }
 
 #[tokio::test]
-async fn boards_are_made_listed_shown_and_changed() {
+async fn boards_are_created_listed_shown_and_changed() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     let rules = json!({
@@ -89,7 +89,7 @@ async fn boards_are_made_listed_shown_and_changed() {
 }
 
 #[tokio::test]
-async fn players_are_made_and_changed() {
+async fn players_are_created_and_changed() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     let put = async |body: Value, status| {
@@ -114,7 +114,7 @@ async fn players_are_made_and_changed() {
 }
 
 #[tokio::test]
-async fn scores_come_in_with_ranks_and_once_per_id() {
+async fn scores_return_ranks_and_count_once_per_id() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({"points_max": 1000}), &[("ada", 100), ("bob", 50), ("cyd", 50)]).await;
@@ -167,7 +167,7 @@ async fn scores_come_in_with_ranks_and_once_per_id() {
 }
 
 #[tokio::test]
-async fn a_top_has_a_tag_and_is_never_behind() {
+async fn a_top_has_an_etag_and_includes_own_writes() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 100), ("bob", 50)]).await;
@@ -187,7 +187,7 @@ async fn a_top_has_a_tag_and_is_never_behind() {
 }
 
 #[tokio::test]
-async fn pages_and_neighbours_at_every_edge() {
+async fn pages_and_neighbours_are_right_at_every_edge() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     let names: Vec<String> = (1..=12).map(|place| format!("p{place:02}")).collect();
@@ -234,11 +234,15 @@ async fn pages_and_neighbours_at_every_edge() {
         assert!((standing["percentile"].as_f64().unwrap() - percentile).abs() < 1e-9, "{standing}");
     }
     let standing = site.get(&format!("{path}/p07?period=week")).await.is(200);
-    assert_eq!((standing["above"].as_array().unwrap().len(), &standing["rank"]), (4, &json!(7)), "the default of `around` is 4");
+    assert_eq!(
+        (standing["above"].as_array().unwrap().len(), &standing["rank"]),
+        (4, &json!(7)),
+        "the default of `around` is 4"
+    );
 }
 
 #[tokio::test]
-async fn chosen_players_ranks_of_scores_and_the_spread() {
+async fn chosen_players_ranks_of_scores_and_the_distribution_are_right() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 40), ("bob", 30), ("cyd", 30), ("dan", 10)]).await;

@@ -40,7 +40,7 @@ const BOARDS: [(&str, &str, &str, &str); 6] = [
 const PERIODS: [&str; 2] = ["month:2024-01", "season:winter"];
 
 #[tokio::test]
-async fn every_read_is_the_same_after_closing() {
+async fn every_read_is_the_same_after_the_close() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     for (number, (board, mode, ties, order)) in BOARDS.into_iter().enumerate() {
@@ -204,7 +204,7 @@ async fn a_frozen_top_keeps_its_bytes() {
 }
 
 #[tokio::test]
-async fn a_known_top_reads_neither_archive_nor_frozen_bytes() {
+async fn a_cached_top_reads_neither_archive_nor_frozen_bytes() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     let past = Past::new(&db, "main", json!({}), &site).await;
@@ -251,7 +251,7 @@ async fn a_known_top_reads_neither_archive_nor_frozen_bytes() {
 }
 
 #[tokio::test]
-async fn closed_periods_have_tags_and_lifetimes() {
+async fn closed_periods_have_etags_and_cache_lifetimes() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     let past = Past::new(&db, "main", json!({}), &site).await;
@@ -324,7 +324,7 @@ async fn closed_periods_have_tags_and_lifetimes() {
 }
 
 #[tokio::test]
-async fn an_archive_that_was_let_go_is_not_found() {
+async fn a_released_archive_is_not_found() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     let past = Past::new(&db, "main", json!({}), &site).await;
@@ -360,7 +360,7 @@ async fn an_archive_that_was_let_go_is_not_found() {
 }
 
 #[tokio::test]
-async fn seasons_are_asked_for_by_name() {
+async fn seasons_are_selected_by_name() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     let past = Past::new(&db, "main", json!({"periods": ["all_time"]}), &site).await;
@@ -413,7 +413,7 @@ async fn seasons_are_asked_for_by_name() {
 }
 
 #[tokio::test]
-async fn ids_of_another_board_prove_nothing() {
+async fn states_of_another_boards_periods_are_empty() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     let past = Past::new(&db, "main", json!({}), &site).await;

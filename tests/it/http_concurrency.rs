@@ -46,7 +46,7 @@ async fn examine(db: &TestDb, load: &Load, record: &Record, what: &str, layout: 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_instances_and_four_lanes() {
+async fn answers_are_exact_with_two_instances_and_four_lanes() {
     let db = TestDb::new().await;
     db.execute(
         "SELECT centile.create_board('shared', p_periods => '{all_time,week}', p_lanes => 4::smallint,
@@ -64,7 +64,7 @@ async fn two_instances_and_four_lanes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_instance_and_one_lane() {
+async fn answers_are_exact_with_one_instance_and_one_lane() {
     let db = TestDb::new().await;
     db.execute(
         "SELECT centile.create_board('shared', p_mode => 'best', p_periods => '{all_time,week}', p_lanes => 1::smallint);
@@ -142,7 +142,7 @@ async fn rebuild(url: String, boards: &'static [&'static str], stop: Cancellatio
 /// Layouts change and rankings are replaced all the time. Ranks stay exact, and readers of a
 /// replaced ranking move to the current one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn layouts_that_are_kept_and_rankings_that_are_rebuilt() {
+async fn answers_are_exact_under_layout_changes_and_rebuilds() {
     let db = TestDb::new().await;
     db.execute(
         "SELECT centile.create_board('shared', p_periods => '{all_time,week}', p_lanes => 4::smallint);
@@ -181,17 +181,14 @@ async fn layouts_that_are_kept_and_rankings_that_are_rebuilt() {
     let [moved, repositioned, rebuilt] = done.counts();
     let told = format!("{moved} boundaries moved, {repositioned} buckets repositioned, {rebuilt} rankings rebuilt");
     eprintln!("{told}");
-    assert!(
-        examine(&db, &load, &record, "layouts kept, rankings rebuilt", 3).await,
-        "too few kinds of answers"
-    );
+    assert!(examine(&db, &load, &record, "layouts kept, rankings rebuilt", 3).await, "too few kinds of answers");
     run_at(db.url(), &["verify"]).well();
 }
 
 /// A board's writers use the warm connections first. While they wait for a lock, other boards'
 /// writers still get a connection.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_board_whose_writers_wait_keeps_no_other_waiting() {
+async fn a_blocked_board_does_not_block_others() {
     const LANES: i64 = 4;
     const WAITING: &str =
         "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'advisory' AND datname = current_database()";

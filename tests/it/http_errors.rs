@@ -59,7 +59,7 @@ async fn holds(db: &TestDb, rows: i64, users: i64) {
 }
 
 #[tokio::test]
-async fn a_read_that_cannot_be() {
+async fn invalid_reads_are_refused() {
     let db = TestDb::new().await;
     let site = site(&db, json!({"time_zone": "Pacific/Apia"})).await;
     site.board(json!({"slug": "weekly", "periods": ["week"]}), &[("ada", 1)]).await;
@@ -152,7 +152,7 @@ async fn a_read_that_cannot_be() {
 }
 
 #[tokio::test]
-async fn an_event_that_cannot_be() {
+async fn invalid_events_are_refused() {
     let db = TestDb::new().await;
     let site = site(&db, json!({"points_min": -10, "points_max": 10})).await;
     let (id, reason) = ("x".repeat(129), "x".repeat(257));
@@ -230,7 +230,7 @@ async fn an_event_that_cannot_be() {
 }
 
 #[tokio::test]
-async fn an_event_that_the_board_cannot_take_leaves_the_others() {
+async fn an_event_that_breaks_a_rule_leaves_the_others() {
     let db = TestDb::new().await;
     let most = i64::MAX;
     let site = site(&db, json!({"points_min": -most, "points_max": most})).await;
@@ -256,7 +256,7 @@ async fn an_event_that_the_board_cannot_take_leaves_the_others() {
 }
 
 #[tokio::test]
-async fn a_board_that_cannot_be() {
+async fn invalid_boards_are_refused() {
     let db = TestDb::new().await;
     let site = site(&db, json!({})).await;
     let cases = [
@@ -311,7 +311,7 @@ async fn a_board_that_cannot_be() {
 }
 
 #[tokio::test]
-async fn a_player_or_an_act_that_cannot_be() {
+async fn invalid_players_and_acts_are_refused() {
     let db = TestDb::new().await;
     let site = site(&db, json!({})).await;
     let long = "x".repeat(129);
@@ -363,7 +363,7 @@ async fn a_player_or_an_act_that_cannot_be() {
 }
 
 #[tokio::test]
-async fn a_request_that_cannot_be_read() {
+async fn unreadable_requests_are_refused() {
     let db = TestDb::new().await;
     let site = site(&db, json!({})).await;
     let key = format!("Bearer {}", site.server_key);

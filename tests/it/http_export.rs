@@ -39,7 +39,7 @@ const MANY: usize = 20_000;
 /// The export of the board.
 const FILE: &str = "/v1/boards/main/scores.ndjson";
 /// Keeps the service from disconnecting slow clients, however busy the machine is.
-const PATIENT: [&str; 2] = ["--client-timeout", "600"];
+const LONG_CLIENT_TIMEOUT: [&str; 2] = ["--client-timeout", "600"];
 
 /// Parses CSV as RFC 4180 defines it, without the crate that wrote it.
 fn read_csv(text: &str) -> Vec<Vec<String>> {
@@ -140,7 +140,7 @@ async fn let_go(db: &TestDb) {
 }
 
 #[tokio::test]
-async fn a_file_has_every_player_once_and_in_order() {
+async fn an_export_has_every_player_once_and_in_order() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({"slug": "none"}), &[]).await;
@@ -189,7 +189,7 @@ async fn a_file_has_every_player_once_and_in_order() {
 }
 
 #[tokio::test]
-async fn a_closed_period_is_the_same_file_as_before_with_the_names_of_now() {
+async fn a_closed_period_exports_the_same_rows_with_current_names() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     let past = Past::new(&db, "main", json!({}), &site).await;
@@ -231,9 +231,9 @@ async fn a_closed_period_is_the_same_file_as_before_with_the_names_of_now() {
 }
 
 #[tokio::test]
-async fn a_file_is_of_one_state_while_scores_come() {
+async fn an_export_is_of_one_state_while_scores_arrive() {
     let db = long_board().await;
-    let site = Site::start(&db, &PATIENT).await;
+    let site = Site::start(&db, &LONG_CLIENT_TIMEOUT).await;
     let pool = db.pool().await;
     let (stop, path) = (CancellationToken::new(), "/v1/boards/main/scores");
     let write = async |caller: usize| {
@@ -254,7 +254,8 @@ async fn a_file_is_of_one_state_while_scores_come() {
         let counted = async || -> i64 {
             query_scalar("SELECT count(*) FROM centile_store.score_transactions").fetch_one(&pool).await.unwrap()
         };
-        let until_more = async |than: i64| until("sixty more scores are accepted", async || counted().await >= than + 60).await;
+        let until_more =
+            async |than: i64| until("sixty more scores are accepted", async || counted().await >= than + 60).await;
         until_more(counted().await).await;
         let mut slow = Slow::ask(&site.serve, FILE).await;
         let at_begin = counted().await;
@@ -274,9 +275,9 @@ async fn a_file_is_of_one_state_while_scores_come() {
 }
 
 #[tokio::test]
-async fn an_address_gets_two_files_at_a_time_and_requests_with_a_key_get_more() {
+async fn an_address_gets_two_exports_at_a_time_and_a_key_gets_more() {
     let db = long_board().await;
-    let site = Site::start(&db, &PATIENT).await;
+    let site = Site::start(&db, &LONG_CLIENT_TIMEOUT).await;
     let pool = db.pool().await;
     let (one, mut other) = (Slow::ask(&site.serve, FILE).await, Slow::ask(&site.serve, FILE).await);
     let busy = site.get("/v1/boards/main/scores.csv").await;
@@ -299,7 +300,7 @@ async fn an_address_gets_two_files_at_a_time_and_requests_with_a_key_get_more() 
 /// client reads slightly faster, and for longer than the timeout.
 /// timeout.
 #[tokio::test]
-async fn a_slow_client_gets_the_whole_file() {
+async fn a_slow_client_gets_the_whole_export() {
     let db = long_board().await;
     let site = Site::start(&db, &["--client-timeout", "4"]).await;
     let mut slow = Slow::ask(&site.serve, FILE).await;
@@ -310,7 +311,7 @@ async fn a_slow_client_gets_the_whole_file() {
 }
 
 #[tokio::test]
-async fn who_takes_nothing_is_left_and_so_is_the_snapshot() {
+async fn a_client_that_reads_nothing_loses_connection_and_snapshot() {
     let db = long_board().await;
     let site = Site::start(&db, &["--client-timeout", "1"]).await;
     let mut slow = Slow::ask(&site.serve, FILE).await;
@@ -320,11 +321,11 @@ async fn who_takes_nothing_is_left_and_so_is_the_snapshot() {
 
 // With several threads, the proxy to PostgreSQL works while the test waits for a process.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_without_its_end_is_known_by_that() {
+async fn a_truncated_export_can_be_detected() {
     let db = long_board().await;
     let way = Proxy::to(db.port()).await;
     let url = way.instead(db.url());
-    let flags = PATIENT.map(str::to_owned);
+    let flags = LONG_CLIENT_TIMEOUT.map(str::to_owned);
     let site = Site::of(Serve::spawn(&url, None, &db.redis_prefix(), &flags), db.url());
     let mut slow = Slow::ask(&site.serve, FILE).await;
     let mut command = spawn(&url, &["export", "--board", "main", "--format", "ndjson"]);

@@ -303,7 +303,7 @@ async fn count(pool: &PgPool, what: &'static str) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sql_in_a_text_is_a_text() {
+async fn sql_in_a_text_is_treated_as_text() {
     let db = TestDb::new().await;
     // The answer on a path without a board does not show whether its id is a repeat. On a separate
     // board it never is.

@@ -58,7 +58,7 @@ async fn read(serve: Arc<Serve>, stop: CancellationToken) -> usize {
 
 /// Half of all newcomers have the same score, the others a lower score than anybody before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn newcomers_are_spread_by_the_timer_while_scores_are_read_and_written() {
+async fn the_timer_spreads_new_players_under_reads_and_writes() {
     const BULK: i64 = 1_000;
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('arena', p_periods => '{all_time}', p_lanes => 2::smallint)").await;
@@ -119,7 +119,7 @@ async fn newcomers_are_spread_by_the_timer_while_scores_are_read_and_written() {
 
 /// Readers, writers and the timers of two instances run against each other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn layouts_are_kept_by_two_timers_under_readers_and_writers() {
+async fn two_timers_keep_layouts_balanced_under_reads_and_writes() {
     let db = TestDb::new().await;
     db.execute(
         "SELECT centile.create_board('shared', p_periods => '{all_time,week}', p_lanes => 4::smallint);
@@ -190,7 +190,7 @@ async fn board(db: &TestDb, slug: &str, players: u32) -> i64 {
 }
 
 #[tokio::test]
-async fn maintain_says_what_it_did_to_layouts() {
+async fn maintain_reports_its_layout_changes() {
     let db = TestDb::new().await;
     let (small, large) = (board(&db, "small", 1_300).await, board(&db, "large", 5_000).await);
     // Of five units in one bucket, four move to others in steps of 400, 400 and 200 rows: one to
@@ -210,7 +210,7 @@ async fn maintain_says_what_it_did_to_layouts() {
 }
 
 #[tokio::test]
-async fn a_damaged_ranking_keeps_no_other_from_its_layout() {
+async fn a_damaged_ranking_does_not_stop_the_rebalancing_of_others() {
     let db = TestDb::new().await;
     let (damaged, sound) = (board(&db, "damaged", 2_000).await, board(&db, "sound", 2_000).await);
     db.execute(&format!("DELETE FROM centile_store.leaderboard_bucket WHERE ranking_id = {damaged}")).await;

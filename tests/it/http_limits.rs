@@ -32,7 +32,7 @@ fn kilobytes(process: u32, what: &str) -> i64 {
 }
 
 #[tokio::test]
-async fn no_page_of_another_origin_reads_unless_it_is_named() {
+async fn only_named_origins_may_read_cross_origin() {
     let db = TestDb::new().await;
     let ask = async |site: &Site, method: Method, origin: &str| {
         let headers = [("origin", origin), ("access-control-request-method", "POST")];
@@ -84,7 +84,7 @@ async fn no_page_of_another_origin_reads_unless_it_is_named() {
 }
 
 #[tokio::test]
-async fn who_asks_through_a_trusted_proxy_is_in_the_log() {
+async fn the_log_has_the_client_address_behind_a_trusted_proxy() {
     let db = TestDb::new().await;
     let logged = async |flags: &[&str]| {
         let flags = [&["--log", "info", "--log-format", "json"], flags].concat();
@@ -107,7 +107,7 @@ async fn who_asks_through_a_trusted_proxy_is_in_the_log() {
 }
 
 #[tokio::test]
-async fn connections_beyond_the_limit_wait_for_a_place() {
+async fn connections_beyond_the_limit_wait() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--connections", "4", "--workers", "1"]).await;
     let healthz = "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n";
@@ -138,7 +138,7 @@ async fn connections_beyond_the_limit_wait_for_a_place() {
 }
 
 #[tokio::test]
-async fn whoever_finds_no_connection_to_postgresql_is_told_so_soon() {
+async fn a_request_without_a_connection_to_postgresql_gets_503_soon() {
     let db = TestDb::new().await;
     let flags = ["--read-connections", "1", "--pool-wait", "500", "--statement-timeout", "600"];
     let site = Site::start(&db, &flags).await;
@@ -161,7 +161,7 @@ async fn whoever_finds_no_connection_to_postgresql_is_told_so_soon() {
 }
 
 #[tokio::test]
-async fn a_stop_waits_for_no_connection_that_is_idle() {
+async fn a_stop_does_not_wait_for_idle_connections() {
     let db = TestDb::new().await;
     // A stop that waited for connections would reach the test's deadline.
     let mut site = Site::start(&db, &["--stop-within", "600", "--client-timeout", "600"]).await;

@@ -102,7 +102,7 @@ async fn open_all(serve: &Serve, paths: impl IntoIterator<Item = String>) -> Vec
 }
 
 #[tokio::test]
-async fn every_event_is_one_state_and_there_are_four_a_second_at_most() {
+async fn every_event_shows_one_state_and_there_are_at_most_four_a_second() {
     const PLAYERS: i64 = 12;
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
@@ -175,7 +175,7 @@ async fn every_event_is_one_state_and_there_are_four_a_second_at_most() {
 }
 
 #[tokio::test]
-async fn a_score_is_shown_to_all_who_listen_and_what_changes_nothing_is_not() {
+async fn every_subscriber_gets_changes_and_only_changes() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 40), ("bob", 30), ("cyd", 20), ("dan", 10)]).await;
@@ -211,7 +211,7 @@ async fn a_score_is_shown_to_all_who_listen_and_what_changes_nothing_is_not() {
 }
 
 #[tokio::test]
-async fn who_comes_is_shown_what_was_acknowledged_before() {
+async fn a_new_subscriber_gets_every_acknowledged_score() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 40)]).await;
@@ -227,7 +227,7 @@ async fn who_comes_is_shown_what_was_acknowledged_before() {
 }
 
 #[tokio::test]
-async fn who_is_erased_is_named_no_more() {
+async fn an_erased_player_is_not_named_in_events() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 40), ("bob", 30)]).await;
@@ -255,7 +255,7 @@ async fn who_is_erased_is_named_no_more() {
 }
 
 #[tokio::test]
-async fn nobody_passed_anybody_by_a_restore() {
+async fn a_restore_reports_no_overtaking() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 40), ("bob", 30)]).await;
@@ -275,7 +275,7 @@ async fn nobody_passed_anybody_by_a_restore() {
 }
 
 #[tokio::test]
-async fn who_passed_whom_is_told_once() {
+async fn each_overtaking_is_reported_once() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     let players: Vec<(String, i64)> = (1..=20).map(|n| (format!("p{n:02}"), 1_000 - 10 * n)).collect();
@@ -307,7 +307,7 @@ async fn who_passed_whom_is_told_once() {
 }
 
 #[tokio::test]
-async fn who_comes_again_goes_on_or_begins_anew() {
+async fn a_reconnecting_subscriber_continues_or_restarts() {
     let db = TestDb::new().await;
     let mut site = Site::start(&db, &["--heartbeat", "1"]).await;
     let scores = [("ada", 40), ("bob", 30), ("cyd", 20), ("dan", 10), ("eve", 9), ("fay", 8), ("gus", 7)];
@@ -348,7 +348,7 @@ async fn who_comes_again_goes_on_or_begins_anew() {
 }
 
 #[tokio::test]
-async fn a_period_that_ends_says_so_and_the_next_one_goes_on() {
+async fn the_end_of_a_period_is_reported_and_the_stream_follows_the_next() {
     let db = TestDb::new().await;
     db.execute(boundary::SHORT_DAYS).await;
     let site = Site::start(&db, &[]).await;
@@ -359,7 +359,10 @@ async fn a_period_that_ends_says_so_and_the_next_one_goes_on() {
     let mut came = None;
     let begun = Instant::now();
     while shown == 0 || followed < 2 {
-        assert!(begun.elapsed() < DEADLINE, "{shown} scores were shown in their weeks, {followed} weeks were consecutive");
+        assert!(
+            begun.elapsed() < DEADLINE,
+            "{shown} scores were shown in their weeks, {followed} weeks were consecutive"
+        );
         let turn = match came.take() {
             Some(turn) => turn,
             None => stream.until(|event| event.kind == "period").await.data,
@@ -389,7 +392,7 @@ async fn a_period_that_ends_says_so_and_the_next_one_goes_on() {
 }
 
 #[tokio::test]
-async fn a_period_asked_for_by_name_ends_and_goes_on_being_shown() {
+async fn a_named_period_stays_shown_after_its_end() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[]).await;
@@ -424,7 +427,7 @@ async fn a_period_asked_for_by_name_ends_and_goes_on_being_shown() {
 }
 
 #[tokio::test]
-async fn a_closed_period_is_followed_as_it_stands() {
+async fn a_closed_period_can_be_followed() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     crate::http_access::erase::played(&db, &site).await;

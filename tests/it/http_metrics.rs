@@ -24,7 +24,7 @@ fn names(text: &str) -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn the_dashboard_asks_for_numbers_that_there_are() {
+async fn the_dashboard_shows_existing_metrics() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 40)]).await;
@@ -53,7 +53,7 @@ async fn the_dashboard_asks_for_numbers_that_there_are() {
 }
 
 #[tokio::test]
-async fn requests_are_counted_by_route_and_status_whatever_is_asked_for() {
+async fn requests_are_counted_by_route_and_status() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 40), ("bob", 30)]).await;
@@ -81,7 +81,7 @@ async fn requests_are_counted_by_route_and_status_whatever_is_asked_for() {
 }
 
 #[tokio::test]
-async fn a_request_has_an_id_that_is_taken_given_back_and_logged() {
+async fn a_request_id_is_accepted_returned_and_logged() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--log", "info", "--log-format", "json"]).await;
     let id = async |given: &str| {

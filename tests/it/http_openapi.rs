@@ -17,7 +17,7 @@ use crate::{http_api::site::Site, support::TestDb};
 /// Compares the document with `docs/openapi.json`; `UPDATE_SNAPSHOTS=1 cargo test http_openapi`
 /// updates the file.
 #[test]
-fn the_document_is_the_checked_in_one() -> Result<(), Box<dyn std::error::Error>> {
+fn the_document_matches_the_checked_in_file() -> Result<(), Box<dyn std::error::Error>> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/openapi.json");
     let current = centile::http::openapi().to_pretty_json()? + "\n";
     if env::var_os("UPDATE_SNAPSHOTS").is_some_and(|flag| flag == "1") {
@@ -107,7 +107,7 @@ fn fits(document: &Value, schema: &Value, value: &Value) -> bool {
 }
 
 #[tokio::test]
-async fn a_parameter_is_what_the_document_says() {
+async fn parameters_are_accepted_as_documented() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 50)]).await;
@@ -173,7 +173,7 @@ async fn a_parameter_is_what_the_document_says() {
 }
 
 #[tokio::test]
-async fn an_address_that_is_too_long_is_answered_as_the_document_says() {
+async fn a_long_address_is_refused_as_documented() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 50)]).await;
@@ -197,7 +197,7 @@ async fn an_address_that_is_too_long_is_answered_as_the_document_says() {
 }
 
 #[tokio::test]
-async fn a_body_is_what_the_document_says() {
+async fn bodies_are_accepted_as_documented() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 50)]).await;

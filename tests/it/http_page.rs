@@ -111,7 +111,7 @@ async fn a_browser_is_told_what_a_page_may_do_and_asks_again_before_it_shows_it_
 }
 
 #[tokio::test]
-async fn each_part_of_a_page_is_what_the_api_says() {
+async fn each_part_of_a_page_matches_the_api() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     board(&site, &players(60)).await;
@@ -168,7 +168,7 @@ async fn each_part_of_a_page_is_what_the_api_says() {
 }
 
 #[tokio::test]
-async fn a_closed_week_is_found_by_name_and_is_what_the_archive_says() {
+async fn a_closed_week_is_found_by_name_and_matches_the_archive() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     let past = Past::new(&db, "main", json!({"time_zone": "America/New_York"}), &site).await;
@@ -204,7 +204,7 @@ fn address(parameters: &[(&str, &str)]) -> String {
 }
 
 #[tokio::test]
-async fn scores_of_a_period_before_are_not_drawn_in_the_next_one() {
+async fn a_new_period_draws_no_scores_of_the_last_one() {
     let db = TestDb::new().await;
     db.execute(boundary::SHORT_DAYS).await;
     let site = Site::start(&db, &[]).await;

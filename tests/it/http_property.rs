@@ -40,7 +40,7 @@ struct Player {
 type Players = BTreeMap<String, Player>;
 
 #[tokio::test]
-async fn whatever_happens_every_answer_equals_the_oracle() {
+async fn every_answer_equals_the_oracle() {
     let db = TestDb::new().await;
     let client = Client::start(&db, &redis_url().await).await;
     let pool = db.pool().await;
@@ -52,7 +52,7 @@ async fn whatever_happens_every_answer_equals_the_oracle() {
 
 /// The same through a pooler that assigns a session for one transaction only.
 #[tokio::test]
-async fn through_a_pooler_every_answer_equals_the_oracle_too() {
+async fn every_answer_equals_the_oracle_through_a_pooler() {
     let db = TestDb::new().await;
     let pooler = Pooler::start(folder("pooler"), db.url(), 3, "");
     let redis = redis_url().await;

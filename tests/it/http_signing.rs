@@ -34,7 +34,7 @@ fn refused(answer: Answer, words: &str) {
 }
 
 #[tokio::test]
-async fn a_request_is_taken_as_it_was_signed_and_no_other() {
+async fn only_the_signed_request_is_accepted() {
     let (db, site, master) = start().await;
     site.board(json!({}), &[]).await;
     let signer = Signer::make(&db, &master, &["--role", "server", "--board", "main"]);
@@ -88,7 +88,7 @@ async fn a_request_is_taken_as_it_was_signed_and_no_other() {
 }
 
 #[tokio::test]
-async fn targets_are_signed_as_they_are_sent() {
+async fn the_signature_covers_the_raw_target() {
     let (db, site, master) = start().await;
     site.board(json!({"reading": "key"}), &[("ada l/\u{e9}.x", 5)]).await;
     let signer = Signer::make(&db, &master, &["--role", "reader"]);
@@ -136,7 +136,7 @@ async fn the_example_in_the_documentation_works() {
 }
 
 #[tokio::test]
-async fn no_call_does_anything_before_its_signature_is_right_nor_does_it_twice() {
+async fn no_call_acts_on_a_wrong_signature_or_twice_on_one() {
     let (db, site, master) = start().await;
     site.board(json!({"reading": "key"}), &[("ada", 40), ("bob", 30)]).await;
     let score = site.post("/v1/boards/main/scores", json!({"user_id": "ada", "points": 5})).await.is(200);
@@ -195,7 +195,7 @@ async fn no_call_does_anything_before_its_signature_is_right_nor_does_it_twice()
 }
 
 #[tokio::test]
-async fn what_was_here_before_is_refused_everywhere_until_it_is_too_old_to_come_again() {
+async fn a_repeated_request_is_refused_on_every_instance_until_its_signature_expires() {
     let (db, site, master) = start().await;
     let other = Site::of(spawn_serve(&db, Some(&redis_url().await), &["--master-key", &master]).await, db.url());
     let signer = Signer::make(&db, &master, &["--role", "server"]);
@@ -236,7 +236,7 @@ async fn what_was_here_before_is_refused_everywhere_until_it_is_too_old_to_come_
 }
 
 #[tokio::test]
-async fn events_of_a_key_that_signs_need_ids_each() {
+async fn every_event_of_a_signed_key_needs_an_id() {
     let (db, site, master) = start().await;
     site.board(json!({}), &[]).await;
     let signer = Signer::make(&db, &master, &["--role", "server"]);
@@ -257,7 +257,7 @@ async fn events_of_a_key_that_signs_need_ids_each() {
 }
 
 #[tokio::test]
-async fn keys_that_sign_are_made_over_http_too_and_say_so_wherever_they_are_shown() {
+async fn signed_keys_are_created_over_http_and_shown_as_signed() {
     let (db, site, master) = start().await;
     site.board(json!({}), &[]).await;
     let wanted = json!({"name": "match server", "role": "server", "all_boards": true, "signed": true});

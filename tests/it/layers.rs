@@ -96,7 +96,7 @@ fn no_module_imports_from_a_higher_layer() {
 }
 
 #[test]
-fn an_import_that_points_upward_is_found() {
+fn an_import_of_a_higher_layer_is_found() {
     let layers = ["model", "store", "http"].map(str::to_owned);
     let found = |text: &str| upward(&layers, "store", "store/a.rs", &code(text));
     assert_eq!(found("use crate::{Error, model::{board, key}, store::Store,};"), [""; 0]);

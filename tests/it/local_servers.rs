@@ -27,7 +27,7 @@ async fn rows(server: &LocalPostgres) -> i64 {
 }
 
 #[tokio::test]
-async fn postgres_keeps_its_data_over_crash_restart_and_a_new_start() {
+async fn postgres_keeps_its_data_over_a_crash_and_restarts() {
     let dir = folder("kept");
     let options = PostgresOptions { fsync: true, ..PostgresOptions::durable() };
     let mut server = LocalPostgres::start(&dir, options.clone()).unwrap();
@@ -56,7 +56,7 @@ async fn postgres_keeps_its_data_over_crash_restart_and_a_new_start() {
 }
 
 #[tokio::test]
-async fn postgres_runs_as_asked() {
+async fn postgres_runs_with_the_requested_settings() {
     let settings = vec![("work_mem".to_owned(), "5MB".to_owned())];
     let options = PostgresOptions { settings, ..PostgresOptions::ephemeral() };
     let server = LocalPostgres::start(&folder("settings"), options).unwrap();
@@ -89,7 +89,7 @@ fn ask(server: &LocalRedis, line: &str, time: Duration) -> Option<String> {
 }
 
 #[test]
-fn redis_can_be_paused_killed_and_started_again() {
+fn redis_can_be_paused_killed_and_restarted() {
     let mut server = own_redis();
     let port = server.port();
     assert_eq!(ask(&server, "SET a 1", DEADLINE).as_deref(), Some("+OK"));
@@ -109,7 +109,7 @@ fn redis_can_be_paused_killed_and_started_again() {
 /// Not a test: the process that the next test kills. Starts servers, prints their ports, and waits
 /// to be killed.
 #[test]
-#[ignore = "run by servers_end_with_a_process_that_is_killed"]
+#[ignore = "run by servers_end_with_their_killed_process"]
 fn holder() {
     let postgres = LocalPostgres::start(&folder("held"), PostgresOptions::ephemeral()).unwrap();
     let redis = LocalRedis::start(&folder("held")).unwrap();
@@ -118,7 +118,7 @@ fn holder() {
 }
 
 #[test]
-fn servers_end_with_a_process_that_is_killed() {
+fn servers_end_with_their_killed_process() {
     let mut holder = Command::new(env::current_exe().unwrap())
         .args(["local_servers::holder", "--exact", "--ignored", "--nocapture"])
         .stdout(Stdio::null())

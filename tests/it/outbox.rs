@@ -120,7 +120,7 @@ fn delivers(db: &TestDb, delivered: u32) {
 }
 
 /// Timeout in seconds that suffices on a busy machine.
-const PATIENT: u32 = 30;
+const LONG_TIMEOUT_SECONDS: u32 = 30;
 
 /// Runs one delivery that fails, with this timeout in seconds.
 #[track_caller]
@@ -137,14 +137,14 @@ fn shown(db: &TestDb, event: i64) -> Value {
 }
 
 #[test]
-fn the_tests_own_hmac_is_right() {
+fn the_hmac_of_the_tests_is_right() {
     // RFC 4231, section 4.3 (test case 2).
     let wanted = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
     assert_eq!(hmac(b"Jefe", b"what do ya want for nothing?"), wanted);
 }
 
 #[tokio::test]
-async fn a_closed_period_is_told_once_signed_and_shown() {
+async fn a_closed_period_is_delivered_once_signed_and_shown() {
     let (db, receiver) = (TestDb::new().await, Receiver::start(&[]));
     let pool = db.pool().await;
     board(&db, "main").await;
@@ -210,7 +210,7 @@ async fn a_closed_period_is_told_once_signed_and_shown() {
 }
 
 #[tokio::test]
-async fn a_failure_is_followed_by_attempts_further_and_further_apart() {
+async fn failed_deliveries_are_retried_with_growing_pauses() {
     let failures = [Answer::Status(500), Answer::Close, Answer::Status(307), Answer::Hang];
     let (db, receiver) = (TestDb::new().await, Receiver::start(&failures));
     let pool = db.pool().await;
@@ -220,7 +220,7 @@ async fn a_failure_is_followed_by_attempts_further_and_further_apart() {
     let told = [(Some(500), ""), (None, "connection"), (Some(307), ""), (None, "no answer within 1 s")];
     for (attempt, (status, error)) in (1..).zip(told) {
         let before = now(&pool).await;
-        fails(&db, if error.starts_with("no answer") { 1 } else { PATIENT });
+        fails(&db, if error.starts_with("no answer") { 1 } else { LONG_TIMEOUT_SECONDS });
         let after = now(&pool).await;
         let shown = shown(&db, event);
         assert_eq!((&shown["attempts"], &shown["last_status"]), (&json!(attempt), &json!(status)), "{shown}");
@@ -267,7 +267,7 @@ async fn a_failure_is_followed_by_attempts_further_and_further_apart() {
     assert!(self::shown(&db, event)["delivered_at"].is_string());
     set_webhook(&db, "main", "http://127.0.0.1:1/");
     close_days(&pool, "main", 1).await;
-    fails(&db, PATIENT);
+    fails(&db, LONG_TIMEOUT_SECONDS);
     let waiting = run(&db, &["outbox", "list", "--waiting"]).well();
     assert!(waiting.contains("Connection refused"), "{waiting}");
 }
@@ -288,7 +288,7 @@ async fn the_pauses_double_from_ten_seconds_to_an_hour() {
 }
 
 #[tokio::test]
-async fn two_that_deliver_at_once_share_the_work() {
+async fn two_concurrent_deliveries_share_the_work() {
     // Each process sends one event of each board at a time, so eight concurrent requests need two
     // of them.
     let barrier = Arc::new(Barrier::new(8));
@@ -315,7 +315,7 @@ async fn two_that_deliver_at_once_share_the_work() {
 /// A claim keeps other processes only from the claimed events, one of each board. No board waits
 /// for another.
 #[tokio::test]
-async fn what_one_has_taken_nobody_else_takes() {
+async fn a_claimed_event_is_not_claimed_again() {
     let db = TestDb::new().await;
     let pool = db.pool().await;
     for slug in ["a", "b", "c"] {
@@ -343,7 +343,7 @@ async fn what_one_has_taken_nobody_else_takes() {
 }
 
 #[tokio::test]
-async fn a_crash_after_sending_leads_to_a_repeat_and_not_to_a_loss() {
+async fn a_crash_after_sending_repeats_and_loses_no_event() {
     let (db, receiver) = (TestDb::new().await, Receiver::start(&[Answer::Hang]));
     let pool = db.pool().await;
     board(&db, "main").await;
@@ -385,7 +385,7 @@ async fn a_crash_after_sending_leads_to_a_repeat_and_not_to_a_loss() {
 }
 
 #[tokio::test]
-async fn events_from_before_the_webhook_are_sent_only_when_asked_for() {
+async fn events_before_the_webhook_are_sent_only_on_request() {
     let (db, receiver) = (TestDb::new().await, Receiver::start(&[]));
     let pool = db.pool().await;
     board(&db, "main").await;
@@ -431,7 +431,7 @@ async fn events_from_before_the_webhook_are_sent_only_when_asked_for() {
 }
 
 #[tokio::test]
-async fn webhooks_take_a_given_secret_and_refuse_what_cannot_be() {
+async fn webhooks_accept_a_given_secret_and_refuse_invalid_values() {
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('main')").await;
     let url = "https://rewards.example.com/hook";
@@ -540,7 +540,7 @@ async fn psql_refuses_a_webhook_without_showing_its_secret() {
 
 /// A hanging receiver costs a run one attempt and delays no other board.
 #[tokio::test]
-async fn a_receiver_that_hangs_holds_up_its_own_board_only() {
+async fn a_hanging_receiver_delays_its_own_board_only() {
     let seen = Arc::new(Barrier::new(2));
     let hanging = [Answer::Held(Arc::clone(&seen)), Answer::Hang, Answer::Hang, Answer::Hang];
     let (db, dead, well) = (TestDb::new().await, Receiver::start(&hanging), Receiver::start(&[]));
@@ -551,7 +551,8 @@ async fn a_receiver_that_hangs_holds_up_its_own_board_only() {
     set_webhook(&db, "well", &well.url);
     let (stuck, told) = (close_days(&pool, "dead", 3).await, close_days(&pool, "well", 3).await);
     let ran = thread::scope(|scope| {
-        let deliverer = scope.spawn(|| run(&db, &["outbox", "deliver", "--timeout", &PATIENT.to_string()]));
+        let deliverer =
+            scope.spawn(|| run(&db, &["outbox", "deliver", "--timeout", &LONG_TIMEOUT_SECONDS.to_string()]));
         // Every event of the other board arrives while the first request still hangs.
         assert_eq!([well.next(), well.next(), well.next()].map(|request| event_id(&request)), told[..]);
         assert_eq!(event_id(&dead.next()), stuck[0]);
@@ -584,7 +585,7 @@ async fn a_receiver_that_hangs_holds_up_its_own_board_only() {
 
 /// A run also delivers events that are written while it runs.
 #[tokio::test]
-async fn an_event_that_is_written_during_a_run_is_sent_by_it() {
+async fn an_event_written_during_a_run_is_delivered_by_it() {
     let barrier = Arc::new(Barrier::new(2));
     let (db, receiver) = (TestDb::new().await, Receiver::start(&[Answer::Together(Arc::clone(&barrier))]));
     let pool = db.pool().await;
@@ -603,13 +604,13 @@ async fn an_event_that_is_written_during_a_run_is_sent_by_it() {
 }
 
 #[tokio::test]
-async fn https_trusts_whom_the_machine_trusts() {
+async fn https_delivery_needs_a_trusted_certificate() {
     let (db, receiver) = (TestDb::new().await, Receiver::start_tls());
     let pool = db.pool().await;
     board(&db, "main").await;
     let secret = set_webhook(&db, "main", &receiver.url);
     let event = close_days(&pool, "main", 1).await[0];
-    fails(&db, PATIENT);
+    fails(&db, LONG_TIMEOUT_SECONDS);
     let refused = shown(&db, event)["last_error"].as_str().unwrap().to_lowercase();
     assert!(refused.contains("certificate"), "{refused}");
     assert!(receiver.all().is_empty());

@@ -69,7 +69,7 @@ async fn a_large_batch_is_not_starved_by_small_ones() {
 /// A pooler may send the two calls of a batch to two servers. After a failover, the same batch
 /// number may stand for other events.
 #[tokio::test]
-async fn a_batch_that_began_on_another_server_is_not_written() {
+async fn a_batch_begun_on_another_server_is_not_written() {
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('main', p_lanes => 1::smallint)").await;
     let pool = db.pool().await;

@@ -40,7 +40,7 @@ fn bytes_of(webhook_secret: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn the_database_has_no_secret_that_it_could_read_and_every_event_is_signed_as_before() {
+async fn secrets_are_encrypted_and_signatures_stay_the_same() {
     let (db, master) = (TestDb::new().await, master_key());
     let (before, after) = (Receiver::start(&[]), Receiver::start(&[]));
     for slug in ["main", "arena"] {
@@ -81,7 +81,7 @@ async fn the_database_has_no_secret_that_it_could_read_and_every_event_is_signed
 }
 
 #[tokio::test]
-async fn an_event_whose_secret_cannot_be_opened_waits_and_keeps_no_other_waiting() {
+async fn an_event_without_a_readable_secret_waits_and_delays_no_other() {
     let (db, master) = (TestDb::new().await, master_key());
     let receivers = [Receiver::start(&[]), Receiver::start(&[])];
     let pool = db.pool().await;
@@ -100,7 +100,7 @@ async fn an_event_whose_secret_cannot_be_opened_waits_and_keeps_no_other_waiting
 }
 
 #[tokio::test]
-async fn a_master_key_is_replaced_while_everything_goes_on() {
+async fn a_master_key_is_replaced_without_interruption() {
     let (db, old, new) = (TestDb::new().await, master_key(), master_key());
     board(&db, "main").await;
     let receiver = Receiver::start(&[]);
@@ -139,7 +139,7 @@ async fn a_master_key_is_replaced_while_everything_goes_on() {
 }
 
 #[tokio::test]
-async fn serve_starts_with_no_secret_that_it_could_not_open() {
+async fn serve_refuses_to_start_with_an_unreadable_secret() {
     let (db, master) = (TestDb::new().await, master_key());
     let (one, two) =
         (Signer::make(&db, &master, &["--role", "reader"]), Signer::make(&db, &master, &["--role", "reader"]));
@@ -169,7 +169,7 @@ async fn serve_starts_with_no_secret_that_it_could_not_open() {
 }
 
 #[tokio::test]
-async fn examples_are_refused_wherever_they_stand() {
+async fn example_secrets_are_refused_everywhere() {
     let (db, master) = (TestDb::new().await, master_key());
     board(&db, "main").await;
     let zeroes = BASE64_STANDARD.encode([0; 32]);

@@ -103,7 +103,7 @@ impl Writers {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_month_is_made_beside_a_dump_and_writers() {
+async fn a_month_is_created_during_a_dump_and_writes() {
     /// Enough for several batches in each lane.
     const WRITES: usize = 100;
     const EVENTS: &str = "SELECT count(*) FROM centile_store.score_transactions";
@@ -162,7 +162,7 @@ async fn a_month_is_made_beside_a_dump_and_writers() {
 }
 
 #[tokio::test]
-async fn months_are_made_once_by_two_at_the_same_time() {
+async fn two_concurrent_sessions_create_each_month_once() {
     const MAKE: &str = "SELECT centile.ensure_ledger_months('2031-01-01', '2031-03-31')";
     const WAITING: &str = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
         AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";

@@ -72,7 +72,7 @@ async fn every_example_runs() {
 }
 
 #[tokio::test]
-async fn the_readme_shows_what_the_examples_give() {
+async fn the_readme_shows_the_output_of_the_examples() {
     let mut session = Session::new().await;
     let file = readme::path();
     let current = readme::render(README, &mut session).await;

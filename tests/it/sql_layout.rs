@@ -160,7 +160,7 @@ async fn a_step_planned_on_another_layout_does_nothing() {
 }
 
 #[tokio::test]
-async fn a_ranking_that_was_let_go_is_left_alone() {
+async fn a_released_ranking_is_not_changed() {
     let db = TestDb::new().await;
     let mut arena = Arena::random(&db, 4).await;
     arena.play(Scores::Uniform, 150).await;
@@ -183,7 +183,7 @@ async fn a_ranking_that_was_let_go_is_left_alone() {
 /// Counts without rows, and rows without counts. A step never spreads the damage, and its error
 /// names the place.
 #[tokio::test]
-async fn damage_is_named_and_nothing_is_changed() {
+async fn a_step_on_damage_fails_and_changes_nothing() {
     let db = TestDb::new().await;
     let mut arena = Arena::random(&db, 3).await;
     arena.play(Scores::Uniform, 120).await;
@@ -264,7 +264,7 @@ async fn a_step_waits_for_writers() {
 
 /// Two tasks change a layout while two others write. Only the locks of the database order them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn keepers_and_writers_at_once_leave_a_sound_ranking() {
+async fn concurrent_steps_and_writes_leave_a_sound_ranking() {
     let db = TestDb::new().await;
     for seed in seeds(amount(1, 4)) {
         let _named = Reproducible(seed);
@@ -312,7 +312,7 @@ async fn keepers_and_writers_at_once_leave_a_sound_ranking() {
 /// While a session holds a snapshot, every version of a count stays. A score must not read all of
 /// them.
 #[tokio::test]
-async fn beside_a_held_snapshot_the_thousandth_score_reads_as_many_counts_as_the_first() {
+async fn a_held_snapshot_does_not_make_scores_read_more_counts() {
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('held', p_periods => '{all_time}', p_lanes => 1::smallint)").await;
     let pool = db.pool().await;
@@ -342,7 +342,7 @@ async fn beside_a_held_snapshot_the_thousandth_score_reads_as_many_counts_as_the
 /// Rows moved to another bucket stay in the old table as long as a session holds a snapshot. Later
 /// steps must not scan them again.
 #[tokio::test]
-async fn beside_a_held_snapshot_every_step_reads_as_many_rows_as_the_first() {
+async fn a_held_snapshot_does_not_make_steps_read_more_rows() {
     let db = TestDb::new().await;
     let mut arena = Arena::random(&db, 0).await;
     arena.play(Scores::Growing, 2_000).await;
@@ -444,7 +444,7 @@ async fn take(connection: &mut PgConnection, ranking_id: i64, step: Step) {
 /// Ranks are counted from the probably nearer end of the bucket. Equals are counted within one
 /// bucket if all of them are in it.
 #[tokio::test]
-async fn a_rank_among_equals_reads_no_more_than_another() {
+async fn a_rank_among_equals_reads_no_more_rows_than_another() {
     const PLAYERS: i32 = 6_000;
     let db = TestDb::new().await;
     let mut connection = PgConnection::connect(db.url()).await.unwrap();
@@ -517,7 +517,7 @@ async fn a_rank_among_equals_reads_no_more_than_another() {
 /// A SQL function that is not inlined is planned at each call, and computes columns that the query
 /// does not use.
 #[tokio::test]
-async fn a_look_up_of_players_is_one_plan_without_calls_of_functions_that_are_planned_again() {
+async fn a_look_up_of_players_is_one_plan_without_replanned_functions() {
     let db = TestDb::new().await;
     let mut connection = PgConnection::connect(db.url()).await.unwrap();
     let kept: Vec<String> = sqlx::query_scalar(

@@ -246,13 +246,13 @@ async fn compare_with_oracle(pool: &PgPool) {
 }
 
 #[tokio::test]
-async fn periods_begin_where_the_oracle_says() {
+async fn periods_begin_where_the_oracle_expects() {
     let database = TestDb::new().await;
     compare_with_oracle(&database.pool().await).await;
 }
 
 #[tokio::test]
-async fn an_answer_does_not_depend_on_the_session() {
+async fn periods_do_not_depend_on_the_session_time_zone() {
     let database = TestDb::new().await;
     let mut connection = database.pool().await.acquire().await.expect("a connection").detach();
     for session in SESSIONS.iter().chain(&["Asia/Beirut", "<odd>+3:17"]) {
@@ -278,7 +278,7 @@ async fn an_answer_does_not_depend_on_the_session() {
 }
 
 #[tokio::test]
-async fn what_is_no_period_gives_no_row() {
+async fn an_invalid_period_has_no_row() {
     let database = TestDb::new().await;
     let pool = database.pool().await;
     let count = |function: &'static str, kind: &'static str, value: &'static str| {
@@ -369,7 +369,7 @@ fn between(from: &str, until: &str) -> (String, String) {
 }
 
 #[tokio::test]
-async fn what_a_later_calendar_puts_between_two_periods_belongs_to_the_second() {
+async fn time_between_two_periods_belongs_to_the_second() {
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('main')").await;
     let pool = db.pool().await;
@@ -385,7 +385,7 @@ async fn what_a_later_calendar_puts_between_two_periods_belongs_to_the_second() 
 /// Countries change their clocks at short notice, so the time zone database may move a boundary
 /// while a period is open.
 #[tokio::test]
-async fn a_calendar_that_changes_leaves_every_time_one_period() {
+async fn every_instant_has_one_period_after_a_time_zone_change() {
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('main')").await;
     let pool = db.pool().await;
@@ -404,11 +404,7 @@ async fn a_calendar_that_changes_leaves_every_time_one_period() {
     assert_eq!(bounds("day", "2024-01-18"), between("2024-01-18T00", "2024-01-19T02"), "from the end of the last one");
     assert_eq!(bounds("day", "2024-01-16"), between("2024-01-15T21", "2024-01-17T00"), "to the start of the next one");
     assert_eq!(bounds("week", "2024-01-15"), between("2024-01-15T00", "2024-01-22T00"), "as opened");
-    assert_eq!(
-        bounds("week", "2024-01-22"),
-        between("2024-01-22T00", "2024-01-29T02"),
-        "from the end of the last one"
-    );
+    assert_eq!(bounds("week", "2024-01-22"), between("2024-01-22T00", "2024-01-29T02"), "from the end of the last one");
     assert_eq!(bounds("week", "2024-01-08"), between("2024-01-07T21", "2024-01-15T00"), "to the start of the next one");
     assert_eq!(bounds("month", "2024-01"), between("2024-01-01T00", "2024-02-01T00"), "as opened");
     assert_eq!(bounds("month", "2024-02"), between("2024-02-01T00", "2024-03-01T02"), "from the end of the last one");

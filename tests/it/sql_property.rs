@@ -60,7 +60,7 @@ impl Drop for Reproducible {
 }
 
 #[tokio::test]
-async fn whatever_happens_rankings_equal_the_oracle() {
+async fn rankings_equal_the_oracle_after_every_operation() {
     let db = TestDb::new().await;
     for seed in seeds(amount(RULES, KINDS)) {
         let _named = Reproducible(seed);
@@ -70,7 +70,7 @@ async fn whatever_happens_rankings_equal_the_oracle() {
 
 /// An event without effect must not even keep a sum within its range.
 #[tokio::test]
-async fn an_event_before_a_reset_neither_makes_nor_hides_an_overflow() {
+async fn an_event_before_a_reset_neither_causes_nor_hides_an_overflow() {
     let db = TestDb::new().await;
     let mut connection = PgConnection::connect(db.url()).await.unwrap();
     let mut source = Source::new(0);

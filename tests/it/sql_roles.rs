@@ -112,7 +112,7 @@ async fn a_reader_reads_the_contract_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn nothing_is_everybodys() {
+async fn public_has_no_rights() {
     let db = TestDb::new().await;
     let open: Vec<String> = query_scalar(
         "SELECT 'everybody may call ' || p.oid::regprocedure
@@ -136,7 +136,7 @@ async fn nothing_is_everybodys() {
 
 /// The service may use every function and view of the owner, but may not create functions.
 #[tokio::test]
-async fn the_service_calls_and_reads_everything() {
+async fn the_service_role_calls_and_reads_everything() {
     let mut session = Session::new().await;
     let mut wrong = Vec::new();
     for object in session.objects().await {
@@ -163,7 +163,7 @@ async fn run(url: &str, arguments: &[&str]) -> String {
 }
 
 #[tokio::test]
-async fn the_service_serves_and_closes_in_a_database_of_a_plain_owner() {
+async fn the_service_role_serves_and_closes_in_a_database_of_an_ordinary_owner() {
     let db = TestDb::empty().await;
     // The first migration creates a role without checking whether it exists, which needs
     // CREATEROLE.

@@ -73,7 +73,7 @@ async fn stored(pool: &PgPool) -> Vec<Stored> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_event_lies_where_its_time_says_while_periods_end_and_are_closed() {
+async fn every_event_is_in_the_period_of_its_time_while_periods_close() {
     let seed: u64 = rand::random();
     eprintln!("seed {seed}");
     let db = TestDb::new().await;
@@ -205,7 +205,7 @@ const FAKE_CLOCK: &str = "
     $$";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_a_close_no_lane_goes_back_whatever_the_clock_does() {
+async fn no_lane_goes_back_after_a_close_whatever_the_clock_does() {
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('arena', p_lanes => 4::smallint, p_periods => '{all_time,week}')").await;
     db.execute(FAKE_CLOCK).await;

@@ -97,7 +97,7 @@ fn keys(round: &Round) -> Vec<BTreeMap<i64, Option<(i64, i64)>>> {
 }
 
 #[tokio::test]
-async fn a_round_brings_the_entries_that_have_changed_in_each_ranking() {
+async fn a_round_returns_the_changed_entries_of_each_ranking() {
     let board = Board::new().await;
     for user in ["bob", "cyd", "dan"] {
         board.score(user, 5).await;
@@ -135,7 +135,7 @@ async fn a_round_brings_the_entries_that_have_changed_in_each_ranking() {
 }
 
 #[tokio::test]
-async fn a_round_names_only_the_rankings_that_are_current() {
+async fn a_round_returns_current_rankings_only() {
     let board = Board::new().await;
     let known = board.batches().await;
     board.score("ann", 1).await;
@@ -173,7 +173,7 @@ async fn a_round_names_only_the_rankings_that_are_current() {
 }
 
 #[tokio::test]
-async fn a_round_tells_when_the_feed_does_not_have_all_changes() {
+async fn a_round_reports_an_incomplete_feed() {
     let board = Board::new().await;
     let known = board.batches().await;
     for n in 0..6 {
@@ -221,7 +221,7 @@ async fn a_round_tells_when_the_feed_does_not_have_all_changes() {
 }
 
 #[tokio::test]
-async fn every_write_tells_the_feed_whom_it_changed() {
+async fn every_write_adds_its_players_to_the_feed() {
     let board = Board::new().await;
     let acts = [
         ("a score", "SELECT testing.submit_score('main', 'bob', 5)"),
@@ -258,7 +258,7 @@ async fn every_write_tells_the_feed_whom_it_changed() {
 }
 
 #[tokio::test]
-async fn a_round_brings_the_profiles_that_have_changed() {
+async fn a_round_returns_the_changed_profiles() {
     let board = Board::new().await;
     let profiles = async |revision: i64| board.read(&[], None, Some(revision), 20_000).await;
     let nothing = profiles(0).await;
@@ -294,7 +294,7 @@ async fn a_round_brings_the_profiles_that_have_changed() {
 }
 
 #[tokio::test]
-async fn the_feed_forgets_what_is_old_in_bounded_steps() {
+async fn old_batches_leave_the_feed_in_bounded_steps() {
     let board = Board::new().await;
     for n in 0..30 {
         board.score(&format!("p{n}"), n).await;

@@ -27,7 +27,7 @@ async fn board(db: &TestDb, slug: &str, settings: &str) -> PgConnection {
 }
 
 #[tokio::test]
-async fn every_event_lies_on_the_day_of_its_period() {
+async fn every_event_is_on_the_day_of_its_period() {
     let db = TestDb::new().await;
     for (place, (zone, date)) in TRAPS.into_iter().enumerate() {
         let mut connection = board(&db, &format!("b{place}"), &format!(", p_time_zone => '{zone}'")).await;
@@ -73,7 +73,7 @@ async fn every_event_lies_on_the_day_of_its_period() {
 }
 
 #[tokio::test]
-async fn voided_scores_are_no_activity() {
+async fn voided_scores_do_not_count_as_activity() {
     let db = TestDb::new().await;
     let mut connection = board(&db, "main", "").await;
     for (user, points) in [("ann", 5), ("ann", 7), ("bob", 11)] {
@@ -118,7 +118,7 @@ async fn status(connection: &mut PgConnection) -> String {
 }
 
 #[tokio::test]
-async fn a_period_is_seen_on_its_way() {
+async fn the_views_follow_a_period_from_due_to_dropped() {
     let db = TestDb::new().await;
     let mut connection = board(&db, "main", ", p_periods => '{week}'").await;
     raw_sql(
@@ -194,7 +194,7 @@ async fn a_period_is_seen_on_its_way() {
 }
 
 #[tokio::test]
-async fn last_week_asks_no_other_period() {
+async fn last_week_reads_no_other_period() {
     let db = TestDb::new().await;
     let mut connection = board(&db, "arena", ", p_periods => '{week}'").await;
     raw_sql("SELECT centile.create_board('other', p_periods => '{week}'); SELECT centile.ensure_users('{ann}')")
@@ -226,7 +226,7 @@ async fn last_week_asks_no_other_period() {
 }
 
 #[tokio::test]
-async fn a_closed_period_whose_archive_is_gone_does_not_agree() {
+async fn a_closed_period_without_its_archive_does_not_agree() {
     let db = TestDb::new().await;
     let mut connection = board(&db, "main", ", p_periods => '{week}'").await;
     raw_sql(
@@ -282,7 +282,7 @@ async fn occupancy_is_right(connection: &mut PgConnection, slug: &str, order: &s
 }
 
 #[tokio::test]
-async fn buckets_say_which_scores_they_hold() {
+async fn buckets_show_their_score_ranges() {
     let db = TestDb::new().await;
     for (slug, order) in [("up", "asc"), ("down", "desc")] {
         let settings =

@@ -76,7 +76,7 @@ async fn demand_tls(url: &str, vouched: &Vouched) {
 }
 
 #[tokio::test]
-async fn postgresql_and_redis_are_reached_over_tls_and_only_where_the_authority_vouches() {
+async fn tls_to_postgresql_and_redis_needs_a_trusted_authority() {
     let (right, wrong) = (Vouched::new(), Vouched::new());
     let postgres = own_postgres(PostgresOptions::ephemeral()).await;
     let clear = postgres.url("postgres");

@@ -42,7 +42,7 @@ async fn ahead(serve: &Serve) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clocks_are_an_hour_off() {
+async fn wrong_instance_clocks_change_no_answer() {
     let mut trial =
         Trial::begin("clock", "clocks of the service an hour before and behind", "no event in a wrong period");
     let Some(library) = LIBRARIES.into_iter().find(|library| Path::new(library).exists()) else {

@@ -72,7 +72,7 @@ async fn start(folder: &Path) -> LocalPostgres {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn the_disk_is_full() {
+async fn postgresql_recovers_from_a_full_disk() {
     let mut trial = Trial::begin(
         "disk",
         "disk of PostgreSQL full for 30 s",

@@ -12,7 +12,7 @@ use crate::report::Trial;
 const SECONDS: &str = "600";
 
 #[test]
-fn made_up_bytes() {
+fn random_bytes_break_no_property() {
     let mut trial = Trial::begin(
         "fuzz",
         "made-up bytes for selectors and cursors, keys, signatures, and lines of imports, 10 min each",

@@ -20,7 +20,7 @@ const BOARD: &str = "SELECT centile.create_board('arena', p_lanes => 4::smallint
 const CALLERS: usize = 16;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_service_is_killed() {
+async fn a_killed_service_loses_no_event() {
     const KILLS: usize = 100;
     let mut trial = Trial::begin(
         "kill-service",
@@ -55,7 +55,7 @@ async fn the_service_is_killed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn postgresql_is_killed() {
+async fn a_killed_postgresql_loses_no_event() {
     const KILLS: usize = 100;
     let mut trial = Trial::begin(
         "kill-postgresql",

@@ -155,7 +155,7 @@ async fn work(client: &Client, address: &str, key: &str, scores: u64, seconds: u
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn listeners_are_shown_what_happens_within_a_second() {
+async fn subscribers_get_events_within_a_second() {
     let listeners = usize::try_from(asked_for("CENTILE_TRIAL_LISTENERS", 5_000)).unwrap();
     let (scores, seconds) = (asked_for("CENTILE_TRIAL_SCORES", 1_000), asked_for("CENTILE_TRIAL_SECONDS", 20));
     let chosen_players = u32::try_from(asked_for("CENTILE_TRIAL_CHOSEN", 100)).unwrap();

@@ -11,7 +11,7 @@ use crate::{
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn postgresql_is_cut_off_for_thirty_seconds() {
+async fn every_call_ends_while_postgresql_is_cut_off() {
     let mut trial = Trial::begin(
         "network",
         "PostgreSQL cut off for 30 s, by reset and by silence",

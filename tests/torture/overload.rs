@@ -155,7 +155,7 @@ impl Caller {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_times_too_much() {
+async fn overload_is_refused_at_once() {
     let mut trial = Trial::begin(
         "overload",
         "overload: 10 times what it can take, for 60 s",

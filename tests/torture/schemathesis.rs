@@ -18,7 +18,7 @@ const CASES: u64 = 20_000;
 const EXAMPLES: &str = "400";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn requests_made_up_from_the_document() {
+async fn generated_requests_match_the_document() {
     let mut trial = Trial::begin(
         "schemathesis",
         "20,000 requests made up from the OpenAPI document, with an admin key and without",

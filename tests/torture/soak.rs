@@ -170,7 +170,7 @@ fn loads(site: &Site, key: String, scores: u32) -> [(&'static str, Load); 3] {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_design_load_with_a_fault_a_minute() {
+async fn the_design_load_survives_a_fault_each_minute() {
     let (minutes, scores): (u32, u32) = (setting("CENTILE_SOAK_MINUTES", 30), setting("CENTILE_SOAK_SCORES", SCORES));
     let mut trial = Trial::begin(
         "soak",

@@ -34,7 +34,7 @@ async fn last_batch(pool: &PgPool) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_writer_is_stopped_in_the_middle_of_a_batch() {
+async fn a_writer_that_stops_within_a_batch_blocks_its_lane_briefly() {
     let mut trial = Trial::begin(
         "stopped-writer",
         format!("kill -STOP of one of two instances that write to one lane, until {WANTED} had a batch open"),

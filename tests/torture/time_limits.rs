@@ -87,7 +87,7 @@ async fn dribble(serve: &Serve, first: &str, more: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slow_clients_are_closed() {
+async fn slow_clients_are_closed_in_time() {
     let mut trial = Trial::begin("time-slow", "clients that send or take a byte every 0.7 s", "closed within 15 s");
     let (db, _proxy, serve) = service(&[]).await;
     let body = format!("{SUBMIT}authorization: Bearer {}\r\ncontent-length: 1000\r\n\r\n{{", key(db.url(), "server"));
@@ -101,7 +101,7 @@ async fn slow_clients_are_closed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_revoked_key_is_noticed() {
+async fn a_revoked_key_is_refused_in_time() {
     let asked = "refused within 5 s, and their streams ended within 7 s";
     let mut trial = Trial::begin("time-key", "5 keys revoked by SQL", asked);
     let (db, _proxy, serve) = service(&[]).await;
@@ -124,7 +124,7 @@ async fn a_revoked_key_is_noticed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn followers_are_told_that_postgresql_is_away() {
+async fn streams_report_an_unreachable_postgresql_in_time() {
     let mut trial = Trial::begin("time-stale", "PostgreSQL cut off while a board is followed", "`stale` within 8 s");
     for way in [Way::Reset, Way::Silent] {
         let (db, proxy, serve) = service(&[]).await;
@@ -137,7 +137,7 @@ async fn followers_are_told_that_postgresql_is_away() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stop_ends() {
+async fn a_stop_ends_in_time() {
     let mut trial = Trial::begin("time-stop", "a stop while a body does not come", "status 0 within 30 s");
     let (db, _proxy, mut serve) = service(&["--client-timeout", "600"]).await;
     let key = key(db.url(), "server");

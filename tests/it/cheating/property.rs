@@ -162,7 +162,7 @@ fn check_taken(rules: &Rules, user: &str, rows: &[Row]) -> usize {
 }
 
 #[tokio::test]
-async fn what_is_taken_breaks_no_rule_and_what_is_not_does() {
+async fn accepted_events_break_no_rule_and_refused_ones_do() {
     let (mut taken, mut rules_met) = (0, std::collections::BTreeMap::<String, usize>::new());
     let db = TestDb::new().await;
     let site = site(&db).await;

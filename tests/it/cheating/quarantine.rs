@@ -40,7 +40,7 @@ async fn score(site: &Site, user: &str) -> Value {
 }
 
 #[tokio::test]
-async fn what_breaks_a_rule_is_kept_apart_and_answered_the_same_again() {
+async fn an_event_that_breaks_a_rule_is_quarantined_and_repeats_its_answer() {
     let db = TestDb::new().await;
     let site = keeping(&db).await;
     let cheat = json!({"user_id": "ada", "points": 101, "id": "match-1", "reason": "won"});
@@ -96,7 +96,7 @@ async fn what_breaks_a_rule_is_kept_apart_and_answered_the_same_again() {
 }
 
 #[tokio::test]
-async fn an_accepted_event_counts_from_then_on_and_a_rejected_one_never() {
+async fn an_accepted_event_counts_from_its_acceptance_and_a_rejected_one_never() {
     let db = TestDb::new().await;
     let site = keeping(&db).await;
     let (taken, left) = (kept(&site, event("ada", 500)).await, kept(&site, event("ada", 600)).await);
@@ -157,7 +157,7 @@ async fn an_accepted_event_counts_from_then_on_and_a_rejected_one_never() {
 }
 
 #[tokio::test]
-async fn of_many_who_decide_at_once_one_does() {
+async fn one_of_many_concurrent_decisions_counts() {
     let db = TestDb::new().await;
     let site = keeping(&db).await;
     let mut accepted = 0;
@@ -188,7 +188,7 @@ async fn of_many_who_decide_at_once_one_does() {
 }
 
 #[tokio::test]
-async fn a_flood_fills_nothing_and_what_was_decided_goes() {
+async fn the_quarantine_is_limited_and_decided_events_are_deleted() {
     let db = TestDb::new().await;
     let site = keeping(&db).await;
     let flood: Vec<Value> = (0..150).map(|_| event("eve", 101)).collect();
@@ -226,7 +226,7 @@ async fn a_flood_fills_nothing_and_what_was_decided_goes() {
 }
 
 #[tokio::test]
-async fn a_banned_player_waits_and_the_command_line_decides() {
+async fn events_of_a_banned_player_wait_and_the_command_line_decides() {
     let db = TestDb::new().await;
     let site = keeping(&db).await;
     let (first, second) = (kept(&site, event("ada", 500)).await, kept(&site, event("ada", 600)).await);
@@ -265,7 +265,7 @@ async fn a_banned_player_waits_and_the_command_line_decides() {
 
 /// The service decides under the player's lane lock. This tests the case without that lock.
 #[tokio::test]
-async fn what_was_decided_meanwhile_is_not_decided_again() {
+async fn a_decided_event_is_not_decided_again() {
     let db = TestDb::new().await;
     let site = keeping(&db).await;
     kept(&site, event("ada", 500)).await;

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn late_lines_are_refused_and_corrections_are_taken_in_by_a_refresh() {
+async fn late_lines_are_refused_and_a_refresh_includes_corrections() {
     let (db, files) = board_with("all_time,week,month", &three_weeks()).await;
     let pool = db.pool().await;
     run(&db, &["close", "--board", "arena", "--period", "week:2024-01-08"]).well();
@@ -77,7 +77,7 @@ async fn late_lines_are_refused_and_corrections_are_taken_in_by_a_refresh() {
 }
 
 #[tokio::test]
-async fn acts_between_cut_off_and_close_are_taken_in_or_marked() {
+async fn acts_between_cut_off_and_close_are_included_or_marked() {
     let (db, _files) = board_with("all_time,week", &three_weeks()).await;
     let pool = db.pool().await;
     let first = |rows: &[(i64, String, i64)]| rows[0].1.clone();
@@ -117,7 +117,7 @@ async fn acts_between_cut_off_and_close_are_taken_in_or_marked() {
 }
 
 #[tokio::test]
-async fn a_refresh_does_not_hide_a_correction_that_came_too_late_for_it() {
+async fn a_refresh_does_not_hide_a_later_correction() {
     let (db, _files) = board_with("all_time,week", &three_weeks()).await;
     run(&db, &["close", "--due"]).well();
     let pool = db.pool().await;
@@ -146,7 +146,7 @@ async fn a_refresh_does_not_hide_a_correction_that_came_too_late_for_it() {
 }
 
 #[tokio::test]
-async fn a_correction_that_no_archive_could_hold_is_refused() {
+async fn a_correction_that_overflows_a_closed_period_is_refused() {
     let (db, _files) = board_with("week", &three_weeks()).await;
     run(&db, &["close", "--due"]).well();
     let most = i64::MAX.to_string();

@@ -5,7 +5,7 @@ use centile::tested::{Batches, Submitted};
 use super::*;
 
 #[tokio::test]
-async fn an_import_calls_off_a_closing_that_has_begun() {
+async fn an_import_cancels_a_close_in_progress() {
     let (db, _files) = board_with("all_time,week", &three_weeks()).await;
     let pool = db.pool().await;
     let week: i64 = sqlx::query_scalar("SELECT min(id) FROM centile_store.periods WHERE kind = 'week'")
@@ -57,7 +57,7 @@ async fn an_import_calls_off_a_closing_that_has_begun() {
 }
 
 #[tokio::test]
-async fn an_import_that_overtakes_a_comparison_is_no_damage() {
+async fn an_import_during_a_comparison_is_no_difference() {
     let (db, _files) = board_with("all_time,week", &three_weeks()).await;
     let pool = db.pool().await;
     let week = "(SELECT min(id) FROM centile_store.periods WHERE kind = 'week')";
@@ -122,7 +122,7 @@ fn half_an_import(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_import_into_the_past_is_waited_for() {
+async fn a_close_waits_for_an_import_of_past_events() {
     let (db, files) = (TestDb::new().await, Files::new());
     run(&db, &["board", "create", "arena", "--periods", "all_time,day,week", "--lanes", "2"]).well();
     run(&db, &["board", "create", "other", "--periods", "all_time,week", "--lanes", "1"]).well();
@@ -164,7 +164,7 @@ async fn an_import_into_the_past_is_waited_for() {
 }
 
 #[tokio::test]
-async fn an_import_that_was_cut_short_is_run_again_or_given_up() {
+async fn an_interrupted_import_is_repeated_or_abandoned() {
     let (db, files) = (TestDb::new().await, Files::new());
     run(&db, &["board", "create", "arena", "--periods", "all_time,week", "--lanes", "1"]).well();
     let pool = db.pool().await;
@@ -205,7 +205,7 @@ async fn an_import_that_was_cut_short_is_run_again_or_given_up() {
 }
 
 #[tokio::test]
-async fn an_import_that_lost_its_announcement_stops() {
+async fn an_import_stops_when_it_loses_its_announcement() {
     let (db, files) = (TestDb::new().await, Files::new());
     run(&db, &["board", "create", "arena", "--periods", "all_time,week", "--lanes", "1"]).well();
     let pool = db.pool().await;

@@ -50,7 +50,7 @@ fn bytes(lines: &[(&str, &'static str)]) -> Vec<(Vec<u8>, &'static str)> {
 }
 
 #[tokio::test]
-async fn csv_lines_are_rejected_with_their_reason_and_leave_nothing_behind() {
+async fn rejected_csv_lines_have_a_reason_and_leave_no_trace() {
     let (db, files) = (TestDb::new().await, Files::new());
     make_board(&db, "main", &["--points-min", "-5", "--points-max", "100", "--periods", "all_time,month"]);
     let ban = centile().args(["user", "ban", "good"]).env("DATABASE_URL", db.url()).output().unwrap();
@@ -107,7 +107,7 @@ async fn csv_lines_are_rejected_with_their_reason_and_leave_nothing_behind() {
 }
 
 #[tokio::test]
-async fn ndjson_lines_are_rejected_with_their_reason() {
+async fn rejected_ndjson_lines_have_a_reason() {
     let (db, files) = (TestDb::new().await, Files::new());
     make_board(&db, "laps", &["--mode", "best", "--ties", "tiebreak"]);
     let mut lines = bytes(&[
@@ -138,7 +138,7 @@ async fn ndjson_lines_are_rejected_with_their_reason() {
 }
 
 #[tokio::test]
-async fn a_sum_that_no_64_bits_hold_refuses_that_event_only() {
+async fn a_sum_overflow_rejects_that_event_only() {
     let (db, files) = (TestDb::new().await, Files::new());
     make_board(&db, "main", &["--points-max", "9223372036854775807", "--periods", "all_time"]);
     let lines = "user_id,points\nann,9223372036854775000\nann,807\nann,1\nbob,1\n";

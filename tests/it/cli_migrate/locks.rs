@@ -48,7 +48,7 @@ async fn left_open(db: &TestDb, statement: &str) -> (PgConnection, i32) {
 
 /// Functions and views have changed, and a transaction has read one of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn others_go_on_while_it_waits_to_replace_a_view() {
+async fn other_sessions_continue_while_a_migration_waits_to_replace_a_view() {
     const READ: &str = "SELECT count(*) FROM centile.boards";
     let db = TestDb::new().await;
     db.execute("UPDATE centile_store.applied_sql SET hash = 'earlier'").await;
@@ -80,7 +80,7 @@ async fn others_go_on_while_it_waits_to_replace_a_view() {
 
 /// A migration changes a table that a transaction has read.
 #[tokio::test]
-async fn others_go_on_while_it_waits_to_change_a_table() {
+async fn other_sessions_continue_while_a_migration_waits_to_change_a_table() {
     let db = TestDb::new().await;
     let later = later_files("ALTER TABLE centile_store.users ADD COLUMN later integer;");
     let before = db.dump();

@@ -26,7 +26,7 @@ fn edition(number: u32) -> Files {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn instances_go_on_answering_while_functions_and_views_are_replaced() {
+async fn instances_answer_while_functions_and_views_are_replaced() {
     let db = TestDb::new().await;
     db.execute(
         "SELECT centile.create_board('shared', p_periods => '{all_time,week}', p_lanes => 4::smallint,

@@ -44,7 +44,7 @@ async fn a_damaged_archive_is_named() {
 }
 
 #[tokio::test]
-async fn what_is_kept_from_an_archive_is_compared() {
+async fn values_derived_from_an_archive_are_compared() {
     let db = with_past().await;
     run(&db, &["close", "--due"]).well();
     let pool = db.pool().await;

@@ -23,7 +23,7 @@ async fn beside(db: &TestDb, arguments: &'static [&'static str]) -> Ran {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn all_is_well_while_the_service_writes() {
+async fn verify_finds_no_difference_while_the_service_writes() {
     let db = TestDb::new().await;
     db.execute(
         "SELECT centile.create_board('shared', p_periods => '{all_time,week}', p_lanes => 4::smallint);
@@ -89,7 +89,7 @@ async fn score(serve: Serve, key: String, writing: Arc<Writing>) -> Serve {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn damage_is_mended_while_scores_arrive() {
+async fn damage_is_repaired_while_scores_arrive() {
     let db = with_past().await;
     let pool = db.pool().await;
     let key = key(db.url(), "server");

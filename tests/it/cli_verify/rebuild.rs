@@ -18,7 +18,7 @@ async fn number(pool: &PgPool, query: &'static str) -> i64 {
 }
 
 #[tokio::test]
-async fn each_step_is_told_and_kept_in_the_audit_log() {
+async fn each_step_is_printed_and_audited() {
     let db = with_past().await;
     let pool = db.pool().await;
     let before = number(&pool, "SELECT ranking_id FROM centile.periods WHERE kind = 'all_time'").await;
@@ -66,7 +66,7 @@ async fn each_step_is_told_and_kept_in_the_audit_log() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_rebuilt_is_refused() {
+async fn an_impossible_rebuild_is_refused() {
     let db = with_past().await;
     let pool = db.pool().await;
     let of = |period: &'static str| ["rebuild", "--board", "arena", "--by", "dora", "--period", period];
@@ -101,7 +101,7 @@ async fn what_cannot_be_rebuilt_is_refused() {
 /// Between the moment when maintenance finds an unfinished ranking and the moment when it releases
 /// it, the ranking becomes current and its builder's session ends.
 #[tokio::test]
-async fn upkeep_does_not_let_go_of_what_has_just_become_current() {
+async fn maintenance_does_not_release_a_ranking_that_has_just_become_current() {
     let db = with_past().await;
     let pool = db.pool().await;
     let mut builder = pool.begin().await.unwrap();
@@ -138,7 +138,7 @@ async fn upkeep_does_not_let_go_of_what_has_just_become_current() {
 }
 
 #[tokio::test]
-async fn what_was_read_before_a_swap_goes_on_after_it() {
+async fn cursors_and_repeats_survive_a_rebuild() {
     let db = with_past().await;
     let site = Site::start(&db, &[]).await;
     let scores = "/v1/boards/arena/scores";
@@ -189,7 +189,7 @@ async fn until_another_tag(site: &Site, path: &str, tag: &str) -> Answer {
 /// A top list read from a damaged ranking and the one after its repair differ in their tags,
 /// although no score was written.
 #[tokio::test]
-async fn a_mended_top_has_another_tag() {
+async fn a_repaired_top_has_another_etag() {
     let db = with_past().await;
     let pool = db.pool().await;
     damage(&db, &pool, "DELETE FROM leaderboard_bucket WHERE ranking_id = $r AND user_key % 20 = -2").await;

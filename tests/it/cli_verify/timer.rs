@@ -114,7 +114,7 @@ async fn look_at_all(checks: &CountChecks) -> Vec<usize> {
 
 /// The timer's check, a hundred times as often.
 #[tokio::test]
-async fn every_bucket_is_looked_at_in_turn_and_a_finding_is_logged_once() {
+async fn every_bucket_is_checked_in_turn_and_a_difference_is_logged_once() {
     let db = with_past().await;
     let pool = db.pool().await;
     lay_out(&db).await;

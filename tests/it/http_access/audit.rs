@@ -33,7 +33,7 @@ fn done(rows: &[Row]) -> Vec<(&str, &str, &str)> {
 }
 
 #[tokio::test]
-async fn every_act_over_http_is_kept_under_its_key_and_what_changes_nothing_is_none() {
+async fn every_change_over_http_is_audited_under_its_key() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 40), ("bob", 30)]).await;
@@ -114,7 +114,7 @@ async fn every_act_over_http_is_kept_under_its_key_and_what_changes_nothing_is_n
 }
 
 #[tokio::test]
-async fn every_act_of_the_command_line_and_of_psql_is_kept_with_a_name_and_no_secret() {
+async fn every_act_of_the_command_line_and_psql_is_audited_without_secrets() {
     let db = TestDb::new().await;
     let mut seen = 0;
     let by = ["--by", "dora"];

@@ -49,7 +49,7 @@ async fn state(db: &TestDb) -> (bool, Vec<String>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_player_who_is_erased_meanwhile_is_banned_everywhere() {
+async fn a_player_erased_during_a_ban_is_banned_everywhere() {
     let db = TestDb::new().await;
     let site = played(&db).await;
     let mut second = hold(&db, "b").await;
@@ -63,7 +63,7 @@ async fn a_player_who_is_erased_meanwhile_is_banned_everywhere() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_a_ban_and_an_unban_at_once_the_later_counts() {
+async fn the_later_of_a_concurrent_ban_and_unban_counts() {
     let db = TestDb::new().await;
     let site = played(&db).await;
     for (first, later, wanted) in [("unban", "ban", (true, vec!["a", "b", "c"])), ("ban", "unban", (false, vec![]))] {

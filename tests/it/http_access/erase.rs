@@ -69,7 +69,7 @@ async fn week(site: &Site) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn nothing_tells_who_an_erased_player_was_and_every_score_is_there() {
+async fn an_erased_player_is_unidentifiable_and_keeps_every_score() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     played(&db, &site).await;
@@ -144,7 +144,7 @@ async fn nothing_tells_who_an_erased_player_was_and_every_score_is_there() {
 }
 
 #[tokio::test]
-async fn a_top_that_is_being_frozen_forgets_too() {
+async fn an_erasure_reaches_a_top_that_is_being_frozen() {
     let db = TestDb::new().await;
     db.execute(&format!(
         "SELECT centile.create_board('main', p_periods => '{{week}}');

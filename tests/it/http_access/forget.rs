@@ -41,7 +41,7 @@ async fn weeks(db: &TestDb) {
 }
 
 #[tokio::test]
-async fn tops_that_do_not_name_the_player_are_not_looked_at() {
+async fn an_erasure_skips_tops_without_the_player() {
     let db = TestDb::new().await;
     weeks(&db).await;
     db.execute("SELECT centile.ensure_users('{cyd}'); SELECT centile.put_user('eve', 'Eve')").await;
@@ -53,7 +53,7 @@ async fn tops_that_do_not_name_the_player_are_not_looked_at() {
 }
 
 #[tokio::test]
-async fn an_id_of_the_request_leads_to_the_same_answer() {
+async fn a_repeated_request_id_gets_the_same_answer() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     played(&db, &site).await;
@@ -95,7 +95,7 @@ async fn an_id_of_the_request_leads_to_the_same_answer() {
 }
 
 #[tokio::test]
-async fn an_erasure_that_is_cut_short_is_ended_by_whoever_looks_after_the_database() {
+async fn maintenance_completes_an_interrupted_erasure() {
     let db = TestDb::new().await;
     weeks(&db).await;
     let pool = db.pool().await;
@@ -134,7 +134,7 @@ async fn an_erasure_that_is_cut_short_is_ended_by_whoever_looks_after_the_databa
 }
 
 #[tokio::test]
-async fn an_erasure_that_cannot_be_ended_keeps_no_other_from_its_end() {
+async fn a_failing_erasure_does_not_block_others() {
     let db = TestDb::new().await;
     weeks(&db).await;
     let pool = db.pool().await;
@@ -164,7 +164,7 @@ async fn an_erasure_that_cannot_be_ended_keeps_no_other_from_its_end() {
 }
 
 #[tokio::test]
-async fn whoever_comes_with_the_old_id_meanwhile_keeps_it() {
+async fn a_new_player_with_the_old_id_keeps_it() {
     let db = TestDb::new().await;
     weeks(&db).await;
     let pool = db.pool().await;
@@ -183,7 +183,7 @@ async fn whoever_comes_with_the_old_id_meanwhile_keeps_it() {
 }
 
 #[tokio::test]
-async fn an_event_whose_top_is_gone_loses_the_name_as_well() {
+async fn an_event_without_its_top_loses_the_name_as_well() {
     let db = TestDb::new().await;
     weeks(&db).await;
     // Frozen by functions that list no players, and released since.
@@ -197,7 +197,7 @@ async fn an_event_whose_top_is_gone_loses_the_name_as_well() {
 }
 
 #[tokio::test]
-async fn a_player_who_is_named_while_being_erased_is_made_anew() {
+async fn naming_a_player_during_its_erasure_creates_a_new_one() {
     let db = TestDb::new().await;
     weeks(&db).await;
     let mut erasing = db.hold(&format!("SELECT centile.erase_user('{OLD_ID}')")).await;
@@ -214,7 +214,7 @@ async fn a_player_who_is_named_while_being_erased_is_made_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_instance_that_has_erased_shows_no_old_list_while_the_database_is_away() {
+async fn an_instance_shows_no_list_from_before_an_erasure_during_an_outage() {
     let db = TestDb::new().await;
     let proxy = Proxy::to(db.port()).await;
     let (url, prefix) = (proxy.instead(db.url()), db.redis_prefix());
@@ -235,7 +235,7 @@ async fn an_instance_that_has_erased_shows_no_old_list_while_the_database_is_awa
 
 /// A correction brings the player into the top, by a refresh that has not committed.
 #[tokio::test]
-async fn a_refresh_that_is_under_way_brings_no_name_back() {
+async fn a_refresh_in_progress_restores_no_erased_name() {
     let db = TestDb::new().await;
     weeks(&db).await;
     db.execute(
@@ -260,7 +260,7 @@ async fn a_refresh_that_is_under_way_brings_no_name_back() {
 
 /// Updated rows lie behind the others, so that a scan in physical order locks the first one last.
 #[tokio::test]
-async fn a_correction_of_several_weeks_and_an_erasure_wait_for_each_other_in_one_order() {
+async fn a_correction_of_several_weeks_and_an_erasure_lock_in_one_order() {
     let db = TestDb::new().await;
     weeks(&db).await;
     db.execute("UPDATE centile_store.periods SET corrected_at = now() WHERE id = 1").await;
@@ -276,7 +276,7 @@ async fn a_correction_of_several_weeks_and_an_erasure_wait_for_each_other_in_one
 }
 
 #[tokio::test]
-async fn a_first_webhook_and_an_erasure_wait_for_each_other_in_one_order() {
+async fn a_first_webhook_and_an_erasure_lock_in_one_order() {
     let db = TestDb::new().await;
     weeks(&db).await;
     db.execute(

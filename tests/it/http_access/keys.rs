@@ -13,7 +13,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn a_key_made_over_http_works_is_listed_without_its_secret_and_is_revoked_everywhere() {
+async fn a_key_created_over_http_works_hides_its_secret_and_is_revoked_everywhere() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     let other = spawn_serve(&db, Some(&redis_url().await), &[]).await;
@@ -60,7 +60,7 @@ async fn a_key_made_over_http_works_is_listed_without_its_secret_and_is_revoked_
 }
 
 #[tokio::test]
-async fn a_key_that_is_revoked_while_a_body_comes_does_nothing_with_it() {
+async fn a_key_revoked_during_its_request_body_does_nothing() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[]).await;
@@ -87,7 +87,7 @@ async fn a_key_that_is_revoked_while_a_body_comes_does_nothing_with_it() {
 
 /// Each insert counts the other one, although neither sees the other's uncommitted row.
 #[tokio::test]
-async fn of_two_keys_that_are_made_at_the_same_moment_the_second_is_refused_where_there_is_one() {
+async fn the_second_of_two_concurrent_keys_of_a_name_with_one_key_is_refused() {
     let db = TestDb::new().await;
     let create = |id: char| {
         let id = String::from(id).repeat(16);
@@ -110,7 +110,7 @@ async fn of_two_keys_that_are_made_at_the_same_moment_the_second_is_refused_wher
 }
 
 #[tokio::test]
-async fn of_each_name_two_keys_work_however_many_are_asked_for_at_once() {
+async fn each_name_has_two_working_keys_at_most() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     let ask =
@@ -135,7 +135,7 @@ async fn of_each_name_two_keys_work_however_many_are_asked_for_at_once() {
 }
 
 #[tokio::test]
-async fn a_key_that_could_not_be_used_is_refused_with_the_field_at_fault() {
+async fn an_invalid_key_is_refused_with_its_field() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[]).await;

@@ -10,7 +10,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn a_key_for_some_boards_changes_players_of_these_boards_only() {
+async fn a_limited_key_changes_players_of_its_boards_only() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 1)]).await;
@@ -41,7 +41,7 @@ async fn a_key_for_some_boards_changes_players_of_these_boards_only() {
 }
 
 #[tokio::test]
-async fn an_erased_player_gets_no_name_again() {
+async fn an_erased_player_cannot_be_named_again() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 1)]).await;

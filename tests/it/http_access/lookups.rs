@@ -24,7 +24,7 @@ async fn waiting(pool: &PgPool, which: &str) -> i64 {
 }
 
 #[tokio::test]
-async fn a_key_that_a_hundred_requests_bring_at_once_is_looked_for_once() {
+async fn a_hundred_concurrent_requests_look_up_their_key_once() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--pool-wait", "60000", "--statement-timeout", "60"]).await;
     site.board(json!({"reading": "key"}), &[("ada", 1)]).await;
@@ -37,7 +37,10 @@ async fn a_key_that_a_hundred_requests_bring_at_once_is_looked_for_once() {
         let mut most = 0;
         let mut are_all_here = false;
         while most == 0 || !are_all_here {
-            assert!(Instant::now() < end, "{most} sessions look up the key; all requests are in progress: {are_all_here}");
+            assert!(
+                Instant::now() < end,
+                "{most} sessions look up the key; all requests are in progress: {are_all_here}"
+            );
             for _ in 0..20 {
                 most = most.max(waiting(&pool, "relation = 'centile_store.api_keys'::regclass").await);
             }
@@ -58,7 +61,7 @@ async fn a_key_that_a_hundred_requests_bring_at_once_is_looked_for_once() {
 }
 
 #[tokio::test]
-async fn a_key_that_was_revoked_here_is_not_known_again_by_a_look_from_before() {
+async fn a_revoked_key_is_not_cached_again_by_an_earlier_look_up() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({"reading": "key"}), &[("ada", 1)]).await;

@@ -25,7 +25,7 @@ async fn ranking(site: &Site) -> Vec<(String, i64)> {
 }
 
 #[tokio::test]
-async fn a_ban_takes_out_of_all_periods_and_unban_puts_back() {
+async fn a_ban_removes_a_player_from_all_periods_and_an_unban_restores() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 40), ("bob", 30), ("ada", 5), ("cyd", 10)]).await;
@@ -61,7 +61,7 @@ async fn a_ban_takes_out_of_all_periods_and_unban_puts_back() {
 }
 
 #[tokio::test]
-async fn a_void_undoes_one_score_a_reset_all_and_history_tells() {
+async fn a_void_cancels_one_score_a_reset_all_and_the_history_has_both() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 40), ("bob", 30)]).await;

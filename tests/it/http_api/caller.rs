@@ -18,7 +18,7 @@ use crate::support::{
 };
 
 #[tokio::test]
-async fn the_classic_paths_have_the_classic_shapes() {
+async fn the_paths_without_a_board_keep_their_shapes() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--default-board", "arena"]).await;
     site.get("/v1/scores").await.is(404);
@@ -84,7 +84,7 @@ async fn a_user_id_may_be_any_text() {
 }
 
 #[tokio::test]
-async fn keys_open_what_they_are_for() {
+async fn each_role_may_do_what_it_is_for() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[]).await;
@@ -109,7 +109,11 @@ async fn keys_open_what_they_are_for() {
         site.send(Method::POST, main, &[(name, &value)], event.to_string()).await.is(401);
     }
     let lower_case = [("authorization", &*format!("bearer {}", site.server_key)), ("content-type", "application/json")];
-    assert_eq!(site.send(Method::POST, main, &lower_case, event.to_string()).await.status, 200, "the scheme ignores case");
+    assert_eq!(
+        site.send(Method::POST, main, &lower_case, event.to_string()).await.status,
+        200,
+        "the scheme ignores case"
+    );
     assert_eq!(send(main, &site.admin_key).await.status, 200, "an admin may write");
 
     let limited = make_key(db.url(), &["--role", "server", "--board", "main"]);
@@ -145,7 +149,7 @@ fn number(numbers: &str, name: &str) -> f64 {
 }
 
 #[tokio::test]
-async fn however_many_ask_whether_it_is_ready_the_database_is_asked_once_at_a_time() {
+async fn concurrent_readiness_checks_share_one_query() {
     let db = TestDb::new().await;
     let site =
         Site::start(&db, &["--read-connections", "8", "--pool-wait", "60000", "--statement-timeout", "60"]).await;
@@ -171,7 +175,7 @@ async fn however_many_ask_whether_it_is_ready_the_database_is_asked_once_at_a_ti
 }
 
 #[tokio::test]
-async fn the_service_tells_about_itself() {
+async fn health_readiness_and_documentation_are_served() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     let answer = site.get("/healthz").await;

@@ -95,7 +95,10 @@ impl<'a> Past<'a> {
     pub async fn is_shown_closed(&self, site: &Site, period: &str) {
         for rest in ["", "&limit=1000", &format!("&limit={STEP}"), "&limit=10", "&limit=5"] {
             let path = format!("/v1/boards/{}/scores?period={period}{rest}", self.board);
-            until("the top list of the closed period", async || site.get(&path).await.is(200)["period"]["state"] == "closed").await;
+            until("the top list of the closed period", async || {
+                site.get(&path).await.is(200)["period"]["state"] == "closed"
+            })
+            .await;
         }
     }
 

@@ -71,7 +71,7 @@ async fn read(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn readers_notice_nothing_of_a_closing() {
+async fn a_close_changes_no_answer_to_readers() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &PATIENT).await;
     let past = Past::new(&db, "main", json!({}), &site).await;

@@ -83,7 +83,7 @@ async fn is_stale(site: &Site, path: &str, known: &Answer) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_database_that_is_gone_is_503_and_its_return_is_noticed() {
+async fn an_unreachable_database_is_503_and_its_return_is_noticed() {
     const SIDE: &str = "/v1/boards/side/scores";
     let (site, mut postgres) = site().await;
     for slug in ["main", "side"] {
@@ -182,7 +182,7 @@ async fn a_database_that_is_gone_is_503_and_its_return_is_noticed() {
 /// While an index cannot load, at most four reads of a board run by SQL. A request that arrives
 /// while all four hang gets 503.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn look_ups_that_cannot_begin_are_503() {
+async fn queued_look_ups_are_503_while_all_others_hang() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 40), ("bob", 30), ("cyd", 30)]).await;
@@ -232,7 +232,7 @@ async fn look_ups_that_cannot_begin_are_503() {
 /// Simulates an upgrade next to an instance of the previous release: its prepared statements would
 /// return other columns.
 #[tokio::test]
-async fn an_instance_outlives_columns_that_a_migration_changed() {
+async fn an_instance_survives_a_migration_that_changes_columns() {
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('main', p_lanes => 1::smallint)").await;
     let serve = spawn_serve(&db, None, &[]).await;
@@ -269,7 +269,7 @@ async fn an_instance_outlives_columns_that_a_migration_changed() {
 
 /// The connections of the rank index's rounds are closed, and PostgreSQL refuses new ones.
 #[tokio::test]
-async fn a_connection_that_cannot_be_had_again_keeps_nobody_from_those_that_are_there() {
+async fn a_round_without_a_connection_falls_back_to_sql() {
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('main'); SELECT testing.submit_score('main', 'ada', 1)").await;
     let (login, url) = db.login("IN ROLE centile_service").await;

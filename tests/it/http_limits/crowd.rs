@@ -52,7 +52,7 @@ fn send(site: &Site, path: &str, body: &Value) -> impl Future<Output = (StatusCo
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn scores_that_would_wait_are_refused_unread_and_reads_go_on() {
+async fn excess_scores_are_refused_unread_and_reads_continue() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--statement-timeout", "60"]).await;
     site.board(json!({"lanes": 2}), &[("ada", 1)]).await;
@@ -61,11 +61,11 @@ async fn scores_that_would_wait_are_refused_unread_and_reads_go_on() {
     let holding = hold(&pool, "main").await;
 
     let mut lists = JoinSet::new();
-    for list in 0..WELCOME_REQUESTS {
+    for list in 0..ALWAYS_ACCEPTED_REQUESTS {
         let event = |n: usize| json!({"user_id": format!("p{n}"), "points": 1, "id": format!("list {list}, {n}")});
         lists.spawn(send(&site, SCORES, &(0..100).map(event).collect()));
     }
-    until_waiting(&site, WELCOME_REQUESTS * 100).await;
+    until_waiting(&site, ALWAYS_ACCEPTED_REQUESTS * 100).await;
     // Sends single events until the queue has waited for too long.
     let mut singles = JoinSet::new();
     let single = |n: usize| json!({"user_id": "bob", "points": 1, "id": format!("single {n}")});
@@ -78,7 +78,7 @@ async fn scores_that_would_wait_are_refused_unread_and_reads_go_on() {
                 assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{text}");
                 break number;
             }
-            () = until_waiting(&site, WELCOME_REQUESTS * 100 + number + 1) => {}
+            () = until_waiting(&site, ALWAYS_ACCEPTED_REQUESTS * 100 + number + 1) => {}
         }
         singles.spawn(sent);
         sleep(Duration::from_millis(100)).await;
@@ -125,7 +125,7 @@ async fn scores_that_would_wait_are_refused_unread_and_reads_go_on() {
     .fetch_one(&pool)
     .await
     .unwrap();
-    let events = i64::try_from(1 + WELCOME_REQUESTS * 100 + refused + 1).unwrap();
+    let events = i64::try_from(1 + ALWAYS_ACCEPTED_REQUESTS * 100 + refused + 1).unwrap();
     assert_eq!(counted, (events, events));
     audit::rankings_are_sound(&pool).await;
 }
@@ -145,17 +145,17 @@ async fn of_two_lanes(pool: &PgPool) -> (Value, Value) {
 }
 
 /// Sends as many lists as are always accepted, and waits until all of them are queued.
-async fn send_what_is_welcome(site: &Site, list: &Value) -> JoinSet<(StatusCode, String)> {
+async fn fill_always_accepted_requests(site: &Site, list: &Value) -> JoinSet<(StatusCode, String)> {
     let mut lists = JoinSet::new();
-    for _ in 0..WELCOME_REQUESTS {
+    for _ in 0..ALWAYS_ACCEPTED_REQUESTS {
         lists.spawn(send(site, SCORES, list));
     }
-    until_waiting(site, WELCOME_REQUESTS * 100).await;
+    until_waiting(site, ALWAYS_ACCEPTED_REQUESTS * 100).await;
     lists
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_slowest_lane_says_whether_more_is_taken() {
+async fn the_slowest_lane_decides_whether_scores_are_accepted() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--statement-timeout", "60", "--write-wait", "4000"]).await;
     site.board(json!({"lanes": LANES}), &[]).await;
@@ -174,7 +174,7 @@ async fn the_slowest_lane_says_whether_more_is_taken() {
     // Fifty events establish the time per event.
     let fifty = list.as_array().unwrap()[..50].to_vec().into();
     assert_eq!(send(&site, SCORES, &fifty).await.0, StatusCode::OK);
-    let lists = send_what_is_welcome(&site, &list).await;
+    let lists = fill_always_accepted_requests(&site, &list).await;
     let (status, text) = send(&site, SCORES, &other).await;
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{text}");
     db.execute("UPDATE public.pace SET seconds = 0").await;
@@ -184,7 +184,7 @@ async fn the_slowest_lane_says_whether_more_is_taken() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lane_that_stands_still_keeps_no_other_idle() {
+async fn a_blocked_lane_does_not_stop_others() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--statement-timeout", "60"]).await;
     site.board(json!({"lanes": LANES}), &[]).await;
@@ -194,7 +194,7 @@ async fn a_lane_that_stands_still_keeps_no_other_idle() {
     let mut holding = pool.begin().await.unwrap();
     let lane = "SELECT 1 FROM centile_store.board_lanes WHERE lane = 0 FOR UPDATE";
     sqlx::query(lane).execute(&mut *holding).await.unwrap();
-    let lists = send_what_is_welcome(&site, &list).await;
+    let lists = fill_always_accepted_requests(&site, &list).await;
     // At the latest when the lane has stood still for longer than its events take.
     until("the other lanes accept events", async || send(&site, SCORES, &other).await.0 == StatusCode::OK).await;
     // A thousand events wait for that lane already, so more are refused.
@@ -206,7 +206,7 @@ async fn a_lane_that_stands_still_keeps_no_other_idle() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_at_once_are_taken_however_long_they_wait() {
+async fn a_thousand_events_are_accepted_however_long_they_wait() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--statement-timeout", "60"]).await;
     site.board(json!({"lanes": 1}), &[("ada", 1)]).await;

@@ -39,7 +39,7 @@ fn detail(answer: &Answer) -> &str {
 }
 
 #[tokio::test]
-async fn whoever_has_seen_a_key_that_signs_uses_up_nothing_of_its_holders() {
+async fn a_stolen_signed_key_does_not_use_up_its_holders_limit() {
     let (db, master) = (TestDb::new().await, master_key());
     let limits = ["--key-rate", "1", "--key-burst", "40", "--address-rate", "1", "--address-burst", "15"];
     let more = ["--trusted-proxies", "127.0.0.1", "--master-key", &master];
@@ -108,7 +108,7 @@ async fn whoever_has_seen_a_key_that_signs_uses_up_nothing_of_its_holders() {
 }
 
 #[tokio::test]
-async fn what_a_signed_request_is_refused_for_before_its_body_is_read_counts_for_its_address() {
+async fn signed_requests_refused_before_their_body_count_for_the_address() {
     let (db, master) = (TestDb::new().await, master_key());
     let limits = ["--key-rate", "1", "--key-burst", "40", "--address-rate", "1", "--address-burst", "15"];
     let more = ["--trusted-proxies", "127.0.0.1", "--master-key", &master];
@@ -133,7 +133,7 @@ async fn what_a_signed_request_is_refused_for_before_its_body_is_read_counts_for
 }
 
 #[tokio::test]
-async fn an_address_that_has_made_too_many_requests_keeps_out_no_key_that_works() {
+async fn a_limited_address_does_not_block_working_keys() {
     // On a busy machine the address may regain a token between two requests several times in a row.
     const TRIES: usize = 30;
     let db = TestDb::new().await;

@@ -39,7 +39,7 @@ async fn read(site: &Site, forwarded: &str, key: Option<&str>, times: usize) -> 
 }
 
 #[tokio::test]
-async fn each_address_makes_so_many_requests_and_no_more() {
+async fn each_address_has_a_rate_limit() {
     let db = TestDb::new().await;
     let flags = ["--address-rate", "1", "--address-burst", "20", "--trusted-proxies", "127.0.0.1"];
     let site = Site::start(&db, &flags).await;
@@ -89,7 +89,7 @@ async fn each_address_makes_so_many_requests_and_no_more() {
 }
 
 #[tokio::test]
-async fn each_key_makes_so_many_requests_wherever_they_come_from() {
+async fn each_key_has_a_rate_limit_across_addresses() {
     let db = TestDb::new().await;
     let flags = ["--key-rate", "1", "--key-burst", "40", "--address-rate", "1", "--address-burst", "15"];
     let site = Site::start(&db, &[&flags[..], &["--trusted-proxies", "127.0.0.1"]].concat()).await;
@@ -115,7 +115,7 @@ async fn each_key_makes_so_many_requests_wherever_they_come_from() {
 }
 
 #[tokio::test]
-async fn what_is_not_limited_says_nothing_of_limits() {
+async fn unlimited_answers_have_no_rate_limit_headers() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--address-rate", "0", "--key-rate", "0"]).await;
     site.board(json!({}), &[]).await;

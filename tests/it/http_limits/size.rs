@@ -75,7 +75,7 @@ fn bomb() -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn what_is_too_much_is_refused_early_and_takes_no_memory() {
+async fn large_bodies_are_refused_early_without_using_memory() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 1)]).await;
@@ -137,7 +137,7 @@ async fn what_is_too_much_is_refused_early_and_takes_no_memory() {
 }
 
 #[tokio::test]
-async fn a_body_of_the_limit_is_taken_and_one_byte_more_is_not() {
+async fn a_body_of_the_limit_is_accepted_and_one_byte_more_is_not() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[]).await;
@@ -182,7 +182,7 @@ async fn a_head_that_is_too_long_is_refused() {
 }
 
 #[tokio::test]
-async fn a_query_that_needs_no_key_is_no_longer_than_its_longest_list() {
+async fn the_limit_of_a_query_fits_its_longest_list() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 1)]).await;
@@ -225,7 +225,7 @@ async fn all_but_the_end<F: Future<Output = Answer>>(
 }
 
 #[tokio::test]
-async fn bodies_share_a_room_and_those_without_a_key_have_one_of_their_own() {
+async fn bodies_share_a_memory_limit_and_those_without_a_key_have_their_own() {
     let db = TestDb::new().await;
     // Memory for one body of the maximum length of that call.
     let limit = QUERY_LIMIT.to_string();
@@ -287,7 +287,7 @@ async fn a_connection_ends_after_a_large_head() {
 }
 
 #[tokio::test]
-async fn requests_that_wait_behind_another_do_not_keep_a_core_busy() {
+async fn queued_requests_of_a_connection_do_not_keep_a_core_busy() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--statement-timeout", "120", "--pool-wait", "60000"]).await;
     site.get("/readyz").await.is(200);
@@ -306,7 +306,7 @@ async fn requests_that_wait_behind_another_do_not_keep_a_core_busy() {
 }
 
 #[tokio::test]
-async fn no_address_takes_all_the_room_of_bodies_that_need_no_key() {
+async fn no_address_takes_all_memory_of_bodies_without_a_key() {
     let db = TestDb::new().await;
     let limit = (4 * BODY_LIMIT).to_string();
     let site = Site::start(&db, &["--bodies-limit", &limit, "--trusted-proxies", "127.0.0.1"]).await;
@@ -336,7 +336,7 @@ async fn no_address_takes_all_the_room_of_bodies_that_need_no_key() {
 const MANY: i64 = 200;
 
 #[tokio::test]
-async fn what_was_answered_takes_no_memory_of_a_connection_that_stays() {
+async fn an_open_connection_keeps_no_memory_of_answered_requests() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 1)]).await;

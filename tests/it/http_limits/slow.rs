@@ -102,7 +102,7 @@ async fn call(site: &Site, stop: &CancellationToken) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slow_clients_are_closed_and_keep_nobody_waiting() {
+async fn slow_clients_are_closed_and_delay_no_other() {
     // Connections of each of five kinds.
     let of_each_kind = amount(40, 200);
     let db = TestDb::new().await;
@@ -142,7 +142,7 @@ async fn slow_clients_are_closed_and_keep_nobody_waiting() {
         }
         // More than the socket buffer holds, or just as much.
         let (path, times) = if of_kind % 2 == 0 { ("/docs/swagger-ui-bundle.js", 16) } else { ("/openapi.json", 1) };
-        let mut stream = taking_little(&site.serve).await;
+        let mut stream = connect_with_small_buffer(&site.serve).await;
         let many = format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").repeat(times);
         stream.write_all(many.as_bytes()).await.unwrap();
         sipping.spawn(sip(stream));
@@ -181,7 +181,7 @@ const BUNDLES: usize = 8;
 
 /// Sends more requests on a connection that has read no answer yet, and then reads all answers. The
 /// service at `port` has one worker; `ask` sends it a request on another connection.
-pub async fn ask_on_and_take_late<F: Future<Output = ()>>(
+pub async fn request_more_and_read_late<F: Future<Output = ()>>(
     port: u16,
     from: u16,
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
@@ -222,19 +222,19 @@ pub async fn ask_on_and_take_late<F: Future<Output = ()>>(
 }
 
 /// Opens a connection with a small receive buffer.
-async fn taking_little(serve: &Serve) -> TcpStream {
+async fn connect_with_small_buffer(serve: &Serve) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
     socket.connect(serve.url.strip_prefix("http://").unwrap().parse().unwrap()).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_sent_while_an_answer_waits_is_read_once_that_is_taken() {
+async fn a_request_behind_an_unread_answer_is_read_later() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--workers", "1", "--client-timeout", "60"]).await;
     site.board(json!({}), &[("ada", 1)]).await;
-    let mut stream = taking_little(&site.serve).await;
+    let mut stream = connect_with_small_buffer(&site.serve).await;
     let (port, from) = (stream.peer_addr().unwrap().port(), stream.local_addr().unwrap().port());
     let ask = async || assert_eq!(site.get("/healthz").await.status, 200);
-    ask_on_and_take_late(port, from, &mut stream, ask).await;
+    request_more_and_read_late(port, from, &mut stream, ask).await;
 }

@@ -45,7 +45,7 @@ async fn a_stream_ends_with_its_key() {
 }
 
 #[tokio::test]
-async fn a_reader_who_takes_nothing_is_dropped() {
+async fn a_subscriber_that_reads_nothing_is_dropped() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--client-timeout", "1"]).await;
     let players: Vec<String> = (0..100).map(|player| format!("{player:0>120}")).collect();
@@ -80,7 +80,7 @@ async fn sipping(site: &Site) -> TcpStream {
 }
 
 #[tokio::test]
-async fn who_goes_away_gives_the_place_free() {
+async fn a_disconnected_subscriber_frees_its_place() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 40)]).await;

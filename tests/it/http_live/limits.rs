@@ -16,7 +16,7 @@ use crate::{http_api::site::Site, support::TestDb};
 const LOOKS: &str = "centile_live_reads_total";
 
 #[tokio::test]
-async fn there_are_as_many_listeners_as_may_be() {
+async fn the_number_of_subscribers_is_limited() {
     let db = TestDb::new().await;
     let flags = ["--listeners", "3", "--address-listeners", "2", "--trusted-proxies", "127.0.0.1"];
     let site = Site::start(&db, &flags).await;
@@ -41,7 +41,7 @@ async fn there_are_as_many_listeners_as_may_be() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_followed_is_refused_by_name() {
+async fn invalid_subscriptions_are_refused_with_their_field() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 40)]).await;
@@ -60,7 +60,7 @@ async fn what_cannot_be_followed_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn a_stream_is_neither_kept_nor_held_back() {
+async fn a_stream_is_neither_cached_nor_buffered() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--cors-origins", "https://game.example", "--heartbeat", "1"]).await;
     site.board(json!({}), &[("ada", 40)]).await;
@@ -99,7 +99,7 @@ async fn logged(site: &Site, mark: &str) -> String {
 }
 
 #[tokio::test]
-async fn postgresql_is_asked_as_often_for_fifty_as_for_one() {
+async fn fifty_subscribers_cost_no_more_statements_than_one() {
     const CHANGES: i64 = 6;
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--log", "centile=info,sqlx::query=debug"]).await;

@@ -29,7 +29,7 @@ async fn compressed(client: &Client, url: &str, encodings: &str) -> (reqwest::he
 }
 
 #[tokio::test]
-async fn files_bear_what_is_in_them_in_their_names_and_are_kept_for_ever() {
+async fn file_names_contain_a_digest_and_files_are_cached_forever() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     board(&site, &players(100)).await;

@@ -34,7 +34,7 @@ pub async fn call(site: &Site, id: &str, name: &str) {
 }
 
 #[tokio::test]
-async fn names_are_text_whatever_they_hold() {
+async fn names_are_shown_as_text() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({"title": "</h1><script>alert(0)</script>"}), &[]).await;

@@ -28,7 +28,7 @@ fn assert_page(answer: &Answer, status: u16, words: &[&str]) {
 }
 
 #[tokio::test]
-async fn what_there_is_not_and_what_cannot_be_taken_is_told_on_a_page() {
+async fn unknown_items_and_invalid_values_get_an_error_page() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     board(&site, &players(3)).await;
@@ -86,7 +86,7 @@ async fn what_there_is_not_and_what_cannot_be_taken_is_told_on_a_page() {
 }
 
 #[tokio::test]
-async fn who_asks_too_often_is_told_on_a_page() {
+async fn a_rate_limited_client_gets_an_error_page() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--address-rate", "1", "--address-burst", "3"]).await;
     site.board(json!({}), &[]).await;
@@ -102,7 +102,7 @@ async fn who_asks_too_often_is_told_on_a_page() {
 }
 
 #[tokio::test]
-async fn a_board_that_asks_for_a_key_has_no_page_for_those_without() {
+async fn a_board_that_needs_a_key_has_no_page_without_one() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({"reading": "key", "title": "Hidden"}), &[("ada", 5)]).await;
@@ -117,7 +117,7 @@ async fn a_board_that_asks_for_a_key_has_no_page_for_those_without() {
 }
 
 #[tokio::test]
-async fn while_the_database_is_away_a_page_says_so_and_how_old_it_is() {
+async fn a_page_shows_an_outage_and_its_age() {
     let db = TestDb::new().await;
     let way = Proxy::to(db.port()).await;
     let (url, prefix) = (way.instead(db.url()), db.redis_prefix());

@@ -40,7 +40,7 @@ async fn shows(site: &Site, sums: &Sums) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_earlier_state_of_the_database_is_answered_at_once() {
+async fn a_restore_to_another_epoch_is_answered_at_once() {
     let db = TestDb::new().await;
     // With one lane each score is a batch, and batch numbers repeat.
     db.execute("SELECT centile.create_board('main', p_lanes => 1::smallint, p_periods => '{all_time}')").await;
@@ -83,7 +83,7 @@ async fn an_earlier_state_of_the_database_is_answered_at_once() {
         // Writes work on the restored data.
         score(&db, &mut sums, "p7", 11).await;
         shows(&site, &sums).await;
-        // Keys from after the backup are gone.
+        // The restored data lack the keys from before the restore.
         let key = make_key(db.url(), &["--role", "server"]);
         let event = json!({"user_id": "p8", "points": 2}).to_string();
         site.json(Method::POST, "/v1/boards/main/scores", &key, event).await.is(200);
@@ -93,7 +93,7 @@ async fn an_earlier_state_of_the_database_is_answered_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn data_that_are_restored_in_place_are_answered_at_once() {
+async fn a_restore_in_place_is_answered_at_once() {
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('main', p_lanes => 2::smallint, p_periods => '{all_time}')").await;
     let mut sums = Sums::default();

@@ -17,7 +17,7 @@ use crate::{
 const MANY: u64 = 12_000;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_board_that_does_not_fit_is_read_by_sql_and_named() {
+async fn a_board_that_does_not_fit_is_read_by_sql_and_reported() {
     let db = TestDb::new().await;
     let files = Files::new();
     let site = Site::start(&db, &["--index-memory", "1"]).await;
@@ -102,7 +102,7 @@ async fn an_instance_is_ready_once_its_boards_are_in_memory() {
 }
 
 #[tokio::test]
-async fn a_board_to_load_that_there_is_not_is_refused_at_the_start() {
+async fn an_unknown_board_to_load_is_refused_at_the_start() {
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('main')").await;
     let start = |flags: &[&str]| {

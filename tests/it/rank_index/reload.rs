@@ -33,7 +33,7 @@ fn loads(pair: &Pair) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_index_that_the_feed_no_longer_reaches_loads_anew() {
+async fn an_index_beyond_the_feed_reloads() {
     let db = TestDb::new().await;
     let pair = Pair::start(&db).await;
     let mut sums = played(&pair).await;
@@ -58,7 +58,7 @@ async fn an_index_that_the_feed_no_longer_reaches_loads_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_index_whose_instance_stood_still_loads_anew() {
+async fn an_index_of_a_stopped_instance_reloads() {
     let db = TestDb::new().await;
     let pair = Pair::start(&db).await;
     let mut sums = played(&pair).await;
@@ -111,7 +111,7 @@ async fn a_rebuilt_ranking_is_loaded_while_answers_stay_right() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_closed_period_leaves_the_index_and_the_others_stay() {
+async fn a_closed_period_leaves_the_index_and_others_stay() {
     let db = TestDb::new().await;
     let pair = Pair::start(&db).await;
     pair.index.board(json!({"periods": ["all_time", "week"]}), &[]).await;
@@ -155,7 +155,7 @@ async fn a_closed_period_leaves_the_index_and_the_others_stay() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whole_files_are_in_the_index_when_their_import_has_ended() {
+async fn imported_events_are_in_the_index_when_the_import_ends() {
     let db = TestDb::new().await;
     let pair = Pair::start(&db).await;
     let files = Files::new();
@@ -182,7 +182,7 @@ async fn whole_files_are_in_the_index_when_their_import_has_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_changed_layout_is_named_and_loads_nothing() {
+async fn a_changed_layout_is_in_the_version_and_causes_no_reload() {
     let db = TestDb::new().await;
     let pair = Pair::start(&db).await;
     let mut sums = played(&pair).await;
@@ -207,7 +207,7 @@ async fn a_changed_layout_is_named_and_loads_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn buckets_in_no_order_of_their_numbers_are_loaded() {
+async fn buckets_in_any_order_of_their_numbers_are_loaded() {
     let db = TestDb::new().await;
     let mut sums = Sums::default();
     let mut scores =
@@ -236,7 +236,7 @@ async fn buckets_in_no_order_of_their_numbers_are_loaded() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_directory_keeps_the_names_that_a_load_brought() {
+async fn the_directory_keeps_the_names_of_a_load() {
     let db = TestDb::new().await;
     let pair = Pair::start(&db).await;
     played(&pair).await;

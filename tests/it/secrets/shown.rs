@@ -213,7 +213,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 #[tokio::test]
-async fn no_secret_is_in_a_log_an_answer_an_error_or_help() {
+async fn no_log_answer_error_or_help_contains_a_secret() {
     let (db, redis) = (TestDb::new().await, own_redis());
     ask_for_password(redis.port());
     let (login, _) = db.login("SUPERUSER").await;

@@ -122,7 +122,7 @@ async fn ranks_are_exact(db: &TestDb, day: &str, players: i64) {
 }
 
 #[tokio::test]
-async fn a_week_begins_as_the_last_one_stood_open_or_closed_or_removed() {
+async fn a_week_begins_with_the_bounds_of_the_last_one() {
     for state in ["open", "closed", "removed"] {
         let db = TestDb::new().await;
         // The bounds of a past week have priority over the hints.
@@ -160,7 +160,7 @@ async fn a_week_begins_as_the_last_one_stood_open_or_closed_or_removed() {
 }
 
 #[tokio::test]
-async fn a_week_in_which_nobody_scored_hands_on_the_bounds_of_the_one_before() {
+async fn a_week_without_scores_passes_on_earlier_bounds() {
     let db = TestDb::new().await;
     let mut connection = board(&db, "{}").await;
     play(&db, "2024-01-03", PLAYERS).await;
@@ -181,7 +181,7 @@ async fn a_week_in_which_nobody_scored_hands_on_the_bounds_of_the_one_before() {
 }
 
 #[tokio::test]
-async fn the_first_of_its_kind_begins_with_the_hints_or_with_one_bucket() {
+async fn the_first_period_of_a_kind_begins_with_the_hints_or_one_bucket() {
     let mut many: Vec<i64> = (-48..=48).map(|n| n * 1_000).collect();
     many.extend([-i64::MAX, i64::MAX]);
     let many = format!("{{{}}}", many.iter().map(ToString::to_string).collect::<Vec<_>>().join(","));
@@ -210,7 +210,7 @@ async fn the_first_of_its_kind_begins_with_the_hints_or_with_one_bucket() {
 }
 
 #[tokio::test]
-async fn a_season_begins_as_the_one_before_stood() {
+async fn a_season_begins_with_the_bounds_of_the_one_before() {
     let db = TestDb::new().await;
     let mut connection = board(&db, "{}").await;
     let season = async |connection: &mut PgConnection, name: &str, from: &str, until: &str| -> (i64, Layout) {

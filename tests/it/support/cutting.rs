@@ -78,7 +78,7 @@ async fn all_are_answered(url: &str) -> bool {
     let (client, timeout) = (client(), Duration::from_secs(amount(20, 1)));
     let answers = (0..2 * CALLERS).map(|caller| {
         let get = client.get(format!("{url}/v1/boards/arena/scores?from={}", caller + 1));
-        async move { get.timeout(patience).send().await.is_ok_and(|answer| answer.status() == StatusCode::OK) }
+        async move { get.timeout(timeout).send().await.is_ok_and(|answer| answer.status() == StatusCode::OK) }
     });
     join_all(answers).await.into_iter().all(|is_well| is_well)
 }

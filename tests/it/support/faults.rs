@@ -1,6 +1,6 @@
-//! Load on two instances under faults. Periods close, rankings are rebuilt, layouts change, and players
-//! are renamed and banned. PostgreSQL and one instance are killed. Each answer is compared with a
-//! replay of the ledger at the answer's version.
+//! Load on two instances under faults. Periods close, rankings are rebuilt, layouts change, and
+//! players are renamed and banned. PostgreSQL and one instance are killed. Each answer is compared
+//! with a replay of the ledger at the answer's version.
 
 use std::sync::Arc;
 
@@ -53,8 +53,8 @@ struct Servers {
     instances: Vec<Serve>,
 }
 
-/// Runs until rank indexes have given at least `wanted` answers. After about `per_ledger` answers it
-/// starts over with new boards, which bounds the ledger that a replay reads.
+/// Runs until rank indexes have given at least `wanted` answers. After about `per_ledger` answers
+/// it starts over with new boards, which bounds the ledger that a replay reads.
 pub async fn compare_under_faults(wanted: usize, per_ledger: usize) -> Summary {
     let postgres = own_postgres(PostgresOptions::ephemeral()).await;
     let url = postgres.url("postgres");
@@ -89,7 +89,8 @@ impl Servers {
         tokio::task::spawn_blocking(move || Serve::spawn(&url, None, &prefix, &flags)).await.expect("an instance")
     }
 
-    /// Creates two boards, loads them until at least `answers` answers are recorded, and compares these.
+    /// Creates two boards, loads them until at least `answers` answers are recorded, and compares
+    /// these.
     async fn compare(&mut self, summary: &mut Summary, admin: &str, answers: usize) {
         let number = next_number();
         let boards = [format!("shared-{number}"), format!("first-{number}")];

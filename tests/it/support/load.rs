@@ -59,8 +59,8 @@ pub struct Load {
     pub read_only: bool,
     /// Whether pages are continued by their cursors, which needs periods whose labels are dates.
     pub cursors: bool,
-    /// Whether the test kills servers during the load. The record then omits requests without an answer
-    /// or with status 503.
+    /// Whether the test kills servers during the load. The record then omits requests without an
+    /// answer or with status 503.
     pub may_fail: bool,
     /// A key with the role admin.
     pub key: String,
@@ -299,8 +299,8 @@ impl Load {
         Some((status, text))
     }
 
-    /// Sends a request and returns its answer. Returns `None` on a connection error or 503 if `may_fail` is
-    /// set; otherwise a failure panics.
+    /// Sends a request and returns its answer. Returns `None` on a connection error or 503 if
+    /// `may_fail` is set; otherwise a failure panics.
     async fn answer(&self, request: RequestBuilder) -> Option<(StatusCode, HeaderMap, String)> {
         let answer = async {
             let response = request.send().await?;

@@ -106,7 +106,7 @@ impl Sender {
         let known = state.acknowledged.iter().choose(rng).map(|(n, (event, _))| (*n, event.clone()));
         let mut events: Vec<_> = again.into_iter().chain(known.filter(|_| rng.random_ratio(1, 3))).collect();
         let most = if rng.random_ratio(1, 5) { 200 } else { 3 };
-        let new = if state.open.len() < OPEN { rng.random_range(1..=most) } else { 0 };
+        let new = if state.open.len() < MAX_OPEN { rng.random_range(1..=most) } else { 0 };
         for _ in 0..new {
             let id = state.next_id;
             state.next_id += 1;

@@ -23,7 +23,7 @@ use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use super::{Vouched, certified};
 use crate::{
-    http_limits::{slow::ask_on_and_take_late, wire::answer},
+    http_limits::{slow::request_more_and_read_late, wire::answer},
     support::{
         Serve, TestDb, make_key, run, run_at, spawn_serve,
         wait::{DEADLINE, until, within},
@@ -88,7 +88,7 @@ async fn shown(serve: &Serve, vouched: &Vouched) -> CertificateDer<'static> {
 }
 
 #[tokio::test]
-async fn requests_come_over_tls_and_answers_go_back() {
+async fn requests_and_answers_use_tls() {
     let (db, vouched) = (TestDb::new().await, Vouched::new());
     run(&db, &["board", "create", "main"]).well();
     let serve = serve(&db, &vouched, &[]).await;
@@ -139,7 +139,7 @@ async fn requests_come_over_tls_and_answers_go_back() {
 }
 
 #[tokio::test]
-async fn what_comes_in_clear_is_refused_where_tls_is_spoken() {
+async fn clear_text_is_refused_on_a_tls_port() {
     let (db, vouched) = (TestDb::new().await, Vouched::new());
     let serve = serve(&db, &vouched, &[]).await;
     for sent in ["GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n", "\u{16}\u{3}\u{1}\0\u{4}gibberish", "\0"] {
@@ -162,7 +162,7 @@ async fn what_comes_in_clear_is_refused_where_tls_is_spoken() {
 }
 
 #[tokio::test]
-async fn what_is_older_than_tls_1_2_is_refused() {
+async fn versions_below_tls_1_2_are_refused() {
     let (db, vouched) = (TestDb::new().await, Vouched::new());
     let serve = serve(&db, &vouched, &[]).await;
     for old in ["-tls1", "-tls1_1"] {
@@ -181,7 +181,7 @@ async fn what_is_older_than_tls_1_2_is_refused() {
 }
 
 #[tokio::test]
-async fn files_that_are_no_pair_are_refused_by_name_at_the_start() {
+async fn mismatched_certificate_files_are_named_and_refused_at_the_start() {
     let (db, vouched, other) = (TestDb::new().await, Vouched::new(), Vouched::new());
     let write = |name: &str, text: &str| {
         fs::write(vouched.file(name), text).unwrap();
@@ -224,7 +224,7 @@ async fn files_that_are_no_pair_are_refused_by_name_at_the_start() {
 }
 
 #[tokio::test]
-async fn a_client_that_is_slow_with_its_handshake_is_closed_as_one_that_is_slow_with_its_head() {
+async fn a_client_with_a_slow_handshake_or_head_is_closed() {
     let (db, vouched) = (TestDb::new().await, Vouched::new());
     let serve = serve(&db, &vouched, &["--client-timeout", "2", "--workers", "1"]).await;
     // The head of a TLS record that announces a ClientHello, and the first bytes of it.
@@ -279,7 +279,7 @@ async fn a_client_that_is_slow_with_its_handshake_is_closed_as_one_that_is_slow_
 }
 
 #[tokio::test]
-async fn a_stop_waits_for_no_handshake() {
+async fn a_stop_does_not_wait_for_handshakes() {
     let (db, vouched) = (TestDb::new().await, Vouched::new());
     let mut serve = serve(&db, &vouched, &["--client-timeout", "600", "--stop-within", "600"]).await;
     let _silent = TcpStream::connect(place(&serve)).await.unwrap();
@@ -290,7 +290,7 @@ async fn a_stop_waits_for_no_handshake() {
 }
 
 #[tokio::test]
-async fn a_renewed_certificate_is_taken_up_and_a_broken_one_is_not() {
+async fn a_renewed_certificate_is_loaded_and_a_broken_one_is_not() {
     let (db, vouched) = (TestDb::new().await, Vouched::new());
     let serve = serve(&db, &vouched, &["--client-timeout", "600", "--log", "info"]).await;
     let first = vouched.certificate.der().clone();
@@ -316,7 +316,7 @@ async fn a_renewed_certificate_is_taken_up_and_a_broken_one_is_not() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_sent_while_an_answer_waits_is_read_once_that_is_taken() {
+async fn a_request_behind_an_unread_answer_is_read_later() {
     let (db, vouched) = (TestDb::new().await, Vouched::new());
     run(&db, &["board", "create", "main"]).well();
     let serve = serve(&db, &vouched, &["--workers", "1", "--client-timeout", "60"]).await;
@@ -330,11 +330,11 @@ async fn what_is_sent_while_an_answer_waits_is_read_once_that_is_taken() {
     let port = place(&serve).rsplit_once(':').unwrap().1.parse().unwrap();
     let healthz = serve.at("/healthz");
     let ask = async || assert_eq!(curl(&["--cacert", &ca, &healthz]).await.0, "ok");
-    ask_on_and_take_late(port, from, &mut stream, ask).await;
+    request_more_and_read_late(port, from, &mut stream, ask).await;
 }
 
 #[tokio::test]
-async fn no_address_has_the_service_shake_hands_as_often_as_it_likes() {
+async fn handshakes_of_an_address_are_limited() {
     let (db, vouched) = (TestDb::new().await, Vouched::new());
     // The address gets its next token after about a minute.
     let flags = ["--address-rate", "1", "--address-burst", "60", "--client-timeout", "60"];
