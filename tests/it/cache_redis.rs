@@ -56,8 +56,8 @@ impl Fixture {
 
     /// Gets a key, always a miss, until the cache stops calling Redis. Returns the number of failed
     /// calls.
-    async fn until_left_alone(&self) -> u64 {
-        until("the cache leaves Redis alone", async || {
+    async fn until_bypassed(&self) -> u64 {
+        until("the cache bypasses Redis", async || {
             self.expect_miss(&user("ann")).await;
             self.cache.counts().left_alone > 0
         })
@@ -91,7 +91,7 @@ async fn values_are_kept_until_they_expire_or_a_flush() {
     for (key, lifetime) in [(&counts, 60), (&top, 60), (&user("a b:\r\n"), 300), (&closed(4), 86_400)] {
         let values = [&[][..], b"value", &[0, 1, 13, 10, 255], &vec![9; 1 << 20]];
         for (turn, value) in values.into_iter().enumerate() {
-            until("a value comes back", async || {
+            until("a get returns the value", async || {
                 begun = Instant::now();
                 cache.put(key, value.to_vec()).await;
                 let found = cache.get(key).await;
@@ -170,7 +170,7 @@ async fn a_frozen_redis_is_a_miss_and_opens_the_breaker() {
         fixture.expect_miss(&user("ann")).await;
         assert_eq!(fixture.cache.counts().timeouts, before.timeouts + failures);
     }
-    fixture.until_left_alone().await;
+    fixture.until_bypassed().await;
     assert!(!fixture.cache.is_reachable().await);
     fixture.redis.resume().expect("SIGCONT");
     fixture.wait_until_it_works().await;
@@ -206,10 +206,10 @@ async fn a_killed_redis_is_a_miss_and_is_used_again_after_its_restart() {
     let mut fixture = Fixture::new();
     fixture.cache.put(&user("ann"), b"ann".to_vec()).await;
     fixture.redis.kill_hard().expect("SIGKILL");
-    let failures = fixture.until_left_alone().await;
+    let failures = fixture.until_bypassed().await;
     assert!(failures >= 5, "{:?}", fixture.cache.counts());
     let left_alone = fixture.cache.counts().left_alone;
-    until("a put leaves Redis alone", async || {
+    until("the cache bypasses Redis after puts", async || {
         fixture.cache.put(&user("ann"), b"ann".to_vec()).await;
         fixture.cache.counts().left_alone > left_alone
     })

@@ -113,7 +113,7 @@ async fn keys_are_created_listed_and_revoked() {
     assert_eq!(score(&serve, other, "ada").await.0, StatusCode::FORBIDDEN);
     assert_eq!(run(&db, &["key", "revoke", id]).well(), format!("key {id} revoked\n"));
     assert_eq!(run(&db, &["key", "list", "--json"]).json()[1]["state"], "revoked");
-    until("a revoked key writes no more", async || {
+    until("the revoked key is refused", async || {
         let status = score(&serve, key, "ada").await.0;
         assert!([StatusCode::OK, StatusCode::UNAUTHORIZED].contains(&status), "{status}");
         status == StatusCode::UNAUTHORIZED

@@ -100,9 +100,9 @@ fn descendants(pid: u32) -> Vec<u32> {
 
 /// Removes the demo's folder, and the data that lie elsewhere because PostgreSQL's account cannot
 /// reach it.
-struct Swept(PathBuf);
+struct RemovedFolder(PathBuf);
 
-impl Drop for Swept {
+impl Drop for RemovedFolder {
     fn drop(&mut self) {
         if let Ok(elsewhere) = fs::read_link(self.0.join("postgres/elsewhere")) {
             fs::remove_dir_all(elsewhere).ok();
@@ -113,7 +113,7 @@ impl Drop for Swept {
 
 #[tokio::test]
 async fn the_demo_runs_stops_cleanly_and_resumes() {
-    let dir = Swept(folder("demo"));
+    let dir = RemovedFolder(folder("demo"));
     let mut demo = Demo::start(&dir.0);
     assert!(demo.said("played").starts_with("3,000 first games"), "{}", demo.told);
     let (url, key) = (demo.said("HTTP").to_owned(), demo.said("server key").to_owned());

@@ -16,7 +16,7 @@ use crate::support::{
 const HEADER: &str = "id,user_id,user_name,points,occurred_at,reason\n";
 
 /// Returns lines of `events` events of 400 players over 40 days, with ids, in random order of time.
-fn made_up(seed: u64, events: u32) -> Vec<String> {
+fn random_lines(seed: u64, events: u32) -> Vec<String> {
     let mut rng = StdRng::seed_from_u64(seed);
     let mut lines: Vec<String> = (0..events)
         .map(|event| {
@@ -141,7 +141,7 @@ async fn the_order_of_the_file_makes_no_difference() {
     let (db, files) = (TestDb::new().await, Files::new());
     let events = amount(600, 3_000);
     let periods = amount("all_time,week,month", "all_time,day,week,month");
-    let mut lines = made_up(1, events);
+    let mut lines = random_lines(1, events);
     let shuffled = files.write("shuffled.csv", csv(&lines));
     lines.sort_by_key(|line| line.split(',').nth(4).unwrap().to_owned());
     let sorted = files.write("sorted.csv", csv(&lines));
@@ -160,7 +160,7 @@ async fn the_order_of_the_file_makes_no_difference() {
 async fn a_killed_import_can_be_repeated_without_double_counts() {
     let (db, files) = (TestDb::new().await, Files::new());
     let (events, kills_at) = amount((3_000, [300, 1_200]), (20_000, [2_000, 9_000]));
-    let file = files.write("scores.csv", csv(&made_up(2, events)));
+    let file = files.write("scores.csv", csv(&random_lines(2, events)));
     let flags = ["--periods", "all_time,week,month", "--lanes", "4"];
     make_board(&db, "killed", &flags);
     make_board(&db, "clean", &flags);
@@ -196,7 +196,7 @@ async fn live_writes_continue_during_an_import() {
     let serve = spawn_serve(&db, None, &[]).await;
     // The import begins to write once it has read 4,000 lines.
     let events = amount(4_100, 20_000);
-    let mut lines = made_up(3, events);
+    let mut lines = random_lines(3, events);
     let last = lines.pop().unwrap();
     let rejects = files.path("rejects.csv");
     let flags = ["--batch-size", "50", "--format", "csv", "--rejects", rejects.to_str().unwrap()];

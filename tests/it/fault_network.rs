@@ -13,5 +13,5 @@ use crate::support::{
 async fn every_call_ends_and_the_service_recovers_after_a_cut() {
     let limits = Limits { statement: Duration::from_secs(1), cut: Duration::ZERO };
     let seen = cut_off(&[Way::Reset, Way::Silent], &limits).await;
-    assert_eq!(seen.whole_again.len(), 2, "{seen:?}");
+    assert_eq!(seen.recovery_times.len(), 2, "{seen:?}");
 }

@@ -20,7 +20,7 @@ use crate::support::{
 const READING: Duration = Duration::from_millis(500);
 
 /// Returns once the load has written more batches.
-async fn pass(pool: &PgPool) {
+async fn until_more_batches(pool: &PgPool) {
     let batches = async || -> i64 {
         let batches = "SELECT sum(batch)::bigint FROM centile_store.board_lanes";
         sqlx::query_scalar(batches).fetch_one(pool).await.expect("the lanes")
@@ -30,15 +30,15 @@ async fn pass(pool: &PgPool) {
 }
 
 /// Returns whether an instance bypasses Redis, by its last log line about it.
-fn leaves_alone(instance: &Serve) -> bool {
+fn bypasses_redis(instance: &Serve) -> bool {
     let output = instance.output();
     output.rfind("is left alone") > output.rfind("Redis answers again")
 }
 
 /// Returns once all instances bypass Redis, or none does.
-async fn all_leave_alone(instances: &[Serve], wanted: bool) {
+async fn all_bypass_redis(instances: &[Serve], wanted: bool) {
     for instance in instances {
-        until("the breaker opens or closes", async || leaves_alone(instance) == wanted).await;
+        until("the breaker opens or closes", async || bypasses_redis(instance) == wanted).await;
     }
 }
 
@@ -67,21 +67,21 @@ async fn no_failure_of_redis_makes_an_answer_wrong() {
 
     let pool = db.pool().await;
     let values = amount(100, 1_000);
-    pass(&pool).await;
+    until_more_batches(&pool).await;
     cmd("FLUSHALL").exec_async(&mut redis_connection(&redis.url()).await).await.expect("an empty Redis");
     let mut spoiler = Spoiler::new(&redis, db.redis_prefix()).await;
     spoiler.spoil_more(values).await;
     redis.pause().expect("a frozen Redis");
-    all_leave_alone(&instances, true).await;
-    pass(&pool).await;
-    redis.resume().expect("Redis goes on");
-    all_leave_alone(&instances, false).await;
-    pass(&pool).await;
+    all_bypass_redis(&instances, true).await;
+    until_more_batches(&pool).await;
+    redis.resume().expect("SIGCONT");
+    all_bypass_redis(&instances, false).await;
+    until_more_batches(&pool).await;
     redis.kill_hard().expect("a dead Redis");
-    all_leave_alone(&instances, true).await;
-    pass(&pool).await;
+    all_bypass_redis(&instances, true).await;
+    until_more_batches(&pool).await;
     redis.start_again().expect("Redis is back");
-    all_leave_alone(&instances, false).await;
+    all_bypass_redis(&instances, false).await;
     let mut again = Spoiler::new(&redis, db.redis_prefix()).await;
     again.spoil_more(values).await;
 

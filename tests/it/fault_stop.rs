@@ -84,7 +84,7 @@ async fn stops_well(drains: bool) {
     });
     // Without a drain, the port may be closed at once or still answer.
     let may_be = told == Some(StatusCode::SERVICE_UNAVAILABLE) || !drains && told.is_none();
-    assert!(may_be, "/readyz said {told:?} after it was told to stop");
+    assert!(may_be, "/readyz answered {told:?} after SIGTERM");
     assert_eq!(accepted.join_all().await, vec![StatusCode::OK; CALLERS], "accepted events are answered");
     assert_eq!(ended.code(), Some(0), "{}", serve.output());
     let rows: i64 = sqlx::query_scalar("SELECT count(*) FROM centile_store.score_transactions")

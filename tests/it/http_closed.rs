@@ -194,7 +194,7 @@ async fn a_frozen_top_keeps_its_bytes() {
     same(&fresh(&db).await, "garbage in Redis").await;
 
     assert_eq!(past.refresh("month:2024-01").await, 2);
-    until("another tag", async || etag(&site.get(top).await) != etag(&frozen)).await;
+    until("the tag changes", async || etag(&site.get(top).await) != etag(&frozen)).await;
     let refreshed = site.get(top).await;
     assert_eq!(refreshed.status, 200);
     assert_eq!(refreshed.body["scores"][0]["user_name"], "Somebody else", "a refresh freezes the current names");

@@ -31,7 +31,7 @@ use events::{Event, Line, recorded, standings};
 use slow::Slow;
 
 /// Names with characters that are special in CSV, JSON, HTML or a terminal.
-const NASTY: [&str; 6] = ["a,b", "say \"hi\"", "semi;colon's", "<b>&amp;</b>", "\u{202e}desrever", "=1+1 👩‍👩‍👧"];
+const SPECIAL_NAMES: [&str; 6] = ["a,b", "say \"hi\"", "semi;colon's", "<b>&amp;</b>", "\u{202e}desrever", "=1+1 👩‍👩‍👧"];
 const COLUMNS: [&str; 6] = ["position", "rank", "user_id", "user_name", "score", "reached_at"];
 /// Players whose export is larger than the buffers between the service and a client that reads
 /// nothing.
@@ -87,7 +87,7 @@ fn many(players: usize, id: impl Fn(usize) -> String) -> Vec<Event> {
     let event = |number: usize| {
         let player = number % players;
         let points = i64::try_from(number * 7_919 % 1_000).unwrap();
-        Event { user_id: id(player), user_name: NASTY.get(player).map(|name| (*name).to_owned()), points, number }
+        Event { user_id: id(player), user_name: SPECIAL_NAMES.get(player).map(|name| (*name).to_owned()), points, number }
     };
     // A second event for one in five.
     (0..players + players / 5).map(event).collect()
@@ -134,7 +134,7 @@ async fn snapshots(pool: &PgPool) -> i64 {
 }
 
 /// Waits until no session holds a snapshot.
-async fn let_go(db: &TestDb) {
+async fn until_no_snapshot(db: &TestDb) {
     let pool = db.pool().await;
     until("no session holds a snapshot", async || snapshots(&pool).await == 0).await;
 }
@@ -185,7 +185,7 @@ async fn an_export_has_every_player_once_and_in_order() {
     {
         site.get(&format!("/v1/boards/{path}")).await.is(status);
     }
-    let_go(&db).await;
+    until_no_snapshot(&db).await;
 }
 
 #[tokio::test]
@@ -293,7 +293,7 @@ async fn an_address_gets_two_exports_at_a_time_and_a_key_gets_more() {
     });
     assert_eq!(read_csv(&whole.await).len(), MANY + 1);
     assert!(other.rest().await.is_whole);
-    let_go(&db).await;
+    until_no_snapshot(&db).await;
 }
 
 /// The limit is 32 KiB within the first client timeout and 128 KiB within each further one. The
@@ -304,7 +304,7 @@ async fn a_slow_client_gets_the_whole_export() {
     let db = long_board().await;
     let site = Site::start(&db, &["--client-timeout", "4"]).await;
     let mut slow = Slow::ask(&site.serve, FILE).await;
-    slow.trickle(8 << 10, Duration::from_millis(100), 60).await;
+    slow.read_slowly(8 << 10, Duration::from_millis(100), 60).await;
     let file = slow.rest().await;
     assert!(file.is_whole);
     assert_eq!(read_ndjson(&file.text).len(), MANY);
@@ -315,7 +315,7 @@ async fn a_client_that_reads_nothing_loses_connection_and_snapshot() {
     let db = long_board().await;
     let site = Site::start(&db, &["--client-timeout", "1"]).await;
     let mut slow = Slow::ask(&site.serve, FILE).await;
-    let_go(&db).await;
+    until_no_snapshot(&db).await;
     assert!(!slow.rest().await.is_whole);
 }
 

@@ -263,7 +263,7 @@ async fn send(site: &Site, document: &Document, call: &Call, place: &Place, text
 }
 
 /// Returns a digest of each table's rows of a board that no request names, and of the roles.
-async fn untouched(pool: &PgPool) -> Vec<(String, String)> {
+async fn digests(pool: &PgPool) -> Vec<(String, String)> {
     const OF: &str = "(SELECT id FROM centile_store.boards WHERE slug = 'canary')";
     let mut digests = Vec::new();
     for (table, wanted) in [
@@ -315,7 +315,7 @@ async fn sql_in_a_text_is_treated_as_text() {
     let id = score["transaction_id"].as_i64().expect("an id");
     let document = Document(serde_json::to_value(centile::http::openapi()).expect("the document"));
     let pool = db.pool().await;
-    let (schema, canary) = (db.dump(), untouched(&pool).await);
+    let (schema, canary) = (db.dump(), digests(&pool).await);
     let before = [
         count(&pool, "boards").await,
         count(&pool, "api_keys").await,
@@ -369,7 +369,7 @@ async fn sql_in_a_text_is_treated_as_text() {
 
     // Nothing unexpected was created, and nothing is gone.
     assert_eq!(db.dump(), schema, "the schema");
-    assert_eq!(untouched(&pool).await, canary);
+    assert_eq!(digests(&pool).await, canary);
     let after = [
         count(&pool, "boards").await,
         count(&pool, "api_keys").await,
@@ -394,6 +394,6 @@ async fn sql_in_a_text_is_treated_as_text() {
     for command in [&["close", "--due"][..], &["maintain"], &["verify"], &["board", "list"], &["key", "list"]] {
         run(&db, command).well();
     }
-    assert_eq!(untouched(&pool).await, canary);
+    assert_eq!(digests(&pool).await, canary);
     audit::rankings_are_sound(&pool).await;
 }

@@ -83,7 +83,7 @@ async fn the_timer_spreads_new_players_under_reads_and_writes() {
                 continue;
             }
             // Another player scores until this bulk is spread, so that the ranking keeps changing.
-            wait::until("newcomers are spread", async || {
+            wait::until("the new players are spread", async || {
                 post(vec![json!({"user_id": "busy", "points": 1})]).await;
                 let ranking = sqlx::query_scalar("SELECT ranking_id FROM centile_store.periods");
                 let (most, players) = fullest(&pool, ranking.fetch_one(&pool).await.unwrap()).await;

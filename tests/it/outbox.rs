@@ -83,7 +83,7 @@ async fn now(pool: &PgPool) -> DateTime<Utc> {
 
 /// Adds an hour to the pause or lease of every attempted event, so that none ends before a slow
 /// machine checks it.
-async fn prolong(pool: &PgPool) {
+async fn postpone(pool: &PgPool) {
     let later =
         "UPDATE centile_store.outbox SET next_attempt_at = next_attempt_at + interval '1 hour' WHERE attempts > 0";
     sqlx::query(later).execute(pool).await.unwrap();
@@ -245,7 +245,7 @@ async fn failed_deliveries_are_retried_with_growing_pauses() {
         assert!(least <= pauses.0 && pauses.1 <= least * 1.25, "attempt {attempt} is followed after {pauses:?} s");
         assert_eq!(event_id(&receiver.next()), event);
         // The event is not due.
-        prolong(&pool).await;
+        postpone(&pool).await;
         delivers(&db, 0);
         make_due(&pool, event).await;
     }
@@ -333,10 +333,10 @@ async fn a_claimed_event_is_not_claimed_again() {
     assert_eq!(others.iter().map(|(board, _)| board.as_str()).collect::<Vec<_>>(), ["a", "b", "c"]);
     assert!(others.iter().all(|event| !taken.contains(event)), "{taken:?} {others:?}");
     first.rollback().await.unwrap();
-    prolong(&pool).await;
+    postpone(&pool).await;
     let again: Vec<(String, i64)> = query_as(claim).bind(16).fetch_all(&pool).await.unwrap();
     assert_eq!(again.len(), 3);
-    prolong(&pool).await;
+    postpone(&pool).await;
     assert!(taken.iter().all(|event| again.contains(event)), "{taken:?} {again:?}");
     let none: Vec<(String, i64)> = query_as(claim).bind(16).fetch_all(&pool).await.unwrap();
     assert_eq!(none, []);
@@ -374,7 +374,7 @@ async fn a_crash_after_sending_repeats_and_loses_no_event() {
     .await
     .unwrap();
     assert_eq!((attempts, is_leased), (1, true));
-    prolong(&pool).await;
+    postpone(&pool).await;
     delivers(&db, 0);
     make_due(&pool, event).await;
     delivers(&db, 1);

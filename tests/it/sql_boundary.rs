@@ -88,7 +88,7 @@ impl Writers {
 
     /// Waits for this many more writes. Fails the test if another session holds a lock that writers
     /// need.
-    async fn go_on(&mut self, more: usize) {
+    async fn wait_for_writes(&mut self, more: usize) {
         let wanted = *self.written.borrow() + more;
         let done = self.written.wait_for(|written| *written >= wanted);
         within("writers continue", done).await.expect("writers");
@@ -114,7 +114,7 @@ async fn a_month_is_created_during_a_dump_and_writes() {
     db.execute("SELECT testing.submit_score('arena', 'first', 1)").await;
     let serve = spawn_serve(&db, None, PATIENT).await;
     let mut writers = Writers::begin(&serve, &key(db.url(), "server"));
-    writers.go_on(WRITES).await;
+    writers.wait_for_writes(WRITES).await;
 
     // Like pg_dump: one snapshot, and a lock on every table until the end.
     let mut dump = PgConnection::connect(db.url()).await.expect("a connection");
@@ -149,9 +149,9 @@ async fn a_month_is_created_during_a_dump_and_writes() {
     .expect("months are created during a dump");
     assert_eq!(made, 3);
     // The open transaction still holds every lock that the new months need.
-    writers.go_on(WRITES).await;
+    writers.wait_for_writes(WRITES).await;
     making.commit().await.expect("the months");
-    writers.go_on(WRITES).await;
+    writers.wait_for_writes(WRITES).await;
     let still: i64 = sqlx::query_scalar(EVENTS).fetch_one(&mut *snapshot).await.expect("a dump's view");
     assert_eq!(dumped, still, "the dump must see one state");
     snapshot.rollback().await.expect("the dump's end");

@@ -93,7 +93,7 @@ async fn the_prepared_queries_are_current() {
         }
         match (&mut connection).describe(AssertSqlSafe(query).into_sql_str()).await {
             Ok(described)
-                if settled(serde_json::to_value(&described).unwrap()) == settled(data["describe"].clone()) =>
+                if without_overrides(serde_json::to_value(&described).unwrap()) == without_overrides(data["describe"].clone()) =>
             {
                 seen += 1;
             }
@@ -107,7 +107,7 @@ async fn the_prepared_queries_are_current() {
 /// Removes from a query's description what its text overrides. sqlx takes from the plan which
 /// columns of an outer join may be NULL, and that depends on the join order; `name!` and `name?`
 /// decide it.
-fn settled(mut description: Value) -> Value {
+fn without_overrides(mut description: Value) -> Value {
     let names: Vec<String> =
         description["columns"].as_array().unwrap().iter().map(|column| column["name"].to_string()).collect();
     for (name, nullable) in names.iter().zip(description["nullable"].as_array_mut().unwrap()) {

@@ -345,7 +345,7 @@ async fn read_since(session: &mut PgConnection, snapshot: Option<&str>) -> Short
 
 /// Returns a snapshot at which a round returns early. Background processes of PostgreSQL also
 /// commit.
-async fn stable(session: &mut PgConnection) -> String {
+async fn stable_snapshot(session: &mut PgConnection) -> String {
     let mut snapshot = read_since(session, None).await.0;
     for _ in 0..1_000 {
         match read_since(session, Some(&snapshot)).await {
@@ -368,24 +368,24 @@ async fn a_round_returns_early_while_its_snapshot_is_current() {
         sqlx::query("SELECT centile.put_user($1, 'a name')").bind(user).execute(&mut *transaction).await.unwrap();
         transaction
     };
-    let first = stable(&mut session).await;
+    let first = stable_snapshot(&mut session).await;
     let early = write("bob").await;
     board.score("cyd", 1).await;
     let (second, batches) = read_since(&mut session, Some(&first)).await;
     assert!(batches.is_some() && second != first, "a commit ends the shortcut");
-    let second = stable(&mut session).await;
+    let second = stable_snapshot(&mut session).await;
     early.commit().await.unwrap();
     let (third, batches) = read_since(&mut session, Some(&second)).await;
     assert!(
         batches.is_some() && third != second,
         "the commit of a transaction that was in progress at the snapshot ends the shortcut"
     );
-    let third = stable(&mut session).await;
+    let third = stable_snapshot(&mut session).await;
     write("dan").await.commit().await.unwrap();
     let (_, batches) = read_since(&mut session, Some(&third)).await;
     assert!(batches.is_some(), "the commit of a transaction that began after the snapshot ends the shortcut");
     // A crash ends all sessions; afterwards transaction ids may be used again.
-    let fourth = stable(&mut session).await;
+    let fourth = stable_snapshot(&mut session).await;
     assert!(read_since(&mut other, Some(&fourth)).await.1.is_some(), "a snapshot of another session is not current");
-    assert!(!stable(&mut other).await.is_empty());
+    assert!(!stable_snapshot(&mut other).await.is_empty());
 }

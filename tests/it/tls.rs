@@ -13,14 +13,14 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 use crate::support::{Serve, folder, make_key, own_postgres, run_at, wait::until};
 
 /// A certificate authority, and a server certificate for 127.0.0.1 that it has signed.
-struct Vouched {
+struct TestAuthority {
     dir: PathBuf,
     authority: CertifiedIssuer<'static, KeyPair>,
     certificate: Certificate,
     key: String,
 }
 
-impl Vouched {
+impl TestAuthority {
     fn new() -> Self {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -29,10 +29,10 @@ impl Vouched {
         fs::create_dir_all(&dir).unwrap();
         fs::write(dir.join("ca.pem"), authority.pem()).unwrap();
         let (certificate, key) = certified(&authority);
-        let vouched = Self { dir, authority, certificate, key };
-        fs::write(vouched.file("server.pem"), vouched.certificate.pem()).unwrap();
-        fs::write(vouched.file("server.key"), &vouched.key).unwrap();
-        vouched
+        let authority_files = Self { dir, authority, certificate, key };
+        fs::write(authority_files.file("server.pem"), authority_files.certificate.pem()).unwrap();
+        fs::write(authority_files.file("server.key"), &authority_files.key).unwrap();
+        authority_files
     }
 
     fn file(&self, name: &str) -> String {
@@ -50,19 +50,19 @@ fn certified(authority: &CertifiedIssuer<'static, KeyPair>) -> (Certificate, Str
     (params.signed_by(&key, authority).unwrap(), key.serialize_pem())
 }
 
-impl Drop for Vouched {
+impl Drop for TestAuthority {
     fn drop(&mut self) {
         fs::remove_dir_all(&self.dir).ok();
     }
 }
 
 /// Makes a PostgreSQL server accept connections over TLS only.
-async fn demand_tls(url: &str, vouched: &Vouched) {
+async fn demand_tls(url: &str, authority_files: &TestAuthority) {
     let mut admin = PgConnection::connect(url).await.unwrap();
     let data: String =
         sqlx::query_scalar("SELECT current_setting('data_directory')").fetch_one(&mut admin).await.unwrap();
     // The server may run under another account, so it writes the files itself.
-    for (name, text) in [("server.crt", &vouched.certificate.pem()), ("server.key", &vouched.key)] {
+    for (name, text) in [("server.crt", &authority_files.certificate.pem()), ("server.key", &authority_files.key)] {
         let write = format!(
             "COPY (SELECT regexp_split_to_table('{}', E'\\r?\\n')) TO PROGRAM 'umask 077; cat > \"{data}/{name}\"'",
             text.trim_end()
@@ -77,11 +77,11 @@ async fn demand_tls(url: &str, vouched: &Vouched) {
 
 #[tokio::test]
 async fn tls_to_postgresql_and_redis_needs_a_trusted_authority() {
-    let (right, wrong) = (Vouched::new(), Vouched::new());
+    let (right, wrong) = (TestAuthority::new(), TestAuthority::new());
     let postgres = own_postgres(PostgresOptions::ephemeral()).await;
     let clear = postgres.url("postgres");
     demand_tls(&clear, &right).await;
-    let verified = |vouched: &Vouched| format!("{clear}?sslmode=verify-full&sslrootcert={}", vouched.file("ca.pem"));
+    let verified = |authority_files: &TestAuthority| format!("{clear}?sslmode=verify-full&sslrootcert={}", authority_files.file("ca.pem"));
     // The settings take effect shortly after the reload.
     until("PostgreSQL demands TLS", async || {
         PgConnection::connect(&verified(&right)).await.is_ok()
@@ -105,9 +105,9 @@ async fn tls_to_postgresql_and_redis_needs_a_trusted_authority() {
     )
     .unwrap();
     let server_key = make_key(&verified(&right), &["--role", "server"]);
-    for (vouched, cache) in [(&right, "reachable"), (&wrong, "unreachable")] {
+    for (authority_files, cache) in [(&right, "reachable"), (&wrong, "unreachable")] {
         let (url, address) = (verified(&right), format!("rediss://127.0.0.1:{port}"));
-        let flags = ["--redis-ca".to_owned(), vouched.file("ca.pem")];
+        let flags = ["--redis-ca".to_owned(), authority_files.file("ca.pem")];
         let serve =
             tokio::task::spawn_blocking(move || Serve::spawn(&url, Some(&address), "tls", &flags)).await.unwrap();
         let request = serve.client.post(serve.at("/v1/boards/main/scores")).bearer_auth(&server_key);

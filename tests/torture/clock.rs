@@ -44,7 +44,7 @@ async fn ahead(serve: &Serve) -> i64 {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn wrong_instance_clocks_change_no_answer() {
     let mut trial =
-        Trial::begin("clock", "clocks of the service an hour before and behind", "no event in a wrong period");
+        Trial::begin("clock", "clocks of the service an hour ahead and behind", "no event in a wrong period");
     let Some(library) = LIBRARIES.into_iter().find(|library| Path::new(library).exists()) else {
         return trial.skip("libfaketime is not installed (apt-get install libfaketime)");
     };
@@ -81,14 +81,14 @@ async fn wrong_instance_clocks_change_no_answer() {
     trial.expect(verdict.wrong.is_empty(), format!("{} of {answers} answers wrong", verdict.wrong.len()));
     let events =
         boundary::events_lie_in_one_each(&pool, &[("day", 30), ("week", 10), ("month", 5), ("all_time", 1)]).await;
-    let elsewhen: i64 = sqlx::query_scalar(
+    let wrong_times: i64 = sqlx::query_scalar(
         "SELECT count(*) FROM centile_store.score_transactions WHERE kind = 'score' AND occurred_at NOT BETWEEN $1 AND clock_timestamp()",
     )
     .bind(began)
     .fetch_one(&pool)
     .await
     .expect("the ledger");
-    trial.expect(elsewhen == 0, format!("{elsewhen} of {events} events at another time than the database's"));
+    trial.expect(wrong_times == 0, format!("{wrong_times} of {events} events at another time than the database's"));
     audit::rankings_are_sound(&pool).await;
     verdict.expect_right("clocks are off");
     trial.end();

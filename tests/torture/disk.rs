@@ -19,7 +19,7 @@ use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    probe::{self, well_again},
+    probe::{self, until_recovered},
     report::{Trial, seconds},
     support::{Serve, audit, client, load::key, next_number, sender::Sender},
 };
@@ -76,7 +76,7 @@ async fn postgresql_recovers_from_a_full_disk() {
     let mut trial = Trial::begin(
         "disk",
         "disk of PostgreSQL full for 30 s",
-        "503; nothing acknowledged that is not there; recovers when there is room",
+        "503; no acknowledged event missing; recovers once there is space",
     );
     let Some(disk) = Disk::mount() else { return trial.skip("only root may mount a small disk") };
     let mut postgres = start(&disk.0).await;
@@ -96,7 +96,7 @@ async fn postgresql_recovers_from_a_full_disk() {
     let ballast = disk.fill();
     let filled = Instant::now();
     while sender.counts().2 == 0 {
-        assert!(filled.elapsed() < Duration::from_mins(3), "the disk does not get full");
+        assert!(filled.elapsed() < Duration::from_mins(3), "the disk is not full in time");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     trial.saw(format!("first refusal {} after the disk was full", seconds(filled.elapsed())));
@@ -114,16 +114,16 @@ async fn postgresql_recovers_from_a_full_disk() {
     }
     let runs = PgPool::connect(&url).await.is_ok();
     trial.saw(format!(
-        "meanwhile {} scores got in, {} of {} reads were answered, the others 503; PostgreSQL {}",
+        "meanwhile {} scores were accepted, {} of {} reads were answered, the others 503; PostgreSQL {}",
         sender.counts().0 - before,
         read.0,
         read.0 + read.1,
         if runs { "ran on" } else { "had stopped itself" },
     ));
-    fs::remove_file(ballast).expect("room again");
+    fs::remove_file(ballast).expect("free space");
     // As systemd would do if PostgreSQL has stopped.
     tokio::task::block_in_place(|| postgres.start_again()).expect("PostgreSQL is back");
-    let after = well_again(&serve, &probing, Instant::now()).await;
+    let after = until_recovered(&serve, &probing, Instant::now()).await;
     stop.cancel();
     callers.join_all().await;
     sender.finish(&serve.at("/v1/boards/arena/scores")).await;
@@ -134,7 +134,7 @@ async fn postgresql_recovers_from_a_full_disk() {
     trial.saw(format!(
         "{acknowledged} events acknowledged, each in the ledger once; {unavailable} times 503 and no other refusal"
     ));
-    trial.expect(after <= Duration::from_secs(15), format!("well again {} after there was room", seconds(after)));
+    trial.expect(after <= Duration::from_secs(15), format!("recovered {} after there was space", seconds(after)));
     pool.close().await;
     drop(postgres);
     drop(disk);

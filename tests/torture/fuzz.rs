@@ -15,8 +15,8 @@ const SECONDS: &str = "600";
 fn random_bytes_break_no_property() {
     let mut trial = Trial::begin(
         "fuzz",
-        "made-up bytes for selectors and cursors, keys, signatures, and lines of imports, 10 min each",
-        "no crash, and what has to hold does",
+        "random bytes for selectors and cursors, keys, signatures, and lines of imports, 10 min each",
+        "no crash and no violated property",
     );
     let seconds = env::var("FUZZ_SECONDS").unwrap_or_else(|_| SECONDS.to_owned());
     for target in ["period", "key", "signature", "import"] {
@@ -29,7 +29,7 @@ fn random_bytes_break_no_property() {
             .stderr(file)
             .status()
             .expect("tests/fuzz.sh");
-        let told = fs::read_to_string(&output).expect("what it said");
+        let told = fs::read_to_string(&output).expect("the output");
         let tries = tries(&told);
         trial.expect(
             status.success() && tries > 0,

@@ -10,7 +10,7 @@ use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    probe::{self, well_again},
+    probe::{self, until_recovered},
     report::{Trial, seconds},
     support::{Serve, TestDb, audit, load::key, own_postgres, redis_url, sender::Sender, spawn_serve},
 };
@@ -42,7 +42,7 @@ async fn a_killed_service_loses_no_event() {
         let killed = Instant::now();
         callers.join_all().await;
         serve = spawn_serve(&db, Some(&redis), &[]).await;
-        longest = longest.max(well_again(&serve, &probing, killed).await);
+        longest = longest.max(until_recovered(&serve, &probing, killed).await);
     }
     sender.finish(&serve.at("/v1/boards/arena/scores")).await;
     let pool = db.pool().await;
@@ -80,7 +80,7 @@ async fn a_killed_postgresql_loses_no_event() {
         let killed = Instant::now();
         tokio::task::block_in_place(|| postgres.kill_hard().and_then(|()| postgres.start_again()))
             .expect("PostgreSQL is back");
-        longest = longest.max(well_again(&serve, &probing, killed).await);
+        longest = longest.max(until_recovered(&serve, &probing, killed).await);
     }
     stop.cancel();
     // Each caller ended normally; any status other than 200 and 503 would fail here.

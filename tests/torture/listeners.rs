@@ -38,7 +38,7 @@ const READS: u64 = 100;
 /// Interval between two scores of the marker, the player in first place.
 const MARKED_EVERY: Duration = Duration::from_millis(500);
 /// The marker's first score; each later one is one more.
-const ALWAYS_FIRST: usize = 1_000_000_000;
+const FIRST_MARK: usize = 1_000_000_000;
 /// Finds the marker's score without parsing the events of thousands, because they and the servers
 /// share the cores.
 static MARK: LazyLock<Regex> =
@@ -46,9 +46,9 @@ static MARK: LazyLock<Regex> =
 /// Maximum length of an incomplete match at the end of the bytes.
 const MARK_BYTES: usize = 64;
 /// One in this many subscribers follows a player besides the top list.
-const CHOOSES: usize = 10;
+const ONE_FOLLOWS_IN: usize = 10;
 
-fn asked_for(name: &str, default: u64) -> u64 {
+fn setting(name: &str, default: u64) -> u64 {
     env::var(name).ok().map_or(default, |text| text.parse().expect("a number"))
 }
 
@@ -86,7 +86,7 @@ async fn listen(place: String, chosen: Option<u32>, marks: Arc<Marks>) {
     let mut stream = TcpStream::connect(place).await.expect("a connection");
     let users = chosen.map_or_else(String::new, |player| format!("?users=p{player}"));
     let request = format!("GET /v1/boards/arena/events{users} HTTP/1.1\r\nhost: x\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.expect("to be heard");
+    stream.write_all(request.as_bytes()).await.expect("a request");
     let (mut buffer, mut seen, mut left) = (vec![0; 8 << 10], None, Vec::new());
     loop {
         let length = stream.read(&mut buffer).await.expect("events");
@@ -156,13 +156,13 @@ async fn work(client: &Client, address: &str, key: &str, scores: u64, seconds: u
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn subscribers_get_events_within_a_second() {
-    let listeners = usize::try_from(asked_for("CENTILE_TRIAL_LISTENERS", 5_000)).unwrap();
-    let (scores, seconds) = (asked_for("CENTILE_TRIAL_SCORES", 1_000), asked_for("CENTILE_TRIAL_SECONDS", 20));
-    let chosen_players = u32::try_from(asked_for("CENTILE_TRIAL_CHOSEN", 100)).unwrap();
+    let listeners = usize::try_from(setting("CENTILE_TRIAL_LISTENERS", 5_000)).unwrap();
+    let (scores, seconds) = (setting("CENTILE_TRIAL_SCORES", 1_000), setting("CENTILE_TRIAL_SECONDS", 20));
+    let chosen_players = u32::try_from(setting("CENTILE_TRIAL_CHOSEN", 100)).unwrap();
     let mut trial = Trial::begin(
         "listeners",
-        format!("{listeners} listeners"),
-        "shown within 1 s of the answer at p99, 20 kB each, writes and ranks no more than 20 % slower",
+        format!("{listeners} subscribers"),
+        "events within 1 s of the answer at p99, 20 kB each, writes and ranks no more than 20 % slower",
     );
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('arena', p_lanes => 2::smallint)").await;
@@ -181,7 +181,7 @@ async fn subscribers_get_events_within_a_second() {
         let answer = client.post(&address).bearer_auth(&key).json(&event).send().await.expect("an answer");
         assert_eq!(answer.status(), StatusCode::OK);
     };
-    mark(ALWAYS_FIRST as u64).await;
+    mark(FIRST_MARK as u64).await;
     // Warms up caches and connections, so that all rounds are alike.
     work(&client, &address, &key, scores, 5).await;
 
@@ -199,7 +199,7 @@ async fn subscribers_get_events_within_a_second() {
         let place = serve.url.strip_prefix("http://").unwrap().to_owned();
         let mut all = JoinSet::new();
         for listener in 0..listeners {
-            let chosen = (listener % CHOOSES == 0).then(|| rand::rng().random_range(0..chosen_players));
+            let chosen = (listener % ONE_FOLLOWS_IN == 0).then(|| rand::rng().random_range(0..chosen_players));
             all.spawn(listen(place.clone(), chosen, Arc::clone(&marks)));
             if listener % 100 == 99 {
                 sleep(Duration::from_millis(20)).await;
@@ -229,12 +229,12 @@ async fn subscribers_get_events_within_a_second() {
 
     let mut delays = marks.delays.lock().unwrap().clone();
     let wanted = marked * listeners as u64;
-    trial.saw(format!("{listeners} listeners, one in {CHOOSES} with one of {chosen_players} players; {scores} scores and {READS} ranks a second; six turns of {seconds} s"));
-    trial.expect(delays.len() as u64 == wanted, format!("{} of {wanted} marks were shown", delays.len()));
+    trial.saw(format!("{listeners} subscribers, one in {ONE_FOLLOWS_IN} with one of {chosen_players} players; {scores} scores and {READS} ranks a second; six rounds of {seconds} s"));
+    trial.expect(delays.len() as u64 == wanted, format!("{} of {wanted} marks were received", delays.len()));
     let (p50, p99) = (percentile(&mut delays, 50.0), percentile(&mut delays, 99.0));
     trial.expect(p99 <= 1_000.0, format!("from the answer to the event {p50:.0} ms at p50, {p99:.0} ms at p99"));
     let most_kb = each_kb.iter().copied().fold(f64::MIN, f64::max);
-    trial.expect(most_kb <= 20.0, format!("{most_kb:.1} kB a listener"));
+    trial.expect(most_kb <= 20.0, format!("{most_kb:.1} kB a subscriber"));
     for (what, without, with) in
         [("writes", &mut without.writes, &mut with.writes), ("ranks", &mut without.reads, &mut with.reads)]
     {
@@ -243,7 +243,7 @@ async fn subscribers_get_events_within_a_second() {
         trial.expect(
             to50 <= 1.2 * from50,
             format!(
-                "{what} {from50:.1} ms at p50 and {from99:.1} at p99 without, {to50:.1} and {to99:.1} with listeners"
+                "{what} {from50:.1} ms at p50 and {from99:.1} at p99 without, {to50:.1} and {to99:.1} with subscribers"
             ),
         );
     }

@@ -27,9 +27,9 @@ async fn every_call_ends_while_postgresql_is_cut_off() {
     ));
     let (longest, deadline) = (seen.longest_read, limits.deadline());
     trial.expect(longest <= deadline, format!("longest read {} of {}", seconds(longest), seconds(deadline)));
-    for (way, after) in ways.iter().zip(&seen.whole_again) {
+    for (way, after) in ways.iter().zip(&seen.recovery_times) {
         let way = format!("{way:?}").to_lowercase();
-        trial.expect(*after <= Duration::from_secs(5), format!("whole {} after the {way}", seconds(*after)));
+        trial.expect(*after <= Duration::from_secs(5), format!("usable again {} after the {way}", seconds(*after)));
     }
     trial.end();
 }

@@ -20,7 +20,7 @@ use crate::{
 /// Duration of the overload.
 const OVERLOAD: Duration = Duration::from_mins(1);
 /// Factor of the load over the capacity.
-const TIMES: f64 = 10.0;
+const OVERLOAD_FACTOR: f64 = 10.0;
 /// Events of a request, as a busy game server sends them.
 const EVENTS: u32 = 20;
 /// Number of prepared bodies.
@@ -28,7 +28,7 @@ const BODIES: usize = 2_000;
 /// Players of the board.
 const PLAYERS: u32 = 10_000;
 /// Maximum number of requests in progress. Requests beyond it are counted as unsent.
-const UNDER_WAY: usize = 2_000;
+const MAX_IN_PROGRESS: usize = 2_000;
 /// Reads a second during the overload.
 const READS: f64 = 50.0;
 
@@ -111,7 +111,7 @@ impl Caller {
     where
         F: Future<Output = Outcome> + Send + 'static,
     {
-        let (places, answers) = (Arc::new(Semaphore::new(UNDER_WAY)), Arc::new(Mutex::new(Vec::new())));
+        let (places, answers) = (Arc::new(Semaphore::new(MAX_IN_PROGRESS)), Arc::new(Mutex::new(Vec::new())));
         let (begin, mut sent, mut unsent) = (Instant::now(), 0.0, 0);
         let mut tasks = JoinSet::new();
         while begin.elapsed() < time {
@@ -158,8 +158,8 @@ impl Caller {
 async fn overload_is_refused_at_once() {
     let mut trial = Trial::begin(
         "overload",
-        "overload: 10 times what it can take, for 60 s",
-        "accepted requests' p99 within 1 s, the rest 503; reads go on; normal within 5 s after; memory bounded",
+        "overload: 10 times the capacity for 60 s",
+        "accepted requests' p99 within 1 s, the rest 503; reads continue; normal within 5 s after; memory bounded",
     );
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('arena', p_lanes => 4::smallint)").await;
@@ -171,7 +171,7 @@ async fn overload_is_refused_at_once() {
     let caller = Caller { client, address: serve.at("/v1/boards/arena/scores"), key: key(db.url(), "server"), bodies };
     caller.capacity(4, Duration::from_secs(5)).await;
     let capacity = caller.capacity(16, Duration::from_secs(10)).await;
-    trial.saw(format!("takes {:.0} events a second in lists of {EVENTS}", capacity * f64::from(EVENTS)));
+    trial.saw(format!("accepts {:.0} events a second in lists of {EVENTS}", capacity * f64::from(EVENTS)));
     let begin = Instant::now();
     let normal = caller.send(capacity / 5.0, Duration::from_secs(10), Caller::write).await;
     let (_, normal) = normal.p99(Outcome::Done, begin, Instant::now());
@@ -179,7 +179,7 @@ async fn overload_is_refused_at_once() {
 
     let begin = Instant::now();
     let (writes, reads) = tokio::join!(
-        caller.send(capacity * TIMES, OVERLOAD, Caller::write),
+        caller.send(capacity * OVERLOAD_FACTOR, OVERLOAD, Caller::write),
         caller.send(READS, OVERLOAD, Caller::read)
     );
     let over = begin + OVERLOAD;
@@ -195,7 +195,7 @@ async fn overload_is_refused_at_once() {
         format!("p99 of those accepted as a whole {p99:.0} ms, normally {normal:.0} ms"),
     );
     let sixth = |n| writes.p99(Outcome::Done, begin + n * OVERLOAD / 6, begin + (n + 1) * OVERLOAD / 6).1;
-    trial.saw(format!("the same by ten seconds each: {:.0?} ms", (0..6).map(sixth).collect::<Vec<_>>()));
+    trial.saw(format!("the same for each ten seconds: {:.0?} ms", (0..6).map(sixth).collect::<Vec<_>>()));
     let (_, refusal) = writes.p99(Outcome::Refused, begin, over);
     trial.saw(format!("p99 of those refused in whole or in part {refusal:.0} ms"));
     trial.expect(failed == 0, format!("{failed} other answers"));

@@ -80,7 +80,7 @@ async fn a_page_of_a_hundred_rows_is_fast() {
         () = writing => unreachable!(),
         times = times(&client, top) => times,
     };
-    let (_, told) = report(&format!("the top beside {SCORES} scores a second"), &mut while_written);
+    let (_, told) = report(&format!("the top during {SCORES} scores a second"), &mut while_written);
     trial.saw(told);
     trial.end();
 }

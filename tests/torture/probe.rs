@@ -18,7 +18,7 @@ pub const BOARD: &str = "SELECT centile.create_board('probe', p_lanes => 1::smal
 
 /// Waits until a score is accepted and a player is read. Returns the time since `since`. Until then
 /// every answer must be 503 or a connection error.
-pub async fn well_again(serve: &Serve, key: &str, since: Instant) -> Duration {
+pub async fn until_recovered(serve: &Serve, key: &str, since: Instant) -> Duration {
     let client = Client::builder().timeout(Duration::from_secs(30)).build().expect("a client");
     let scores = serve.at("/v1/boards/probe/scores");
     loop {
@@ -38,7 +38,7 @@ pub async fn well_again(serve: &Serve, key: &str, since: Instant) -> Duration {
         if (written, read) == (Some(StatusCode::OK), Some(StatusCode::OK)) {
             return since.elapsed();
         }
-        assert!(since.elapsed() < TIMEOUT, "not well again: {written:?}, {read:?}");
+        assert!(since.elapsed() < TIMEOUT, "not recovered: {written:?}, {read:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

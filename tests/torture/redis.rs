@@ -31,13 +31,13 @@ use crate::{
 };
 
 /// Duration of the phase without faults, and of each fault except the longest.
-const PHASE: Duration = Duration::from_secs(15);
+const PHASE_DURATION: Duration = Duration::from_secs(15);
 /// Time for which Redis is frozen.
 const FROZEN: Duration = Duration::from_mins(1);
 /// Time within which the breaker must open.
-const NOTICED: Duration = Duration::from_secs(1);
+const BREAKER_OPENS_WITHIN: Duration = Duration::from_secs(1);
 /// Allowed latency, as a multiple of the latency without faults.
-const SLOWER: f64 = 3.0;
+const MAX_SLOWDOWN: f64 = 3.0;
 
 /// Returns the number of reads in a span of time, and the 99th percentile of their latencies in
 /// milliseconds.
@@ -49,7 +49,7 @@ fn reads(record: &Record, from: Instant, to: Instant) -> (usize, f64) {
 }
 
 /// Answers every command with garbage, at the port of a stopped Redis.
-async fn talk_garbage(port: u16) -> JoinHandle<()> {
+async fn answer_garbage(port: u16) -> JoinHandle<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.expect("the port of Redis");
     tokio::spawn(async move {
         loop {
@@ -102,19 +102,19 @@ async fn no_failure_of_redis_makes_answers_wrong_or_slow() {
     // Warms up plans and connections.
     pass(Duration::from_secs(5)).await;
     let began = Instant::now();
-    pass(PHASE).await;
+    pass(PHASE_DURATION).await;
     phase("normal", began);
 
     let began = Instant::now();
     redis.kill_hard().expect("a dead Redis");
-    pass(PHASE).await;
+    pass(PHASE_DURATION).await;
     phase("killed", began);
     redis.start_again().expect("Redis is back");
     pass(Duration::from_secs(3)).await;
 
     let began = Instant::now();
     let mut connection = redis_connection(&redis.url()).await;
-    while began.elapsed() < PHASE {
+    while began.elapsed() < PHASE_DURATION {
         cmd("FLUSHALL").exec_async(&mut connection).await.expect("an empty Redis");
         pass(Duration::from_millis(100)).await;
     }
@@ -124,18 +124,18 @@ async fn no_failure_of_redis_makes_answers_wrong_or_slow() {
     redis.pause().expect("a frozen Redis");
     pass(FROZEN).await;
     phase("frozen", began);
-    redis.resume().expect("Redis goes on");
+    redis.resume().expect("SIGCONT");
     pass(Duration::from_secs(3)).await;
 
     let began = Instant::now();
     let mut spoiler = Spoiler::new(&redis, db.redis_prefix()).await;
-    spoiler.go_on(PHASE).await;
+    spoiler.spoil_for(PHASE_DURATION).await;
     phase("values overwritten", began);
 
     redis.kill_hard().expect("a dead Redis");
-    let babble = talk_garbage(redis.port()).await;
+    let babble = answer_garbage(redis.port()).await;
     let began = Instant::now();
-    pass(PHASE).await;
+    pass(PHASE_DURATION).await;
     phase("answering garbage", began);
     babble.abort();
 
@@ -149,8 +149,8 @@ async fn no_failure_of_redis_makes_answers_wrong_or_slow() {
     let (_, normal) = reads(&record, from, to);
     trial.saw(format!("p99 of reads {normal:.0} ms"));
     for (name, from, to) in phases {
-        let (count, p99) = reads(&record, from + NOTICED, to);
-        trial.expect(count > 0 && p99 <= SLOWER * normal, format!("{name} {p99:.0} ms"));
+        let (count, p99) = reads(&record, from + BREAKER_OPENS_WITHIN, to);
+        trial.expect(count > 0 && p99 <= MAX_SLOWDOWN * normal, format!("{name} {p99:.0} ms"));
     }
     verdict.expect_right("Redis fails");
     audit::rankings_are_sound(&pool).await;

@@ -47,8 +47,8 @@ impl Trial {
 
     /// Ends a trial that cannot run here.
     pub fn skip(mut self, why: &str) {
-        println!("{}: not tried: {why}", self.name);
-        self.verdict = Some(format!("not tried: {why}"));
+        println!("{}: not run: {why}", self.name);
+        self.verdict = Some(format!("not run: {why}"));
     }
 
     /// Ends the trial. Fails if any limit was missed.

@@ -21,7 +21,7 @@ const EXAMPLES: &str = "400";
 async fn generated_requests_match_the_document() {
     let mut trial = Trial::begin(
         "schemathesis",
-        "20,000 requests made up from the OpenAPI document, with an admin key and without",
+        "20,000 requests generated from the OpenAPI document, with an admin key and without",
         "no failure of any check",
     );
     let examples = std::env::var("CENTILE_SCHEMATHESIS_EXAMPLES").unwrap_or_else(|_| EXAMPLES.to_owned());
@@ -34,7 +34,7 @@ async fn generated_requests_match_the_document() {
     let mut cases = 0;
     for mut run in runs {
         let passed = tokio::task::block_in_place(|| run.process.wait()).expect("tests/schemathesis.sh").success();
-        let told = fs::read_to_string(&run.output).expect("what it said");
+        let told = fs::read_to_string(&run.output).expect("the output");
         let summary = told.lines().skip_while(|line| !line.contains("SUMMARY")).collect::<Vec<_>>().join("\n");
         println!("{summary}");
         cases += generated(&told);

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     common::load::Load,
-    probe::{self, memory_mb, well_again},
+    probe::{self, memory_mb, until_recovered},
     report::{Trial, seconds},
     support::{
         Serve, audit,
@@ -92,7 +92,7 @@ impl Site {
         Self { postgres, redis, way, mortal, lasting, addresses }
     }
 
-    async fn suffer(&mut self, fault: Fault) {
+    async fn apply(&mut self, fault: Fault) {
         let pass = async || tokio::time::sleep(FAULT).await;
         match fault {
             Fault::ServiceKilled => {
@@ -120,7 +120,7 @@ impl Site {
             Fault::RedisFrozen => {
                 self.redis.pause().expect("a frozen Redis");
                 pass().await;
-                self.redis.resume().expect("Redis goes on");
+                self.redis.resume().expect("SIGCONT");
             }
             Fault::CutOffByReset | Fault::CutOffBySilence => {
                 self.way.set(if matches!(fault, Fault::CutOffByReset) { Way::Reset } else { Way::Silent });
@@ -203,10 +203,10 @@ async fn the_design_load_survives_a_fault_each_minute() {
         }
         let fault = faults.pop().expect("a fault");
         tokio::time::sleep(Duration::from_secs(10)).await;
-        site.suffer(fault).await;
+        site.apply(fault).await;
         let healed = Instant::now();
         let well =
-            well_again(&site.mortal, &probing, healed).await.max(well_again(&site.lasting, &probing, healed).await);
+            until_recovered(&site.mortal, &probing, healed).await.max(until_recovered(&site.lasting, &probing, healed).await);
         longest = longest.max(well);
         let pool = PgPool::connect(&url).await.expect("a connection");
         let looking = Instant::now();
@@ -215,14 +215,14 @@ async fn the_design_load_survives_a_fault_each_minute() {
         pool.close().await;
         memory.push(memory_mb(site.lasting.id(), "VmRSS"));
         println!(
-            "minute {minute}: {fault:?}, well after {}, audit clean, {:.0} MB",
+            "minute {minute}: {fault:?}, recovered after {}, audit clean, {:.0} MB",
             seconds(well),
             memory[memory.len() - 1]
         );
         tokio::time::sleep_until((begin + Duration::from_mins(1) * minute).into()).await;
     }
     trial.saw(format!(
-        "{minutes} audits clean, the longest took {}; well {} after a fault at most",
+        "{minutes} audits clean, the longest took {}; recovered at most {} after a fault",
         seconds(audited),
         seconds(longest)
     ));
@@ -231,7 +231,7 @@ async fn the_design_load_survives_a_fault_each_minute() {
         load.stop().await;
         let latency = load.latency(begin, begin + Duration::from_mins(1) * minutes);
         trial.saw(format!(
-            "{} {what}, {} of them not answered 200 (a player who has no score yet is answered 404), p50 {:.0} ms",
+            "{} {what}, {} of them not answered 200 (404 for a player without a score), p50 {:.0} ms",
             latency.answers, latency.failed, latency.p50
         ));
         for (answer, count) in load.said() {
@@ -245,7 +245,7 @@ async fn the_design_load_survives_a_fault_each_minute() {
     sender.finish(&site.lasting.at("/v1/boards/arena/scores")).await;
     let pool = PgPool::connect(&url).await.expect("a connection");
     sender.expect_all_once(&pool).await;
-    trial.saw(format!("{} events of known callers, each in the ledger once", sender.counts().0));
+    trial.saw(format!("{} events of recording callers, each in the ledger once", sender.counts().0));
     let third = memory.len().div_ceil(3);
     let most = |part: &[f64]| part.iter().copied().fold(0.0, f64::max);
     let (first, last) = (most(&memory[..third]), most(&memory[memory.len() - third..]));

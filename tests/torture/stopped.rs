@@ -38,7 +38,7 @@ async fn a_writer_that_stops_within_a_batch_blocks_its_lane_briefly() {
     let mut trial = Trial::begin(
         "stopped-writer",
         format!("kill -STOP of one of two instances that write to one lane, until {WANTED} had a batch open"),
-        "the other one writes again within the statement timeout (2 s) and a second; nothing lost, nothing twice",
+        "the other one writes again within the statement timeout (2 s) and a second; no event lost or repeated",
     );
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('arena', p_lanes => 1::smallint)").await;
@@ -63,7 +63,7 @@ async fn a_writer_that_stops_within_a_batch_blocks_its_lane_briefly() {
         )
         .fetch_one(&pool)
         .await
-        .expect("a look");
+        .expect("the blocking sessions");
         if blocking > 0 {
             // The first batch after the stop may be one whose commit was in progress.
             let wanted = last_batch(&pool).await + 2;

@@ -73,7 +73,7 @@ async fn connect(serve: &Serve, first: &str) -> TcpStream {
 
 /// Sends `first`, and then the bytes of `more` one by one, or reads bytes if it is empty, until the
 /// connection is closed.
-async fn dribble(serve: &Serve, first: &str, more: &str) {
+async fn send_slowly(serve: &Serve, first: &str, more: &str) {
     let (mut stream, mut bytes) = (connect(serve, first).await, more.bytes().cycle());
     let mut is_open = true;
     // A reset is visible before all received bytes are read.
@@ -88,12 +88,12 @@ async fn dribble(serve: &Serve, first: &str, more: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slow_clients_are_closed_in_time() {
-    let mut trial = Trial::begin("time-slow", "clients that send or take a byte every 0.7 s", "closed within 15 s");
+    let mut trial = Trial::begin("time-slow", "clients that send or read a byte every 0.7 s", "closed within 15 s");
     let (db, _proxy, serve) = service(&[]).await;
     let body = format!("{SUBMIT}authorization: Bearer {}\r\ncontent-length: 1000\r\n\r\n{{", key(db.url(), "server"));
     let answers = "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: x\r\n\r\n".repeat(16);
     let kinds = [("head", "GET /healthz HTTP/1.1\r\n", "h: x\r\n"), ("body", &*body, " "), ("answer", &*answers, "")];
-    let closing = |(_, first, more)| time(within("the end of a slow connection", dribble(&serve, first, more)));
+    let closing = |(_, first, more)| time(within("the end of a slow connection", send_slowly(&serve, first, more)));
     for ((kind, ..), (time, ())) in kinds.iter().zip(join_all(kinds.map(closing)).await) {
         trial.expect(time <= Duration::from_secs(15), format!("slow with the {kind}: {}", seconds(time)));
     }
@@ -138,7 +138,7 @@ async fn streams_report_an_unreachable_postgresql_in_time() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stop_ends_in_time() {
-    let mut trial = Trial::begin("time-stop", "a stop while a body does not come", "status 0 within 30 s");
+    let mut trial = Trial::begin("time-stop", "a stop while a body is outstanding", "status 0 within 30 s");
     let (db, _proxy, mut serve) = service(&["--client-timeout", "600"]).await;
     let key = key(db.url(), "server");
     let _stream = follow(&serve, &key).await;

@@ -15,7 +15,7 @@ use crate::{
 const QUARANTINE: &str = "/v1/boards/main/quarantine";
 
 /// Creates a board that accepts 0 to 100 points and quarantines the rest.
-async fn keeping(db: &TestDb) -> Site {
+async fn quarantining(db: &TestDb) -> Site {
     let site = site(db).await;
     site.board(json!({"points_min": 0, "points_max": 100, "on_violation": "quarantine"}), &[("ada", 40)]).await;
     site
@@ -42,7 +42,7 @@ async fn score(site: &Site, user: &str) -> Value {
 #[tokio::test]
 async fn an_event_that_breaks_a_rule_is_quarantined_and_repeats_its_answer() {
     let db = TestDb::new().await;
-    let site = keeping(&db).await;
+    let site = quarantining(&db).await;
     let cheat = json!({"user_id": "ada", "points": 101, "id": "match-1", "reason": "won"});
     let first = site.post(SCORES, cheat.clone()).await.is(202);
     let id = first["quarantine_id"].as_i64().unwrap();
@@ -98,7 +98,7 @@ async fn an_event_that_breaks_a_rule_is_quarantined_and_repeats_its_answer() {
 #[tokio::test]
 async fn an_accepted_event_counts_from_its_acceptance_and_a_rejected_one_never() {
     let db = TestDb::new().await;
-    let site = keeping(&db).await;
+    let site = quarantining(&db).await;
     let (taken, left) = (kept(&site, event("ada", 500)).await, kept(&site, event("ada", 600)).await);
     // As if it had waited for a long time.
     db.execute("UPDATE centile_store.quarantine SET submitted_at = submitted_at - interval '70 days'").await;
@@ -159,7 +159,7 @@ async fn an_accepted_event_counts_from_its_acceptance_and_a_rejected_one_never()
 #[tokio::test]
 async fn one_of_many_concurrent_decisions_counts() {
     let db = TestDb::new().await;
-    let site = keeping(&db).await;
+    let site = quarantining(&db).await;
     let mut accepted = 0;
     for round in 0..10_i64 {
         let id = kept(&site, event("ada", 1_000)).await;
@@ -190,7 +190,7 @@ async fn one_of_many_concurrent_decisions_counts() {
 #[tokio::test]
 async fn the_quarantine_is_limited_and_decided_events_are_deleted() {
     let db = TestDb::new().await;
-    let site = keeping(&db).await;
+    let site = quarantining(&db).await;
     let flood: Vec<Value> = (0..150).map(|_| event("eve", 101)).collect();
     for round in 0..2 {
         let results = site.post(SCORES, json!(flood)).await.is(200)["results"].clone();
@@ -228,7 +228,7 @@ async fn the_quarantine_is_limited_and_decided_events_are_deleted() {
 #[tokio::test]
 async fn events_of_a_banned_player_wait_and_the_command_line_decides() {
     let db = TestDb::new().await;
-    let site = keeping(&db).await;
+    let site = quarantining(&db).await;
     let (first, second) = (kept(&site, event("ada", 500)).await, kept(&site, event("ada", 600)).await);
     site.admin(Method::POST, "/v1/users/ada/ban", Value::Null).await.is(200);
     refused(&decide(&site, first, "accept").await, 409, "", "the player is banned");
@@ -267,7 +267,7 @@ async fn events_of_a_banned_player_wait_and_the_command_line_decides() {
 #[tokio::test]
 async fn a_decided_event_is_not_decided_again() {
     let db = TestDb::new().await;
-    let site = keeping(&db).await;
+    let site = quarantining(&db).await;
     kept(&site, event("ada", 500)).await;
     let reject =
         "SELECT centile_store.decide_event(q, 'rejected', 'looked at', 'dora') FROM centile_store.quarantine q";

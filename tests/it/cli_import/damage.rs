@@ -54,7 +54,7 @@ async fn rejected_csv_lines_have_a_reason_and_leave_no_trace() {
     let (db, files) = (TestDb::new().await, Files::new());
     make_board(&db, "main", &["--points-min", "-5", "--points-max", "100", "--periods", "all_time,month"]);
     let ban = centile().args(["user", "ban", "good"]).env("DATABASE_URL", db.url()).output().unwrap();
-    assert!(!ban.status.success(), "nobody has played yet");
+    assert!(!ban.status.success(), "the player must not exist yet");
     let made = centile().args(["user", "set", "banned"]).env("DATABASE_URL", db.url()).output().unwrap();
     let ban = centile().args(["user", "ban", "banned"]).env("DATABASE_URL", db.url()).output().unwrap();
     assert!(made.status.success() && ban.status.success(), "{made:?} {ban:?}");

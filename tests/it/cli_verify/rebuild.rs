@@ -120,7 +120,7 @@ async fn maintenance_does_not_release_a_ranking_that_has_just_become_current() {
         }
     });
     let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'advisory' AND datname = current_database()";
-    until("upkeep waits for the lock", async || upkeep.is_finished() || number(&pool, waits).await > 0).await;
+    until("maintenance waits for the lock", async || upkeep.is_finished() || number(&pool, waits).await > 0).await;
     sqlx::query("UPDATE centile_store.periods SET ranking_id = $1 WHERE kind = 'all_time'")
         .bind(building)
         .execute(&mut *builder)
@@ -178,7 +178,7 @@ async fn cursors_and_repeats_survive_a_rebuild() {
 
 /// Returns the top list once its tag differs from `tag`: lists may lag by 250 ms.
 async fn until_another_tag(site: &Site, path: &str, tag: &str) -> Answer {
-    until_some("another tag", async || {
+    until_some("the tag changes", async || {
         let answer = site.send(reqwest::Method::GET, path, &[("if-none-match", tag)], String::new()).await;
         assert_eq!(answer.status == 304, answer.headers["etag"] == tag, "{answer:?}");
         (answer.status != 304).then_some(answer)

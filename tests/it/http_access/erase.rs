@@ -74,7 +74,7 @@ async fn an_erased_player_is_unidentifiable_and_keeps_every_score() {
     let site = Site::start(&db, &[]).await;
     played(&db, &site).await;
     let told = [OLD_ID, NAME, AVATAR, CLAN];
-    assert_eq!(found(&db, &told), told, "the search finds what is there");
+    assert_eq!(found(&db, &told), told, "the search must find the existing texts");
     let before = week(&site).await;
     let all_time = site.get(&format!("/v1/boards/main/scores/{OLD_ID}")).await.is(200);
 
@@ -167,7 +167,7 @@ async fn an_erasure_reaches_a_top_that_is_being_frozen() {
         raw_sql(finish).execute(&mut closer).await.map(|_| ())
     });
     let waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
-    until("the closing waits", async || sqlx::query_scalar::<_, i64>(waits).fetch_one(&mut holder).await.unwrap() > 0)
+    until("the close waits", async || sqlx::query_scalar::<_, i64>(waits).fetch_one(&mut holder).await.unwrap() > 0)
         .await;
     db.execute(&format!("SELECT centile.erase_user('{OLD_ID}')")).await;
     raw_sql("COMMIT").execute(&mut holder).await.unwrap();

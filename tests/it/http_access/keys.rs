@@ -52,7 +52,7 @@ async fn a_key_created_over_http_works_hides_its_secret_and_is_revoked_everywher
         site.admin(Method::DELETE, &format!("/v1/keys/{id}"), Value::Null).await.is(204);
     }
     site.json(Method::POST, "/v1/boards/main/scores", text, event.clone()).await.is(401);
-    until("a revoked key works nowhere", async || elsewhere().await == 401).await;
+    until("the revoked key is refused on both instances", async || elsewhere().await == 401).await;
     let state = run(&db, &["key", "list", "--json"]).json();
     assert!(state.as_array().unwrap().iter().any(|key| key["id"] == id && key["state"] == "revoked"), "{state}");
     site.admin(Method::DELETE, "/v1/keys/0000000000000000", Value::Null).await.is(404);

@@ -117,7 +117,7 @@ impl<'a> Past<'a> {
     }
 
     /// Runs the first or the last step of releasing the archive.
-    pub async fn let_go(&self, period: &str, is_last: bool) {
+    pub async fn release_archive(&self, period: &str, is_last: bool) {
         let id = self.id(period).await;
         self.db.execute(&format!("SELECT centile_store.drop_archive({id}, {is_last})")).await;
     }

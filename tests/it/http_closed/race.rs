@@ -22,14 +22,14 @@ use crate::{
 
 /// Counts of one instance's answers.
 #[derive(Debug, Default)]
-struct Met {
+struct Counts {
     wrong: Mutex<Vec<String>>,
     open: AtomicUsize,
     closed: AtomicUsize,
     gone: AtomicUsize,
 }
 
-impl Met {
+impl Counts {
     /// Returns once there are enough more answers of a kind.
     async fn enough(&self, kind: impl Fn(&Self) -> &AtomicUsize) {
         let wanted = kind(self).load(Ordering::SeqCst) + amount(25, 50);
@@ -38,7 +38,7 @@ impl Met {
 }
 
 /// Returns once the readers of each instance have enough more answers of a kind.
-async fn enough(all: &[Arc<Met>], kind: impl Fn(&Met) -> &AtomicUsize) {
+async fn enough(all: &[Arc<Counts>], kind: impl Fn(&Counts) -> &AtomicUsize) {
     join_all(all.iter().map(|met| met.enough(&kind))).await;
 }
 
@@ -47,7 +47,7 @@ async fn read(
     url: String,
     wanted: Arc<BTreeMap<String, Value>>,
     stage: Arc<AtomicUsize>,
-    met: Arc<Met>,
+    met: Arc<Counts>,
     seed: u64,
 ) {
     let mut rng = StdRng::seed_from_u64(seed);
@@ -86,7 +86,7 @@ async fn a_close_changes_no_answer_to_readers() {
     let wanted = Arc::new(wanted);
     let other: Serve = spawn_serve(&db, Some(&redis_url().await), &PATIENT).await;
     let stage = Arc::new(AtomicUsize::new(0));
-    let all = [(); 2].map(|()| Arc::new(Met::default()));
+    let all = [(); 2].map(|()| Arc::new(Counts::default()));
     let mut readers = JoinSet::new();
     for (seed, serve) in [&site.serve, &other, &site.serve, &other].into_iter().enumerate() {
         readers.spawn(read(
@@ -114,8 +114,8 @@ async fn a_close_changes_no_answer_to_readers() {
         enough(&all, |met| &met.closed).await;
     }
     stage.store(1, Ordering::SeqCst);
-    past.let_go(period, false).await;
-    past.let_go(period, true).await;
+    past.release_archive(period, false).await;
+    past.release_archive(period, true).await;
     enough(&all, |met| &met.gone).await;
     stage.store(2, Ordering::SeqCst);
     readers.join_all().await;

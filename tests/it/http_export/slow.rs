@@ -52,7 +52,7 @@ impl Slow {
     }
 
     /// Reads `size` bytes at a time, `times` times, waiting in between.
-    pub async fn trickle(&mut self, size: usize, every: Duration, times: usize) {
+    pub async fn read_slowly(&mut self, size: usize, every: Duration, times: usize) {
         let mut ticks = tokio::time::interval(every);
         for _ in 0..times {
             ticks.tick().await;

@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::{
     SCORES, kilobytes,
-    wire::{Told, Wire, answer},
+    wire::{RawAnswer, Wire, answer},
 };
 use crate::{
     http_api::site::{Answer, Site},
@@ -32,7 +32,7 @@ const QUERY_LIMIT: usize = 384 << 10;
 /// A short body for it.
 const SMALL: &str = r#"{"users":["ada"]}"#;
 /// Maximum growth of a process's memory, in kilobytes, for any input.
-const MOST_MORE: i64 = 10 << 10;
+const MAX_GROWTH_KB: i64 = 10 << 10;
 
 /// Returns a request's head that ends with `more`.
 fn head(key: Option<&str>, more: &str) -> String {
@@ -42,7 +42,7 @@ fn head(key: Option<&str>, more: &str) -> String {
 
 /// Sends a body of one gibibyte for as long as the service reads it. Returns the number of bytes
 /// sent, and the answer.
-async fn pour(site: &Site, head: &str, is_chunked: bool) -> (usize, Told) {
+async fn send_endless_body(site: &Site, head: &str, is_chunked: bool) -> (usize, RawAnswer) {
     let mut wire = Wire::to(&site.serve).await;
     wire.send(head).await.unwrap();
     let bytes = vec![b' '; 1 << 16];
@@ -59,7 +59,7 @@ async fn pour(site: &Site, head: &str, is_chunked: bool) -> (usize, Told) {
 }
 
 /// Returns a hundred million bytes, compressed to a hundred thousand.
-fn bomb() -> Vec<u8> {
+fn gzip_bomb() -> Vec<u8> {
     let mut child = Command::new("gzip").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut into = child.stdin.take().unwrap();
     let filling = std::thread::spawn(move || {
@@ -101,12 +101,12 @@ async fn large_bodies_are_refused_early_without_using_memory() {
         ("a length of a gibibyte", key, &*gibibyte, 413),
         ("a length of a gibibyte without a key", None, &gibibyte, 401),
     ] {
-        let (sent, told) = pour(&site, &head(key, length), length.starts_with("transfer")).await;
+        let (sent, told) = send_endless_body(&site, &head(key, length), length.starts_with("transfer")).await;
         assert_eq!(told.status, status, "{what}: {told:?}");
         eprintln!("{what}: {sent} bytes went off");
         // Some bytes are in the socket buffers of both sides.
         assert!(sent < 1 << 26, "{what}: {sent} bytes");
-        grown(what, MOST_MORE);
+        grown(what, MAX_GROWTH_KB);
     }
     let deep = [
         "[".repeat(10_000),
@@ -118,18 +118,18 @@ async fn large_bodies_are_refused_early_without_using_memory() {
         let answer = site.post(SCORES, &body).await;
         assert!((400..500).contains(&answer.status), "{answer:?}");
     }
-    grown("JSON ten thousand deep", MOST_MORE);
+    grown("JSON ten thousand deep", MAX_GROWTH_KB);
 
-    let bomb = bomb();
+    let gzip_bomb = gzip_bomb();
     for coding in ["gzip", "x-gzip", "deflate", "gzip, gzip"] {
         let request = site.serve.client.post(site.serve.at(SCORES)).bearer_auth(&site.server_key);
         let request = request.header("content-type", "application/json").header("content-encoding", coding);
-        assert_eq!(request.body(bomb.clone()).send().await.unwrap().status(), 415, "{coding}");
+        assert_eq!(request.body(gzip_bomb.clone()).send().await.unwrap().status(), 415, "{coding}");
     }
-    grown("a bomb of gzip", MOST_MORE);
+    grown("a gzip_bomb of gzip", MAX_GROWTH_KB);
 
     let chunked = head(key, "transfer-encoding: chunked");
-    let told = futures::future::join_all((0..8).map(|_| pour(&site, &chunked, true))).await;
+    let told = futures::future::join_all((0..8).map(|_| send_endless_body(&site, &chunked, true))).await;
     assert!(told.iter().all(|(sent, told)| told.status == 413 && *sent < 1 << 26), "{told:?}");
     // Each body is kept up to the limit, in a buffer that has grown to it.
     grown("eight bodies at once", 8 * 2 * BODY_LIMIT_KB);

@@ -43,7 +43,7 @@ fn connections(port: u16) -> usize {
 
 /// Sends `first` at once and then single bytes until the service closes the connection. Returns the
 /// service's answer.
-async fn dribble(mut wire: Wire, first: String, bytes: &str) -> String {
+async fn send_slowly(mut wire: Wire, first: String, bytes: &str) -> String {
     wire.send(&first).await.unwrap();
     let (mut from, mut to) = wire.0.into_inner().into_split();
     let mut said = Vec::new();
@@ -72,7 +72,7 @@ async fn dribble(mut wire: Wire, first: String, bytes: &str) -> String {
 }
 
 /// Reads a byte of an answer now and then until the connection is reset.
-async fn sip(mut stream: TcpStream) {
+async fn read_slowly(mut stream: TcpStream) {
     let mut ticks = interval(PACE);
     loop {
         ticks.tick().await;
@@ -130,13 +130,13 @@ async fn slow_clients_are_closed_and_delay_no_other() {
         ("a body in chunks", format!("{submit}transfer-encoding: chunked\r\n\r\n"), "1\r\n \r\n", too_slow),
     ];
     let mut slow = JoinSet::new();
-    let mut sipping = JoinSet::new();
+    let mut slow_readers = JoinSet::new();
     for of_kind in 0..of_each_kind {
         for (kind, first, bytes, wanted) in &kinds {
             let (kind, first, bytes, wanted) = (*kind, first.clone(), *bytes, *wanted);
             let wire = Wire::to(&site.serve).await;
             slow.spawn(async move {
-                let said = dribble(wire, first, bytes).await;
+                let said = send_slowly(wire, first, bytes).await;
                 assert!(said.starts_with(wanted), "slow with {kind}: {said:?}");
             });
         }
@@ -145,12 +145,12 @@ async fn slow_clients_are_closed_and_delay_no_other() {
         let mut stream = connect_with_small_buffer(&site.serve).await;
         let many = format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").repeat(times);
         stream.write_all(many.as_bytes()).await.unwrap();
-        sipping.spawn(sip(stream));
+        slow_readers.spawn(read_slowly(stream));
     }
     slow.join_all().await;
     // The normal callers' connections remain.
     until("slow connections are closed", async || connections(port) <= 2 * CALLERS).await;
-    sipping.abort_all();
+    slow_readers.abort_all();
     // The normal callers got answers all the time.
     stop.cancel();
     let calls: usize = others.join_all().await.into_iter().sum();

@@ -15,14 +15,14 @@ pub struct Wire(pub BufReader<TcpStream>);
 
 /// A parsed answer.
 #[derive(Debug)]
-pub struct Told {
+pub struct RawAnswer {
     pub status: u16,
     /// Status line and headers, in lower case.
     pub head: String,
     pub body: String,
 }
 
-impl Told {
+impl RawAnswer {
     /// Returns the value of a header; empty if it is missing.
     pub fn header(&self, name: &str) -> &str {
         let line = self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -42,20 +42,20 @@ impl Wire {
     }
 
     /// Reads one whole answer.
-    pub async fn answer(&mut self) -> Told {
+    pub async fn answer(&mut self) -> RawAnswer {
         answer(&mut self.0).await
     }
 }
 
 /// Reads the next whole answer on a connection.
-pub async fn answer(stream: &mut (impl AsyncRead + Unpin)) -> Told {
+pub async fn answer(stream: &mut (impl AsyncRead + Unpin)) -> RawAnswer {
     let read = async {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             head.push(stream.read_u8().await?);
         }
         let head = String::from_utf8(head).unwrap().to_ascii_lowercase();
-        let mut told = Told { status: head[9..12].parse().unwrap(), head, body: String::new() };
+        let mut told = RawAnswer { status: head[9..12].parse().unwrap(), head, body: String::new() };
         let mut body = vec![0; told.header("content-length").parse().unwrap_or(0)];
         stream.read_exact(&mut body).await?;
         told.body = String::from_utf8_lossy(&body).into_owned();

@@ -51,7 +51,7 @@ async fn a_subscriber_that_reads_nothing_is_dropped() {
     let players: Vec<String> = (0..100).map(|player| format!("{player:0>120}")).collect();
     let scores: Vec<(&str, i64)> = players.iter().map(|id| (&**id, 5)).collect();
     site.board(json!({}), &scores).await;
-    let slow = sipping(&site).await;
+    let slow = open_unread_stream(&site).await;
     until_number(&site.serve, "centile_live_listeners", |listeners| (0.5..1.5).contains(&listeners)).await;
     // Another subscriber reads everything, for much longer than the slow one may wait.
     let mut healthy = Stream::open(&site.serve, &format!("{EVENTS}?limit=100"), &[]).await;
@@ -70,7 +70,7 @@ async fn a_subscriber_that_reads_nothing_is_dropped() {
 
 /// Subscribes to long events and reads nothing. The receive buffer is small, so that little data is
 /// in flight.
-async fn sipping(site: &Site) -> TcpStream {
+async fn open_unread_stream(site: &Site) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
     let place = site.serve.url.strip_prefix("http://").unwrap().parse().unwrap();

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{http_api::site::Site, support::TestDb};
 
-const LOOKS: &str = "centile_live_reads_total";
+const READS_METRIC: &str = "centile_live_reads_total";
 
 #[tokio::test]
 async fn the_number_of_subscribers_is_limited() {
@@ -111,7 +111,7 @@ async fn fifty_subscribers_cost_no_more_statements_than_one() {
             format!("{EVENTS}?limit={}{users}", 2 + number % 7)
         });
         streams.extend(open_all(&site.serve, paths).await);
-        let (begun, looks) = (Instant::now(), number(&site.serve, LOOKS).await);
+        let (begun, reads) = (Instant::now(), number(&site.serve, READS_METRIC).await);
         let before = logged(&site, &format!("before-{listeners}")).await;
         for _ in 0..CHANGES {
             // Written by SQL, so that the service runs no statements other than its live reads.
@@ -121,12 +121,12 @@ async fn fifty_subscribers_cost_no_more_statements_than_one() {
             join_all(streams.iter_mut().map(|stream| stream.until(is_shown))).await;
         }
         let after = logged(&site, &format!("after-{listeners}")).await;
-        let (looks, seconds) = (number(&site.serve, LOOKS).await - looks, begun.elapsed().as_secs_f64());
+        let (reads, seconds) = (number(&site.serve, READS_METRIC).await - reads, begun.elapsed().as_secs_f64());
         let statements = after[before.len()..].lines().filter(|line| line.contains("sqlx::query")).count() as f64;
-        eprintln!("{listeners} listeners: {statements} statements of {looks} looks in {seconds:.1} s");
-        assert!(looks <= 4.0 * seconds + 2.0, "{looks} reads in {seconds} s");
+        eprintln!("{listeners} listeners: {statements} statements of {reads} reads in {seconds:.1} s");
+        assert!(reads <= 4.0 * seconds + 2.0, "{reads} reads in {seconds} s");
         // Includes the read that was in progress when counting began.
-        let most = STATEMENTS_PER_READ * (looks + 1.0);
-        assert!((CHANGES as f64..=most).contains(&statements), "{statements} statements of {looks} reads");
+        let most = STATEMENTS_PER_READ * (reads + 1.0);
+        assert!((CHANGES as f64..=most).contains(&statements), "{statements} statements of {reads} reads");
     }
 }

@@ -18,7 +18,7 @@ use crate::support::{
 pub type Periods = BTreeMap<String, Slice>;
 
 /// The answer to a score: per period the score after it, and the entry before it.
-type Told = BTreeMap<String, (i64, Option<Entry>)>;
+type PeriodResults = BTreeMap<String, (i64, Option<Entry>)>;
 
 /// A board of the service with its oracle.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub struct Board {
     pub oracle: Oracle,
     pub periods: Periods,
     /// The answers to the scores sent over HTTP, by transaction id.
-    told: HashMap<i64, Told>,
+    told: HashMap<i64, PeriodResults>,
     /// Transaction ids of events, by their number in [`Source::sent`].
     ids: HashMap<usize, i64>,
     /// Id of the last ledger row that was read.

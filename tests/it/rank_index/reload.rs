@@ -47,7 +47,7 @@ async fn an_index_beyond_the_feed_reloads() {
         .await;
         sums.add(&user, points);
         pair.shows("main", &sums).await;
-        assert!(loads(&pair) > usize::try_from(round).unwrap() + 1, "round {round}: it did not load anew");
+        assert!(loads(&pair) > usize::try_from(round).unwrap() + 1, "round {round}: it did not reload");
         // A batch that the feed still has causes no reload.
         let before = loads(&pair);
         db.execute("SELECT testing.submit_score('main', 'p4', 2)").await;

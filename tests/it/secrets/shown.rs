@@ -26,7 +26,7 @@ const SET_WEBHOOK: [&str; 5] = ["webhook", "set", "--board", "main", "http://127
 
 /// Addresses and passwords of the servers, all collected output, and the secrets that it must not
 /// contain.
-struct Scene {
+struct Transcript {
     login: String,
     /// Host, port and name of the database.
     place: String,
@@ -37,7 +37,7 @@ struct Scene {
     said: Vec<(String, String)>,
 }
 
-impl Scene {
+impl Transcript {
     fn database(&self, password: &str) -> String {
         format!("postgres://{}:{password}@{}", self.login, self.place)
     }
@@ -95,7 +95,7 @@ fn ask_for_password(port: u16) {
 }
 
 /// Collects the output of commands that succeed and of commands that fail.
-fn hear_commands(scene: &mut Scene) {
+fn hear_commands(scene: &mut Transcript) {
     for format in FORMATS {
         for arguments in [
             SET_WEBHOOK.as_slice(),
@@ -155,7 +155,7 @@ fn hear_commands(scene: &mut Scene) {
 
 /// Collects an instance's answers and log, with this password for Redis, for requests that fail in
 /// many ways.
-async fn hear_instance(scene: &mut Scene, db: &TestDb, keys: (&Signer, &str), format: &str, redis_password: &str) {
+async fn hear_instance(scene: &mut Transcript, db: &TestDb, keys: (&Signer, &str), format: &str, redis_password: &str) {
     let (signer, plain) = keys;
     // actix logs the details of requests only if its modules are named.
     let flags = [
@@ -219,7 +219,7 @@ async fn no_log_answer_error_or_help_contains_a_secret() {
     let (login, _) = db.login("SUPERUSER").await;
     db.execute(&format!("ALTER ROLE {login} PASSWORD '{DATABASE_PASSWORD}'")).await;
     board(&db, "main").await;
-    let mut scene = Scene {
+    let mut scene = Transcript {
         login,
         place: db.url().split_once('@').unwrap().1.to_owned(),
         redis_port: redis.port(),

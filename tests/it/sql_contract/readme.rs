@@ -76,7 +76,7 @@ pub async fn render(text: &str, session: &mut Session) -> String {
         } else if marker == "internal" {
             result.push_str(&internal(&objects));
         } else if marker == "output" {
-            let query = block.split_once("\n```").expect("a SQL block comes first").0;
+            let query = block.split_once("\n```").expect("a SQL block before it").0;
             result.push_str(&fenced("text", &session.run(Some(READER), query).await.expect(query)));
         } else {
             panic!("sql/README.md has an unknown marker: {line}");

@@ -9,8 +9,8 @@ pub type Key = (i64, i64, i64);
 
 /// The smallest and the largest key. Places without keys at the top have the largest as their
 /// bound.
-const LEAST: Key = (i64::MIN, i64::MIN, i64::MIN);
-const GREATEST: Key = (i64::MAX, i64::MAX, i64::MAX);
+const MIN_KEY: Key = (i64::MIN, i64::MIN, i64::MIN);
+const MAX_KEY: Key = (i64::MAX, i64::MAX, i64::MAX);
 
 /// The places of a ranking, lowest first, counted from 0 here.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl Places {
         self.bounds[upper] = match (to > from, rows == own.len()) {
             // All rows move, together with the range.
             (true, true) => self.bounds[from],
-            (false, true) => self.bounds.get(from + 1).copied().unwrap_or(GREATEST),
+            (false, true) => self.bounds.get(from + 1).copied().unwrap_or(MAX_KEY),
             (true, false) => bound_between(own[own.len() - rows - 1], own[own.len() - rows]),
             (false, false) => bound_between(own[rows - 1], own[rows]),
         };
@@ -74,10 +74,10 @@ impl Places {
     fn reposition(&mut self, keys: &[Key], place: usize, beside: usize, is_above: bool) {
         let bucket = self.buckets.remove(place);
         self.bounds.remove(place);
-        self.bounds[0] = LEAST;
+        self.bounds[0] = MIN_KEY;
         let beside = beside - usize::from(place < beside);
         if is_above {
-            let next = self.bounds.get(beside + 1).copied().unwrap_or(GREATEST);
+            let next = self.bounds.get(beside + 1).copied().unwrap_or(MAX_KEY);
             self.buckets.insert(beside + 1, bucket);
             self.bounds.insert(beside + 1, next);
             return;

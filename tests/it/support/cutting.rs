@@ -43,7 +43,7 @@ pub struct Seen {
     /// The longest duration of a read.
     pub longest_read: Duration,
     /// Time after each cut until all connections were usable again.
-    pub whole_again: Vec<Duration>,
+    pub recovery_times: Vec<Duration>,
     /// Answers 503 to writers.
     pub unavailable: usize,
     /// Acknowledged events, each of which is in the ledger once.
@@ -97,7 +97,7 @@ pub async fn cut_off(ways: &[Way], limits: &Limits) -> Seen {
     let sender = Arc::new(Sender::new(key(db.url(), "server")));
     let (address, stop) = (format!("{}/v1/boards/arena/scores", serve.url), CancellationToken::new());
     let (writers, mut readers) = (sender.spawn(CALLERS, &address, &stop), JoinSet::new());
-    let mut whole_again = Vec::new();
+    let mut recovery_times = Vec::new();
     let before = sender.wait_for_more(100).await;
     for _ in 0..CALLERS {
         readers.spawn(read(serve.url.clone(), stop.clone()));
@@ -111,12 +111,12 @@ pub async fn cut_off(ways: &[Way], limits: &Limits) -> Seen {
         proxy.set(Way::Open);
         let healed = Instant::now();
         until("all connections are usable again", async || all_are_answered(&serve.url).await).await;
-        whole_again.push(healed.elapsed());
+        recovery_times.push(healed.elapsed());
         sender.wait_for_more(100).await;
         eprintln!(
             "{way:?} for {:?}: {refused} times 503 so far, whole again after {:?}",
             limits.cut,
-            whole_again.last()
+            recovery_times.last()
         );
     }
     stop.cancel();
@@ -129,5 +129,5 @@ pub async fn cut_off(ways: &[Way], limits: &Limits) -> Seen {
     let pool = db.pool().await;
     sender.expect_all_once(&pool).await;
     assert_eq!(audit::rankings_are_sound(&pool).await, 4);
-    Seen { longest_read, whole_again, unavailable, acknowledged }
+    Seen { longest_read, recovery_times, unavailable, acknowledged }
 }

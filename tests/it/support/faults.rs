@@ -112,14 +112,14 @@ impl Servers {
             let stop = CancellationToken::new();
             let running = Arc::new(load);
             // Some answers before and after each disruption.
-            let go_on = async || {
+            let until_progress = async || {
                 let wanted = running.answered() + answers / 30;
                 until("the load continues", async || running.answered() >= wanted).await;
             };
             let disrupted = async {
-                go_on().await;
+                until_progress().await;
                 self.disrupt(disruption, &boards, summary).await;
-                go_on().await;
+                until_progress().await;
                 stop.cancel();
             };
             let (more, ()) = within("a load under faults", async { tokio::join!(running.run(&stop), disrupted) }).await;

@@ -13,20 +13,20 @@ use super::{
 };
 
 /// Maximum lag of top lists behind changes that other instances acknowledged.
-const MAY_LAG: Duration = Duration::from_millis(250);
+const MAX_LAG: Duration = Duration::from_millis(250);
 
 /// The last acknowledged batch of each lane from a time on.
 type Steps = Vec<(Instant, Vec<i64>)>;
 
 /// What all instances, and each of them, had acknowledged at any time.
 #[derive(Debug)]
-pub struct Floors {
+pub struct MinimumVersions {
     all: Steps,
     of_instance: HashMap<usize, Steps>,
     nothing: Vec<i64>,
 }
 
-impl Floors {
+impl MinimumVersions {
     /// Computes the steps from a board's confirmed changes. The ledger gives the batch of each.
     pub fn new(changes: &[&Acknowledged], ledger: &Ledger) -> Self {
         let places = Places::new(ledger);
@@ -53,7 +53,7 @@ impl Floors {
         if !matches!(answer.question, Question::Top { .. }) {
             return self.before(&self.all, answer.sent_at);
         }
-        let others = answer.sent_at.checked_sub(MAY_LAG);
+        let others = answer.sent_at.checked_sub(MAX_LAG);
         let others = others.map_or_else(|| self.nothing.clone(), |at| self.before(&self.all, at));
         let own = self.of_instance.get(&answer.instance);
         let own = own.map_or_else(|| self.nothing.clone(), |steps| self.before(steps, answer.sent_at));
@@ -105,9 +105,9 @@ impl<'a> Places<'a> {
 
 /// The versions of later answers: an earlier answer cannot be newer.
 #[derive(Debug)]
-pub struct Seen(Steps);
+pub struct LaterVersions(Steps);
 
-impl Seen {
+impl LaterVersions {
     /// Collects all answers with their versions.
     pub fn new<'a>(versions: impl Iterator<Item = (&'a Answer, &'a [i64])>) -> Self {
         // Top lists may be older than answers that others have received.

@@ -48,7 +48,7 @@ use std::{
 const MEMORY: &str = "/dev/shm";
 /// Free kilobytes of [`MEMORY`] that the servers need; a run of the whole suite takes about a
 /// third.
-const MEMORY_WANTED: u64 = 6 << 20;
+const MIN_FREE_KILOBYTES: u64 = 6 << 20;
 
 /// Returns a number that is unique in this process.
 pub fn next_number() -> u32 {
@@ -60,7 +60,7 @@ pub fn next_number() -> u32 {
 /// space, otherwise inside the project. `make test` waits until all of these are gone.
 pub fn folder(what: &str) -> PathBuf {
     static IN_MEMORY: LazyLock<bool> =
-        LazyLock::new(|| free_kilobytes(MEMORY).is_some_and(|free| free >= MEMORY_WANTED));
+        LazyLock::new(|| free_kilobytes(MEMORY).is_some_and(|free| free >= MIN_FREE_KILOBYTES));
     if *IN_MEMORY { new_folder(Path::new(MEMORY), "centile-test", what) } else { folder_on_disk(what) }
 }
 

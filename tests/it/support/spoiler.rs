@@ -27,7 +27,7 @@ impl Spoiler {
     }
 
     /// Overwrites everything again and again for a while.
-    pub async fn go_on(&mut self, time: Duration) {
+    pub async fn spoil_for(&mut self, time: Duration) {
         let end = Instant::now() + time;
         while Instant::now() < end {
             self.spoil(true).await;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use sqlx::PgPool;
 
 use super::{
-    freshness::{Floors, Seen},
+    freshness::{MinimumVersions, LaterVersions},
     load::{Load, parsed},
     oracle::{Act, Oracle, Place, Slice, Ties, tenth_percentiles},
     record::{Acknowledged, Answer, Change, Question, Record},
@@ -124,7 +124,7 @@ fn read(answers: &[&Answer], changes: &[&Acknowledged], ledger: &Ledger, epoch: 
         let later = pair[0].batches.iter().zip(&pair[1].batches).all(|(earlier, later)| earlier <= later);
         assert!(later, "no state can be between {:?} and {:?}", pair[0].batches, pair[1].batches);
     }
-    let floors = Floors::new(changes, ledger);
+    let floors = MinimumVersions::new(changes, ledger);
     let mut views: HashMap<String, (View<'_>, i64)> = HashMap::new();
     let mut last = Vec::new();
     for version in &versions {
@@ -153,7 +153,7 @@ fn read(answers: &[&Answer], changes: &[&Acknowledged], ledger: &Ledger, epoch: 
             format!("{} {name}, instance {instance}, {question:?}: {problem}\n  {}", ledger.slug, version.body)
         }));
     }
-    let seen = Seen::new(versions.iter().map(|version| (version.answer, version.batches.as_slice())));
+    let seen = LaterVersions::new(versions.iter().map(|version| (version.answer, version.batches.as_slice())));
     for answer in answers.iter().filter(|answer| answer.body.is_none()) {
         if !may_be_missing(answer, &floors, &seen, ledger) {
             verdict.wrong.push(format!("{} has no {:?}, who had an entry all the time", ledger.slug, answer.question));
@@ -164,7 +164,7 @@ fn read(answers: &[&Answer], changes: &[&Acknowledged], ledger: &Ledger, epoch: 
 
 /// Returns whether a player had no entry at some version between the answer's minimum and what
 /// others saw after it.
-fn may_be_missing(answer: &Answer, floors: &Floors, seen: &Seen, ledger: &Ledger) -> bool {
+fn may_be_missing(answer: &Answer, floors: &MinimumVersions, seen: &LaterVersions, ledger: &Ledger) -> bool {
     let Question::Player { user, .. } = &answer.question else { return false };
     let Some(&user) = ledger.ids.get(user) else { return true };
     // Among several periods of a kind, the requested one is unknown.

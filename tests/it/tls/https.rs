@@ -21,7 +21,7 @@ use tokio::{
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-use super::{Vouched, certified};
+use super::{TestAuthority, certified};
 use crate::{
     http_limits::{slow::request_more_and_read_late, wire::answer},
     support::{
@@ -33,8 +33,8 @@ use crate::{
 const BUNDLE: &str = "/docs/swagger-ui-bundle.js";
 
 /// Starts a service with the certificate and more flags.
-async fn serve(db: &TestDb, vouched: &Vouched, flags: &[&str]) -> Serve {
-    let files = [vouched.file("server.pem"), vouched.file("server.key")];
+async fn serve(db: &TestDb, authority_files: &TestAuthority, flags: &[&str]) -> Serve {
+    let files = [authority_files.file("server.pem"), authority_files.file("server.key")];
     spawn_serve(db, None, &[&["--tls-cert", &files[0], "--tls-key", &files[1]], flags].concat()).await
 }
 
@@ -51,9 +51,9 @@ async fn curl(arguments: &[&str]) -> (String, Option<i32>) {
 }
 
 /// Returns openssl's report of a handshake.
-async fn handshake(serve: &Serve, vouched: &Vouched, flags: &[&str]) -> String {
+async fn handshake(serve: &Serve, authority_files: &TestAuthority, flags: &[&str]) -> String {
     let mut openssl = Command::new("openssl");
-    openssl.args(["s_client", "-connect", place(serve), "-CAfile", &vouched.file("ca.pem")]).args(flags);
+    openssl.args(["s_client", "-connect", place(serve), "-CAfile", &authority_files.file("ca.pem")]).args(flags);
     let output = ran(openssl).await;
     String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
 }
@@ -63,14 +63,14 @@ fn place(serve: &Serve) -> &str {
 }
 
 /// Opens a TLS connection with a small receive buffer.
-async fn connect(serve: &Serve, vouched: &Vouched) -> TlsStream<TcpStream> {
-    try_connect(serve, vouched, "127.0.0.1").await.expect("TLS")
+async fn connect(serve: &Serve, authority_files: &TestAuthority) -> TlsStream<TcpStream> {
+    try_connect(serve, authority_files, "127.0.0.1").await.expect("TLS")
 }
 
 /// The same from one of the machine's addresses; `None` if the service refuses.
-async fn try_connect(serve: &Serve, vouched: &Vouched, from: &str) -> Option<TlsStream<TcpStream>> {
+async fn try_connect(serve: &Serve, authority_files: &TestAuthority, from: &str) -> Option<TlsStream<TcpStream>> {
     let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_file(vouched.file("ca.pem")).unwrap()).unwrap();
+    roots.add(CertificateDer::from_pem_file(authority_files.file("ca.pem")).unwrap()).unwrap();
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
     let config = config.with_safe_default_protocol_versions().unwrap();
     let connector = TlsConnector::from(Arc::new(config.with_root_certificates(roots).with_no_client_auth()));
@@ -83,16 +83,16 @@ async fn try_connect(serve: &Serve, vouched: &Vouched, from: &str) -> Option<Tls
 }
 
 /// Returns the certificate that a new connection gets.
-async fn shown(serve: &Serve, vouched: &Vouched) -> CertificateDer<'static> {
-    connect(serve, vouched).await.get_ref().1.peer_certificates().unwrap()[0].clone().into_owned()
+async fn shown(serve: &Serve, authority_files: &TestAuthority) -> CertificateDer<'static> {
+    connect(serve, authority_files).await.get_ref().1.peer_certificates().unwrap()[0].clone().into_owned()
 }
 
 #[tokio::test]
 async fn requests_and_answers_use_tls() {
-    let (db, vouched) = (TestDb::new().await, Vouched::new());
+    let (db, authority_files) = (TestDb::new().await, TestAuthority::new());
     run(&db, &["board", "create", "main"]).well();
-    let serve = serve(&db, &vouched, &[]).await;
-    let (ca, key) = (vouched.file("ca.pem"), make_key(db.url(), &["--role", "server"]));
+    let serve = serve(&db, &authority_files, &[]).await;
+    let (ca, key) = (authority_files.file("ca.pem"), make_key(db.url(), &["--role", "server"]));
     let (authorization, scores) = (format!("Authorization: Bearer {key}"), serve.at("/v1/boards/main/scores"));
 
     // Two requests on one connection, with each TLS version. The service does not offer HTTP/2,
@@ -132,16 +132,16 @@ async fn requests_and_answers_use_tls() {
     let events: Vec<Value> = (0..1_000)
         .map(|number| json!({"user_id": format!("p{number}"), "points": 1, "reason": "r".repeat(100)}))
         .collect();
-    fs::write(vouched.file("events.json"), json!(events).to_string()).unwrap();
-    let data = format!("@{}", vouched.file("events.json"));
+    fs::write(authority_files.file("events.json"), json!(events).to_string()).unwrap();
+    let data = format!("@{}", authority_files.file("events.json"));
     let (answer, _) = curl(&["--cacert", &ca, "-H", &authorization, "--json", &data, &scores]).await;
     assert_eq!(answer.matches(r#""status":"accepted""#).count(), 1_000);
 }
 
 #[tokio::test]
 async fn clear_text_is_refused_on_a_tls_port() {
-    let (db, vouched) = (TestDb::new().await, Vouched::new());
-    let serve = serve(&db, &vouched, &[]).await;
+    let (db, authority_files) = (TestDb::new().await, TestAuthority::new());
+    let serve = serve(&db, &authority_files, &[]).await;
     for sent in ["GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n", "\u{16}\u{3}\u{1}\0\u{4}gibberish", "\0"] {
         let mut stream = TcpStream::connect(place(&serve)).await.unwrap();
         stream.write_all(sent.as_bytes()).await.unwrap();
@@ -150,7 +150,7 @@ async fn clear_text_is_refused_on_a_tls_port() {
         within("the end of the connection", stream.read_to_end(&mut said)).await.ok();
         assert!(!said.windows(4).any(|part| part == b"HTTP"), "{:?}", String::from_utf8_lossy(&said));
     }
-    let (numbers, _) = curl(&["--cacert", &vouched.file("ca.pem"), &serve.at("/metrics")]).await;
+    let (numbers, _) = curl(&["--cacert", &authority_files.file("ca.pem"), &serve.at("/metrics")]).await;
     let count =
         numbers.lines().find_map(|line| line.strip_prefix("centile_http_connections_cut_total{why=\"handshake\"} "));
     assert!(count.is_some_and(|count| count.parse::<f64>().unwrap() >= 2.0), "{count:?}");
@@ -163,37 +163,37 @@ async fn clear_text_is_refused_on_a_tls_port() {
 
 #[tokio::test]
 async fn versions_below_tls_1_2_are_refused() {
-    let (db, vouched) = (TestDb::new().await, Vouched::new());
-    let serve = serve(&db, &vouched, &[]).await;
+    let (db, authority_files) = (TestDb::new().await, TestAuthority::new());
+    let serve = serve(&db, &authority_files, &[]).await;
     for old in ["-tls1", "-tls1_1"] {
         // Otherwise openssl itself would refuse to try.
-        let said = handshake(&serve, &vouched, &[old, "-cipher", "ALL:@SECLEVEL=0"]).await;
+        let said = handshake(&serve, &authority_files, &[old, "-cipher", "ALL:@SECLEVEL=0"]).await;
         let is_refused = said.contains("alert protocol version") || said.contains("alert handshake failure");
         assert!(is_refused && said.contains("Cipher is (NONE)"), "{old}: {said}");
     }
     for (good, version) in [("-tls1_2", "TLSv1.2"), ("-tls1_3", "TLSv1.3")] {
-        let said = handshake(&serve, &vouched, &[good, "-alpn", "h2,http/1.1"]).await;
+        let said = handshake(&serve, &authority_files, &[good, "-alpn", "h2,http/1.1"]).await;
         assert!(said.contains(version) && said.contains("Verify return code: 0 (ok)"), "{good}: {said}");
         assert!(said.contains("ALPN protocol: http/1.1"), "{good}: {said}");
     }
-    let said = handshake(&serve, &vouched, &["-alpn", "h2"]).await;
+    let said = handshake(&serve, &authority_files, &["-alpn", "h2"]).await;
     assert!(said.contains("no application protocol"), "{said}");
 }
 
 #[tokio::test]
 async fn mismatched_certificate_files_are_named_and_refused_at_the_start() {
-    let (db, vouched, other) = (TestDb::new().await, Vouched::new(), Vouched::new());
+    let (db, authority_files, other) = (TestDb::new().await, TestAuthority::new(), TestAuthority::new());
     let write = |name: &str, text: &str| {
-        fs::write(vouched.file(name), text).unwrap();
-        vouched.file(name)
+        fs::write(authority_files.file(name), text).unwrap();
+        authority_files.file(name)
     };
-    let (chain, key) = (vouched.file("server.pem"), vouched.file("server.key"));
-    let (none, empty) = (vouched.file("none.pem"), write("empty.pem", ""));
+    let (chain, key) = (authority_files.file("server.pem"), authority_files.file("server.key"));
+    let (none, empty) = (authority_files.file("none.pem"), write("empty.pem", ""));
     let broken = write("broken.pem", "-----BEGIN CERTIFICATE-----\nnot base64!\n-----END CERTIFICATE-----\n");
-    let cut = write("cut.pem", &vouched.certificate.pem()[..200]);
+    let cut = write("cut.pem", &authority_files.certificate.pem()[..200]);
     let false_one = write("false.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
-    let backwards = write("backwards.pem", &[vouched.authority.pem(), vouched.certificate.pem()].concat());
-    let sealed = vouched.file("sealed.key");
+    let backwards = write("backwards.pem", &[authority_files.authority.pem(), authority_files.certificate.pem()].concat());
+    let sealed = authority_files.file("sealed.key");
     let mut openssl = Command::new("openssl");
     openssl.args(["pkey", "-in", &key, "-aes256", "-passout", "pass:hunter2", "-out", &sealed]);
     assert!(ran(openssl).await.status.success());
@@ -225,8 +225,8 @@ async fn mismatched_certificate_files_are_named_and_refused_at_the_start() {
 
 #[tokio::test]
 async fn a_client_with_a_slow_handshake_or_head_is_closed() {
-    let (db, vouched) = (TestDb::new().await, Vouched::new());
-    let serve = serve(&db, &vouched, &["--client-timeout", "2", "--workers", "1"]).await;
+    let (db, authority_files) = (TestDb::new().await, TestAuthority::new());
+    let serve = serve(&db, &authority_files, &["--client-timeout", "2", "--workers", "1"]).await;
     // The head of a TLS record that announces a ClientHello, and the first bytes of it.
     let hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
     let mut ends = Vec::new();
@@ -237,7 +237,7 @@ async fn a_client_with_a_slow_handshake_or_head_is_closed() {
     }
     // After the handshake: no head, half a head, and a head that arrives byte by byte.
     for (head, pace) in [("", DEADLINE), ("GET /healthz HT", DEADLINE), ("GET /", Duration::from_millis(100))] {
-        let mut stream = connect(&serve, &vouched).await;
+        let mut stream = connect(&serve, &authority_files).await;
         stream.write_all(head.as_bytes()).await.unwrap();
         ends.push(tokio::spawn(async move {
             let (mut from, mut to) = split(stream);
@@ -255,10 +255,10 @@ async fn a_client_with_a_slow_handshake_or_head_is_closed() {
         }));
     }
     // A client that reads no answer.
-    let mut full = connect(&serve, &vouched).await;
+    let mut full = connect(&serve, &authority_files).await;
     full.write_all(format!("GET {BUNDLE} HTTP/1.1\r\nhost: x\r\n\r\n").repeat(8).as_bytes()).await.unwrap();
     // Meanwhile other clients get answers.
-    let (_, code) = curl(&["--cacert", &vouched.file("ca.pem"), &serve.at("/healthz")]).await;
+    let (_, code) = curl(&["--cacert", &authority_files.file("ca.pem"), &serve.at("/healthz")]).await;
     assert_eq!(code, Some(0));
     for end in ends {
         within("the end of a slow connection", end).await.unwrap();
@@ -270,7 +270,7 @@ async fn a_client_with_a_slow_handshake_or_head_is_closed() {
         ("centile_http_connections", 1.0),
     ];
     until("the metrics of closed connections", async || {
-        let (numbers, _) = curl(&["--cacert", &vouched.file("ca.pem"), &serve.at("/metrics")]).await;
+        let (numbers, _) = curl(&["--cacert", &authority_files.file("ca.pem"), &serve.at("/metrics")]).await;
         let number =
             |name: &str| numbers.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());
         wanted.iter().all(|(name, value)| number(name) == Some(*value))
@@ -280,33 +280,33 @@ async fn a_client_with_a_slow_handshake_or_head_is_closed() {
 
 #[tokio::test]
 async fn a_stop_does_not_wait_for_handshakes() {
-    let (db, vouched) = (TestDb::new().await, Vouched::new());
-    let mut serve = serve(&db, &vouched, &["--client-timeout", "600", "--stop-within", "600"]).await;
+    let (db, authority_files) = (TestDb::new().await, TestAuthority::new());
+    let mut serve = serve(&db, &authority_files, &["--client-timeout", "600", "--stop-within", "600"]).await;
     let _silent = TcpStream::connect(place(&serve)).await.unwrap();
     let mut half = TcpStream::connect(place(&serve)).await.unwrap();
     half.write_all(b"\x16\x03\x01\x02\x00\x01").await.unwrap();
-    let _idle = connect(&serve, &vouched).await;
+    let _idle = connect(&serve, &authority_files).await;
     assert!(serve.stop().await.success());
 }
 
 #[tokio::test]
 async fn a_renewed_certificate_is_loaded_and_a_broken_one_is_not() {
-    let (db, vouched) = (TestDb::new().await, Vouched::new());
-    let serve = serve(&db, &vouched, &["--client-timeout", "600", "--log", "info"]).await;
-    let first = vouched.certificate.der().clone();
-    assert_eq!(shown(&serve, &vouched).await, first);
-    let mut open = connect(&serve, &vouched).await;
+    let (db, authority_files) = (TestDb::new().await, TestAuthority::new());
+    let serve = serve(&db, &authority_files, &["--client-timeout", "600", "--log", "info"]).await;
+    let first = authority_files.certificate.der().clone();
+    assert_eq!(shown(&serve, &authority_files).await, first);
+    let mut open = connect(&serve, &authority_files).await;
 
     // The new key is written, but its certificate is not.
-    let (second, key) = certified(&vouched.authority);
-    fs::write(vouched.file("server.key"), &key).unwrap();
+    let (second, key) = certified(&authority_files.authority);
+    fs::write(authority_files.file("server.key"), &key).unwrap();
     let output = serve.told("cannot be renewed", 1).await;
-    assert!(output.contains(&vouched.file("server.key")), "the file is named");
-    assert_eq!(shown(&serve, &vouched).await, first);
+    assert!(output.contains(&authority_files.file("server.key")), "the file is named");
+    assert_eq!(shown(&serve, &authority_files).await, first);
 
-    fs::write(vouched.file("server.pem"), second.pem()).unwrap();
+    fs::write(authority_files.file("server.pem"), second.pem()).unwrap();
     serve.told("a new certificate is shown", 1).await;
-    assert_eq!(&shown(&serve, &vouched).await, second.der());
+    assert_eq!(&shown(&serve, &authority_files).await, second.der());
 
     // An open connection continues.
     open.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
@@ -317,15 +317,15 @@ async fn a_renewed_certificate_is_loaded_and_a_broken_one_is_not() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_behind_an_unread_answer_is_read_later() {
-    let (db, vouched) = (TestDb::new().await, Vouched::new());
+    let (db, authority_files) = (TestDb::new().await, TestAuthority::new());
     run(&db, &["board", "create", "main"]).well();
-    let serve = serve(&db, &vouched, &["--workers", "1", "--client-timeout", "60"]).await;
+    let serve = serve(&db, &authority_files, &["--workers", "1", "--client-timeout", "60"]).await;
     let key = make_key(db.url(), &["--role", "server"]);
-    let ca = vouched.file("ca.pem");
+    let ca = authority_files.file("ca.pem");
     let (authorization, event) = (format!("Authorization: Bearer {key}"), r#"{"user_id":"ada","points":1}"#);
     let scores = serve.at("/v1/boards/main/scores");
     assert_eq!(curl(&["--cacert", &ca, "-H", &authorization, "--json", event, &scores]).await.1, Some(0));
-    let mut stream = connect(&serve, &vouched).await;
+    let mut stream = connect(&serve, &authority_files).await;
     let from = stream.get_ref().0.local_addr().unwrap().port();
     let port = place(&serve).rsplit_once(':').unwrap().1.parse().unwrap();
     let healthz = serve.at("/healthz");
@@ -335,25 +335,25 @@ async fn a_request_behind_an_unread_answer_is_read_later() {
 
 #[tokio::test]
 async fn handshakes_of_an_address_are_limited() {
-    let (db, vouched) = (TestDb::new().await, Vouched::new());
+    let (db, authority_files) = (TestDb::new().await, TestAuthority::new());
     // The address gets its next token after about a minute.
     let flags = ["--address-rate", "1", "--address-burst", "60", "--client-timeout", "60"];
     let from = async |serve: &Serve, address: &str| {
         let end = Instant::now() + DEADLINE;
         let mut open = Vec::new();
-        while let Some(stream) = try_connect(serve, &vouched, address).await {
+        while let Some(stream) = try_connect(serve, &authority_files, address).await {
             assert!(open.len() < 200 && Instant::now() < end, "the service sets no limit");
             open.push(stream);
         }
         open
     };
-    let limited = serve(&db, &vouched, &flags).await;
+    let limited = serve(&db, &authority_files, &flags).await;
     let began = Instant::now();
     let mut open = from(&limited, "127.0.0.1").await;
     let most = 60 + usize::try_from(began.elapsed().as_secs()).unwrap() + 1;
     assert!((60..=most).contains(&open.len()), "{} of at most {most}", open.len());
     // Other addresses are accepted, and open connections stay open.
-    let mut other = try_connect(&limited, &vouched, "127.0.0.2").await.expect("another address");
+    let mut other = try_connect(&limited, &authority_files, "127.0.0.2").await.expect("another address");
     for stream in [&mut other, &mut open[0]] {
         stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
         let told = answer(stream).await;
@@ -362,8 +362,8 @@ async fn handshakes_of_an_address_are_limited() {
         assert!(count.is_some_and(|count| count >= 1.0), "{count:?}");
     }
     // All connections come from the proxy's address.
-    let trusting = serve(&db, &vouched, &[&flags[..], &["--trusted-proxies", "127.0.0.1"]].concat()).await;
+    let trusting = serve(&db, &authority_files, &[&flags[..], &["--trusted-proxies", "127.0.0.1"]].concat()).await;
     for number in 0..70 {
-        assert!(try_connect(&trusting, &vouched, "127.0.0.1").await.is_some(), "{number}");
+        assert!(try_connect(&trusting, &authority_files, "127.0.0.1").await.is_some(), "{number}");
     }
 }
