@@ -198,7 +198,7 @@ async fn a_late_answer_is_never_used_for_another_key() {
             assert!(found.is_none_or(|value| value == number.to_be_bytes()), "{number}");
         }
     }
-    assert_eq!(fixture.cache.counts().mismatches, 0, "a value was returned for another key");
+    assert_eq!(fixture.cache.counts().mismatches, 0, "a value of another key arrived");
 }
 
 #[tokio::test]

@@ -87,7 +87,12 @@ fn many(players: usize, id: impl Fn(usize) -> String) -> Vec<Event> {
     let event = |number: usize| {
         let player = number % players;
         let points = i64::try_from(number * 7_919 % 1_000).unwrap();
-        Event { user_id: id(player), user_name: SPECIAL_NAMES.get(player).map(|name| (*name).to_owned()), points, number }
+        Event {
+            user_id: id(player),
+            user_name: SPECIAL_NAMES.get(player).map(|name| (*name).to_owned()),
+            points,
+            number,
+        }
     };
     // A second event for one in five.
     (0..players + players / 5).map(event).collect()

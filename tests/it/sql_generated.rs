@@ -93,7 +93,8 @@ async fn the_prepared_queries_are_current() {
         }
         match (&mut connection).describe(AssertSqlSafe(query).into_sql_str()).await {
             Ok(described)
-                if without_overrides(serde_json::to_value(&described).unwrap()) == without_overrides(data["describe"].clone()) =>
+                if without_overrides(serde_json::to_value(&described).unwrap())
+                    == without_overrides(data["describe"].clone()) =>
             {
                 seen += 1;
             }

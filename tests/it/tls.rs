@@ -81,7 +81,9 @@ async fn tls_to_postgresql_and_redis_needs_a_trusted_authority() {
     let postgres = own_postgres(PostgresOptions::ephemeral()).await;
     let clear = postgres.url("postgres");
     demand_tls(&clear, &right).await;
-    let verified = |authority_files: &TestAuthority| format!("{clear}?sslmode=verify-full&sslrootcert={}", authority_files.file("ca.pem"));
+    let verified = |authority_files: &TestAuthority| {
+        format!("{clear}?sslmode=verify-full&sslrootcert={}", authority_files.file("ca.pem"))
+    };
     // The settings take effect shortly after the reload.
     until("PostgreSQL demands TLS", async || {
         PgConnection::connect(&verified(&right)).await.is_ok()

@@ -205,8 +205,9 @@ async fn the_design_load_survives_a_fault_each_minute() {
         tokio::time::sleep(Duration::from_secs(10)).await;
         site.apply(fault).await;
         let healed = Instant::now();
-        let well =
-            until_recovered(&site.mortal, &probing, healed).await.max(until_recovered(&site.lasting, &probing, healed).await);
+        let well = until_recovered(&site.mortal, &probing, healed)
+            .await
+            .max(until_recovered(&site.lasting, &probing, healed).await);
         longest = longest.max(well);
         let pool = PgPool::connect(&url).await.expect("a connection");
         let looking = Instant::now();

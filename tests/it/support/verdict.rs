@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use sqlx::PgPool;
 
 use super::{
-    freshness::{MinimumVersions, LaterVersions},
+    freshness::{LaterVersions, MinimumVersions},
     load::{Load, parsed},
     oracle::{Act, Oracle, Place, Slice, Ties, tenth_percentiles},
     record::{Acknowledged, Answer, Change, Question, Record},

@@ -192,7 +192,8 @@ async fn mismatched_certificate_files_are_named_and_refused_at_the_start() {
     let broken = write("broken.pem", "-----BEGIN CERTIFICATE-----\nnot base64!\n-----END CERTIFICATE-----\n");
     let cut = write("cut.pem", &authority_files.certificate.pem()[..200]);
     let false_one = write("false.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
-    let backwards = write("backwards.pem", &[authority_files.authority.pem(), authority_files.certificate.pem()].concat());
+    let backwards =
+        write("backwards.pem", &[authority_files.authority.pem(), authority_files.certificate.pem()].concat());
     let sealed = authority_files.file("sealed.key");
     let mut openssl = Command::new("openssl");
     openssl.args(["pkey", "-in", &key, "-aes256", "-passout", "pass:hunter2", "-out", &sealed]);
