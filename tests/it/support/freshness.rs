@@ -33,19 +33,19 @@ impl MinimumVersions {
         let mut changes = changes.to_vec();
         changes.sort_by_key(|change| change.at);
         let nothing = vec![0; ledger.lanes()];
-        let mut floors = Self { all: Vec::new(), of_instance: HashMap::new(), nothing };
+        let mut minimum = Self { all: Vec::new(), of_instance: HashMap::new(), nothing };
         for change in changes {
             // An act that changed nothing has no row.
             let Some(row) = places.row(&change.what) else { continue };
-            for steps in [&mut floors.all, floors.of_instance.entry(change.instance).or_default()] {
-                let mut held = steps.last().map_or_else(|| floors.nothing.clone(), |(_, held)| held.clone());
+            for steps in [&mut minimum.all, minimum.of_instance.entry(change.instance).or_default()] {
+                let mut held = steps.last().map_or_else(|| minimum.nothing.clone(), |(_, held)| held.clone());
                 if held[row.lane] < row.batch {
                     held[row.lane] = row.batch;
                     steps.push((change.at, held));
                 }
             }
         }
-        floors
+        minimum
     }
 
     /// Returns the minimum version of an answer.

@@ -124,7 +124,7 @@ fn read(answers: &[&Answer], changes: &[&Acknowledged], ledger: &Ledger, epoch: 
         let later = pair[0].batches.iter().zip(&pair[1].batches).all(|(earlier, later)| earlier <= later);
         assert!(later, "no state can be between {:?} and {:?}", pair[0].batches, pair[1].batches);
     }
-    let floors = MinimumVersions::new(changes, ledger);
+    let minimum = MinimumVersions::new(changes, ledger);
     let mut views: HashMap<String, (View<'_>, i64)> = HashMap::new();
     let mut last = Vec::new();
     for version in &versions {
@@ -142,7 +142,7 @@ fn read(answers: &[&Answer], changes: &[&Acknowledged], ledger: &Ledger, epoch: 
         }
         *layout = version.layout;
         verdict.layout = verdict.layout.max(version.layout);
-        problems.extend(floors.missed(version.answer, &version.batches));
+        problems.extend(minimum.missed(version.answer, &version.batches));
         if last != version.batches {
             last.clone_from(&version.batches);
             verdict.versions += 1;
@@ -155,7 +155,7 @@ fn read(answers: &[&Answer], changes: &[&Acknowledged], ledger: &Ledger, epoch: 
     }
     let seen = LaterVersions::new(versions.iter().map(|version| (version.answer, version.batches.as_slice())));
     for answer in answers.iter().filter(|answer| answer.body.is_none()) {
-        if !may_be_missing(answer, &floors, &seen, ledger) {
+        if !may_be_missing(answer, &minimum, &seen, ledger) {
             verdict.wrong.push(format!("{} has no {:?}, who had an entry all the time", ledger.slug, answer.question));
         }
         *verdict.answers.entry("no entry").or_default() += 1;
@@ -164,7 +164,7 @@ fn read(answers: &[&Answer], changes: &[&Acknowledged], ledger: &Ledger, epoch: 
 
 /// Returns whether a player had no entry at some version between the answer's minimum and what
 /// others saw after it.
-fn may_be_missing(answer: &Answer, floors: &MinimumVersions, seen: &LaterVersions, ledger: &Ledger) -> bool {
+fn may_be_missing(answer: &Answer, minimum: &MinimumVersions, seen: &LaterVersions, ledger: &Ledger) -> bool {
     let Question::Player { user, .. } = &answer.question else { return false };
     let Some(&user) = ledger.ids.get(user) else { return true };
     // Among several periods of a kind, the requested one is unknown.
@@ -172,7 +172,7 @@ fn may_be_missing(answer: &Answer, floors: &MinimumVersions, seen: &LaterVersion
     let (Some((_, slice)), None) = (periods.next(), periods.next()) else { return true };
     let rows: Vec<_> = ledger.rows.iter().filter(|row| row.row.user == user).collect();
     let Some(lane) = rows.first().map(|row| row.lane) else { return true };
-    let (from, to) = (floors.of(answer)[lane], seen.after(answer.done_at).map_or(i64::MAX, |batches| batches[lane]));
+    let (from, to) = (minimum.of(answer)[lane], seen.after(answer.done_at).map_or(i64::MAX, |batches| batches[lane]));
     let batches = rows.iter().map(|row| row.batch).filter(|batch| (from..=to).contains(batch));
     [from].into_iter().chain(batches).any(|batch| {
         let mut oracle = Oracle::new(ledger.rules);
