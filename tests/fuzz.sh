@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Feeds one of the readers of what comes from outside with made-up bytes, and looks whether what has to hold does
-# (tests/fuzz/properties.rs): tests/fuzz.sh period|key|signature|import SECONDS. What it found worth keeping is in target/fuzz/corpus, and
-# it goes on from there the next time; bytes with which something did not hold are in tests/fuzz/artifacts, and belong to
-# tests/fuzz/seeds once that is mended.
+# Fuzzes one of the parsers of external input and checks the properties in tests/fuzz/properties.rs:
+# tests/fuzz.sh period|key|signature|import SECONDS. Interesting inputs are kept in
+# target/fuzz/corpus for the next run. Inputs that violate a property are in tests/fuzz/artifacts;
+# move them to tests/fuzz/seeds with the fix.
 set -euo pipefail
 
 readonly VERSION=0.13.2
@@ -14,10 +14,10 @@ if [ "$(cargo fuzz --version 2>/dev/null)" != "cargo-fuzz $VERSION" ]; then
     cargo install cargo-fuzz --version "$VERSION" --locked --root .centile/tools
 fi
 
-# The versions that are shipped; what fuzzing needs besides is added to them.
+# The pinned versions of the release; cargo adds what fuzzing needs.
 cp Cargo.lock tests/fuzz/Cargo.lock
 mkdir -p "target/fuzz/corpus/$target"
-# The flags of sanitizers are open to nightly compilers only. This opens them for the one that all else is built with.
+# Sanitizers need flags of nightly compilers. This allows them in the pinned compiler.
 export RUSTC_BOOTSTRAP=1
 exec cargo fuzz run --fuzz-dir tests/fuzz --target-dir target/fuzz --codegen-units 16 \
     "$target" "target/fuzz/corpus/$target" "tests/fuzz/seeds/$target" \

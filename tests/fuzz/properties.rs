@@ -1,5 +1,5 @@
-//! What has to hold of whatever comes from outside. A fuzzer looks for bytes of which it does not (`make fuzz`); the tests try the bytes
-//! in `seeds/`, among them all that ever failed.
+//! Properties that every external input must satisfy. `make fuzz` searches for bytes that violate
+//! them. The tests run the bytes in `seeds/`, including every input that has ever failed.
 
 use std::{collections::BTreeMap, str};
 
@@ -16,12 +16,13 @@ use centile::{
 use chrono::{DateTime, Datelike as _, Utc};
 use ring::hmac;
 
-/// The time at which signatures are checked, in seconds since 1970.
+/// Time at which signatures are checked, in seconds since 1970.
 const NOW: i64 = 1_700_000_000;
-/// What requests are signed with.
+/// Secret that signs the requests.
 const SECRET: [u8; 32] = *b"thirty-two bytes that are secret";
 
-/// A selector is taken exactly where it is one, and written as it was read; a cursor leads to the key that it was made from.
+/// A period selector is accepted exactly if it is valid, and its output equals its input. A cursor
+/// decodes to the key that it was made from.
 pub fn period(data: &[u8]) {
     if let Ok(text) = str::from_utf8(data) {
         let read = text.parse::<PeriodSelector>().ok();
@@ -34,7 +35,7 @@ pub fn period(data: &[u8]) {
     cursor(&BASE64_URL_SAFE_NO_PAD.encode(data));
 }
 
-/// Whether a text is a selector, by its characters and the calendar.
+/// Returns whether a text is a valid selector, by its characters and the calendar.
 fn is_selector(text: &str) -> bool {
     let (kind, label) = text.split_once(':').map_or((text, None), |(kind, label)| (kind, Some(label)));
     match (kind, label) {
@@ -54,7 +55,8 @@ fn is_selector(text: &str) -> bool {
     }
 }
 
-/// The day of the week of a date such as 2024-01-15, from 0 for Sunday on (Sakamoto's method); `None` when there is no such date.
+/// Returns the weekday of a date such as 2024-01-15, 0 for Sunday (Sakamoto's method). `None` if
+/// the date does not exist.
 fn weekday(date: &str) -> Option<u32> {
     let bytes = date.as_bytes();
     let is_written_so = bytes.len() == 10
@@ -76,7 +78,7 @@ fn weekday(date: &str) -> Option<u32> {
     if !(1..=days).contains(&day) {
         return None;
     }
-    // Weekdays come again after 400 years; so the year before the year 0 is one, too.
+    // The calendar repeats every 400 years. This also keeps the year before year 0 positive.
     year += 400;
     if month < 3 {
         year -= 1;
@@ -98,7 +100,7 @@ fn cursor(text: &str) {
     }
 }
 
-/// The text of a key is made of its id and its secret and nothing else, and the id can be told from the rest.
+/// A key's text consists of its id and its secret only, and parsing separates the two.
 pub fn key(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else { return };
     if let Some((id, secret)) = fuzzed::key(text) {
@@ -106,15 +108,15 @@ pub fn key(data: &[u8]) {
         assert!(id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit()), "{text:?}");
         assert_eq!(secret.len(), 64, "{text:?}");
     }
-    // What has the form of a key is taken for one.
+    // Any text in the form of a key parses as a key.
     if data.len() >= 40 {
         let (id, secret) = (hex(&data[..8]), hex(&data[8..40]));
         assert_eq!(fuzzed::key(&format!("ctl_{id}_{secret}")), Some((&*id, &*secret)));
     }
 }
 
-/// A signature is right exactly where it is the HMAC-SHA256 (RFC 2104, of another library) over what was sent, and made just now.
-/// The data are a header, a target and a body, with line ends between.
+/// A signature is valid exactly if it is the HMAC-SHA256 (RFC 2104, computed by another library) of
+/// the request and is recent. The data are a header, a target and a body, separated by line feeds.
 pub fn signature(data: &[u8]) {
     let mut parts = data.splitn(3, |byte| *byte == b'\n');
     let mut part = || parts.next().unwrap_or_default();
@@ -153,8 +155,8 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
-/// A file of events, whatever is in it, is read to its end. What is taken is within the bounds of the board, and is taken again when it
-/// is written anew. The first byte says which board and format.
+/// Any file of events is read to its end. Accepted events are within the board's limits, and parse
+/// again after they are written out. The first byte selects the board and the format.
 pub fn import(data: &[u8]) {
     let Some((kind, file)) = data.split_first() else { return };
     let board = board(if kind & 2 == 0 { Ties::Shared } else { Ties::Tiebreak });
@@ -165,15 +167,18 @@ pub fn import(data: &[u8]) {
     };
     let mut numbers: Vec<u64> = events.iter().map(|(number, _)| *number).chain(rejected).collect();
     numbers.sort_unstable();
-    assert!(numbers.is_sorted_by(|a, b| a < b), "a line counts once: {numbers:?}");
+    assert!(numbers.is_sorted_by(|a, b| a < b), "each line has at most one event: {numbers:?}");
     let lines = file.split(|byte| *byte == b'\n').count() as u64;
     assert!(numbers.iter().all(|number| (1..=lines).contains(number)), "{numbers:?} of {lines}");
     for (_, event) in events {
         check(&board, &event);
-        // RFC 3339 has years of four digits; an offset may lead to the one after.
+        // RFC 3339 years have four digits; an offset can move the instant into year 10000.
         if event.occurred_at.is_none_or(|at| at.year() <= 9_999) {
             let again = fuzzed::import(&board, &serde_json::to_vec(&event).unwrap_or_default(), Format::Ndjson);
-            assert!(again.is_ok_and(|again| again.events == [(1, event)]), "read otherwise when written anew");
+            assert!(
+                again.is_ok_and(|again| again.events == [(1, event)]),
+                "an event changed when it was written and read again"
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Backups that are restored: a dump into another server, and a base backup with WAL up to a moment.
+//! Restored backups: a dump into another server, and a base backup with WAL up to a given time.
 
 use std::{collections::BTreeMap, fs, path::Path, process::Command};
 
@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// The instance on the database at `url`; it closes nothing by itself.
+/// Starts an instance on the database at `url`. It closes no periods on its own.
 async fn serve(url: &str, redis: Option<&str>, prefix: &str) -> Serve {
     let (url, redis, prefix) = (url.to_owned(), redis.map(ToOwned::to_owned), prefix.to_owned());
     tokio::task::spawn_blocking(move || Serve::spawn(&url, redis.as_deref(), &prefix, &[])).await.expect("a service")
@@ -29,14 +29,15 @@ async fn execute(pool: &PgPool, statements: &str) {
     sqlx::raw_sql(AssertSqlSafe(statements.to_owned())).execute(pool).await.expect(statements);
 }
 
-/// Runs a program of PostgreSQL.
+/// Runs one of PostgreSQL's programs.
 #[track_caller]
 fn program(server: &LocalPostgres, name: &str, arguments: &[&str]) {
     let output = Command::new(server.program(name)).args(arguments).current_dir("/").output().expect(name);
     assert!(output.status.success(), "{name} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Events of five days in two weeks of January 2024, some players with the same score; the weeks and months are closed then, one is refreshed.
+/// Imports events of five days in two weeks of January 2024, some players with equal scores. Then
+/// closes the weeks and months and refreshes one of them.
 fn make_past(url: &str) {
     let files = Files::new();
     for board in ["arena", "race"] {
@@ -65,7 +66,7 @@ const ACTS: &str = "
     SELECT centile.ban_user('arena', 'p3', true), centile.reset_player('arena', 'p4');
     SELECT centile.void_score('arena', max(transaction_id)) FROM centile.score_history WHERE board = 'arena' AND kind = 'score'";
 
-/// What every table, archive and sequence holds: the number of rows, and a digest of them.
+/// Returns the row count and a digest of every table, archive and sequence.
 async fn contents(pool: &PgPool) -> BTreeMap<String, (i64, String)> {
     let relations: Vec<(String, bool)> = sqlx::query_as(
         "SELECT oid::regclass::text, relkind = 'S' FROM pg_class
@@ -76,7 +77,7 @@ async fn contents(pool: &PgPool) -> BTreeMap<String, (i64, String)> {
     .expect("the tables");
     let mut contents = BTreeMap::new();
     for (name, is_sequence) in relations {
-        // How many numbers a sequence has written ahead to the WAL is no part of what it holds.
+        // Leaves out `log_cnt`, the numbers that a sequence has logged ahead in the WAL.
         let row = if is_sequence { "(t.last_value, t.is_called)" } else { "t" };
         let digest = format!(
             "SELECT count(*), coalesce(md5(string_agg({row}::text, E'\\n' ORDER BY {row}::text COLLATE \"C\")), '') FROM {name} t"
@@ -87,7 +88,7 @@ async fn contents(pool: &PgPool) -> BTreeMap<String, (i64, String)> {
     contents
 }
 
-/// What readers are answered about all there is, without the versions, which name the life of the database.
+/// Returns the answers to reads of everything, without versions, because these contain the epoch.
 async fn answers(site: &Site) -> Vec<Value> {
     let mut answers = Vec::new();
     for board in ["arena", "race"] {
@@ -129,7 +130,7 @@ async fn a_dump_is_restored_into_another_server() {
     let (kept, rankings) = (contents(&pool).await, audit::rankings_are_sound(&pool).await);
     assert!(kept.len() > 120 && kept.keys().any(|name| name.starts_with("centile_archive.")), "{:?}", kept.keys());
 
-    // A server that has never seen Centile, nor its roles.
+    // A server that has neither Centile's databases nor its roles.
     let target = LocalPostgres::start(&folder("restored"), PostgresOptions::ephemeral()).expect("a server");
     let admin = connect(&target.url("postgres")).await;
     execute(&admin, "CREATE DATABASE restored").await;
@@ -142,11 +143,11 @@ async fn a_dump_is_restored_into_another_server() {
     assert_eq!(run_at(&restored, &["migrate"]).well().trim(), "nothing to do: the schema is current");
     run_at(&restored, &["verify"]).well();
     assert_eq!(audit::rankings_are_sound(&pool).await, rankings);
-    // Behind the same Redis, whose entries are of another life; with the same keys.
+    // The same Redis, whose entries carry the other epoch, and the same keys.
     let site = Site { serve: serve(&restored, Some(&redis), &prefix).await, ..site };
     assert_eq!(answers(&site).await, before);
 
-    // And life goes on.
+    // Writes work after the restore.
     site.post("/v1/boards/arena/scores", json!({"user_id": "p7", "points": 1_000})).await.is(200);
     let first = site.get("/v1/boards/arena/scores/p7").await.is(200);
     assert_eq!(first["rank"], 1, "{first}");
@@ -154,7 +155,7 @@ async fn a_dump_is_restored_into_another_server() {
     run_at(&restored, &["verify"]).well();
 }
 
-/// Waits until what is written to the WAL so far has been archived.
+/// Waits until the WAL written so far is archived.
 async fn archived(pool: &PgPool) {
     let segment: String =
         sqlx::query_scalar("SELECT pg_walfile_name(pg_switch_wal())").fetch_one(pool).await.expect("a segment");
@@ -163,18 +164,18 @@ async fn archived(pool: &PgPool) {
             .fetch_one(pool)
             .await
             .expect("the archiver");
-        // A backup's label is archived among them, and begins like its segment.
+        // The last archived name can be a backup label, which begins with its segment.
         last.is_some_and(|last| last >= segment)
     })
     .await;
 }
 
-/// Puts the base backup into the place of the server's data, which are lost, and has it recovered up to `moment`.
+/// Replaces the server's data with the base backup and recovers it up to `moment`.
 fn recover(server: &mut LocalPostgres, base: &Path, moment: &str) {
     server.kill_hard().expect("a dead server");
     let data = server.home().join("data");
     let lost = server.home().join("lost");
-    fs::rename(&data, &lost).expect("the data are gone");
+    fs::rename(&data, &lost).expect("the data directory is moved away");
     fs::rename(base, &data).expect("the base backup in their place");
     let settings = data.join("postgresql.auto.conf");
     let before = fs::read_to_string(&settings).expect("settings");
@@ -183,7 +184,7 @@ fn recover(server: &mut LocalPostgres, base: &Path, moment: &str) {
     );
     fs::write(&settings, before + &recovery).expect("settings");
     fs::write(data.join("recovery.signal"), "").expect("the signal");
-    // Run as root, the server is another account's.
+    // Under root, the server runs as another account, which must own the files.
     let own = "chown -R \"$(ls -nd \"$1\" | awk '{print $3\":\"$4}')\" \"$2\"";
     let status = Command::new("sh").args(["-c", own, "sh"]).args([&lost, &data]).status().expect("a shell");
     assert!(status.success());
@@ -191,8 +192,8 @@ fn recover(server: &mut LocalPostgres, base: &Path, moment: &str) {
     server.start_again().expect("a recovered server");
 }
 
-/// What is answered once the service has a connection for it: one that was lost is noticed when it is used, and a top until then is the last
-/// one known, which says so.
+/// Repeats a request until the service answers from PostgreSQL again. A lost connection is noticed
+/// at its next use. Until then a top list is the last known one, marked stale.
 async fn answered(site: &Site, method: Method, path: &str, body: &str) -> Value {
     let authorization = format!("Bearer {}", site.server_key);
     let headers = [("authorization", &*authorization), ("content-type", "application/json")];
@@ -208,12 +209,12 @@ async fn read(site: &Site, path: &str) -> Value {
     answered(site, Method::GET, path, "").await
 }
 
-/// Points of each player, and what follows: who is where.
+/// Points of each player, from which the ranks follow.
 #[derive(Clone, Default)]
 struct Sums(BTreeMap<String, i64>);
 
 impl Sums {
-    /// A score over HTTP, noted once it is acknowledged.
+    /// Submits a score over HTTP and counts it once it is acknowledged.
     async fn score(&mut self, site: &Site, user: &str, points: i64) {
         let event = json!({"user_id": user, "points": points, "id": format!("event {}", next_number())});
         answered(site, Method::POST, "/v1/boards/arena/scores", &event.to_string()).await;
@@ -224,7 +225,7 @@ impl Sums {
         1 + self.0.values().filter(|sum| **sum > self.0[user]).count()
     }
 
-    /// Every rank, the top and a page are those of these sums.
+    /// Checks every rank, the top list and a page against these sums.
     async fn are_served_by(&self, site: &Site) {
         for period in ["all_time", "week"] {
             for (user, sum) in &self.0 {
@@ -250,7 +251,7 @@ impl Sums {
     }
 }
 
-/// The frozen top of the week that was closed, as (player, score).
+/// Returns the frozen top of the closed week as (player, score).
 async fn closed(site: &Site) -> Vec<(String, i64)> {
     let answer = read(site, "/v1/boards/race/scores?period=week:2024-01-15").await;
     assert_eq!(answer["period"]["state"], "closed", "{answer}");
@@ -262,14 +263,14 @@ async fn closed(site: &Site) -> Vec<(String, i64)> {
 const CLOSE: [&str; 5] = ["close", "--board", "race", "--period", "week:2024-01-15"];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn recovery_to_a_moment_has_every_score_before_it_and_none_after() {
+async fn a_point_in_time_recovery_has_every_score_before_it_and_none_after() {
     let archiving = [("archive_mode", "on"), ("archive_command", "mkdir -p ../wal && cp %p ../wal/%f")];
     let settings = archiving.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
     let mut server = own_postgres(PostgresOptions { settings, ..PostgresOptions::ephemeral() }).await;
     let url = server.url("postgres");
     let (redis, prefix) = (redis_url().await, format!("recovery-{}-{}:", std::process::id(), next_number()));
     let pool = connect(&url).await;
-    // One lane: a score is a batch, and the numbers of batches come again after the recovery.
+    // With one lane each score is a batch, and batch numbers repeat after the recovery.
     execute(&pool, "SELECT centile.create_board('arena', p_lanes => 1::smallint, p_layout_bounds => '{0,20,100}', p_periods => '{all_time,week}');
                     SELECT centile.create_board('race', p_mode => 'best', p_periods => '{week}')").await;
     let files = Files::new();
@@ -294,7 +295,7 @@ async fn recovery_to_a_moment_has_every_score_before_it_and_none_after() {
         .await
         .expect("a row");
 
-    // What will be lost: scores that were acknowledged, seen, and cached; and a closing.
+    // The recovery loses these: acknowledged scores that were read and cached, and a closed period.
     let mut lost = sums.clone();
     for n in 0..amount(5, 20) {
         lost.score(&site, &format!("p{n}"), 100 - 7 * n % 30).await;
@@ -318,7 +319,7 @@ async fn recovery_to_a_moment_has_every_score_before_it_and_none_after() {
         .expect("a row");
     assert_eq!(newest, last_kept, "the last row of the ledger");
     run_at(&url, &["verify"]).well();
-    // The instance that lived through it, and one that did not, beside the Redis that did.
+    // Compare the instance that ran through the recovery with a new one; both use the same Redis.
     let other = Site {
         serve: serve(&url, Some(&redis), &prefix).await,
         server_key: site.server_key.clone(),
@@ -331,7 +332,7 @@ async fn recovery_to_a_moment_has_every_score_before_it_and_none_after() {
         sums.score(&site, &format!("p{n}"), 5 + 13 * n % 40).await;
         sums.are_served_by(&site).await;
     }
-    // A top of the other's may lag behind scores that it did not acknowledge.
+    // A top list may lag behind scores that another instance acknowledged.
     for period in ["all_time", "week"] {
         for limit in [10, 100] {
             let path = format!("/v1/boards/arena/scores?limit={limit}&period={period}");
@@ -340,7 +341,7 @@ async fn recovery_to_a_moment_has_every_score_before_it_and_none_after() {
         }
     }
     sums.are_served_by(&other).await;
-    // The same period, the same revision: another result.
+    // The same period and revision, but another result.
     run_at(&url, &CLOSE).well();
     for site in [&site, &other] {
         assert_eq!(closed(site).await[0], ("p19".to_owned(), 19));

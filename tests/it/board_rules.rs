@@ -1,4 +1,4 @@
-//! Seasons, and what a board keeps of its closed periods: over HTTP, on the command line and in SQL.
+//! Seasons and the retention of closed periods: over HTTP, on the command line and in SQL.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -21,7 +21,8 @@ async fn seasons_begin_and_end_at_instants_or_with_local_days() {
     let db = TestDb::new().await;
     let site = site(&db).await;
     site.board(json!({"time_zone": "America/Havana"}), &[]).await;
-    // Midnight comes twice in Havana on that day, at 04:00Z and 05:00Z; the day begins with the first.
+    // In Havana, midnight occurs twice on that day, at 04:00Z and 05:00Z. The day begins at the
+    // first.
     let spring = json!({"name": "spring", "starts_at": "2030-11-03", "ends_at": "2030-12-01T12:30:00+01:00"});
     let answer = site.admin(Method::POST, SEASONS, spring).await;
     assert_eq!(answer.headers["location"], "/v1/boards/main/scores?period=season:spring");
@@ -50,7 +51,7 @@ async fn seasons_begin_and_end_at_instants_or_with_local_days() {
 }
 
 #[tokio::test]
-async fn seasons_that_cannot_be_are_refused_naming_the_field() {
+async fn invalid_seasons_are_refused_with_their_field() {
     let db = TestDb::new().await;
     let site = site(&db).await;
     site.board(json!({}), &[("ada", 5)]).await;
@@ -101,7 +102,7 @@ async fn seasons_that_cannot_be_are_refused_naming_the_field() {
 }
 
 #[tokio::test]
-async fn what_is_kept_of_closed_periods_is_set_shown_and_changed() {
+async fn retention_is_set_shown_and_changed() {
     let db = TestDb::new().await;
     let site = site(&db).await;
     site.board(json!({"slug": "plain"}), &[]).await;
@@ -113,7 +114,7 @@ async fn what_is_kept_of_closed_periods_is_set_shown_and_changed() {
         (board["frozen_top_size"].clone(), board["kept_archives"].clone())
     };
     assert_eq!(rules().await, (json!(1_000), json!({"day": 30, "season": 1_000_000})));
-    // What is absent stays; null takes a limit off.
+    // An absent field keeps its value; null removes a limit.
     let change = json!({"kept_archives": {"week": 52, "season": null}});
     let changed = site.admin(Method::PATCH, "/v1/boards/main", change).await.is(200);
     assert_eq!(changed["kept_archives"], json!({"day": 30, "week": 52}));
@@ -142,7 +143,7 @@ async fn what_is_kept_of_closed_periods_is_set_shown_and_changed() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_kept_is_refused_naming_the_field() {
+async fn invalid_retention_is_refused_with_its_field() {
     let db = TestDb::new().await;
     let site = site(&db).await;
     site.board(json!({}), &[]).await;
@@ -180,7 +181,7 @@ async fn what_cannot_be_kept_is_refused_naming_the_field() {
     }
     run(&db, &["board", "change", "none", "--title", "x"]).refused(1, &["no board", "none"]);
 
-    // From psql, where nothing was checked before.
+    // From psql, without the checks of the service.
     for (call, constraint) in [
         ("centile.create_board('new', p_frozen_top_size => 1001)", "boards_frozen_top_size_range"),
         ("centile.update_board('main', p_kept_archives => '{\"year\": 1}')", "boards_kept_archives_kinds"),

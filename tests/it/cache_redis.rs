@@ -19,7 +19,7 @@ use crate::support::{
 
 const PREFIX: &str = "test";
 
-/// A Redis of this test's own, a cache in it, and a way past the cache.
+/// A private Redis, a cache in it, and direct access to that Redis.
 struct Fixture {
     redis: LocalRedis,
     cache: Cache,
@@ -39,7 +39,7 @@ impl Fixture {
         redis_connection(&self.redis.url()).await
     }
 
-    /// Puts and gets until what was put comes back.
+    /// Puts and gets until a get returns the value.
     async fn wait_until_it_works(&self) {
         until("the cache works", async || {
             self.cache.put(&user("probe"), b"alive".to_vec()).await;
@@ -48,15 +48,16 @@ impl Fixture {
         .await;
     }
 
-    /// Gets a key that must be a miss, also when Redis does not answer.
+    /// Gets a key that must be a miss, even if Redis does not answer.
     async fn expect_miss(&self, key: &CacheKey) {
         let found = within("a get returns", self.cache.get(key)).await;
         assert_eq!(found, None, "{key}");
     }
 
-    /// Gets a key, always a miss, until the cache no longer calls Redis. Returns the failed calls until then.
-    async fn until_left_alone(&self) -> u64 {
-        until("the cache leaves Redis alone", async || {
+    /// Gets a key, always a miss, until the cache stops calling Redis. Returns the number of failed
+    /// calls.
+    async fn until_bypassed(&self) -> u64 {
+        until("the cache bypasses Redis", async || {
             self.expect_miss(&user("ann")).await;
             self.cache.counts().left_alone > 0
         })
@@ -79,7 +80,7 @@ fn full(key: &CacheKey) -> String {
 }
 
 #[tokio::test]
-async fn values_come_back_until_their_lifetime_or_a_flush() {
+async fn values_are_kept_until_they_expire_or_a_flush() {
     let fixture = Fixture::new();
     let cache = &fixture.cache;
     let counts = CacheKey::Counts { ranking: 3, version: "7-1-5.12".to_owned() };
@@ -90,7 +91,7 @@ async fn values_come_back_until_their_lifetime_or_a_flush() {
     for (key, lifetime) in [(&counts, 60), (&top, 60), (&user("a b:\r\n"), 300), (&closed(4), 86_400)] {
         let values = [&[][..], b"value", &[0, 1, 13, 10, 255], &vec![9; 1 << 20]];
         for (turn, value) in values.into_iter().enumerate() {
-            until("a value comes back", async || {
+            until("a get returns the value", async || {
                 begun = Instant::now();
                 cache.put(key, value.to_vec()).await;
                 let found = cache.get(key).await;
@@ -118,7 +119,7 @@ async fn values_come_back_until_their_lifetime_or_a_flush() {
 }
 
 #[tokio::test]
-async fn garbage_under_its_keys_is_a_miss_and_is_overwritten() {
+async fn garbage_is_a_miss_and_is_overwritten() {
     let fixture = Fixture::new();
     let cache = &fixture.cache;
     let mut direct = fixture.direct().await;
@@ -155,11 +156,11 @@ async fn garbage_under_its_keys_is_a_miss_and_is_overwritten() {
     let counts = cache.counts();
     // A put that times out leaves the garbage for another read.
     assert!(counts.timeouts > 0 || counts.mismatches == garbage.len() as u64, "{counts:?}");
-    assert!(!cache.is_breaker_open(), "garbage is not Redis's failure");
+    assert!(!cache.is_breaker_open(), "garbage must not open the breaker");
 }
 
 #[tokio::test]
-async fn a_frozen_redis_is_a_miss_and_then_left_alone() {
+async fn a_frozen_redis_is_a_miss_and_opens_the_breaker() {
     let mut fixture = Fixture::new();
     fixture.wait_until_it_works().await;
     fixture.redis.pause().expect("SIGSTOP");
@@ -169,7 +170,7 @@ async fn a_frozen_redis_is_a_miss_and_then_left_alone() {
         fixture.expect_miss(&user("ann")).await;
         assert_eq!(fixture.cache.counts().timeouts, before.timeouts + failures);
     }
-    fixture.until_left_alone().await;
+    fixture.until_bypassed().await;
     assert!(!fixture.cache.is_reachable().await);
     fixture.redis.resume().expect("SIGCONT");
     fixture.wait_until_it_works().await;
@@ -177,7 +178,7 @@ async fn a_frozen_redis_is_a_miss_and_then_left_alone() {
 }
 
 #[tokio::test]
-async fn an_answer_that_comes_too_late_is_nobody_elses() {
+async fn a_late_answer_is_never_used_for_another_key() {
     let mut fixture = Fixture::new();
     for number in 0..64 {
         fixture.cache.put(&closed(number), number.to_be_bytes().to_vec()).await;
@@ -192,23 +193,23 @@ async fn an_answer_that_comes_too_late_is_nobody_elses() {
         fixture.redis.resume().expect("SIGCONT");
         fixture.wait_until_it_works().await;
         for number in 0..64 {
-            // A miss is allowed on a busy machine, another key's value never.
+            // A busy machine may cause a miss, but never another key's value.
             let found = fixture.cache.get(&closed(number)).await;
             assert!(found.is_none_or(|value| value == number.to_be_bytes()), "{number}");
         }
     }
-    assert_eq!(fixture.cache.counts().mismatches, 0, "the frame had nothing to catch");
+    assert_eq!(fixture.cache.counts().mismatches, 0, "a value of another key arrived");
 }
 
 #[tokio::test]
-async fn a_killed_redis_is_a_miss_and_may_come_back() {
+async fn a_killed_redis_is_a_miss_and_is_used_again_after_its_restart() {
     let mut fixture = Fixture::new();
     fixture.cache.put(&user("ann"), b"ann".to_vec()).await;
     fixture.redis.kill_hard().expect("SIGKILL");
-    let failures = fixture.until_left_alone().await;
+    let failures = fixture.until_bypassed().await;
     assert!(failures >= 5, "{:?}", fixture.cache.counts());
     let left_alone = fixture.cache.counts().left_alone;
-    until("a put leaves Redis alone", async || {
+    until("the cache bypasses Redis after puts", async || {
         fixture.cache.put(&user("ann"), b"ann".to_vec()).await;
         fixture.cache.counts().left_alone > left_alone
     })
@@ -220,8 +221,8 @@ async fn a_killed_redis_is_a_miss_and_may_come_back() {
 }
 
 #[tokio::test]
-async fn a_redis_that_was_never_there_is_a_miss() {
-    // Port 1 of loopback: nobody listens.
+async fn an_unreachable_redis_is_a_miss() {
+    // Nothing listens on port 1 of loopback.
     let cache = Cache::redis("redis://127.0.0.1:1", None, PREFIX).expect("a lazy cache");
     assert!(!cache.is_reachable().await);
     assert_eq!(cache.get(&user("ann")).await, None);

@@ -1,4 +1,5 @@
-//! Rules against cheating: what a board takes of a player, whoever has its key, and what becomes of the rest.
+//! Rules against cheating: the limits of a board for each player, whichever key is used, and the
+//! fate of events that break them.
 
 mod model;
 mod property;
@@ -24,7 +25,8 @@ fn event(user: &str, points: i64) -> Value {
     json!({"user_id": user, "points": points})
 }
 
-/// Sends scores of one player one by one. Returns the new all-time score after each, or the status of the refusal.
+/// Sends a player's scores one by one. Returns the new all-time score after each, or the status of
+/// the refusal.
 async fn played(site: &Site, board: &str, user: &str, points: &[i64]) -> Vec<Value> {
     let mut seen = Vec::new();
     for points in points {
@@ -38,7 +40,7 @@ async fn played(site: &Site, board: &str, user: &str, points: &[i64]) -> Vec<Val
 }
 
 #[tokio::test]
-async fn rules_are_set_shown_changed_and_kept_in_the_audit_log() {
+async fn rules_are_set_shown_changed_and_audited() {
     let db = TestDb::new().await;
     let site = site(&db).await;
     site.board(json!({"slug": "plain"}), &[]).await;
@@ -50,7 +52,7 @@ async fn rules_are_set_shown_changed_and_kept_in_the_audit_log() {
     let given = json!({"events_per_minute": 30, "gain_max": {"day": 5_000, "season": 1}, "on_violation": "quarantine"});
     site.board(given, &[]).await;
     assert_eq!(rules("main").await, json!([30, {"day": 5_000, "season": 1}, "quarantine"]));
-    // What is absent stays; null takes a limit off.
+    // An absent field keeps its value; null removes a limit.
     let change = json!({"gain_max": {"week": 9_007_199_254_740_991_i64, "season": null}});
     site.admin(Method::PATCH, "/v1/boards/main", change).await.is(200);
     let changed = json!([30, {"day": 5_000, "week": 9_007_199_254_740_991_i64}, "quarantine"]);
@@ -79,7 +81,7 @@ async fn rules_are_set_shown_changed_and_kept_in_the_audit_log() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_a_rule_is_refused_naming_the_field() {
+async fn an_invalid_rule_is_refused_with_its_field() {
     let db = TestDb::new().await;
     let site = site(&db).await;
     site.board(json!({"periods": ["week"]}), &[]).await;
@@ -91,7 +93,7 @@ async fn what_cannot_be_a_rule_is_refused_naming_the_field() {
         (json!({"gain_max": {"week": 9_007_199_254_740_992_i64}}), "gain_max.week"),
         (json!({"gain_max": {"week": "1"}}), "gain_max.week"),
         (json!({"gain_max": {"year": 1}}), "gain_max.year"),
-        // A kind of period that the board does not keep.
+        // A kind of period that the board does not have.
         (json!({"gain_max": {"day": 1}}), "gain_max"),
         (json!({"gain_max": [1]}), "gain_max"),
         (json!({"on_violation": "ignore"}), "on_violation"),
@@ -130,11 +132,12 @@ async fn what_cannot_be_a_rule_is_refused_naming_the_field() {
 }
 
 #[tokio::test]
-async fn events_of_a_player_are_counted_over_sliding_seconds_and_a_refused_id_is_free() {
+async fn events_are_limited_in_a_sliding_window_and_a_refused_id_stays_free() {
     let db = TestDb::new().await;
     let site = site(&db).await;
     site.board(json!({"events_per_minute": 3}), &[]).await;
-    // In one list each is judged by what was taken before it; others are not touched.
+    // Events of a list are checked in order, each against those accepted before it. Other players
+    // are unaffected.
     let list: Vec<Value> = (0..5)
         .map(|number| json!({"user_id": "ada", "points": 1, "id": format!("ada-{number}")}))
         .chain([event("bob", 1)])
@@ -145,11 +148,11 @@ async fn events_of_a_player_are_counted_over_sliding_seconds_and_a_refused_id_is
     let error = &results["results"][3]["error"];
     assert_eq!(error["status"], 409);
     assert_eq!(error["detail"], "board main allows 3 events in 60 seconds per player");
-    // A repeat is answered as before and is no event; what was refused is judged anew.
+    // A repeat gets its first answer and does not count. A refused event is checked again.
     assert_eq!(site.post(SCORES, list[0].clone()).await.is(200)["repeated"], true);
     refused(&site.post(SCORES, list[3].clone()).await, 409, "", "the fourth");
 
-    // The ledger as it will be in a minute: each score goes a minute back, one by one the oldest first.
+    // Moves the ledger a minute into the past, score by score, the oldest first.
     let pool = db.pool().await;
     let age = async |number: i64, seconds: f64| {
         query(
@@ -167,25 +170,25 @@ async fn events_of_a_player_are_counted_over_sliding_seconds_and_a_refused_id_is
     age(0, 60.0).await;
     site.post(SCORES, list[3].clone()).await.is(200);
     refused(&site.post(SCORES, list[4].clone()).await, 409, "", "three again");
-    // A void takes a score's points away, not that it was sent.
+    // A void removes a score's points, but the event still counts.
     let third: i64 = query_scalar("SELECT max(transaction_id) FROM centile.score_history WHERE user_id = 'ada'")
         .fetch_one(&pool)
         .await
         .unwrap();
     site.admin(Method::POST, &format!("/v1/boards/main/transactions/{third}/void"), Value::Null).await.is(204);
     refused(&site.post(SCORES, list[4].clone()).await, 409, "", "a voided score was sent");
-    // An administrator's corrections are not judged.
+    // Administrators' corrections are exempt from the rules.
     let correct = ["correct", "ada", "5", "--board", "main", "--reason", "forgotten", "--at"];
     run(&db, &[correct.as_slice(), &["2024-01-16T12:00:00Z"]].concat()).well();
 }
 
 #[tokio::test]
-async fn gains_are_counted_as_each_mode_has_them() {
+async fn each_mode_counts_gains_in_its_way() {
     let db = TestDb::new().await;
     let site = site(&db).await;
     let at = "(now() - interval '40 days')";
     for (number, (mut rules, before, points, wanted)) in (1..).zip([
-        // What was lost makes no room: 60 + 30 + 10 are won.
+        // Losses do not offset gains: the player gained 60 + 30 + 10.
         (
             json!({"mode": "sum", "gain_max": {"day": 100}}),
             None,
@@ -198,7 +201,7 @@ async fn gains_are_counted_as_each_mode_has_them() {
             vec![-60, -41, 50, -40, -1],
             json!([-60, "101", -10, -50, "101"]),
         ),
-        // Nothing from before: the first score is where the player comes from, and what is worse gains nothing.
+        // Without an earlier score the first one is the baseline, and a worse score gains nothing.
         (
             json!({"mode": "best", "gain_max": {"day": 100}}),
             None,
@@ -217,7 +220,8 @@ async fn gains_are_counted_as_each_mode_has_them() {
             vec![601, 600, 601],
             json!(["101", 600, "101"]),
         ),
-        // A latest score is measured against the one from before, whatever came in between.
+        // In mode `latest`, the gain is measured from the score before the period, whatever came in
+        // between.
         (
             json!({"mode": "latest", "gain_max": {"day": 100}}),
             Some(500),
@@ -240,7 +244,7 @@ async fn gains_are_counted_as_each_mode_has_them() {
                 .await;
         }
         let seen = played(&site, &board, "ada", &points).await;
-        // A refusal by the gain that it would have been.
+        // Names each refusal by the gain it would have made.
         let told = seen.iter().map(|one| match one["detail"].as_str() {
             Some(detail) => json!(detail.rsplit("not ").next()),
             None => one.clone(),
@@ -251,7 +255,7 @@ async fn gains_are_counted_as_each_mode_has_them() {
 }
 
 #[tokio::test]
-async fn a_void_and_a_reset_give_gains_back_and_every_kind_of_period_has_its_limit() {
+async fn voids_and_resets_reduce_gains_and_each_period_has_its_limit() {
     let db = TestDb::new().await;
     let site = site(&db).await;
     site.board(json!({"gain_max": {"all_time": 250, "day": 100, "season": 80}}), &[]).await;
@@ -260,7 +264,7 @@ async fn a_void_and_a_reset_give_gains_back_and_every_kind_of_period_has_its_lim
     site.admin(Method::POST, &format!("/v1/boards/main/transactions/{first}/void"), Value::Null).await.is(204);
     site.post(SCORES, event("ada", -30)).await.is(200);
     let lost = site.post(SCORES, event("ada", -40)).await.is(200)["transaction_id"].clone();
-    // A loss that is undone is no loss: what was won does not change.
+    // A voided loss counts as no loss; the gains stay the same.
     site.admin(Method::POST, &format!("/v1/boards/main/transactions/{lost}/void"), Value::Null).await.is(204);
     site.post(SCORES, event("ada", 100)).await.is(200);
     refused(&site.post(SCORES, event("ada", 1)).await, 422, "points", "101");
@@ -272,7 +276,7 @@ async fn a_void_and_a_reset_give_gains_back_and_every_kind_of_period_has_its_lim
     assert!(detail.starts_with("points: board main allows a player to gain 100 in day:"), "{detail}");
     assert!(detail.ends_with(", not 101"), "{detail}");
 
-    // A season that begins now, with a limit of its own.
+    // A season that begins now and has its own limit.
     db.execute(
         "SELECT centile.create_season('main', 'cup', now() + interval '1 hour', now() + interval '1 day');
          UPDATE centile_store.periods SET starts_at = clock_timestamp() - interval '1 second' WHERE kind = 'season'",

@@ -1,4 +1,4 @@
-//! `close`, and with it `refresh`, `correct`, `maintain` and `import`.
+//! `close`, together with `refresh`, `correct`, `maintain` and `import`.
 
 mod correction;
 mod import;
@@ -10,7 +10,7 @@ use sqlx::PgPool;
 
 use crate::support::{Files, Ran, TestDb, import, import_stdin, run, spawn, spawn_import, spawn_serve, wait::until};
 
-/// Ten players over three weeks of January 2024, one of whom is level with another.
+/// Ten players over three weeks of January 2024; one of them ties with another.
 fn three_weeks() -> String {
     let mut file = String::from("id,user_id,points,occurred_at\n");
     for (n, day) in (1..=20).enumerate() {
@@ -20,7 +20,8 @@ fn three_weeks() -> String {
     file
 }
 
-/// So many lines of one point, over fifty players and twenty days of January 2024; without the header.
+/// Returns `count` lines of one point each, for fifty players over twenty days of January 2024,
+/// without the header.
 fn lines(count: u32) -> String {
     let mut lines = String::new();
     for n in 0..count {
@@ -46,7 +47,7 @@ async fn states(pool: &PgPool) -> Vec<(String, String)> {
     .unwrap()
 }
 
-/// Players of an archive in their order, with rank and score.
+/// Returns an archive's players in order, with rank and score.
 async fn archive(pool: &PgPool, name: &str) -> Vec<(i64, String, i64)> {
     let statement = format!(
         "SELECT a.rank, u.external_id, a.score FROM centile_archive.{name} a JOIN centile_store.users u ON u.id = a.user_id ORDER BY a.position"
@@ -54,7 +55,7 @@ async fn archive(pool: &PgPool, name: &str) -> Vec<(i64, String, i64)> {
     sqlx::query_as(sqlx::AssertSqlSafe(statement)).fetch_all(pool).await.unwrap()
 }
 
-/// The same from the ledger, by PostgreSQL's own `rank()`.
+/// Returns the same from the ledger, by PostgreSQL's own `rank()`.
 async fn ranked(pool: &PgPool, from: &str, until: &str) -> Vec<(i64, String, i64)> {
     sqlx::query_as(
         "SELECT rank() OVER (ORDER BY sum(t.points) DESC), u.external_id, sum(t.points)::bigint
@@ -78,7 +79,7 @@ const EVENTS: &str = "SELECT count(*) FROM centile_store.score_transactions";
 const CLOSED: &str = "SELECT count(*) FROM centile_store.periods WHERE state = 'closed'";
 
 #[tokio::test]
-async fn what_is_over_is_closed_once() {
+async fn ended_periods_are_closed_once() {
     let (db, _files) = board_with("all_time,week,month", &three_weeks()).await;
     let pool = db.pool().await;
     let one = run(&db, &["close", "--board", "arena", "--period", "week:2024-01-08"]).well();
@@ -107,7 +108,7 @@ async fn what_is_over_is_closed_once() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_closed_is_said() {
+async fn an_invalid_close_or_refresh_is_explained() {
     let (db, _files) = board_with("all_time,week", &three_weeks()).await;
     let close = |period| run(&db, &["close", "--board", "arena", "--period", period]);
     close("week").refused(1, &["is not over yet", "ends at"]);
@@ -124,7 +125,7 @@ async fn what_cannot_be_closed_is_said() {
 }
 
 #[tokio::test]
-async fn a_step_out_of_turn_is_refused() {
+async fn a_step_out_of_order_is_refused() {
     let (db, _files) = board_with("all_time,week", &three_weeks()).await;
     let pool = db.pool().await;
     let all_time = "(SELECT id FROM centile_store.periods WHERE kind = 'all_time')";
@@ -150,14 +151,14 @@ async fn a_step_out_of_turn_is_refused() {
 }
 
 #[tokio::test]
-async fn of_two_closers_one_works_and_the_other_says_so() {
+async fn one_of_two_concurrent_closers_reports_the_other() {
     let (db, _files) = board_with("all_time,week,month", &three_weeks()).await;
     let pool = db.pool().await;
     let mut other = pool.acquire().await.unwrap();
     let is_ours: bool =
         sqlx::query_scalar("SELECT centile_store.try_closing_lock()").fetch_one(&mut *other).await.unwrap();
     assert!(is_ours);
-    // Each waits for three seconds before it says so.
+    // Each waits three seconds before it reports the other.
     let one: &[&str] = &["close", "--board", "arena", "--period", "week:2024-01-01"];
     for child in [&["close", "--due"], one].map(|arguments| spawn(db.url(), arguments)) {
         let told = Ran::from(child.wait_with_output().unwrap()).well();
@@ -166,7 +167,8 @@ async fn of_two_closers_one_works_and_the_other_says_so() {
     assert!(states(&pool).await.iter().all(|(_, state)| state == "open"));
     other.close().await.unwrap();
 
-    // For real: whoever comes second waits for the first, and finds nothing, or says who is at it.
+    // Two real closers: the second waits for the first and finds nothing to do, or reports that
+    // another one is running.
     let both = [spawn(db.url(), &["close", "--due"]), spawn(db.url(), &["close", "--due"])];
     let both = both.map(|child| Ran::from(child.wait_with_output().unwrap()).well());
     let closed = |out: &String| out.matches("closed   ").count();
@@ -179,7 +181,7 @@ async fn a_difference_is_recorded_and_the_ledger_wins() {
     let (db, _files) = board_with("all_time,week", &three_weeks()).await;
     let pool = db.pool().await;
     let wanted = ranked(&pool, "2024-01-01Z", "2024-01-08Z").await;
-    // One score of another value, one entry that is gone.
+    // One entry with another score, and one missing entry.
     db.execute(
         "WITH entry AS (
              SELECT l.ranking_id, l.user_id, row_number() OVER (ORDER BY l.user_id) AS n
@@ -196,7 +198,7 @@ async fn a_difference_is_recorded_and_the_ledger_wins() {
     let ran = run(&db, &["close", "--board", "arena", "--period", "week:2024-01-01"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.out.contains("2 DIFFERENCES"), "{ran:?}");
-    // Once in the log, once as the reason of the failure.
+    // Logged once, and reported once as the reason of the failure.
     assert!(
         ran.err.contains("ERROR centile::periods::closing: the live ranking did not agree with the ledger"),
         "{ran:?}"
@@ -215,7 +217,7 @@ async fn a_difference_is_recorded_and_the_ledger_wins() {
 }
 
 #[tokio::test]
-async fn archives_have_names_of_their_own() {
+async fn archives_have_unique_names() {
     let (db, files) = (TestDb::new().await, Files::new());
     let long = "a-board-with-a-name-as-long-as-it-may-be";
     let season = "a-season-with-a-name-as-long-as-can-be";
@@ -227,7 +229,8 @@ async fn archives_have_names_of_their_own() {
         }
         import(&db, &files.write(&format!("{board}.csv"), three_weeks()), board, &[]).well(20, 0);
     }
-    // Seasons that were over when they were made wait for an import, unless they are asked for.
+    // `--due` skips seasons that were over when they were created, because an import may follow.
+    // Naming them closes them.
     assert!(!run(&db, &["close", "--due"]).well().contains("season"));
     let pool = db.pool().await;
     let seasons: Vec<i64> =

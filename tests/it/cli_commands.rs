@@ -1,4 +1,4 @@
-//! The commands: what they print, what they refuse and how, and that it is the same as over HTTP.
+//! The commands: their output, what they refuse and how, and that they agree with HTTP.
 
 use centile::dev::local::signal;
 use reqwest::StatusCode;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::support::{Serve, TestDb, centile, run, run_at, spawn_serve, wait::until};
 
 #[tokio::test]
-async fn boards_are_made_listed_and_shown() {
+async fn boards_are_created_listed_and_shown() {
     let db = TestDb::new().await;
     let none = run(&db, &["board", "list"]);
     assert!(none.err.contains("no boards yet"), "{none:?}");
@@ -45,7 +45,7 @@ async fn boards_are_made_listed_and_shown() {
 }
 
 #[tokio::test]
-async fn boards_that_cannot_be_are_refused_naming_the_flag() {
+async fn invalid_boards_are_refused_with_their_flag() {
     let db = TestDb::new().await;
     run(&db, &["board", "create", "taken"]).well();
     let long = "a".repeat(41);
@@ -74,7 +74,7 @@ async fn boards_that_cannot_be_are_refused_naming_the_flag() {
     assert_eq!(run(&db, &["board", "list", "--json"]).json().as_array().map(Vec::len), Some(1));
 }
 
-/// Writes one score; gives the status, and the id of its score transaction.
+/// Submits one score; returns the status and the id of its score transaction.
 async fn score(serve: &Serve, key: &str, user_id: &str) -> (StatusCode, Option<String>) {
     let event = json!({ "user_id": user_id, "points": 5 });
     let request = serve.client.post(serve.at("/v1/boards/main/scores")).bearer_auth(key).json(&event);
@@ -85,7 +85,7 @@ async fn score(serve: &Serve, key: &str, user_id: &str) -> (StatusCode, Option<S
 }
 
 #[tokio::test]
-async fn keys_are_made_listed_and_revoked() {
+async fn keys_are_created_listed_and_revoked() {
     let db = TestDb::new().await;
     for slug in ["main", "laps"] {
         run(&db, &["board", "create", slug]).well();
@@ -113,7 +113,7 @@ async fn keys_are_made_listed_and_revoked() {
     assert_eq!(score(&serve, other, "ada").await.0, StatusCode::FORBIDDEN);
     assert_eq!(run(&db, &["key", "revoke", id]).well(), format!("key {id} revoked\n"));
     assert_eq!(run(&db, &["key", "list", "--json"]).json()[1]["state"], "revoked");
-    until("a revoked key writes no more", async || {
+    until("the revoked key is refused", async || {
         let status = score(&serve, key, "ada").await.0;
         assert!([StatusCode::OK, StatusCode::UNAUTHORIZED].contains(&status), "{status}");
         status == StatusCode::UNAUTHORIZED
@@ -122,7 +122,7 @@ async fn keys_are_made_listed_and_revoked() {
 }
 
 #[tokio::test]
-async fn keys_that_cannot_be_are_refused() {
+async fn invalid_keys_are_refused() {
     let db = TestDb::new().await;
     let server = ["key", "create", "--role", "server", "--name"];
     for (arguments, code, words) in [
@@ -240,7 +240,7 @@ async fn help_names_every_setting_and_no_secret() {
 }
 
 #[tokio::test]
-async fn a_database_that_will_not_do_is_told_in_one_line() {
+async fn an_unusable_database_is_reported_in_one_line() {
     let empty = TestDb::empty().await;
     for command in [["board", "list"].as_slice(), &["serve", "--listen", "127.0.0.1:0"], &["key", "revoke", "x"]] {
         run_at("", command).refused(1, &["--database-url: ", "DATABASE_URL"]);
@@ -258,7 +258,7 @@ async fn a_database_that_will_not_do_is_told_in_one_line() {
 }
 
 #[tokio::test]
-async fn serve_says_what_it_caches_in_and_ends_well() {
+async fn serve_logs_its_cache_and_exits_with_0() {
     let db = TestDb::new().await;
     let mut serve = spawn_serve(&db, None, &["--log-format", "json"]).await;
     assert!(serve.url.starts_with("http://127.0.0.1:"), "{}", serve.url);
@@ -274,7 +274,8 @@ async fn serve_says_what_it_caches_in_and_ends_well() {
         assert!(logged.iter().any(found), "{message:?} is not in {output}");
     }
 
-    // A Redis that cannot be reached is told, and no reason not to serve. While an instance is left, what comes is answered.
+    // An unreachable Redis is reported and does not prevent serving. While an instance drains, it
+    // answers requests.
     let mut serve = spawn_serve(&db, Some("redis://127.0.0.1:1"), &["--drain", "600"]).await;
     assert!(!serve.output().contains("in-process cache"), "{}", serve.output());
     let answer = async |path: &str| {

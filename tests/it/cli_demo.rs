@@ -1,4 +1,4 @@
-//! `centile demo`, from start to end.
+//! `centile demo` from start to end.
 
 use std::{
     fs,
@@ -22,12 +22,12 @@ use crate::support::{
 struct Demo {
     child: Child,
     watchdog: Watchdog,
-    /// What it printed until it began to play on.
+    /// Its output up to the start of the continuous games.
     told: String,
 }
 
 impl Demo {
-    /// Starts it with its data in `dir`; returns when games go on.
+    /// Starts it with its data in `dir`; returns once games continue.
     fn start(dir: &Path) -> Self {
         let mut watchdog = Watchdog::new(&[]).unwrap();
         let mut command = centile();
@@ -45,19 +45,19 @@ impl Demo {
         demo
     }
 
-    /// What it told under `word`.
+    /// Returns the rest of the output line that begins with `word`.
     fn said(&self, word: &str) -> &str {
         let line = self.told.lines().find_map(|line| line.trim_start().strip_prefix(word));
         line.unwrap_or_else(|| panic!("no {word:?} in {}", self.told)).trim()
     }
 
-    /// The address in the `n`-th curl line.
+    /// Returns the address in the `n`-th curl line, counted from 0.
     fn curl(&self, n: usize) -> String {
         let line = self.told.lines().filter(|line| line.trim_start().starts_with("curl ")).nth(n).unwrap();
         line.split('\'').nth(1).unwrap().to_owned()
     }
 
-    /// Sends it a signal, and waits until it has ended.
+    /// Sends it a signal and waits until it has ended.
     fn end(&mut self, name: &str) -> ExitStatus {
         signal(self.child.id(), name).unwrap();
         let mut ended = None;
@@ -78,11 +78,11 @@ impl Drop for Demo {
     }
 }
 
-/// The processes that `pid` has started, and those that these have.
+/// Returns all descendants of the process `pid`.
 fn descendants(pid: u32) -> Vec<u32> {
     let parent = |entry: &Path| -> Option<(u32, u32)> {
         let stat = fs::read_to_string(entry.join("stat")).ok()?;
-        // After the name, which may hold anything: state, parent.
+        // State and parent follow the name, which may contain any character.
         let parent = stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()?;
         Some((entry.file_name()?.to_str()?.parse().ok()?, parent))
     };
@@ -98,10 +98,11 @@ fn descendants(pid: u32) -> Vec<u32> {
     found.split_off(1)
 }
 
-/// Removes the demo's folder, and what lies elsewhere because PostgreSQL's account cannot reach it.
-struct Swept(PathBuf);
+/// Removes the demo's folder, and the data that lie elsewhere because PostgreSQL's account cannot
+/// reach it.
+struct RemovedFolder(PathBuf);
 
-impl Drop for Swept {
+impl Drop for RemovedFolder {
     fn drop(&mut self) {
         if let Ok(elsewhere) = fs::read_link(self.0.join("postgres/elsewhere")) {
             fs::remove_dir_all(elsewhere).ok();
@@ -111,8 +112,8 @@ impl Drop for Swept {
 }
 
 #[tokio::test]
-async fn the_demo_shows_something_stops_everything_and_finds_it_again() {
-    let dir = Swept(folder("demo"));
+async fn the_demo_runs_stops_cleanly_and_resumes() {
+    let dir = RemovedFolder(folder("demo"));
     let mut demo = Demo::start(&dir.0);
     assert!(demo.said("played").starts_with("3,000 initial games"), "{}", demo.told);
     let (url, key) = (demo.said("HTTP API").to_owned(), demo.said("server key").to_owned());
@@ -120,7 +121,7 @@ async fn the_demo_shows_something_stops_everything_and_finds_it_again() {
         Client::new().get(address).send().await.unwrap().error_for_status().unwrap().json().await.unwrap()
     };
 
-    // The three calls that it says are worth trying.
+    // The three calls that its output suggests.
     let top = get(demo.curl(0)).await;
     assert_eq!((top["scores"].as_array().map(Vec::len), top["scores"][0]["rank"].as_u64()), (Some(10), Some(1)));
     let standing = get(demo.curl(1)).await;
@@ -131,15 +132,15 @@ async fn the_demo_shows_something_stops_everything_and_finds_it_again() {
     let post = || Client::new().post(demo.curl(2)).bearer_auth(&key).json(&event).send();
     let written: Value = post().await.unwrap().error_for_status().unwrap().json().await.unwrap();
     assert_eq!(written["periods"]["all_time"]["score"], 500, "{written}");
-    // Games go on.
+    // Games continue.
     let version = get(format!("{url}/v1/boards/laps/scores")).await["version"].clone();
     let laps = async || get(format!("{url}/v1/boards/laps/scores")).await["version"].clone();
-    until("somebody plays", async || laps().await != version).await;
-    // The database can be looked at with the address that was kept.
+    until("a game changes the ranking", async || laps().await != version).await;
+    // The stored address gives access to the database.
     let database_url = fs::read_to_string(dir.0.join("database-url")).unwrap();
     let boards = centile().args(["board", "list"]).env("DATABASE_URL", database_url.trim()).output().unwrap();
     assert!(String::from_utf8_lossy(&boards.stdout).contains("Demo board"), "{boards:?}");
-    // So can the operator's page, with what is said of it.
+    // The operator's page opens with the printed password.
     let operators = demo.said("operators").to_owned();
     let (page, password) = operators.split_once(", any name, password ").unwrap();
     let answer = Client::new().get(page).basic_auth("anybody", Some(password)).send().await.unwrap();

@@ -1,4 +1,4 @@
-//! `centile import`: formats, rejects, names, times, and runs that are cut short.
+//! `centile import`: formats, rejects, names, times, and interrupted runs.
 
 mod damage;
 mod standing;
@@ -15,8 +15,8 @@ use crate::support::{
 
 const HEADER: &str = "id,user_id,user_name,points,occurred_at,reason\n";
 
-/// Lines of `events` events of 400 players over 40 days, with ids, in no order of time.
-fn made_up(seed: u64, events: u32) -> Vec<String> {
+/// Returns lines of `events` events of 400 players over 40 days, with ids, in random order of time.
+fn random_lines(seed: u64, events: u32) -> Vec<String> {
     let mut rng = StdRng::seed_from_u64(seed);
     let mut lines: Vec<String> = (0..events)
         .map(|event| {
@@ -35,7 +35,7 @@ fn csv(lines: &[String]) -> String {
 }
 
 #[tokio::test]
-async fn every_way_to_write_a_file_brings_the_same() {
+async fn every_file_format_imports_the_same() {
     let (db, files) = (TestDb::new().await, Files::new());
     let plain = "user_id,user_name,points,occurred_at,id,reason\n\
                  ann,\"Ann \"\"A\"\", B.\",10,2024-01-15T20:00:00Z,e1,won\n\
@@ -57,7 +57,7 @@ async fn every_way_to_write_a_file_brings_the_same() {
     let rejects = files.path("rejects.csv");
     import_stdin(&db, ndjson.as_bytes(), "piped", &rejects, &["--format", "ndjson"]).well(3, 0);
     let wanted = standings(&db, "plain").await;
-    // All time; two days, weeks and months.
+    // All time, and two days, weeks and months.
     assert_eq!(wanted.len(), 3 + 3 * 3, "{wanted:?}");
     for board in ["dos", "json", "jsonl", "piped"] {
         assert_eq!(standings(&db, board).await, wanted, "{board}");
@@ -66,7 +66,7 @@ async fn every_way_to_write_a_file_brings_the_same() {
 }
 
 #[tokio::test]
-async fn what_cannot_begin_writes_nothing() {
+async fn an_import_that_cannot_begin_writes_nothing() {
     let (db, files) = (TestDb::new().await, Files::new());
     make_board(&db, "main", &[]);
     let refused = |imported: &Imported, code, words: &[&str]| {
@@ -101,7 +101,7 @@ async fn what_cannot_begin_writes_nothing() {
 }
 
 #[tokio::test]
-async fn names_of_players_who_exist_stay_unless_they_are_to_be_updated() {
+async fn existing_names_stay_unless_an_update_is_requested() {
     let (db, files) = (TestDb::new().await, Files::new());
     make_board(&db, "main", &[]);
     let first = files.write("first.csv", format!("{HEADER}1,ann,,1,,\n2,ann,Ann,1,,\n3,ann,Anna,1,,\n4,bob,,1,,\n"));
@@ -116,7 +116,7 @@ async fn names_of_players_who_exist_stay_unless_they_are_to_be_updated() {
 }
 
 #[tokio::test]
-async fn lines_without_a_time_count_now_and_once_with_an_id() {
+async fn lines_without_a_time_count_now_and_once_per_id() {
     let (db, files) = (TestDb::new().await, Files::new());
     make_board(&db, "main", &["--periods", "all_time,day", "--lanes", "4"]);
     let mut lines: Vec<String> = (0..40).map(|event| format!("e{event},p{},,1,,\n", event % 9)).collect();
@@ -127,10 +127,10 @@ async fn lines_without_a_time_count_now_and_once_with_an_id() {
     let recent = "SELECT count(*) FROM centile_store.score_transactions WHERE occurred_at BETWEEN now() - interval '1 hour' AND now()";
     assert_eq!(sqlx::query_scalar::<_, i64>(recent).fetch_one(&pool).await.unwrap(), 40);
     let before = standings(&db, "main").await;
-    // The time is another one by now.
+    // The current time has changed since.
     import(&db, &file, "main", &[]).well(0, 41);
     assert_eq!(standings(&db, "main").await, before);
-    // A time of its own makes it another event.
+    // An explicit time makes it another event.
     let other = files.write("other.csv", format!("{HEADER}e3,p3,,1,2024-01-15T20:00:00Z,\n"));
     let imported = import(&db, &other, "main", &[]);
     assert_eq!((imported.code, imported.count("rejected")), (Some(1), 1), "{imported:?}");
@@ -141,7 +141,7 @@ async fn the_order_of_the_file_makes_no_difference() {
     let (db, files) = (TestDb::new().await, Files::new());
     let events = amount(600, 3_000);
     let periods = amount("all_time,week,month", "all_time,day,week,month");
-    let mut lines = made_up(1, events);
+    let mut lines = random_lines(1, events);
     let shuffled = files.write("shuffled.csv", csv(&lines));
     lines.sort_by_key(|line| line.split(',').nth(4).unwrap().to_owned());
     let sorted = files.write("sorted.csv", csv(&lines));
@@ -157,16 +157,16 @@ async fn the_order_of_the_file_makes_no_difference() {
 }
 
 #[tokio::test]
-async fn a_killed_import_is_run_again_and_nothing_counts_twice() {
+async fn a_killed_import_can_be_repeated_without_double_counts() {
     let (db, files) = (TestDb::new().await, Files::new());
     let (events, kills_at) = amount((3_000, [300, 1_200]), (20_000, [2_000, 9_000]));
-    let file = files.write("scores.csv", csv(&made_up(2, events)));
+    let file = files.write("scores.csv", csv(&random_lines(2, events)));
     let flags = ["--periods", "all_time,week,month", "--lanes", "4"];
     make_board(&db, "killed", &flags);
     make_board(&db, "clean", &flags);
     for kill_at in kills_at {
         let mut child = spawn_import(&db, &file, "killed", &["--batch-size", "50"]);
-        until("the import gets there", async || {
+        until("the import reaches the next kill", async || {
             assert!(child.try_wait().unwrap().is_none(), "the import has ended");
             ledger_rows(&db, "killed").await >= kill_at
         })
@@ -187,8 +187,8 @@ async fn a_killed_import_is_run_again_and_nothing_counts_twice() {
 }
 
 #[tokio::test]
-async fn live_writes_go_on_meanwhile() {
-    /// Live events that have to be acknowledged before the import gets its last line.
+async fn live_writes_continue_during_an_import() {
+    /// Live events that must be acknowledged before the import gets its last line.
     const LIVE: u32 = 20;
     let (db, files) = (TestDb::new().await, Files::new());
     make_board(&db, "main", &["--periods", "all_time,week,month", "--lanes", "4"]);
@@ -196,7 +196,7 @@ async fn live_writes_go_on_meanwhile() {
     let serve = spawn_serve(&db, None, &[]).await;
     // The import begins to write once it has read 4,000 lines.
     let events = amount(4_100, 20_000);
-    let mut lines = made_up(3, events);
+    let mut lines = random_lines(3, events);
     let last = lines.pop().unwrap();
     let rejects = files.path("rejects.csv");
     let flags = ["--batch-size", "50", "--format", "csv", "--rejects", rejects.to_str().unwrap()];

@@ -1,4 +1,4 @@
-//! `centile migrate`: safe at once, and safe again.
+//! `centile migrate`: run concurrently and repeatedly.
 
 mod locks;
 mod serving;
@@ -14,7 +14,7 @@ use sqlx::query_as;
 
 use crate::support::{TestDb, centile, folder, run};
 
-/// The command, run to its end.
+/// Starts the command.
 fn centile_migrate(url: &str) -> std::process::Child {
     let mut command = centile();
     command.arg("migrate").env("DATABASE_URL", url);
@@ -28,7 +28,7 @@ fn printed(output: &Output) -> String {
 }
 
 #[tokio::test]
-async fn six_at_once_all_succeed_and_one_does_the_work() {
+async fn six_concurrent_runs_succeed_and_one_does_the_work() {
     let db = TestDb::empty().await;
     let runs: Vec<_> = (0..6).map(|_| centile_migrate(db.url())).collect();
     let outputs: Vec<String> = runs.into_iter().map(|run| printed(&run.wait_with_output().unwrap())).collect();
@@ -39,7 +39,7 @@ async fn six_at_once_all_succeed_and_one_does_the_work() {
 }
 
 #[tokio::test]
-async fn a_second_run_changes_nothing_and_says_so() {
+async fn a_second_run_reports_that_nothing_changed() {
     let db = TestDb::new().await;
     let before = db.dump();
     let output = printed(&centile_migrate(db.url()).wait_with_output().unwrap());
@@ -48,7 +48,7 @@ async fn a_second_run_changes_nothing_and_says_so() {
 }
 
 #[tokio::test]
-async fn an_earlier_edition_of_functions_and_views_is_replaced() {
+async fn earlier_functions_and_views_are_replaced() {
     let db = TestDb::new().await;
     let before = db.dump();
     db.execute(
@@ -64,7 +64,7 @@ async fn an_earlier_edition_of_functions_and_views_is_replaced() {
 }
 
 #[tokio::test]
-async fn what_a_user_built_on_our_views_stops_the_upgrade_and_is_named() {
+async fn an_object_that_depends_on_a_view_stops_the_upgrade_and_is_named() {
     let db = TestDb::new().await;
     db.execute(
         "UPDATE centile_store.applied_sql SET hash = 'earlier';
@@ -80,7 +80,7 @@ async fn what_a_user_built_on_our_views_stops_the_upgrade_and_is_named() {
 }
 
 #[tokio::test]
-async fn a_database_that_cannot_be_reached_is_said_to_be() {
+async fn an_unreachable_database_is_reported() {
     let output = centile_migrate("postgres://centile@127.0.0.1:1/none").wait_with_output().unwrap();
     assert!(!output.status.success());
     let text = String::from_utf8_lossy(&output.stderr);
@@ -88,7 +88,7 @@ async fn a_database_that_cannot_be_reached_is_said_to_be() {
 }
 
 #[tokio::test]
-async fn a_schema_from_before_the_baseline_is_refused_in_one_line() {
+async fn a_schema_older_than_the_baseline_is_refused_in_one_line() {
     let db = TestDb::new().await;
     db.execute(
         "DELETE FROM centile_store.schema_history;
@@ -100,11 +100,11 @@ async fn a_schema_from_before_the_baseline_is_refused_in_one_line() {
     let cause = "a development version before the baseline (V1__schemas_and_tables)";
     run(&db, &["migrate"]).refused(1, &[cause, "create a new database", "export", "import"]);
     assert_eq!(db.dump(), before);
-    // Its migrations include the version of each of ours.
+    // Those migrations include every version of the current ones.
     run(&db, &["board", "list"]).refused(1, &["another edition", "`centile migrate`"]);
 }
 
-/// The files that make the schema, after `change` has changed a copy of them in a folder of its own.
+/// Returns a copy of the files that make the schema, after `change` has changed the copy.
 fn changed_files(change: impl FnOnce(&Path)) -> Files {
     let root = folder("changed-files");
     for path in ["migrations", "sql/functions", "sql/views"] {
@@ -121,10 +121,10 @@ fn changed_files(change: impl FnOnce(&Path)) -> Files {
     files
 }
 
-/// The name of a migration that a later release might have.
+/// The name of a migration in a later release.
 const LATER: &str = "V1000__later";
 
-/// The files of that release.
+/// Returns the files of that release.
 fn later_files(migration: &str) -> Files {
     changed_files(|root| fs::write(root.join(format!("migrations/{LATER}.sql")), migration).unwrap())
 }

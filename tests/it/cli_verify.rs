@@ -1,4 +1,4 @@
-//! `verify` and `rebuild`: every kind of damage is named, and mended while scores arrive.
+//! `verify` and `rebuild`: every kind of damage is named, and repaired while scores arrive.
 
 mod archive;
 mod cache;
@@ -13,7 +13,8 @@ use sqlx::PgPool;
 
 use crate::support::{Ran, TestDb, layout, run};
 
-/// A board of 300 players (`p001` has the internal id 1, and so on) with two lanes and five buckets in `all_time`, two weeks that are over, and a ban, a void and a reset.
+/// A board of 300 players (`p001` has the internal id 1, and so on) with two lanes, five buckets in
+/// `all_time`, two past weeks, a ban, a void and a reset.
 const PAST: &str = "
     SELECT centile.create_board('arena', p_periods => '{all_time,week}', p_lanes => 2::smallint, p_layout_bounds => '{80,110,130,150}');
     SELECT centile.ensure_users(ARRAY(SELECT 'p' || lpad(n::text, 3, '0') FROM generate_series(1, 300) n));
@@ -30,7 +31,7 @@ const PAST: &str = "
     SELECT centile.void_score('arena', 100);
     SELECT centile.reset_player('arena', 'p009')";
 
-/// A database with this past.
+/// Creates a database with this past.
 async fn with_past() -> TestDb {
     let db = TestDb::new().await;
     db.execute(PAST).await;
@@ -41,14 +42,14 @@ fn verify(db: &TestDb, more: &[&str]) -> Ran {
     run(db, &[&["verify", "--board", "arena"], more].concat())
 }
 
-/// The kinds of difference that a run of `verify` names.
+/// Returns the kinds of difference in the output of `verify`.
 fn kinds(ran: &Ran) -> BTreeSet<&str> {
     let differences = ran.out.lines().filter_map(|line| line.strip_prefix("  "));
     differences.filter_map(|line| line.split(':').next()).collect()
 }
 
-/// Whoever reads ranks at psql, against PostgreSQL's own `rank()` over the ledger: of the events of a time, without those that were
-/// voided or came before a reset, and without whoever is banned.
+/// Compares the ranks that psql shows with PostgreSQL's own `rank()` over the ledger's events of
+/// that time. Leaves out voided events, events before a reset, and banned players.
 async fn ranks_are_right(pool: &PgPool, period: &str) {
     let wrong: Vec<(Option<String>, Option<i64>, Option<i64>)> = sqlx::query_as(
         "WITH counted AS (
@@ -76,7 +77,8 @@ async fn ranks_are_right(pool: &PgPool, period: &str) {
     assert!(wrong.is_empty(), "{period}: (player, by the ledger, live) {wrong:?}");
 }
 
-/// Damage to the all-time ranking, as a superuser does it; what `verify` has to name, and part of the line.
+/// Damage that a superuser does to the all-time ranking, the differences that `verify` must name,
+/// and a part of its line.
 const DAMAGE: &[(&str, &[&str], &str)] = &[
     ("UPDATE rankings SET released_at = now() WHERE id = $r", &["ranking"], "let go"),
     ("DELETE FROM leaderboard WHERE ranking_id = $r AND user_id = 7", &["entry missing"], "player p007 (7)"),
@@ -185,7 +187,7 @@ const DAMAGE: &[(&str, &[&str], &str)] = &[
         "lowest bound: should be \"the least key\", is [-1,",
     ),
     (
-        // No place for the players of the lowest bucket.
+        // No bucket covers the keys of the lowest one.
         "UPDATE rankings SET low_rank_keys[1] = 80 WHERE id = $r",
         &["bucket count", "bucket row misplaced", "layout"],
         "lowest bound",
@@ -199,7 +201,7 @@ const DAMAGE: &[(&str, &[&str], &str)] = &[
     ),
     ("UPDATE rankings SET low_rank_keys[100] = 0 WHERE id = $r", &["bucket count", "bucket row misplaced", "layout"], "or higher"),
     (
-        // The bound passes one player, of whom the key is the whole difference.
+        // The bound moves past one player's key; only that key is affected.
         "UPDATE rankings SET low_rank_keys[5] = b.rank_key, low_tie_keys[5] = b.tie_key, low_user_keys[5] = b.user_key + 1
          FROM (SELECT * FROM leaderboard_bucket WHERE ranking_id = $r AND bucket = 30
                ORDER BY rank_key, tie_key, user_key LIMIT 1) b
@@ -226,8 +228,8 @@ const DAMAGE: &[(&str, &[&str], &str)] = &[
     ("UPDATE rankings SET buckets[99] = buckets[100] WHERE id = $r", &["layout"], "places of bucket 99: should be 1, is 2"),
 ];
 
-/// Replaces the all-time ranking by one with the layout that [`DAMAGE`] speaks of: buckets 10, 90,
-/// 50, 70 and 30, from low to high, begin at the bounds of the board.
+/// Replaces the all-time ranking by one with the layout that [`DAMAGE`] expects: buckets 10, 90,
+/// 50, 70 and 30, in ascending order, begin at the board's bounds.
 async fn lay_out(db: &TestDb) {
     db.execute(
         "UPDATE centile_store.periods SET ranking_id = centile_store.create_ranking(1, id) WHERE kind = 'all_time';
@@ -244,7 +246,8 @@ async fn lay_out(db: &TestDb) {
     .await;
 }
 
-/// Brings the players of the all-time ranking into many buckets, in no order of their numbers.
+/// Spreads the players of the all-time ranking over many buckets, in an order unrelated to the
+/// buckets' numbers.
 async fn scatter(pool: &PgPool) {
     let ranking: i64 = sqlx::query_scalar("SELECT ranking_id FROM centile.periods WHERE kind = 'all_time'")
         .fetch_one(pool)
@@ -256,7 +259,7 @@ async fn scatter(pool: &PgPool) {
     assert!(players.iter().filter(|players| **players > 0).count() > 3, "{players:?}");
 }
 
-/// Does damage to the all-time ranking.
+/// Damages the all-time ranking.
 async fn damage(db: &TestDb, pool: &PgPool, statement: &str) {
     let ranking: i64 = sqlx::query_scalar("SELECT ranking_id FROM centile.periods WHERE kind = 'all_time'")
         .fetch_one(pool)
@@ -267,7 +270,7 @@ async fn damage(db: &TestDb, pool: &PgPool, statement: &str) {
 }
 
 #[tokio::test]
-async fn every_kind_of_damage_is_named_and_rebuilt() {
+async fn every_kind_of_damage_is_named_and_repaired_by_a_rebuild() {
     let db = with_past().await;
     let pool = db.pool().await;
     let told = verify(&db, &[]).well();
@@ -282,10 +285,10 @@ async fn every_kind_of_damage_is_named_and_rebuilt() {
         assert_eq!(kinds(&found), wanted.iter().copied().collect(), "{statement}: {found:?}");
         assert!(found.out.contains(words), "{statement}: {found:?}");
         assert!(found.err.contains("centile rebuild"), "{found:?}");
-        // The others are not concerned.
+        // The other periods are unaffected.
         assert_eq!(found.out.lines().filter(|line| line.ends_with("  ok")).count(), 2, "{statement}: {found:?}");
         run(&db, &["rebuild", "--board", "arena", "--period", "all_time", "--by", "dora"]).well();
-        // What `verify` compares, without starting it.
+        // Calls the function behind `verify` without starting a process.
         let left: Vec<(String, i64)> = sqlx::query_as("SELECT kind, total FROM centile.verify('arena', 'all_time')")
             .fetch_all(&pool)
             .await
@@ -309,7 +312,7 @@ async fn many_differences_are_counted_and_some_are_listed() {
     assert!(found.out.contains("  entry different: 295 more"), "{found:?}");
     assert!(found.out.contains("all_time  298 players  298 differences"), "{found:?}");
     assert!(found.err.contains("298 differences in 1 of 1 periods"), "{found:?}");
-    // The same at psql.
+    // The same from psql.
     let rows: Vec<(String, i64)> = sqlx::query_as("SELECT kind, total FROM centile.verify('arena', 'all_time', 2)")
         .fetch_all(&pool)
         .await
@@ -318,14 +321,15 @@ async fn many_differences_are_counted_and_some_are_listed() {
 }
 
 #[tokio::test]
-async fn lanes_of_the_board_are_looked_at_and_what_cannot_be_is_refused() {
+async fn lane_rows_are_compared_and_invalid_arguments_are_refused() {
     let db = with_past().await;
     db.execute("INSERT INTO centile_store.board_lanes SELECT board_id, lane, batch + 1, last_at FROM centile_store.board_lanes WHERE lane = 1")
         .await;
     let found = verify(&db, &["--period", "all_time"]);
     assert_eq!((found.code, kinds(&found)), (Some(1), BTreeSet::from(["lane rows"])), "{found:?}");
     assert!(found.out.contains("lane 1 of the board: should be 1, is 2"), "{found:?}");
-    // A lane that was put back is found, and put right by a rebuild: a cut-off would leave its last scores out.
+    // `verify` finds a lane that was set back, and a rebuild repairs it. Otherwise a cut-off would
+    // miss the lane's last scores.
     db.execute(
         "DELETE FROM centile_store.board_lanes l WHERE lane = 1
              AND batch = (SELECT max(batch) FROM centile_store.board_lanes m WHERE m.lane = 1);
@@ -337,7 +341,7 @@ async fn lanes_of_the_board_are_looked_at_and_what_cannot_be_is_refused() {
     assert!(found.out.contains("last batch and time of lane 1"), "{found:?}");
     run(&db, &["rebuild", "--board", "arena", "--period", "all_time", "--by", "dora"]).well();
     verify(&db, &[]).well();
-    // So is one that is gone.
+    // The same holds for a missing lane.
     db.execute("DELETE FROM centile_store.board_lanes WHERE lane = 1").await;
     let found = verify(&db, &["--period", "all_time"]);
     assert_eq!((found.code, kinds(&found)), (Some(1), BTreeSet::from(["lane rows"])), "{found:?}");

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::{http_api::site::Site, support::TestDb};
 
-/// A file or folder of the repository.
+/// Returns the path of a file or folder of the repository.
 fn at(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
@@ -52,12 +52,12 @@ async fn talks_to_the_service(folder: &str, program: &str, arguments: &[&str]) {
 }
 
 #[tokio::test]
-async fn the_typescript_client_talks_to_the_service() {
+async fn the_typescript_client_works() {
     talks_to_the_service("clients/typescript", "npm", &["test", "--silent"]).await;
 }
 
 #[tokio::test]
-async fn the_python_client_talks_to_the_service() {
+async fn the_python_client_works() {
     let python = at(".centile/tools/clients-python/bin/python");
     talks_to_the_service("clients/python", python.to_str().unwrap(), &["-B", "-m", "unittest", "test_client"]).await;
 }

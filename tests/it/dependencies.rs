@@ -1,11 +1,11 @@
-//! Each crate that was chosen has its reason in CONTRIBUTING.md.
+//! CONTRIBUTING.md gives a reason for each direct dependency.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
 const CONTRIBUTING: &str = include_str!("../../CONTRIBUTING.md");
 
-/// The crates that a package asks for, those that only its tests and benchmarks need apart. Reads the manifest itself: `cargo
-/// metadata` waits for other runs of Cargo.
+/// Returns a package's direct dependencies, and separately those of its tests and benchmarks. Reads
+/// the manifest, because `cargo metadata` waits for other runs of Cargo.
 fn chosen(manifest: &str) -> (BTreeSet<String>, BTreeSet<String>) {
     let manifest = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(manifest)).unwrap();
     let (mut library, mut tests) = (BTreeSet::new(), BTreeSet::new());
@@ -14,7 +14,7 @@ fn chosen(manifest: &str) -> (BTreeSet<String>, BTreeSet<String>) {
         if line.starts_with('[') {
             section = line;
             let is_known = ["[dependencies]", "[dev-dependencies]"].contains(&section);
-            assert!(is_known || !section.contains("dependencies"), "this test does not read {section}");
+            assert!(is_known || !section.contains("dependencies"), "this test cannot read the section {section}");
         } else if let Some((name, _)) = line.split_once(" = ").filter(|_| !line.starts_with('#')) {
             match section {
                 "[dependencies]" => library.insert(name.to_owned()),
@@ -28,7 +28,7 @@ fn chosen(manifest: &str) -> (BTreeSet<String>, BTreeSet<String>) {
 }
 
 #[test]
-fn each_has_a_line_that_says_why_and_no_line_is_left_of_others() {
+fn every_direct_dependency_has_a_reason_and_no_other_has() {
     let (library, tests) = chosen("Cargo.toml");
     let (fuzz, _) = chosen("tests/fuzz/Cargo.toml");
     let tests: BTreeSet<_> = tests.difference(&library).cloned().collect();
@@ -46,7 +46,7 @@ fn each_has_a_line_that_says_why_and_no_line_is_left_of_others() {
                 "(fuzzing)" => &mut told_fuzz,
                 other => panic!("{name} is for {other}"),
             };
-            assert!(told.insert(name.to_owned()), "{name} is told twice");
+            assert!(told.insert(name.to_owned()), "{name} has two lines");
         }
     }
     assert_eq!((told, told_tests, told_fuzz), (library, tests, fuzz));

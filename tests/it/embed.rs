@@ -1,4 +1,5 @@
-//! Boards within the pages of others: who may show them, what can be chosen, and that whatever stands in them is only shown.
+//! Boards embedded in other sites: the origins that may frame them, their options, and the escaping
+//! of their content.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +14,10 @@ use crate::{
     },
 };
 
-/// A name that would be anything but a name where it is not escaped.
+/// A name that would break the markup if it were not escaped.
 const MARKUP: &str = "</bdi><script src=//evil.example></script><a href='x'>&amp;\"";
 
-/// The rule of the policy that says who may show a page in a frame, and what X-Frame-Options says.
+/// Returns the policy's rule for framing, and the value of X-Frame-Options.
 fn framers(headers: &HeaderMap) -> (String, Option<&str>) {
     let policy = headers["content-security-policy"].to_str().unwrap();
     let rules: Vec<&str> =
@@ -26,7 +27,7 @@ fn framers(headers: &HeaderMap) -> (String, Option<&str>) {
 }
 
 #[tokio::test]
-async fn a_board_is_framed_by_pages_of_named_origins_only() {
+async fn only_named_origins_may_frame_a_board() {
     let db = TestDb::new().await;
     let paths = ["/embed/main", "/embed/none", "/embed/main?limit=0"];
     let others = ["/", "/boards/main", "/docs/", "/v1/boards", "/nowhere", "/openapi.json", "/assets/centile-board.js"];
@@ -55,7 +56,7 @@ async fn a_board_is_framed_by_pages_of_named_origins_only() {
 }
 
 #[test]
-fn what_is_no_origin_is_refused_at_the_start() {
+fn an_invalid_origin_is_refused_at_the_start() {
     for bad in ["game.example", "https://game.example/", "https://*.example", "https://a.example;script-src", "'self'"]
     {
         let mut command = centile();
@@ -99,7 +100,7 @@ async fn period_rows_theme_and_size_can_be_chosen() {
             .map(|row| row.map(str::to_owned))
     );
     assert_eq!(chosen("?limit=100&theme=light&size=small").await.0, "light small");
-    // As the API has them.
+    // The same rows as in the API.
     let told = site.get("/v1/boards/main/scores?limit=10").await.is(200);
     let told: Vec<String> = told["scores"].as_array().unwrap().iter().map(|row| row["user_name"].to_string()).collect();
     assert_eq!(default.iter().map(|row| format!("{:?}", row[2])).collect::<Vec<_>>(), told);
@@ -134,7 +135,7 @@ async fn period_rows_theme_and_size_can_be_chosen() {
     assert_eq!(
         attribute(elements(&answer.text, "html")[0], "data-theme"),
         Some("dark"),
-        "what is wrong is told in the same look"
+        "an error page must keep the chosen look"
     );
     for (path, words) in [("/embed/none", "none"), ("/embed/main?period=day", "board main keeps")] {
         let answer = site.get(path).await;
@@ -147,7 +148,7 @@ async fn period_rows_theme_and_size_can_be_chosen() {
 }
 
 #[tokio::test]
-async fn whatever_a_name_holds_is_shown_and_the_only_link_leads_to_the_board() {
+async fn names_are_shown_as_text_and_the_only_link_leads_to_the_board() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({"title": MARKUP, "periods": ["week"]}), &[("ada", 40), ("\"><img src=x>", 30)]).await;
@@ -163,7 +164,7 @@ async fn whatever_a_name_holds_is_shown_and_the_only_link_leads_to_the_board() {
     let link = elements(&page, "a")[0];
     let [href, target, rel] = ["href", "target", "rel"].map(|name| attribute(link, name));
     assert_eq!((href, target, rel), (Some("/boards/main?period=week"), Some("_blank"), Some("noopener")));
-    // All that it asks for is there.
+    // Every file that the page loads exists.
     let mut asked = 0;
     for (element, name) in [("link", "href"), ("script", "src")] {
         for found in elements(&page, element) {
@@ -176,7 +177,7 @@ async fn whatever_a_name_holds_is_shown_and_the_only_link_leads_to_the_board() {
 }
 
 #[tokio::test]
-async fn a_board_that_asks_for_a_key_is_in_no_frame() {
+async fn a_board_that_needs_a_key_cannot_be_framed() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--frame-origins", "*"]).await;
     site.board(json!({"reading": "key", "title": "Hidden title"}), &[("ada-lovelace", 987_654_321)]).await;
@@ -189,7 +190,7 @@ async fn a_board_that_asks_for_a_key_is_in_no_frame() {
 }
 
 #[tokio::test]
-async fn a_frame_says_what_is_wrong_whoever_found_it() {
+async fn a_frame_shows_every_kind_of_error() {
     let db = TestDb::new().await;
     let origin = "https://game.example";
     let slow = ["--frame-origins", origin, "--address-rate", "1", "--address-burst", "8"];
@@ -208,7 +209,7 @@ async fn a_frame_says_what_is_wrong_whoever_found_it() {
 }
 
 #[tokio::test]
-async fn the_script_is_small_and_can_be_run_by_any_page() {
+async fn the_script_is_small_and_runs_on_any_page() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     let script = site.get("/assets/centile-board.js").await;
@@ -225,7 +226,7 @@ async fn the_script_is_small_and_can_be_run_by_any_page() {
         assert_eq!(header(answer, "content-type"), "text/javascript; charset=utf-8");
         assert_eq!(header(answer, "access-control-allow-origin"), "*");
     }
-    // While instances of two versions run, a page may ask either for a file of the other.
+    // During an upgrade, a page may request a file of the other version from either instance.
     let other = site.get("/assets/centile-board.0123456789abcdef.js").await;
     assert_eq!((other.status, &other.text), (200, &script.text));
     assert_eq!(header(&other, "cache-control"), "no-cache");

@@ -1,4 +1,4 @@
-//! `centile explain` and `centile.explain_rank`: how a rank is made up.
+//! `centile explain` and `centile.explain_rank`: the steps that make up a rank.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use sqlx::{AssertSqlSafe, query_as, query_scalar};
 
 use crate::support::{TestDb, layout, run, spawn_serve};
 
-/// A row: what, value, statement.
+/// A row: description, value, statement.
 type Step = (String, Option<String>, Option<String>);
 
 const STEPS: &str = "SELECT what, value, statement FROM centile.explain_rank($1, $2, $3) ORDER BY step";
 
 #[tokio::test]
-async fn the_steps_add_up_to_the_rank_and_each_statement_gives_its_value() {
+async fn the_steps_add_up_to_the_rank_and_each_statement_returns_its_value() {
     let db = TestDb::new().await;
     let pool = db.pool().await;
     for (board, flags) in [
@@ -30,7 +30,8 @@ async fn the_steps_add_up_to_the_rank_and_each_statement_gives_its_value() {
         ))
         .await;
     }
-    // Several buckets, in no order of their numbers; bounds among equal scores too.
+    // Spreads the players over several buckets, in an order unrelated to the buckets' numbers. Some
+    // bounds separate equal scores.
     let rankings: Vec<i64> = query_scalar("SELECT ranking_id FROM centile.periods").fetch_all(&pool).await.unwrap();
     let mut random = StdRng::seed_from_u64(1);
     for ranking in rankings {

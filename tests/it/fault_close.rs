@@ -1,4 +1,4 @@
-//! Closing that is killed, a database that is dumped and restored: the same bytes.
+//! A killed close and a restored dump give the same bytes as an undisturbed run.
 
 use std::{
     process::{Command, Stdio},
@@ -13,7 +13,7 @@ use sqlx::{AssertSqlSafe, PgPool};
 
 use crate::support::{Serve, amount, own_postgres, own_redis, run_at, spawn, wait::until_blocking};
 
-/// A board of 1,000 players and four lanes over five weeks that are over, with ties, and a ban and a void in between.
+/// A board of 1,000 players and four lanes over five past weeks, with ties, a ban and a void.
 const PAST: &str = "
     SELECT centile.create_board('arena', p_periods => '{all_time,week}', p_lanes => 4::smallint);
     SELECT centile.ensure_users(ARRAY(SELECT 'p' || n FROM generate_series(1, 1000) n));
@@ -28,7 +28,7 @@ const PAST: &str = "
     SELECT centile.ban_user('arena', 'p5', true);
     SELECT centile.void_score('arena', 100)";
 
-/// Every archive and what its period says of it, as digests; nothing that tells when it was made.
+/// Digests of every archive and of its period's row, without creation times.
 const DIGESTS: &str = "
     SELECT p.kind || ':' || p.label || ' ' || p.archive_name || ' r' || p.archive_revision || ' ' || p.archive_players || ' '
            || (SELECT c.batches::text FROM centile_store.cut_offs c WHERE c.period_id = p.id) || ' ' || md5(p.frozen_top) || ' '
@@ -42,7 +42,7 @@ async fn digests(pool: &PgPool) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn closing_that_is_killed_ends_as_if_undisturbed() {
+async fn a_killed_close_ends_like_an_undisturbed_one() {
     let postgres = own_postgres(PostgresOptions::ephemeral()).await;
     let url = |name: &str| postgres.url(name);
     let admin = PgPool::connect(&url("template1")).await.expect("a connection");
@@ -68,7 +68,8 @@ async fn closing_that_is_killed_ends_as_if_undisturbed() {
     while kills < all {
         let name = format!("killed_{rounds}");
         copy(&name).await;
-        // Of as many parts of the time that closing takes as there are kills, one of the first half, then one of the second.
+        // Splits the duration of a close into as many parts as there are kills. Kills fall in the
+        // first half and the second half in turn.
         let part = kills / 2;
         for part in [part, part + all / 2] {
             let moment = whole.mul_f64((f64::from(part) + random.random_range(0.0..1.0)) / f64::from(all));
@@ -83,8 +84,8 @@ async fn closing_that_is_killed_ends_as_if_undisturbed() {
             closer.wait().expect("its end");
             kills += 1;
         }
-        // The session of the one that was killed may hold the lock for a moment.
-        until_blocking("closing again", || {
+        // The killed closer's session may hold the lock for a moment.
+        until_blocking("a new closer gets the lock", || {
             let told = run_at(&url(&name), &["close", "--due"]).well();
             !told.contains("another process is closing")
         });
@@ -104,14 +105,15 @@ async fn closing_that_is_killed_ends_as_if_undisturbed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_restored_database_has_its_archives_and_nothing_of_the_old_life() {
+async fn a_restored_database_keeps_its_archives_and_ignores_old_caches() {
     let postgres = own_postgres(PostgresOptions::ephemeral()).await;
     let redis = own_redis();
     let url = postgres.url("postgres");
     let pool = PgPool::connect(&url).await.expect("a connection");
     sqlx::raw_sql(PAST).execute(&pool).await.expect("scores of the past");
     run_at(&url, &["close", "--due"]).well();
-    // In the ledger, and not in the archive before a refresh: not even after the refresh that pg_restore does.
+    // In the ledger but not in the archive until a refresh. The refresh that pg_restore runs must
+    // not include it.
     let correct = |user: &str| {
         let what = ["correct", user, "100000", "--board", "arena", "--at", "2024-01-09T00:00:00Z"];
         run_at(&url, &[&what[..], &["--reason", "x", "--by", "me"]].concat()).well();
@@ -126,7 +128,8 @@ async fn a_restored_database_has_its_archives_and_nothing_of_the_old_life() {
     let file = file.to_str().expect("a path");
     tool("pg_dump", &["--format", "custom", "--file", file, &url]);
 
-    // The old life goes on: all time becomes another, and the caches are warm with it.
+    // The original database continues: its all-time ranking changes, and the caches hold that
+    // state.
     let spawn = |url: String| {
         let redis = redis.url();
         tokio::task::spawn_blocking(move || Serve::spawn(&url, Some(&redis), "kept", &["--no-maintenance".to_owned()]))
@@ -150,13 +153,16 @@ async fn a_restored_database_has_its_archives_and_nothing_of_the_old_life() {
     pool.close().await;
 
     let admin = PgPool::connect(&postgres.url("template1")).await.expect("a connection");
-    sqlx::raw_sql("DROP DATABASE postgres WITH (FORCE)").execute(&admin).await.expect("the end of the old life");
+    sqlx::raw_sql("DROP DATABASE postgres WITH (FORCE)")
+        .execute(&admin)
+        .await
+        .expect("the original database is dropped");
     sqlx::raw_sql("CREATE DATABASE postgres TEMPLATE template0").execute(&admin).await.expect("a new one");
     tool("pg_restore", &["--exit-on-error", "--dbname", &url, file]);
     std::fs::remove_file(file).ok();
     let pool = PgPool::connect(&url).await.expect("a connection");
     assert_eq!(digests(&pool).await, kept);
-    // Each frozen top is the beginning of its archive.
+    // Each frozen top matches the first rows of its archive.
     let tops: Vec<bool> = sqlx::query_scalar(
         "SELECT p.frozen_top = centile_store.freeze_top(p.id) FROM centile_store.periods p WHERE p.state = 'closed'",
     )

@@ -1,4 +1,5 @@
-//! `kill -9` of the service and of PostgreSQL under load: nothing acknowledged is lost, nothing is applied twice.
+//! `kill -9` of the service and of PostgreSQL under load: no acknowledged event is lost, and none
+//! is applied twice.
 
 use std::sync::Arc;
 
@@ -15,12 +16,12 @@ use crate::support::{
     spawn_serve,
 };
 
-/// How many callers send at the same time.
+/// Number of concurrent senders.
 const CALLERS: usize = 4;
 
 const BOARD: &str = "SELECT centile.create_board('arena', p_lanes => 4::smallint, p_layout_bounds => '{0,20,100}')";
 
-/// Notes in the database how the transactions commit that write to the ledger.
+/// Records the `synchronous_commit` setting of every transaction that writes to the ledger.
 const WATCH_COMMITS: &str = "
     CREATE TABLE public.seen (synchronous_commit text PRIMARY KEY);
     CREATE FUNCTION public.see() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -34,7 +35,7 @@ const WATCH_COMMITS: &str = "
     CREATE TRIGGER see AFTER INSERT ON centile_store.score_transactions FOR EACH STATEMENT EXECUTE FUNCTION public.see()";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_killed_service_loses_nothing_and_repeats_nothing() {
+async fn a_killed_service_loses_and_repeats_no_event() {
     let db = TestDb::new().await;
     db.execute(BOARD).await;
     db.execute(WATCH_COMMITS).await;
@@ -44,10 +45,10 @@ async fn a_killed_service_loses_nothing_and_repeats_nothing() {
     for kill in 0..kills {
         let mut serve = spawn_serve(&db, Some(&redis), &PATIENT).await;
         let callers = sender.spawn(CALLERS, &serve.at("/v1/boards/arena/scores"), &CancellationToken::new());
-        // In the first moments of an instance, or later.
+        // Soon after the instance's start, or later.
         sender.wait_for_more([1, 40, 400][kill % 3]).await;
         serve.kill();
-        // Each goes when nobody answers any more.
+        // Each sender ends when the service no longer answers.
         callers.join_all().await;
     }
     let serve = spawn_serve(&db, Some(&redis), &PATIENT).await;
@@ -63,9 +64,10 @@ async fn a_killed_service_loses_nothing_and_repeats_nothing() {
     assert_eq!(audit::rankings_are_sound(&pool).await, 4);
 }
 
-/// What was answered and then lost in a crash would have been seen by others meanwhile, under a version that came again.
+/// Otherwise readers could see a score that a crash then loses, and its version would be used again
+/// for another state.
 #[tokio::test]
-async fn what_is_written_at_psql_is_committed_as_durably() {
+async fn writes_from_psql_commit_synchronously() {
     let db = TestDb::new().await;
     db.execute(BOARD).await;
     db.execute(WATCH_COMMITS).await;
@@ -86,8 +88,8 @@ async fn what_is_written_at_psql_is_committed_as_durably() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_killed_postgresql_loses_nothing_and_is_found_again() {
-    // What a killed process has written is kept by the kernel, with fsync or without.
+async fn the_service_reconnects_to_a_killed_postgresql_without_losing_events() {
+    // The kernel keeps a killed process's writes, with or without fsync.
     let options = PostgresOptions { fsync: amount(false, true), ..PostgresOptions::ephemeral() };
     let mut postgres = own_postgres(options).await;
     let url = postgres.url("postgres");
@@ -104,7 +106,7 @@ async fn a_killed_postgresql_loses_nothing_and_is_found_again() {
     assert_eq!(top().await.expect("an answer").status(), StatusCode::OK);
 
     postgres.kill_hard().expect("a dead PostgreSQL");
-    // Only those that were sent after the kill tell anything.
+    // Only connections used after the kill count.
     for path in
         ["/v1/boards/arena/scores/p1", "/v1/boards/arena/rank?score=1", "/v1/boards/arena/scores?from=2", "/readyz"]
     {
@@ -112,7 +114,7 @@ async fn a_killed_postgresql_loses_nothing_and_is_found_again() {
         assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE, "{path}");
         assert!(answer.headers().contains_key("retry-after"), "{path}");
     }
-    // The list known last may still be served; nothing else is.
+    // Only the last known top list may still be served.
     let last = top().await.expect("an answer");
     if last.status() != StatusCode::SERVICE_UNAVAILABLE {
         assert_eq!(last.status(), StatusCode::OK);

@@ -1,5 +1,6 @@
-//! PostgreSQL cut off, by reset and by silence: every call ends, nothing acknowledged is lost, and all is well again after it.
-//! (`make torture` cuts it off for thirty seconds, with the service's own limits, and compares times with them.)
+//! PostgreSQL is cut off by resets and by silence: every call ends, no acknowledged event is lost,
+//! and the service recovers. `make torture` cuts it off for thirty seconds with the default limits
+//! and checks the times.
 
 use std::time::Duration;
 
@@ -9,8 +10,8 @@ use crate::support::{
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_cuts_postgresql_off_every_call_ends_and_all_is_well_again() {
+async fn every_call_ends_and_the_service_recovers_after_a_cut() {
     let limits = Limits { statement: Duration::from_secs(1), cut: Duration::ZERO };
     let seen = cut_off(&[Way::Reset, Way::Silent], &limits).await;
-    assert_eq!(seen.whole_again.len(), 2, "{seen:?}");
+    assert_eq!(seen.recovery_times.len(), 2, "{seen:?}");
 }

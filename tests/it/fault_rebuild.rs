@@ -1,4 +1,4 @@
-//! Rebuilding that is killed: nobody notices, and the next run is right.
+//! A killed rebuild: readers see no change, and the next run succeeds.
 
 use std::{thread, time::Instant};
 
@@ -36,14 +36,14 @@ async fn rows(pool: &PgPool) -> (i64, i64, i64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rebuilding_that_is_killed_leaves_the_ranking_as_it_is() {
+async fn a_killed_rebuild_leaves_the_ranking_unchanged() {
     let db = TestDb::new().await;
     let (url, pool) = (db.url(), db.pool().await);
     db.execute(PAST).await;
     let begin = Instant::now();
     run_at(url, REBUILD).well();
     let mut whole = begin.elapsed();
-    // There is something to mend, all the time.
+    // The ranking is damaged throughout.
     let damage = "DELETE FROM centile_store.leaderboard_bucket WHERE user_key = -7;
                   UPDATE centile_store.bucket_counts SET counts[40] = counts[40] + 3";
     sqlx::raw_sql(damage).execute(&pool).await.unwrap();
@@ -52,7 +52,7 @@ async fn rebuilding_that_is_killed_leaves_the_ranking_as_it_is() {
     let all: u32 = amount(5, 10);
     let mut kills = 0;
     while kills < all {
-        // Each kill in another part of the time that rebuilding takes.
+        // Each kill falls into another part of the rebuild's duration.
         let moment = whole.mul_f64((f64::from(kills) + random.random_range(0.0..1.0)) / f64::from(all));
         let begin = Instant::now();
         let mut rebuilding = spawn(url, REBUILD);
@@ -64,7 +64,7 @@ async fn rebuilding_that_is_killed_leaves_the_ranking_as_it_is() {
             whole = whole.min(begin.elapsed());
         }
         let was_done = rebuilding.wait().unwrap().success();
-        // Mended, or as it was; a killed one may have come to its end on the server.
+        // The ranking is repaired, or unchanged. The server may complete a killed rebuild.
         let verified = run_at(url, &["verify"]);
         assert!(verified.code == Some(0) || !was_done, "seed {seed}, after {kills} kills: {verified:?}");
         if verified.code == Some(0) {
@@ -75,8 +75,8 @@ async fn rebuilding_that_is_killed_leaves_the_ranking_as_it_is() {
             assert!(verified.err.contains("2 differences"), "seed {seed}: {verified:?}");
         }
     }
-    // The session of the last that was killed may take a moment to be gone.
-    until_blocking("a rebuild that nobody holds up", || {
+    // The session of the last killed rebuild may take a moment to end.
+    until_blocking("a rebuild gets the lock", || {
         let ran = run_at(url, REBUILD);
         assert!(ran.code == Some(0) || ran.err.contains("is being rebuilt already"), "seed {seed}: {ran:?}");
         ran.code == Some(0)

@@ -1,4 +1,5 @@
-//! Redis emptied, frozen, killed and filled with garbage in the middle of a load: no answer is wrong and none fails.
+//! Redis is emptied, frozen, killed and filled with garbage under load: no answer is wrong, and no
+//! request fails.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,11 +16,11 @@ use crate::support::{
     wait::until,
 };
 
-/// How long an instance that knows nothing is read from.
+/// Duration of the reads from a new instance.
 const READING: Duration = Duration::from_millis(500);
 
-/// Returns once the load has written so many batches more.
-async fn pass(pool: &PgPool) {
+/// Returns once the load has written more batches.
+async fn until_more_batches(pool: &PgPool) {
     let batches = async || -> i64 {
         let batches = "SELECT sum(batch)::bigint FROM centile_store.board_lanes";
         sqlx::query_scalar(batches).fetch_one(pool).await.expect("the lanes")
@@ -28,21 +29,21 @@ async fn pass(pool: &PgPool) {
     until("more batches", async || batches().await >= wanted).await;
 }
 
-/// Whether an instance leaves Redis alone, by the last that it has logged of it.
-fn leaves_alone(instance: &Serve) -> bool {
+/// Returns whether an instance bypasses Redis, by its last log line about it.
+fn bypasses_redis(instance: &Serve) -> bool {
     let output = instance.output();
     output.rfind("skipping it") > output.rfind("Redis answers again")
 }
 
-/// Returns once every instance leaves Redis alone, or none does.
-async fn all_leave_alone(instances: &[Serve], wanted: bool) {
+/// Returns once all instances bypass Redis, or none does.
+async fn all_bypass_redis(instances: &[Serve], wanted: bool) {
     for instance in instances {
-        until("Redis is found to fail, or to be well", async || leaves_alone(instance) == wanted).await;
+        until("the breaker opens or closes", async || bypasses_redis(instance) == wanted).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_redis_does_no_answer_is_wrong() {
+async fn no_failure_of_redis_makes_an_answer_wrong() {
     let db = TestDb::new().await;
     db.execute(
         "SELECT centile.create_board('shared', p_periods => '{all_time,week}', p_lanes => 4::smallint);
@@ -66,27 +67,27 @@ async fn whatever_redis_does_no_answer_is_wrong() {
 
     let pool = db.pool().await;
     let values = amount(100, 1_000);
-    pass(&pool).await;
+    until_more_batches(&pool).await;
     cmd("FLUSHALL").exec_async(&mut redis_connection(&redis.url()).await).await.expect("an empty Redis");
     let mut spoiler = Spoiler::new(&redis, db.redis_prefix()).await;
     spoiler.spoil_more(values).await;
     redis.pause().expect("a frozen Redis");
-    all_leave_alone(&instances, true).await;
-    pass(&pool).await;
-    redis.resume().expect("Redis goes on");
-    all_leave_alone(&instances, false).await;
-    pass(&pool).await;
+    all_bypass_redis(&instances, true).await;
+    until_more_batches(&pool).await;
+    redis.resume().expect("SIGCONT");
+    all_bypass_redis(&instances, false).await;
+    until_more_batches(&pool).await;
     redis.kill_hard().expect("a dead Redis");
-    all_leave_alone(&instances, true).await;
-    pass(&pool).await;
+    all_bypass_redis(&instances, true).await;
+    until_more_batches(&pool).await;
     redis.start_again().expect("Redis is back");
-    all_leave_alone(&instances, false).await;
+    all_bypass_redis(&instances, false).await;
     let mut again = Spoiler::new(&redis, db.redis_prefix()).await;
     again.spoil_more(values).await;
 
     stop.cancel();
     record.join(running.await.expect("the load"));
-    // Instances that know nothing yet take what they find there, and nothing is written that would make it old.
+    // New instances use the values in Redis, and no write makes these outdated.
     for number in 2..amount(4, 6) {
         let fresh = spawn_serve(&db, Some(&url), &PATIENT).await;
         again.spoil(number % 2 == 0).await;

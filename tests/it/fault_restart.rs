@@ -7,7 +7,7 @@ use sqlx::PgPool;
 
 use crate::support::{Serve, TestDb, client, own_postgres, spawn_serve, wait::until};
 
-/// Needs a server of its own, which it stops.
+/// Needs a private server, because it restarts it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_a_restart_one_request_finds_all_connections_lost() {
     let mut postgres = own_postgres(PostgresOptions::ephemeral()).await;
@@ -21,7 +21,7 @@ async fn after_a_restart_one_request_finds_all_connections_lost() {
         let answer = client.get(serve.at("/v1/boards/arena/periods")).send().await.expect("an answer");
         answer.status()
     };
-    // As many connections as the pool has.
+    // As many requests as the pool has connections.
     for status in join_all((0..200).map(|_| get())).await {
         assert_eq!(status, StatusCode::OK);
     }
@@ -35,7 +35,7 @@ async fn after_a_restart_one_request_finds_all_connections_lost() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_instance_that_gets_no_new_connections_is_not_ready() {
+async fn an_instance_without_new_connections_is_not_ready() {
     let (db, other) = (TestDb::new().await, TestDb::new().await);
     let serve = spawn_serve(&db, None, &[]).await;
     let ready = async || serve.client.get(serve.at("/readyz")).send().await.expect("an answer").status();

@@ -1,4 +1,5 @@
-//! An instance that is told to stop: it says that it is not ready, finishes what it has accepted, and ends well.
+//! A stopping instance: it reports that it is not ready, finishes accepted requests, and exits with
+//! 0.
 
 use std::sync::{Arc, Mutex};
 
@@ -11,17 +12,18 @@ use tokio_util::sync::CancellationToken;
 
 use crate::support::{TestDb, amount, audit, client, load::key, redis_url, sender::Sender, spawn_serve, wait::until};
 
-/// Waits until this many writers of a board wait for its structure lock.
+/// Waits until this many writers wait for a board's structure lock.
 async fn writers_wait(pool: &PgPool, writers: i64) {
     const WAITING: &str =
         "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'advisory' AND datname = current_database()";
-    until("writers that wait", async || {
+    until("the writers wait", async || {
         sqlx::query_scalar::<_, i64>(WAITING).fetch_one(pool).await.expect("a count") >= writers
     })
     .await;
 }
 
-/// If it `drains`, others may still come for some time, and are told at `/readyz` to go elsewhere.
+/// Stops an instance with accepted events. If it `drains`, clients may still connect for some time,
+/// and `/readyz` answers 503.
 async fn stops_well(drains: bool) {
     const CALLERS: usize = 20;
     let db = TestDb::new().await;
@@ -38,7 +40,7 @@ async fn stops_well(drains: bool) {
         let request = serve.client.post(&address).bearer_auth(&key).json(&event);
         async move { request.send().await.expect("an answer").status() }
     };
-    // Periods are open and players known.
+    // Opens the periods and creates the players.
     for player in 0..CALLERS {
         assert_eq!(send(player).await, StatusCode::OK);
     }
@@ -50,7 +52,7 @@ async fn stops_well(drains: bool) {
         .expect("the structure lock");
     let accepted: JoinSet<StatusCode> = (0..CALLERS).map(&send).collect();
     writers_wait(&pool, 1).await;
-    // Behind the batch that waits there are others, so that there is something to finish.
+    // More events wait behind the waiting batch, so that the stopping instance has work to finish.
     let waits = format!("\ncentile_queue_events {CALLERS}\n");
     until("all events wait", async || {
         let numbers = serve.client.get(serve.at("/metrics")).send().await.expect("numbers");
@@ -61,29 +63,29 @@ async fn stops_well(drains: bool) {
     let (url, watcher) = (serve.at("/readyz"), client());
     let id = serve.id();
     let (ended, told) = tokio::join!(serve.stop(), async {
-        // As a load balancer asks: on a connection of its own each time.
+        // Like a load balancer, on a new connection each time.
         let mut told = Some(StatusCode::OK);
         while told == Some(StatusCode::OK) {
             let answer = watcher.get(&url).header("connection", "close").send().await;
             told = answer.ok().map(|answer| answer.status());
         }
-        // Told once more, it does not wait for others to go elsewhere.
+        // The second signal ends the drain.
         if drains {
             signal(id, "TERM").expect("a signal");
         }
         let mut refused = told.is_none();
-        // In the end nobody listens any more.
+        // In the end nothing listens on the port.
         while !refused {
             refused = watcher.get(&url).header("connection", "close").send().await.is_err();
         }
-        // Only now may what was accepted go on.
+        // Only now let the accepted events proceed.
         holder.rollback().await.expect("the end of the transaction");
         told
     });
-    // At once it may be that nobody listens any more, or that somebody still does.
+    // Without a drain, the port may be closed at once or still answer.
     let may_be = told == Some(StatusCode::SERVICE_UNAVAILABLE) || !drains && told.is_none();
-    assert!(may_be, "/readyz said {told:?} after it was told to stop");
-    assert_eq!(accepted.join_all().await, vec![StatusCode::OK; CALLERS], "what had been accepted");
+    assert!(may_be, "/readyz answered {told:?} after SIGTERM");
+    assert_eq!(accepted.join_all().await, vec![StatusCode::OK; CALLERS], "accepted events are answered");
     assert_eq!(ended.code(), Some(0), "{}", serve.output());
     let rows: i64 = sqlx::query_scalar("SELECT count(*) FROM centile_store.score_transactions")
         .fetch_one(&pool)
@@ -93,18 +95,18 @@ async fn stops_well(drains: bool) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn told_to_stop_it_takes_nothing_new_and_finishes_what_it_accepted() {
+async fn a_stopping_instance_accepts_nothing_new_and_finishes_accepted_requests() {
     stops_well(false).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_it_drains_it_says_that_it_is_not_ready() {
+async fn a_draining_instance_is_not_ready() {
     stops_well(true).await;
 }
 
-/// One instance after the other is stopped and a new one takes its place, while callers go to whichever answers.
+/// Instances are stopped and replaced in turn, while senders switch between the addresses.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rolling_restart_loses_nothing_and_repeats_nothing() {
+async fn a_rolling_restart_loses_and_repeats_no_event() {
     const CALLERS: usize = 8;
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('arena', p_lanes => 4::smallint)").await;
@@ -121,7 +123,7 @@ async fn a_rolling_restart_loses_nothing_and_repeats_nothing() {
                 let mut turn = caller;
                 while !stop.is_cancelled() {
                     let address = addresses.lock().expect("no panic")[turn % 2].clone();
-                    // Until that instance has gone.
+                    // Sends until that instance has stopped.
                     sender.run(&address, &stop).await;
                     turn += 1;
                 }

@@ -1,4 +1,5 @@
-//! What has to hold of whatever comes from outside, tried on the bytes from which `make fuzz` begins: one of each form, and all that ever failed.
+//! The properties of `make fuzz`, checked on its seeds: one input of each form, and every input
+//! that has ever failed.
 
 use std::{fs, path::Path};
 
@@ -6,7 +7,7 @@ use std::{fs, path::Path};
 mod properties;
 
 #[test]
-fn what_a_fuzzer_begins_with_holds() {
+fn the_seeds_satisfy_every_property() {
     for (target, property) in [
         ("period", properties::period as fn(&[u8])),
         ("key", properties::key),

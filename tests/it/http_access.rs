@@ -1,4 +1,4 @@
-//! Who may do what: `docs/access.md` has the matrix, and this makes each of its requests.
+//! Access rights: this makes every request of the matrix in `docs/access.md`.
 
 mod audit;
 mod ban;
@@ -23,13 +23,13 @@ const DOCUMENT: &str = include_str!("../../docs/access.md");
 /// A line of the matrix.
 pub struct Line {
     pub calls: Vec<(Method, String)>,
-    /// What the boards of the site have to say of reading; empty where it does not matter.
+    /// How the boards restrict reading; empty if it does not matter.
     reading: String,
-    /// Whether each caller may, in the order of [`callers`].
+    /// Whether each caller is allowed, in the order of [`callers`].
     allowed: Vec<bool>,
 }
 
-/// The matrix as it is written.
+/// Reads the matrix from the document.
 pub fn matrix() -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     for row in DOCUMENT
@@ -56,7 +56,7 @@ pub fn matrix() -> Vec<Line> {
     lines
 }
 
-/// The keys of each column.
+/// Returns the keys of each column.
 pub async fn callers(db: &TestDb, site: &Site) -> Vec<Vec<Option<String>>> {
     let key = |role: &str, board: &str| make_key(db.url(), &["--role", role, "--board", board]);
     let (expired, revoked) = (make_key(db.url(), &["--role", "admin"]), make_key(db.url(), &["--role", "admin"]));
@@ -83,7 +83,7 @@ pub async fn callers(db: &TestDb, site: &Site) -> Vec<Vec<Option<String>>> {
     ]
 }
 
-/// Target and body of a request that would go through, for whoever may make it.
+/// Returns target and body of a request that succeeds for every allowed caller.
 pub async fn prepared(site: &Site, method: &Method, path: &str, transaction_id: i64) -> (String, String) {
     let number = next_number();
     let body = match (method.as_str(), path) {
@@ -101,7 +101,7 @@ pub async fn prepared(site: &Site, method: &Method, path: &str, transaction_id: 
         _ => Value::Null,
     };
     let user = match (method.as_str(), path) {
-        // Each is forgotten once.
+        // A player can be erased once only.
         ("DELETE", "/v1/users/{user_id}") => {
             let gone = format!("gone-{number}");
             site.admin(Method::PUT, &format!("/v1/users/{gone}"), json!({})).await.is(201);
@@ -125,7 +125,7 @@ pub async fn prepared(site: &Site, method: &Method, path: &str, transaction_id: 
     (format!("{filled}{query}"), if body.is_null() { String::new() } else { body.to_string() })
 }
 
-/// Makes such a request.
+/// Sends a prepared request.
 async fn request(site: &Site, method: &Method, path: &str, transaction_id: i64, key: Option<&str>) -> Answer {
     let (target, body) = prepared(site, method, path, transaction_id).await;
     let authorization = key.map(|key| format!("Bearer {key}"));
@@ -134,7 +134,7 @@ async fn request(site: &Site, method: &Method, path: &str, transaction_id: i64, 
     site.send(method.clone(), &target, &headers, body).await
 }
 
-/// The id of a key that nobody needs.
+/// Creates a key for a request to revoke, and returns its id.
 async fn spare_key(site: &Site) -> String {
     let name = format!("spare {}", next_number());
     let made =
@@ -142,7 +142,7 @@ async fn spare_key(site: &Site) -> String {
     made["id"].as_str().unwrap().to_owned()
 }
 
-/// The id of an event that waits in quarantine.
+/// Creates an event that waits in quarantine, and returns its id.
 async fn spare_event(site: &Site) -> String {
     let rules = json!({"points_max": 1_000, "on_violation": "quarantine"});
     site.admin(Method::PATCH, "/v1/boards/main", rules).await.is(200);
@@ -151,7 +151,7 @@ async fn spare_event(site: &Site) -> String {
 }
 
 #[tokio::test]
-async fn every_call_answers_each_caller_as_the_matrix_says() {
+async fn every_call_follows_the_access_matrix() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 40), ("bob", 30)]).await;
@@ -163,7 +163,7 @@ async fn every_call_answers_each_caller_as_the_matrix_says() {
     let (mut wrong, mut seen) = (Vec::new(), BTreeSet::new());
     for line in matrix() {
         if !line.reading.is_empty() {
-            // All boards, those that this test has made meanwhile among them.
+            // All boards, including those that this test has created meanwhile.
             for board in site.admin(Method::GET, "/v1/boards", Value::Null).await.is(200)["boards"].as_array().unwrap()
             {
                 let path = format!("/v1/boards/{}", board["slug"].as_str().unwrap());
@@ -174,7 +174,7 @@ async fn every_call_answers_each_caller_as_the_matrix_says() {
         for (method, path) in &line.calls {
             seen.insert(format!("{} {path}", method.as_str()));
             for (caller, (keys, allowed)) in callers.iter().zip(&line.allowed).enumerate() {
-                // Of several keys that do not work each call brings another one.
+                // A column of several invalid keys uses another one for each call.
                 for key in keys.iter().cycle().skip(seen.len()).take(amount(1, keys.len())) {
                     let answer = request(&site, method, path, transaction_id, key.as_deref()).await;
                     let is_right = match (allowed, caller) {
@@ -203,7 +203,7 @@ async fn every_call_answers_each_caller_as_the_matrix_says() {
 }
 
 #[tokio::test]
-async fn no_cache_between_keeps_what_is_not_public() {
+async fn shared_caches_keep_public_answers_only() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     erase::played(&db, &site).await;

@@ -1,4 +1,4 @@
-//! What each call answers when all is well, over real HTTP.
+//! The answer of each call in the normal case, over real HTTP.
 
 mod act;
 mod caller;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use self::site::Site;
 use crate::support::{TestDb, wait::until};
 
-/// The players of a list with one of their members: `[("ada", 1), …]`.
+/// Returns the players of a list with one of their fields: `[("ada", 1), …]`.
 fn column(list: &Value, name: &str) -> Vec<(String, i64)> {
     let rows = list.as_array().unwrap_or_else(|| panic!("no list: {list}"));
     rows.iter().map(|row| (row["user_id"].as_str().unwrap().to_owned(), row[name].as_i64().unwrap())).collect()
@@ -25,7 +25,7 @@ fn pairs<const N: usize>(pairs: [(&str, i64); N]) -> Vec<(String, i64)> {
 }
 
 #[tokio::test]
-async fn whole_numbers_may_be_written_with_fraction_and_exponent() {
+async fn whole_numbers_may_have_a_fraction_and_an_exponent() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     let board = r#"{"slug": "main", "mode": "sum", "lanes": 2.0, "points_min": -1e1, "points_max": 9007199254740991.0,
@@ -55,7 +55,7 @@ async fn whole_numbers_may_be_written_with_fraction_and_exponent() {
 }
 
 #[tokio::test]
-async fn boards_are_made_listed_shown_and_changed() {
+async fn boards_are_created_listed_shown_and_changed() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     let rules = json!({
@@ -81,7 +81,7 @@ async fn boards_are_made_listed_shown_and_changed() {
     assert_eq!((&changed["points_min"], &changed["mode"]), (&json!(1), &json!("best")));
     assert_eq!(site.get("/v1/boards/laps").await.is(200), changed);
 
-    // Once there are events, their meaning stays.
+    // The rules that give events their meaning cannot change once there are events.
     site.post("/v1/boards/laps/scores", json!({"user_id": "ada", "points": 1500, "tiebreak": -3})).await.is(200);
     site.admin(Method::PATCH, "/v1/boards/laps", json!({"order": "asc"})).await.is(409);
     site.admin(Method::PATCH, "/v1/boards/laps", json!({"title": "Laps"})).await.is(200);
@@ -89,7 +89,7 @@ async fn boards_are_made_listed_shown_and_changed() {
 }
 
 #[tokio::test]
-async fn players_are_made_and_changed() {
+async fn players_are_created_and_changed() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     let put = async |body: Value, status| {
@@ -108,13 +108,13 @@ async fn players_are_made_and_changed() {
         (&json!("Ada"), &Value::Null, &json!({"a": "\\u0000"}))
     );
     assert_eq!(put(json!({"name": "👑 אדה"}), 200).await["name"], "👑 אדה");
-    // A player whom nobody named is named by the id.
+    // The name of a player without a name is the id.
     site.board(json!({}), &[("bob", 1)]).await;
     assert_eq!(site.get("/v1/users/bob").await.is(200)["name"], "bob");
 }
 
 #[tokio::test]
-async fn scores_come_in_with_ranks_and_once_per_id() {
+async fn scores_return_ranks_and_count_once_per_id() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({"points_max": 1000}), &[("ada", 100), ("bob", 50), ("cyd", 50)]).await;
@@ -150,7 +150,7 @@ async fn scores_come_in_with_ranks_and_once_per_id() {
         {"user_id": "eve", "points": 115},
     ]);
     let answer = site.post(ranked, events).await.is(200);
-    // Ranks are read after the commit: by then eve, too, is ahead of the 100 that ada had.
+    // Ranks are read after the commit. By then eve is ahead of ada's previous score of 100 as well.
     let result = |at: usize| &answer["results"][at];
     assert_eq!(result(0)["periods"]["all_time"], json!({"score": 115, "rank": 1, "previous_rank": 3}), "{answer}");
     assert_eq!((&result(1)["error"]["status"], &result(1)["error"]["field"]), (&json!(422), &json!("[1].points")));
@@ -167,7 +167,7 @@ async fn scores_come_in_with_ranks_and_once_per_id() {
 }
 
 #[tokio::test]
-async fn a_top_has_a_tag_and_is_never_behind() {
+async fn a_top_has_an_etag_and_includes_own_writes() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 100), ("bob", 50)]).await;
@@ -187,11 +187,11 @@ async fn a_top_has_a_tag_and_is_never_behind() {
 }
 
 #[tokio::test]
-async fn pages_and_neighbours_at_every_edge() {
+async fn pages_and_neighbours_are_right_at_every_edge() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     let names: Vec<String> = (1..=12).map(|place| format!("p{place:02}")).collect();
-    // p03 and p04 share a rank; whoever was there first stands above.
+    // p03 and p04 share a rank; the earlier one comes first.
     let score = |place: i64| if place == 4 { 970 } else { 1000 - 10 * place };
     let scores: Vec<(&str, i64)> = (1..).zip(&names).map(|(place, name)| (name.as_str(), score(place))).collect();
     site.board(json!({}), &scores).await;
@@ -234,11 +234,15 @@ async fn pages_and_neighbours_at_every_edge() {
         assert!((standing["percentile"].as_f64().unwrap() - percentile).abs() < 1e-9, "{standing}");
     }
     let standing = site.get(&format!("{path}/p07?period=week")).await.is(200);
-    assert_eq!((standing["above"].as_array().unwrap().len(), &standing["rank"]), (4, &json!(7)), "around is 4");
+    assert_eq!(
+        (standing["above"].as_array().unwrap().len(), &standing["rank"]),
+        (4, &json!(7)),
+        "the default of `around` is 4"
+    );
 }
 
 #[tokio::test]
-async fn chosen_players_ranks_of_scores_and_the_spread() {
+async fn chosen_players_ranks_of_scores_and_the_distribution_are_right() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 40), ("bob", 30), ("cyd", 30), ("dan", 10)]).await;

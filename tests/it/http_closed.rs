@@ -1,4 +1,5 @@
-//! Closed periods over HTTP: what was read before the closing is read after it, whatever happens to players and caches.
+//! Closed periods over HTTP: reads give the same before and after the close, whatever happens to
+//! players and caches.
 
 pub mod period;
 mod race;
@@ -24,10 +25,10 @@ use crate::{
     },
 };
 
-/// Longer than a top may lag: an instance that is asked after it looks anew.
+/// Longer than a top list may lag, so that an instance reads it again.
 const LAG: Duration = Duration::from_millis(300);
 
-/// Name, mode, ties and order of boards that differ in what an archive depends on.
+/// Name, mode, ties and order of boards that cover everything an archive depends on.
 const BOARDS: [(&str, &str, &str, &str); 6] = [
     ("shared", "sum", "shared", "desc"),
     ("shared-asc", "best", "shared", "asc"),
@@ -39,7 +40,7 @@ const BOARDS: [(&str, &str, &str, &str); 6] = [
 const PERIODS: [&str; 2] = ["month:2024-01", "season:winter"];
 
 #[tokio::test]
-async fn every_read_is_the_same_after_closing() {
+async fn every_read_is_the_same_after_the_close() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     for (number, (board, mode, ties, order)) in BOARDS.into_iter().enumerate() {
@@ -47,9 +48,9 @@ async fn every_read_is_the_same_after_closing() {
         past.season("winter", "2024-01-10", "2024-01-20").await;
         let (players, events) = amount((22, 66), (40, 120));
         past.play(1, players, events, "2024-01-15");
-        // Both kinds of period for each way to break ties, or for each board.
+        // In the quick run, one kind of period for each board; otherwise both.
         let periods = amount(&PERIODS[number % 2..=number % 2], &PERIODS[..]);
-        // Cursors from before the last events: some of their players have moved on since.
+        // Cursors from before the last events. Some of their players have moved since.
         let mut cursors = Vec::new();
         for period in periods {
             cursors.push(past.cursors(&site, period).await);
@@ -72,7 +73,7 @@ async fn every_read_is_the_same_after_closing() {
             assert_eq!(past.walk(&site, period).await, walked, "{board} {period}");
             past.walk_by_sql(period, &walked).await;
         }
-        // What comes later comes into other periods.
+        // Later events belong to other periods.
         past.play(3, 40, 20, "2024-02-01");
     }
 }
@@ -94,7 +95,8 @@ async fn cursors_outlive_a_correction() {
             past.cursors(&site, period).await.into_iter().enumerate().map(|(page, path)| (STEP * (page + 1), path));
         let among_equals = cursors.filter(|(next, _)| rows[next - 1]["score"] == rows[*next]["score"]);
         for (next, path) in among_equals.take(amount(1, usize::MAX)) {
-            // The last player of the page before, whose equals go on in this one, is gone; and comes back.
+            // Bans and unbans the last player of the page before, whose rank continues on this
+            // page.
             for is_gone in [true, false] {
                 past.ban(users[next - 1], is_gone).await;
                 past.refresh(period).await;
@@ -107,10 +109,10 @@ async fn cursors_outlive_a_correction() {
             tried += 1;
         }
     }
-    assert!(tried >= amount(5, 11), "{tried} cursors stood among equals");
+    assert!(tried >= amount(5, 11), "{tried} cursors lay within a shared rank");
 }
 
-/// Deletes the tops of closed periods from Redis, and tells what they were.
+/// Deletes the frozen tops from Redis, and returns their values.
 async fn forget_closed(redis: &mut MultiplexedConnection, db: &TestDb) -> Vec<Vec<u8>> {
     let pattern = format!("{}:closed:*", db.redis_prefix());
     let keys: Vec<String> = cmd("KEYS").arg(pattern).query_async(redis).await.unwrap();
@@ -121,14 +123,14 @@ async fn forget_closed(redis: &mut MultiplexedConnection, db: &TestDb) -> Vec<Ve
     values
 }
 
-/// An instance that knows nothing yet, for reading.
+/// Starts a new instance for reads.
 async fn fresh(db: &TestDb) -> Site {
     let serve = spawn_serve(db, Some(&redis_url().await), &[]).await;
     Site { serve, server_key: String::new(), admin_key: String::new() }
 }
 
-/// Asks instances that know nothing yet until one has put the closed top into Redis: within its 50 ms not each does on a
-/// busy machine. Returns the key.
+/// Reads from new instances until one has stored the frozen top in Redis. On a busy machine, not
+/// every instance manages that within 50 ms. Returns the key.
 async fn kept_in_redis(db: &TestDb, redis: &mut MultiplexedConnection, ask: impl AsyncFn(&Site)) -> String {
     let pattern = format!("{}:closed:*", db.redis_prefix());
     until_some("the closed top in Redis", async || {
@@ -168,16 +170,16 @@ async fn a_frozen_top_keeps_its_bytes() {
     let ban = format!("/v1/users/{}/ban", second["user_id"].as_str().unwrap());
     site.admin(Method::POST, &ban, json!({"reason": "cheating"})).await;
     let renamed = async || site.get(page).await.is(200)["scores"][0]["user_name"] == "Somebody else";
-    until("more than was frozen has the names of now", renamed).await;
+    until("a list longer than the frozen top shows current names", renamed).await;
     let same = async |site: &Site, what: &str| {
         let answer = site.get(top).await;
         assert_eq!((&answer.text, etag(&answer)), (&frozen.text, etag(&frozen)), "{what}");
     };
     same(&site, "renamed and banned").await;
     let named = site.get(page).await.is(200);
-    assert_eq!(named["scores"][1], second, "a ban changes nothing that is closed");
+    assert_eq!(named["scores"][1], second, "a ban must not change a closed period");
 
-    // From Redis, and from PostgreSQL once Redis has lost it or holds garbage.
+    // From Redis, and from PostgreSQL once Redis has lost the value or holds garbage.
     let mut redis = redis().await;
     kept_in_redis(&db, &mut redis, async |site| same(site, "another instance").await).await;
     let kept = forget_closed(&mut redis, &db).await;
@@ -185,24 +187,24 @@ async fn a_frozen_top_keeps_its_bytes() {
         .fetch_one(&past.pool)
         .await
         .unwrap();
-    assert!(kept.len() == 1 && kept[0].ends_with(&stored), "Redis has the bytes themselves");
+    assert!(kept.len() == 1 && kept[0].ends_with(&stored), "Redis holds the frozen bytes");
     same(&site, "Redis is empty").await;
     let key = kept_in_redis(&db, &mut redis, async |site| same(site, "Redis and the process are empty").await).await;
     cmd("SET").arg(&key).arg("garbage").exec_async(&mut redis).await.unwrap();
     same(&fresh(&db).await, "garbage in Redis").await;
 
     assert_eq!(past.refresh("month:2024-01").await, 2);
-    until("another tag", async || etag(&site.get(top).await) != etag(&frozen)).await;
+    until("the tag changes", async || etag(&site.get(top).await) != etag(&frozen)).await;
     let refreshed = site.get(top).await;
     assert_eq!(refreshed.status, 200);
-    assert_eq!(refreshed.body["scores"][0]["user_name"], "Somebody else", "a refresh freezes anew");
-    assert_ne!(refreshed.body["scores"][1]["user_id"], second["user_id"], "who is banned has left");
+    assert_eq!(refreshed.body["scores"][0]["user_name"], "Somebody else", "a refresh freezes the current names");
+    assert_ne!(refreshed.body["scores"][1]["user_id"], second["user_id"], "a refresh drops banned players");
     assert_eq!(refreshed.body["players"].as_u64(), frozen.body["players"].as_u64().map(|players| players - 1));
     assert_ne!(refreshed.body["version"], frozen.body["version"]);
 }
 
 #[tokio::test]
-async fn a_known_top_reads_neither_archive_nor_frozen_bytes() {
+async fn a_cached_top_reads_neither_archive_nor_frozen_bytes() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     let past = Past::new(&db, "main", json!({}), &site).await;
@@ -214,7 +216,7 @@ async fn a_known_top_reads_neither_archive_nor_frozen_bytes() {
     let mut redis = redis().await;
     let ask = async |site: &Site| assert_eq!(site.get(top).await.text, frozen.text);
     kept_in_redis(&db, &mut redis, ask).await;
-    // Whoever reads the stored bytes or the archive now fails.
+    // Reading the stored bytes or the archive now fails.
     db.execute(
         "UPDATE centile_store.periods SET frozen_top = 'no JSON' WHERE state = 'closed';
          DROP MATERIALIZED VIEW centile_archive.main_month_2024_01",
@@ -222,10 +224,10 @@ async fn a_known_top_reads_neither_archive_nor_frozen_bytes() {
     .await;
     sleep(LAG).await;
     let other = fresh(&db).await;
-    // Redis is asked for 50 ms, with connecting: on a busy machine not enough each time.
+    // Connecting to Redis and reading from it has a limit of 50 ms, which a busy machine may miss.
     until("the top from Redis", async || {
         let status = other.get(top).await.status;
-        assert!([200, 500].contains(&status), "neither the top nor the trap: {status}");
+        assert!([200, 500].contains(&status), "neither the frozen top nor a failed read: {status}");
         status == 200
     })
     .await;
@@ -240,16 +242,16 @@ async fn a_known_top_reads_neither_archive_nor_frozen_bytes() {
         sleep(LAG).await;
     }
     forget_closed(&mut redis, &db).await;
-    assert_eq!(fresh(&db).await.get(top).await.status, 500, "the trap works");
+    assert_eq!(fresh(&db).await.get(top).await.status, 500, "reading the stored bytes fails");
     assert_eq!(
         site.get("/v1/boards/main/scores?period=month:2024-01&from=2").await.status,
         503,
-        "and so does this one"
+        "reading the archive fails"
     );
 }
 
 #[tokio::test]
-async fn closed_periods_have_tags_and_lifetimes() {
+async fn closed_periods_have_etags_and_cache_lifetimes() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     let past = Past::new(&db, "main", json!({}), &site).await;
@@ -299,11 +301,11 @@ async fn closed_periods_have_tags_and_lifetimes() {
             tags.push((period, rest, etag(&whole)));
         }
     }
-    // A rename shows wherever names are joined, and nowhere else; so it is with the tags.
+    // A rename affects only the answers that join names, and their tags.
     site.admin(Method::PUT, "/v1/users/p1", json!({"name": "Petra"})).await.is(200);
     for (period, rest, tag) in &tags {
         if *rest == "scores" {
-            until("another tag", async || ask(period, rest, tag).await.status == 200).await;
+            until("the tag changes", async || ask(period, rest, tag).await.status == 200).await;
         }
         assert_eq!(ask(period, rest, tag).await.status == 304, *rest == "scores?limit=5", "{period} {rest}");
     }
@@ -322,7 +324,7 @@ async fn closed_periods_have_tags_and_lifetimes() {
 }
 
 #[tokio::test]
-async fn an_archive_that_was_let_go_is_not_found() {
+async fn a_released_archive_is_not_found() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     let past = Past::new(&db, "main", json!({}), &site).await;
@@ -358,7 +360,7 @@ async fn an_archive_that_was_let_go_is_not_found() {
 }
 
 #[tokio::test]
-async fn seasons_are_asked_for_by_name() {
+async fn seasons_are_selected_by_name() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     let past = Past::new(&db, "main", json!({"periods": ["all_time"]}), &site).await;
@@ -411,7 +413,7 @@ async fn seasons_are_asked_for_by_name() {
 }
 
 #[tokio::test]
-async fn ids_of_another_board_prove_nothing() {
+async fn states_of_another_boards_periods_are_empty() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     let past = Past::new(&db, "main", json!({}), &site).await;

@@ -1,5 +1,5 @@
-//! Writers and readers at the same time: every answer is exact for the version it names, and none is older than what was
-//! acknowledged before it was asked for.
+//! Concurrent writers and readers: every answer is exact for its version, and includes everything
+//! acknowledged before its request.
 
 use std::{
     sync::{
@@ -24,11 +24,12 @@ use crate::support::{
     wait::{until, within},
 };
 
-/// A load runs for this long at a time, until it has met enough.
+/// Duration of one part of a load. Parts follow until the load has covered enough.
 const PART: Duration = Duration::from_secs(1);
 
-/// Compares all answers of a load with the ledger, and audits the rankings. Returns whether the load has met enough: every kind
-/// of question, repeated events, many versions, and a layout of number `layout` or higher: a new ranking has 1, a rebuilt one 2.
+/// Compares all answers of a load with the ledger, and audits the rankings. Returns whether the
+/// load has covered enough: every kind of question, repeated events, many versions, and a layout
+/// number of at least `layout`. A new ranking has layout 1, a rebuilt one 2.
 async fn examine(db: &TestDb, load: &Load, record: &Record, what: &str, layout: i64) -> bool {
     if record.answers.len() < amount(600, 20_000) {
         return false;
@@ -45,7 +46,7 @@ async fn examine(db: &TestDb, load: &Load, record: &Record, what: &str, layout: 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_instances_and_four_lanes() {
+async fn answers_are_exact_with_two_instances_and_four_lanes() {
     let db = TestDb::new().await;
     db.execute(
         "SELECT centile.create_board('shared', p_periods => '{all_time,week}', p_lanes => 4::smallint,
@@ -63,7 +64,7 @@ async fn two_instances_and_four_lanes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_instance_and_one_lane() {
+async fn answers_are_exact_with_one_instance_and_one_lane() {
     let db = TestDb::new().await;
     db.execute(
         "SELECT centile.create_board('shared', p_mode => 'best', p_periods => '{all_time,week}', p_lanes => 1::smallint);
@@ -76,7 +77,7 @@ async fn one_instance_and_one_lane() {
     load.run_until(PART, async |record| examine(&db, &load, record, "one instance, one lane", 1).await).await;
 }
 
-/// What has been done to layouts so far.
+/// Counts of the layout changes so far.
 #[derive(Default)]
 struct Done {
     moved: AtomicI64,
@@ -85,19 +86,19 @@ struct Done {
 }
 
 impl Done {
-    /// Boundaries that were moved, buckets that got a new place, rankings that were rebuilt.
+    /// Returns the numbers of moved boundaries, repositioned buckets and rebuilt rankings.
     fn counts(&self) -> [i64; 3] {
         [&self.moved, &self.repositioned, &self.rebuilt].map(|count| count.load(Ordering::Relaxed))
     }
 
-    /// Whether there was enough of everything for a test to have met it.
+    /// Returns whether the load has probably met changes of each kind.
     fn is_enough(&self) -> bool {
         let [moved, repositioned, rebuilt] = self.counts();
         moved > 20 && repositioned > 20 && rebuilt > amount(4, 20)
     }
 }
 
-/// Changes the layout of a random ranking, one short step after the other.
+/// Changes the layout of random rankings, one short step after the other.
 async fn change_layouts(pool: PgPool, stop: CancellationToken, done: Arc<Done>) {
     let seed = rand::random();
     eprintln!("layouts from seed {seed}");
@@ -108,13 +109,13 @@ async fn change_layouts(pool: PgPool, stop: CancellationToken, done: Arc<Done>) 
             .fetch_one(&mut *connection)
             .await
             .expect("a ranking");
-        // It may have been replaced and removed since.
+        // The ranking may have been replaced and removed since.
         let occupied: Option<(i32, Option<Vec<i64>>)> =
             sqlx::query_as("SELECT layout, centile_store.bucket_totals(id) FROM centile_store.rankings WHERE id = $1")
                 .bind(ranking)
                 .fetch_optional(&mut *connection)
                 .await
-                .expect("a look");
+                .expect("the layout");
         let Some((number, Some(players))) = occupied else { continue };
         let Some(change) = layout::random_step(&mut random, &players) else { continue };
         if layout::take(&mut connection, ranking, number, change).await.expect("a step").is_some() {
@@ -132,15 +133,16 @@ async fn rebuild(url: String, boards: &'static [&'static str], stop: Cancellatio
         }
         let url = url.clone();
         let run = move || run_at(&url, &["rebuild", "--board", board, "--all", "--by", "a test"]).well();
-        let told = tokio::task::spawn_blocking(run).await.expect("a rebuilding");
+        let told = tokio::task::spawn_blocking(run).await.expect("a rebuild");
         let rebuilt = told.lines().filter(|line| line.starts_with("rebuilt ")).count();
         done.rebuilt.fetch_add(i64::try_from(rebuilt).expect("a small number"), Ordering::Relaxed);
     }
 }
 
-/// Layouts change and rankings are replaced all the time: ranks stay exact, and readers who hold a ranking are led to the next.
+/// Layouts change and rankings are replaced all the time. Ranks stay exact, and readers of a
+/// replaced ranking move to the current one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn layouts_that_are_kept_and_rankings_that_are_rebuilt() {
+async fn answers_are_exact_under_layout_changes_and_rebuilds() {
     let db = TestDb::new().await;
     db.execute(
         "SELECT centile.create_board('shared', p_periods => '{all_time,week}', p_lanes => 4::smallint);
@@ -149,7 +151,8 @@ async fn layouts_that_are_kept_and_rankings_that_are_rebuilt() {
     )
     .await;
     let redis = redis_url().await;
-    // One of them looks after rankings, so that what is replaced also goes while it is read.
+    // One instance runs maintenance, so that replaced rankings are also deleted while they are
+    // read.
     let instances: [Serve; 2] = [
         spawn_serve(&db, Some(&redis), &[PATIENT, &["--maintenance-every", "1"]].concat()).await,
         spawn_serve(&db, Some(&redis), PATIENT).await,
@@ -169,25 +172,23 @@ async fn layouts_that_are_kept_and_rankings_that_are_rebuilt() {
             record.join(load.run(&stop_after(PART)).await);
         }
     };
-    within("layouts are kept and rankings rebuilt under load", running).await;
+    within("layouts change and rankings are rebuilt under load", running).await;
     stop.cancel();
-    keeping.await.expect("layouts are kept");
+    keeping.await.expect("layouts change");
     for rebuilder in rebuilding {
         rebuilder.await.expect("boards are rebuilt");
     }
     let [moved, repositioned, rebuilt] = done.counts();
     let told = format!("{moved} boundaries moved, {repositioned} buckets repositioned, {rebuilt} rankings rebuilt");
     eprintln!("{told}");
-    assert!(
-        examine(&db, &load, &record, "layouts kept, rankings rebuilt", 3).await,
-        "too little was asked and answered"
-    );
+    assert!(examine(&db, &load, &record, "layouts kept, rankings rebuilt", 3).await, "too few kinds of answers");
     run_at(db.url(), &["verify"]).well();
 }
 
-/// Writers of a board use the warm connections first. While they wait for a lock, writers of other boards still get one.
+/// A board's writers use the warm connections first. While they wait for a lock, other boards'
+/// writers still get a connection.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_board_whose_writers_wait_keeps_no_other_waiting() {
+async fn a_blocked_board_does_not_block_others() {
     const LANES: i64 = 4;
     const WAITING: &str =
         "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'advisory' AND datname = current_database()";
@@ -207,7 +208,7 @@ async fn a_board_whose_writers_wait_keeps_no_other_waiting() {
             request.json(&event).send().await.expect("an answer").status()
         }
     };
-    // Periods are open and players known.
+    // Opens the periods and creates the players.
     for board in ["held", "free"] {
         assert_eq!(post(board, 0).await, 200);
     }
@@ -227,7 +228,8 @@ async fn a_board_whose_writers_wait_keeps_no_other_waiting() {
     }
 }
 
-/// Clients repeat a score after a lost answer. Repeated at once and on both instances, it counts once, and all get the same answer.
+/// Clients repeat a score after a lost answer. Repeated concurrently on both instances, it counts
+/// once, and all callers get the same answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_id_that_a_hundred_callers_send_at_once_is_applied_once() {
     const CALLERS: usize = 100;
@@ -240,7 +242,7 @@ async fn an_id_that_a_hundred_callers_send_at_once_is_applied_once() {
     let key = key(db.url(), "server");
     for round in 0..ROUNDS {
         let event = json!({"user_id": "ada", "points": 7, "id": format!("match {round}"), "reason": "won"});
-        // In lists beside others and alone: what is answered of the event is the same.
+        // Alone and in lists with other events: the answer about this event is the same.
         let answers = join_all((0..CALLERS).map(|caller| {
             let serve = &instances[caller % 2];
             let request = serve.client.post(serve.at("/v1/boards/arena/scores")).bearer_auth(&key);
@@ -255,7 +257,7 @@ async fn an_id_that_a_hundred_callers_send_at_once_is_applied_once() {
         }))
         .await;
         let firsts = answers.iter().filter(|answer| answer["repeated"] == false).count();
-        assert_eq!(firsts, 1, "of {CALLERS} callers this many were told that theirs was the first");
+        assert_eq!(firsts, 1, "of {CALLERS} callers this many got the first answer");
         let same = |mut answer: Value| {
             answer["repeated"] = Value::Null;
             answer

@@ -1,6 +1,6 @@
-//! Bad input gets a clear answer, and nothing is lost or half done.
+//! Invalid input gets a clear answer, and leaves no partial change.
 //!
-//! Each case names the status and the field at fault.
+//! Each case gives the status and the invalid field.
 
 mod database;
 
@@ -17,17 +17,18 @@ use crate::{
 };
 
 const SCORES: &str = "/v1/boards/main/scores";
-/// Longest body that the service is told to take.
+/// Body limit of the service in these tests.
 const BODY_LIMIT: usize = 40_000;
 
-/// A service with an empty board.
+/// Starts a service with an empty board.
 async fn site(db: &TestDb, rules: Value) -> Site {
     let site = Site::start(db, &["--body-limit", &BODY_LIMIT.to_string()]).await;
     site.board(rules, &[]).await;
     site
 }
 
-/// Fails unless this is a problem document of this status, which names this field; none when it is empty.
+/// Fails unless the answer is a problem document with this status and field; an empty `field` means
+/// none.
 #[track_caller]
 pub fn refused(answer: &Answer, status: u16, field: &str, what: &str) {
     assert_eq!(answer.status, status, "{what}: {answer:?}");
@@ -45,7 +46,7 @@ fn problem(body: &Value, status: u16, field: &str, what: &str) {
     }
 }
 
-/// Fails unless the ledger holds so many rows, and there are so many players.
+/// Fails unless the ledger has this many rows and the database this many players.
 async fn holds(db: &TestDb, rows: i64, users: i64) {
     let pool = db.pool().await;
     let found: (i64, i64) = sqlx::query_as(
@@ -58,7 +59,7 @@ async fn holds(db: &TestDb, rows: i64, users: i64) {
 }
 
 #[tokio::test]
-async fn a_read_that_cannot_be() {
+async fn invalid_reads_are_refused() {
     let db = TestDb::new().await;
     let site = site(&db, json!({"time_zone": "Pacific/Apia"})).await;
     site.board(json!({"slug": "weekly", "periods": ["week"]}), &[("ada", 1)]).await;
@@ -151,7 +152,7 @@ async fn a_read_that_cannot_be() {
 }
 
 #[tokio::test]
-async fn an_event_that_cannot_be() {
+async fn invalid_events_are_refused() {
     let db = TestDb::new().await;
     let site = site(&db, json!({"points_min": -10, "points_max": 10})).await;
     let (id, reason) = ("x".repeat(129), "x".repeat(257));
@@ -207,7 +208,7 @@ async fn an_event_that_cannot_be() {
     for (body, status, field) in cases {
         let body = body.replace("LONG", &id).replace("WHY", &reason);
         refused(&site.post(SCORES, &body).await, status, field, &body);
-        // The same in a list, where it is JSON at all, is refused by itself.
+        // In a list, a valid JSON event is refused on its own.
         if status == 422 && field != "body" {
             let answer = site.post(SCORES, format!("[{body}]")).await.is(200);
             assert_eq!(answer["results"][0]["status"], "refused", "{body}");
@@ -222,14 +223,14 @@ async fn an_event_that_cannot_be() {
     refused(&site.post("/v1/boards/main/scores?rank=true", event).await, 422, "rank", "rank=true");
     let list = |events: usize| format!("[{}]", vec![event; events].join(","));
     refused(&site.post(SCORES, list(1_001)).await, 413, "", "1,001 events");
-    // Players are made, in a transaction of their own, before the board judges their events.
+    // Players are created in a separate transaction, before the rules are checked.
     holds(&db, 0, 1).await;
     site.post(SCORES, list(1_000)).await.is(200);
     holds(&db, 1_000, 1).await;
 }
 
 #[tokio::test]
-async fn an_event_that_the_board_cannot_take_leaves_the_others() {
+async fn an_event_that_breaks_a_rule_leaves_the_others() {
     let db = TestDb::new().await;
     let most = i64::MAX;
     let site = site(&db, json!({"points_min": -most, "points_max": most})).await;
@@ -255,7 +256,7 @@ async fn an_event_that_the_board_cannot_take_leaves_the_others() {
 }
 
 #[tokio::test]
-async fn a_board_that_cannot_be() {
+async fn invalid_boards_are_refused() {
     let db = TestDb::new().await;
     let site = site(&db, json!({})).await;
     let cases = [
@@ -310,7 +311,7 @@ async fn a_board_that_cannot_be() {
 }
 
 #[tokio::test]
-async fn a_player_or_an_act_that_cannot_be() {
+async fn invalid_players_and_acts_are_refused() {
     let db = TestDb::new().await;
     let site = site(&db, json!({})).await;
     let long = "x".repeat(129);
@@ -362,7 +363,7 @@ async fn a_player_or_an_act_that_cannot_be() {
 }
 
 #[tokio::test]
-async fn a_request_that_cannot_be_read() {
+async fn unreadable_requests_are_refused() {
     let db = TestDb::new().await;
     let site = site(&db, json!({})).await;
     let key = format!("Bearer {}", site.server_key);

@@ -1,6 +1,7 @@
-//! Whole periods as files: every player once, in order, in one state, whatever happens meanwhile.
+//! Exports of whole periods: every player once, in order, and of one state, whatever happens
+//! meanwhile.
 //!
-//! What is expected is folded from events here; nothing of the service has part in it.
+//! The expected standings are computed here from the events, without code of the service.
 
 mod events;
 mod slow;
@@ -29,17 +30,18 @@ use crate::{
 use events::{Event, Line, recorded, standings};
 use slow::Slow;
 
-/// Names that mean something in CSV, JSON, HTML or to a terminal.
-const NASTY: [&str; 6] = ["a,b", "say \"hi\"", "semi;colon's", "<b>&amp;</b>", "\u{202e}desrever", "=1+1 👩‍👩‍👧"];
+/// Names with characters that are special in CSV, JSON, HTML or a terminal.
+const SPECIAL_NAMES: [&str; 6] = ["a,b", "say \"hi\"", "semi;colon's", "<b>&amp;</b>", "\u{202e}desrever", "=1+1 👩‍👩‍👧"];
 const COLUMNS: [&str; 6] = ["position", "rank", "user_id", "user_name", "score", "reached_at"];
-/// Players whose file is more than lies between the service and who takes nothing of it.
+/// Players whose export is larger than the buffers between the service and a client that reads
+/// nothing.
 const MANY: usize = 20_000;
-/// The board's file.
+/// The export of the board.
 const FILE: &str = "/v1/boards/main/scores.ndjson";
-/// No client is cut off for being slow, on however busy a machine.
-const PATIENT: [&str; 2] = ["--client-timeout", "600"];
+/// Keeps the service from disconnecting slow clients, however busy the machine is.
+const LONG_CLIENT_TIMEOUT: [&str; 2] = ["--client-timeout", "600"];
 
-/// Rows of CSV text, as RFC 4180 has them, read without the crate that wrote them.
+/// Parses CSV as RFC 4180 defines it, without the crate that wrote it.
 fn read_csv(text: &str) -> Vec<Vec<String>> {
     let (mut rows, mut row, mut cell, mut is_quoted) = (Vec::new(), Vec::new(), String::new(), false);
     let mut letters = text.chars().peekable();
@@ -49,18 +51,18 @@ fn read_csv(text: &str) -> Vec<Vec<String>> {
             '"' => is_quoted = !is_quoted,
             ',' if !is_quoted => row.push(std::mem::take(&mut cell)),
             '\r' if !is_quoted => {
-                assert_eq!(letters.next(), Some('\n'), "a line ends with both");
+                assert_eq!(letters.next(), Some('\n'), "a line ends with CR LF");
                 row.push(std::mem::take(&mut cell));
                 rows.push(std::mem::take(&mut row));
             }
             other => cell.push(other),
         }
     }
-    assert!(cell.is_empty() && row.is_empty(), "an end in the middle of a row");
+    assert!(cell.is_empty() && row.is_empty(), "the text ends within a row");
     rows
 }
 
-/// What NDJSON says, line by line.
+/// Parses NDJSON line by line.
 fn read_ndjson(text: &str) -> Vec<Line> {
     text.lines()
         .map(|text| {
@@ -80,18 +82,23 @@ fn read_ndjson(text: &str) -> Vec<Line> {
         .collect()
 }
 
-/// Events of so many players, many of whom come to equal scores.
+/// Returns events of this many players; many players reach equal scores.
 fn many(players: usize, id: impl Fn(usize) -> String) -> Vec<Event> {
     let event = |number: usize| {
         let player = number % players;
         let points = i64::try_from(number * 7_919 % 1_000).unwrap();
-        Event { user_id: id(player), user_name: NASTY.get(player).map(|name| (*name).to_owned()), points, number }
+        Event {
+            user_id: id(player),
+            user_name: SPECIAL_NAMES.get(player).map(|name| (*name).to_owned()),
+            points,
+            number,
+        }
     };
     // A second event for one in five.
     (0..players + players / 5).map(event).collect()
 }
 
-/// A board with these events, at times of their own.
+/// Creates a board with these events, at times of their own.
 async fn board(db: &TestDb, site: &Site, events: &[Event]) {
     site.board(json!({"lanes": 2}), &[]).await;
     let lines: Vec<String> = events.iter().map(Event::as_imported).collect();
@@ -99,8 +106,8 @@ async fn board(db: &TestDb, site: &Site, events: &[Event]) {
     import(db, &files.write("events.ndjson", lines.join("\n")), "main", &[]).well(events.len() as u64, 0);
 }
 
-/// A database with a board whose file takes long to be sent: ids and names as long as they may be, names of quotes, which either form
-/// escapes. Each test gets a copy.
+/// Returns a database with a board whose export takes long to send: ids and names of the maximum
+/// length, and names of quotes, which both formats escape. Each test gets a copy.
 async fn long_board() -> TestDb {
     static FILLED: OnceCell<TestDb> = OnceCell::const_new();
     let filled = FILLED
@@ -112,7 +119,7 @@ async fn long_board() -> TestDb {
                 event.user_name = Some(format!("{}{:0>8}", "\"".repeat(120), event.number));
             }
             board(&db, &site, &events).await;
-            // A database that is copied has no sessions.
+            // A database can be copied only without sessions.
             assert!(site.serve.stop().await.success());
             db
         })
@@ -120,7 +127,7 @@ async fn long_board() -> TestDb {
     filled.copy().await
 }
 
-/// Sessions that hold a snapshot for a file.
+/// Returns the number of sessions that hold a snapshot for an export.
 async fn snapshots(pool: &PgPool) -> i64 {
     query_scalar(
         "SELECT count(*) FROM pg_stat_activity
@@ -132,13 +139,13 @@ async fn snapshots(pool: &PgPool) -> i64 {
 }
 
 /// Waits until no session holds a snapshot.
-async fn let_go(db: &TestDb) {
+async fn until_no_snapshot(db: &TestDb) {
     let pool = db.pool().await;
-    until("snapshots are let go", async || snapshots(&pool).await == 0).await;
+    until("no session holds a snapshot", async || snapshots(&pool).await == 0).await;
 }
 
 #[tokio::test]
-async fn a_file_has_every_player_once_and_in_order() {
+async fn an_export_has_every_player_once_and_in_order() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({"slug": "none"}), &[]).await;
@@ -154,7 +161,7 @@ async fn a_file_has_every_player_once_and_in_order() {
 
     let ndjson = site.get("/v1/boards/main/scores.ndjson").await;
     assert_eq!((ndjson.status, &ndjson.headers["content-type"]), (200, &"application/x-ndjson".parse().unwrap()));
-    assert!(read_ndjson(&ndjson.text) == wanted, "not what the events make");
+    assert!(read_ndjson(&ndjson.text) == wanted, "not the standings of the events");
     let page = site.get("/v1/boards/main/scores?limit=1").await.is(200);
     assert_eq!(ndjson.headers["centile-version"], page["version"].as_str().unwrap());
 
@@ -162,7 +169,7 @@ async fn a_file_has_every_player_once_and_in_order() {
     assert_eq!(csv.headers[CONTENT_DISPOSITION], "attachment; filename=\"main-all_time.csv\"");
     let mut rows = read_csv(&csv.text).into_iter();
     assert_eq!(rows.next().unwrap(), COLUMNS);
-    assert!(rows.eq(wanted.iter().map(Line::cells)), "the forms differ");
+    assert!(rows.eq(wanted.iter().map(Line::cells)), "CSV and NDJSON differ");
 
     let head = site.send(Method::HEAD, "/v1/boards/main/scores.csv", &[], String::new()).await;
     assert_eq!(csv.headers["centile-players"], "5001");
@@ -174,7 +181,7 @@ async fn a_file_has_every_player_once_and_in_order() {
     let (version, printed) =
         (csv.headers["centile-version"].to_str().unwrap(), run(&db, &["export", "--board", "main"]));
     assert!(printed.err.contains(version), "{}", printed.err);
-    assert!(printed.well() == csv.text, "the command writes something else");
+    assert!(printed.well() == csv.text, "the command writes another file");
     assert!(run(&db, &["export", "--board", "main", "--format", "ndjson"]).well() == ndjson.text, "the command");
     run(&db, &["export", "--board", "main", "--period", "week:2001-01-01"]).refused(1, &["week:2001-01-01"]);
     run(&db, &["export", "--board", "nowhere"]).refused(1, &["nowhere"]);
@@ -183,11 +190,11 @@ async fn a_file_has_every_player_once_and_in_order() {
     {
         site.get(&format!("/v1/boards/{path}")).await.is(status);
     }
-    let_go(&db).await;
+    until_no_snapshot(&db).await;
 }
 
 #[tokio::test]
-async fn a_closed_period_is_the_same_file_as_before_with_the_names_of_now() {
+async fn a_closed_period_exports_the_same_rows_with_current_names() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     let past = Past::new(&db, "main", json!({}), &site).await;
@@ -197,7 +204,7 @@ async fn a_closed_period_is_the_same_file_as_before_with_the_names_of_now() {
     past.close("week:2024-01-15").await;
     let after = site.get(path).await;
     assert_eq!(before.text.lines().count(), 2_500);
-    assert!(after.text == before.text, "closing changes the file");
+    assert!(after.text == before.text, "the close changed the file");
     assert_ne!(after.headers["centile-version"], before.headers["centile-version"]);
     assert_eq!(after.headers[CONTENT_DISPOSITION], "attachment; filename=\"main-week-2024-01-15.ndjson\"");
 
@@ -223,21 +230,21 @@ async fn a_closed_period_is_the_same_file_as_before_with_the_names_of_now() {
         }
     };
     let lines = read_ndjson(&file.text);
-    assert!(lines == rows.iter().map(of_page).collect::<Vec<_>>(), "not the rows of the pages");
+    assert!(lines == rows.iter().map(of_page).collect::<Vec<_>>(), "the export and the pages differ");
     assert!(lines.iter().any(|line| line.user_name == "Seven, of nine"));
     assert!(lines.iter().all(|line| line.user_id != "p8" && line.user_name != "p8"));
 }
 
 #[tokio::test]
-async fn a_file_is_of_one_state_while_scores_come() {
+async fn an_export_is_of_one_state_while_scores_arrive() {
     let db = long_board().await;
-    let site = Site::start(&db, &PATIENT).await;
+    let site = Site::start(&db, &LONG_CLIENT_TIMEOUT).await;
     let pool = db.pool().await;
     let (stop, path) = (CancellationToken::new(), "/v1/boards/main/scores");
     let write = async |caller: usize| {
         let mut scores = 0;
         while !stop.is_cancelled() {
-            // Somebody of the middle goes to the top, somebody new comes, somebody moves a little.
+            // One player moves from the middle to the top, one is new, and one moves a little.
             let players =
                 [format!("{:0>128}", caller * 97 + scores), format!("new {caller} {scores}"), "0".repeat(128)];
             let points = [5_000, i64::try_from(scores).unwrap(), 1];
@@ -252,12 +259,13 @@ async fn a_file_is_of_one_state_while_scores_come() {
         let counted = async || -> i64 {
             query_scalar("SELECT count(*) FROM centile_store.score_transactions").fetch_one(&pool).await.unwrap()
         };
-        let until_more = async |than: i64| until("sixty more", async || counted().await >= than + 60).await;
+        let until_more =
+            async |than: i64| until("sixty more scores are accepted", async || counted().await >= than + 60).await;
         until_more(counted().await).await;
         let mut slow = Slow::ask(&site.serve, FILE).await;
         let at_begin = counted().await;
         until_more(at_begin).await;
-        assert_eq!(snapshots(&pool).await, 1, "it is still being read");
+        assert_eq!(snapshots(&pool).await, 1, "the export is still being read");
         let version = slow.header("centile-version").to_owned();
         let file = slow.rest().await;
         stop.cancel();
@@ -267,14 +275,14 @@ async fn a_file_is_of_one_state_while_scores_come() {
     let ((version, text, meanwhile), ..) = tokio::join!(read, write(1), write(2), write(3));
     assert!(meanwhile >= 60);
     let wanted = standings(recorded(&db, &version).await);
-    assert!(wanted.len() > MANY, "newcomers before it began");
+    assert!(wanted.len() > MANY, "there are newcomers from before the export began");
     assert!(read_ndjson(&text) == wanted, "not the state of {version}");
 }
 
 #[tokio::test]
-async fn an_address_gets_two_files_at_a_time_and_requests_with_a_key_get_more() {
+async fn an_address_gets_two_exports_at_a_time_and_a_key_gets_more() {
     let db = long_board().await;
-    let site = Site::start(&db, &PATIENT).await;
+    let site = Site::start(&db, &LONG_CLIENT_TIMEOUT).await;
     let pool = db.pool().await;
     let (one, mut other) = (Slow::ask(&site.serve, FILE).await, Slow::ask(&site.serve, FILE).await);
     let busy = site.get("/v1/boards/main/scores.csv").await;
@@ -284,57 +292,58 @@ async fn an_address_gets_two_files_at_a_time_and_requests_with_a_key_get_more() 
     let keyed = site.admin(Method::GET, "/v1/boards/main/scores.csv", Value::Null).await;
     assert_eq!((keyed.status, read_csv(&keyed.text).len()), (200, MANY + 1));
     drop(one);
-    let whole = until_some("a place", async || {
+    let whole = until_some("a free place for an export", async || {
         let file = site.get("/v1/boards/main/scores.csv").await;
         (file.status == 200).then_some(file.text)
     });
     assert_eq!(read_csv(&whole.await).len(), MANY + 1);
     assert!(other.rest().await.is_whole);
-    let_go(&db).await;
+    until_no_snapshot(&db).await;
 }
 
-/// The limit is 32 KiB within each client timeout, and 128 KiB for each further one: the client reads a little faster, for longer than the
+/// The limit is 32 KiB within the first client timeout and 128 KiB within each further one. The
+/// client reads slightly faster, and for longer than the timeout.
 /// timeout.
 #[tokio::test]
-async fn a_slow_client_gets_the_whole_file() {
+async fn a_slow_client_gets_the_whole_export() {
     let db = long_board().await;
     let site = Site::start(&db, &["--client-timeout", "4"]).await;
     let mut slow = Slow::ask(&site.serve, FILE).await;
-    slow.trickle(8 << 10, Duration::from_millis(100), 60).await;
+    slow.read_slowly(8 << 10, Duration::from_millis(100), 60).await;
     let file = slow.rest().await;
     assert!(file.is_whole);
     assert_eq!(read_ndjson(&file.text).len(), MANY);
 }
 
 #[tokio::test]
-async fn who_takes_nothing_is_left_and_so_is_the_snapshot() {
+async fn a_client_that_reads_nothing_loses_connection_and_snapshot() {
     let db = long_board().await;
     let site = Site::start(&db, &["--client-timeout", "1"]).await;
     let mut slow = Slow::ask(&site.serve, FILE).await;
-    let_go(&db).await;
+    until_no_snapshot(&db).await;
     assert!(!slow.rest().await.is_whole);
 }
 
-// On threads of its own the way to PostgreSQL goes on while a process is waited for.
+// With several threads, the proxy to PostgreSQL works while the test waits for a process.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_without_its_end_is_known_by_that() {
+async fn a_truncated_export_can_be_detected() {
     let db = long_board().await;
     let way = Proxy::to(db.port()).await;
     let url = way.instead(db.url());
-    let flags = PATIENT.map(str::to_owned);
+    let flags = LONG_CLIENT_TIMEOUT.map(str::to_owned);
     let site = Site::of(Serve::spawn(&url, None, &db.redis_prefix(), &flags), db.url());
     let mut slow = Slow::ask(&site.serve, FILE).await;
     let mut command = spawn(&url, &["export", "--board", "main", "--format", "ndjson"]);
     let mut out = command.stdout.take().unwrap();
-    // It has begun, and waits for its reader.
+    // The export has begun and waits for its reader.
     let mut first = [0; 1];
     out.read_exact(&mut first).unwrap();
     assert_eq!(snapshots(&db.pool().await).await, 2);
 
     way.set(Way::Reset);
     let part = slow.rest().await;
-    assert!(!part.is_whole, "the file seems whole");
-    assert!((1..MANY).contains(&part.text.lines().count()), "a part of it");
+    assert!(!part.is_whole, "a cut file must not look complete");
+    assert!((1..MANY).contains(&part.text.lines().count()), "only a part of the file");
     let mut text = String::new();
     out.read_to_string(&mut text).unwrap();
     let ended = command.wait_with_output().unwrap();

@@ -1,6 +1,6 @@
-//! SQL in every text of every call: it is a text like any other.
+//! SQL in every text of every call is treated as plain text.
 //!
-//! The calls and their fields come from the OpenAPI document, so that a new one is tried as well.
+//! Calls and fields come from the OpenAPI document, so that new ones are covered.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -14,8 +14,8 @@ use crate::{
     support::{TestDb, amount, audit, next_number, run},
 };
 
-/// What would end a text, a statement or an identifier, wait, read what nobody may, or change what is there; and what only looks
-/// like an end until somebody normalizes or decodes it once more.
+/// Texts that could end a string, a statement or an identifier, wait, read secrets, or change data.
+/// Others become dangerous only when they are normalized or decoded again.
 const CORPUS: [&str; 24] = [
     "'",
     "''",
@@ -43,15 +43,15 @@ const CORPUS: [&str; 24] = [
     "\u{ff07} OR \u{2bc}1\u{2bc}=\u{2bc}1",
 ];
 
-/// Where in a request a text of the corpus goes.
+/// The place in a request that holds a text of the corpus.
 #[derive(Clone)]
 enum Place {
     Path(String),
     Query(String),
     Header(&'static str),
-    /// A field of the body, by the names that lead to it; a number is a place in a list.
+    /// A field of the body, by the names that lead to it; a number is an index of a list.
     Field(Vec<String>),
-    /// The name of a member of the object there.
+    /// The name of a member of that object.
     Member(Vec<String>),
 }
 
@@ -72,11 +72,11 @@ struct Call {
     method: Method,
     path: String,
     parameters: Vec<Value>,
-    /// What its body may be; null when it has none.
+    /// The schema of its body; null without a body.
     body: Value,
 }
 
-/// The document with what is to be found in it.
+/// The OpenAPI document.
 struct Document(Value);
 
 impl Document {
@@ -95,7 +95,7 @@ impl Document {
         calls
     }
 
-    /// What a schema says in the end: without references, the first where there is a choice.
+    /// Resolves references and takes the first alternative of a choice.
     fn resolved<'a>(&'a self, schema: &'a Value) -> &'a Value {
         if let Some(target) = schema["$ref"].as_str() {
             return self.resolved(self.0.pointer(target.trim_start_matches('#')).expect("a schema"));
@@ -107,7 +107,7 @@ impl Document {
         }
     }
 
-    /// Every field that a body may have.
+    /// Collects every field of a body.
     fn fields(&self, schema: &Value, names: &[String], places: &mut Vec<Place>) {
         let schema = self.resolved(schema);
         let below = |name: &str| [names, &[name.to_owned()]].concat();
@@ -125,7 +125,7 @@ impl Document {
         }
     }
 
-    /// The least that a body of this kind has to hold.
+    /// Returns a minimal valid body for a schema.
     fn ordinary(&self, schema: &Value) -> Value {
         let schema = self.resolved(schema);
         if has_type(schema, "object") {
@@ -152,7 +152,7 @@ fn has_type(schema: &Value, wanted: &str) -> bool {
     schema["type"] == wanted || schema["type"].as_array().is_some_and(|types| types.iter().any(|one| one == wanted))
 }
 
-/// Puts a value where the names lead, and makes what is missing on the way.
+/// Sets a value at a path, and creates what is missing on the way.
 fn put(body: &mut Value, names: &[String], value: Value) {
     let Some((first, rest)) = names.split_first() else {
         *body = value;
@@ -173,7 +173,7 @@ fn put(body: &mut Value, names: &[String], value: Value) {
     }
 }
 
-/// What the answers have said was done.
+/// Counts of what the answers reported as done.
 #[derive(Default)]
 struct Done {
     requests: usize,
@@ -202,7 +202,7 @@ impl Done {
     }
 }
 
-/// What is ordinary where the call itself does not say.
+/// Returns a valid value for a parameter without an example.
 fn named(parameter: &str, transaction_id: i64) -> String {
     match parameter {
         "board" => "main".to_owned(),
@@ -215,7 +215,8 @@ fn named(parameter: &str, transaction_id: i64) -> String {
     }
 }
 
-/// Sends the call with a text in one place and what is ordinary elsewhere; none where the text cannot stand in that place.
+/// Sends the call with a text in one place and valid values elsewhere. `None` if the text cannot
+/// appear in that place.
 async fn send(site: &Site, document: &Document, call: &Call, place: &Place, text: &str, id: i64) -> Option<Answer> {
     let encoded = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
     let (mut path, mut query) = (call.path.clone(), Vec::new());
@@ -233,10 +234,10 @@ async fn send(site: &Site, document: &Document, call: &Call, place: &Place, text
     }
     let mut body = if call.body.is_null() { Value::Null } else { document.ordinary(&call.body) };
     if call.path == "/v1/keys" {
-        // A key names boards, or is for all: the document cannot say that one of them is needed.
+        // A key needs boards or `all_boards`, which the document cannot express.
         body["all_boards"] = json!(true);
     }
-    // Names that only one may have.
+    // Names that must be unique.
     for unique in ["slug", "name"] {
         if body[unique].is_string() {
             body[unique] = json!(format!("made-{}", next_number()));
@@ -261,8 +262,8 @@ async fn send(site: &Site, document: &Document, call: &Call, place: &Place, text
     Some(site.send(call.method.clone(), &path, &headers, body).await)
 }
 
-/// Every row that has to do with a board that nobody names, as a digest for each table; and who may log in.
-async fn untouched(pool: &PgPool) -> Vec<(String, String)> {
+/// Returns a digest of each table's rows of a board that no request names, and of the roles.
+async fn digests(pool: &PgPool) -> Vec<(String, String)> {
     const OF: &str = "(SELECT id FROM centile_store.boards WHERE slug = 'canary')";
     let mut digests = Vec::new();
     for (table, wanted) in [
@@ -282,7 +283,7 @@ async fn untouched(pool: &PgPool) -> Vec<(String, String)> {
         ("centile_store.users", "t.external_id LIKE 'canary%'".to_owned()),
         ("centile_store.schema_history", "true".to_owned()),
         ("centile_store.applied_sql", "true".to_owned()),
-        // Other tests make logins meanwhile.
+        // Other tests create logins meanwhile.
         ("pg_roles", "t.rolname NOT LIKE 'login%'".to_owned()),
     ] {
         let statement = format!(
@@ -302,9 +303,10 @@ async fn count(pool: &PgPool, what: &'static str) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sql_in_a_text_is_a_text() {
+async fn sql_in_a_text_is_treated_as_text() {
     let db = TestDb::new().await;
-    // An answer of the classic path does not tell whether its id was there before: on a board of its own it never was.
+    // The answer on a path without a board does not show whether its id is a repeat. On a separate
+    // board it never is.
     let site = Site::start(&db, &["--default-board", "classic"]).await;
     site.board(json!({}), &[("ada", 40), ("bob", 30)]).await;
     site.board(json!({"slug": "classic"}), &[]).await;
@@ -313,21 +315,21 @@ async fn sql_in_a_text_is_a_text() {
     let id = score["transaction_id"].as_i64().expect("an id");
     let document = Document(serde_json::to_value(centile::http::openapi()).expect("the document"));
     let pool = db.pool().await;
-    let (schema, canary) = (db.dump(), untouched(&pool).await);
+    let (schema, canary) = (db.dump(), digests(&pool).await);
     let before = [
         count(&pool, "boards").await,
         count(&pool, "api_keys").await,
         count(&pool, "score_transactions WHERE kind = 'score'").await,
     ];
 
-    // In quick mode each place gets a part of the corpus, another one than the place before and than in the last run.
+    // In the quick run each place gets a part of the corpus, which differs between places and runs.
     let mut first: usize = rand::random_range(0..CORPUS.len());
     let some = amount(5, CORPUS.len());
     eprintln!("the first place gets {some} texts from number {first} on");
     let mut done = Done::default();
     for call in document.calls() {
         let mut places = Vec::new();
-        // What every call reads of its headers it reads in one place.
+        // Headers are read in one place for all calls.
         if call.path == "/v1/boards/{board}/scores" {
             places.extend(["authorization", "if-none-match", "x-request-id"].map(Place::Header));
         }
@@ -347,7 +349,7 @@ async fn sql_in_a_text_is_a_text() {
                 assert!(answer.status < 500, "{method} {path}, {text:?} in {place}: {answer:?}");
                 assert!(
                     !answer.text.contains("-linux-gnu"),
-                    "{method} {path}, {text:?} in {place} tells of the server: {answer:?}"
+                    "{method} {path}, {text:?} in {place} reveals server details: {answer:?}"
                 );
                 if matches!((path.as_str(), &place), ("/v1/users/{user_id}", Place::Field(names)) if names[0] == "name")
                     && method == Method::PUT
@@ -365,9 +367,9 @@ async fn sql_in_a_text_is_a_text() {
     assert!(met[0] > least[0] && met[1] > least[1], "too few requests were sent or accepted");
     assert!(keys > least[2] && scores > least[3] && acts > least[4], "requests with free text were refused");
 
-    // Nothing is there that was not asked for, and nothing is gone.
+    // Nothing unexpected was created, and nothing is gone.
     assert_eq!(db.dump(), schema, "the schema");
-    assert_eq!(untouched(&pool).await, canary);
+    assert_eq!(digests(&pool).await, canary);
     let after = [
         count(&pool, "boards").await,
         count(&pool, "api_keys").await,
@@ -386,12 +388,12 @@ async fn sql_in_a_text_is_a_text() {
         CORPUS.contains(&player.as_str()) || ["ada", "bob"].contains(&player.as_str()) || player.starts_with("canary-")
     };
     let strangers: Vec<_> = players.iter().filter(|player| !known(player)).collect();
-    // Who was forgotten has got an id that nobody sent.
+    // An erased player's new id was not in any request.
     assert!(i64::try_from(strangers.len()).is_ok_and(|strangers| strangers <= done.erased), "{strangers:?}");
-    // Nor does what was kept do anything when others use it.
+    // The stored texts do nothing when other commands read them.
     for command in [&["close", "--due"][..], &["maintain"], &["verify"], &["board", "list"], &["key", "list"]] {
         run(&db, command).well();
     }
-    assert_eq!(untouched(&pool).await, canary);
+    assert_eq!(digests(&pool).await, canary);
     audit::rankings_are_sound(&pool).await;
 }

@@ -1,5 +1,5 @@
-//! The layout under a running service: kept on the timer as scores arrive, and what `centile
-//! maintain` says of it.
+//! Layouts under a running service: the timer keeps them balanced as scores arrive, and `centile
+//! maintain` reports its changes.
 
 use std::{fs, sync::Arc};
 
@@ -17,17 +17,17 @@ use crate::{
     },
 };
 
-/// Players of a unit in rankings of up to 100,000 players.
+/// Players of one unit of balance in rankings of up to 100,000 players.
 const UNIT: i64 = 1_000;
 
-/// Players of the fullest bucket of a ranking, and of all buckets.
+/// Returns the players of a ranking's fullest bucket, and of all buckets.
 async fn fullest(pool: &PgPool, ranking: i64) -> (i64, i64) {
     let (_, players) = layout::occupied(&mut pool.acquire().await.unwrap(), ranking).await;
     (players.iter().copied().max().unwrap(), players.iter().sum())
 }
 
-/// Reads pages and players until `stop`. Every answer must agree with itself: positions follow each
-/// other, scores fall, and equals share a rank. Returns how many answers there were.
+/// Reads pages and players until `stop`. Every answer must be consistent: positions are
+/// consecutive, scores descend, and equal scores share a rank. Returns the number of answers.
 async fn read(serve: Arc<Serve>, stop: CancellationToken) -> usize {
     let mut answers = 0;
     while !stop.is_cancelled() {
@@ -56,9 +56,9 @@ async fn read(serve: Arc<Serve>, stop: CancellationToken) -> usize {
     answers
 }
 
-/// Half of all newcomers have one score, the others less than anybody before.
+/// Half of all newcomers have the same score, the others a lower score than anybody before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn newcomers_are_spread_by_the_timer_while_scores_are_read_and_written() {
+async fn the_timer_spreads_new_players_under_reads_and_writes() {
     const BULK: i64 = 1_000;
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('arena', p_periods => '{all_time}', p_lanes => 2::smallint)").await;
@@ -82,9 +82,8 @@ async fn newcomers_are_spread_by_the_timer_while_scores_are_read_and_written() {
             if bulk == 0 {
                 continue;
             }
-            // Others play on meanwhile, so that the ranking is never at rest, until this bulk is
-            // spread.
-            wait::until("newcomers are spread", async || {
+            // Another player scores until this bulk is spread, so that the ranking keeps changing.
+            wait::until("the new players are spread", async || {
                 post(vec![json!({"user_id": "busy", "points": 1})]).await;
                 let ranking = sqlx::query_scalar("SELECT ranking_id FROM centile_store.periods");
                 let (most, players) = fullest(&pool, ranking.fetch_one(&pool).await.unwrap()).await;
@@ -97,7 +96,7 @@ async fn newcomers_are_spread_by_the_timer_while_scores_are_read_and_written() {
     Box::pin(write()).await;
     let ranking: i64 =
         sqlx::query_scalar("SELECT ranking_id FROM centile_store.periods").fetch_one(&pool).await.unwrap();
-    // Nobody writes any more, and buckets are empty: a lower bound holds.
+    // Nobody writes any more and there are empty buckets, so a lower bound holds.
     wait::until("the ranking is at rest", async || fullest(&pool, ranking).await.0 * 10 <= UNIT * 13).await;
     let layout = check_ranking(&mut pool.acquire().await.unwrap(), ranking, "newcomers").await;
     assert!(layout.occupied().len() >= 5, "{:?}", layout.players());
@@ -107,7 +106,7 @@ async fn newcomers_are_spread_by_the_timer_while_scores_are_read_and_written() {
         let answer =
             serve.client.get(serve.at(&format!("/v1/boards/arena/scores/p{n}?around=0"))).send().await.unwrap();
         let answer: Value = answer.json().await.unwrap();
-        // Somebody has as many points as there was patience.
+        // This player's score depends on how long the test waited.
         let busy: i64 = sqlx::query_scalar("SELECT score FROM centile.player_rank('arena', 'busy')")
             .fetch_one(&pool)
             .await
@@ -118,9 +117,9 @@ async fn newcomers_are_spread_by_the_timer_while_scores_are_read_and_written() {
     audit::rankings_are_sound(&pool).await;
 }
 
-/// Readers, writers and the timers of two instances, each against all others.
+/// Readers, writers and the timers of two instances run against each other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn layouts_are_kept_by_two_timers_under_readers_and_writers() {
+async fn two_timers_keep_layouts_balanced_under_reads_and_writes() {
     let db = TestDb::new().await;
     db.execute(
         "SELECT centile.create_board('shared', p_periods => '{all_time,week}', p_lanes => 4::smallint);
@@ -142,8 +141,8 @@ async fn layouts_are_kept_by_two_timers_under_readers_and_writers() {
         async move { load.run(&stop).await }
     });
     let pool = db.pool().await;
-    // Where the load has failed, it says so below.
-    wait::until("players stand in several buckets of all rankings", async || {
+    // A failed load reports its reason below.
+    wait::until("players of every ranking are in several buckets", async || {
         let spread = sqlx::query_scalar::<_, bool>(
             "SELECT bool_and((SELECT count(*) FROM unnest(centile_store.bucket_totals(p.ranking_id)) AS c WHERE c > 0) > 1)
              FROM centile_store.periods p",
@@ -151,7 +150,7 @@ async fn layouts_are_kept_by_two_timers_under_readers_and_writers() {
         running.is_finished() || spread.fetch_one(&pool).await.unwrap()
     })
     .await;
-    // Some more of it with the timer going on: until every instance has met many states since.
+    // Continues the load with the timer, until every instance has answered at many more versions.
     let batches = async || -> i64 {
         let batches = "SELECT sum(batch)::bigint FROM centile_store.board_lanes";
         sqlx::query_scalar(batches).fetch_one(&pool).await.unwrap()
@@ -177,7 +176,7 @@ async fn layouts_are_kept_by_two_timers_under_readers_and_writers() {
     assert!(moved >= 4_000.0, "{moved} rows moved");
 }
 
-/// Makes a board with one lane and as many players, each with a score of their own.
+/// Creates a board with one lane and this many players, each with a different score.
 async fn board(db: &TestDb, slug: &str, players: u32) -> i64 {
     db.execute(&format!(
         "SELECT centile.create_board('{slug}', p_periods => '{{all_time}}', p_lanes => 1::smallint);
@@ -191,12 +190,12 @@ async fn board(db: &TestDb, slug: &str, players: u32) -> i64 {
 }
 
 #[tokio::test]
-async fn maintain_says_what_it_did_to_layouts() {
+async fn maintain_reports_its_layout_changes() {
     let db = TestDb::new().await;
     let (small, large) = (board(&db, "small", 1_300).await, board(&db, "large", 5_000).await);
-    // Of five units in one bucket four go to others, in steps of 400, 400 and 200 rows: one to the
-    // place above, the others to empty buckets that are put below. The last one need not be filled:
-    // 1,200 players are few enough.
+    // Of five units in one bucket, four move to others in steps of 400, 400 and 200 rows: one to
+    // the next bucket above, the others to empty buckets that are repositioned below. The last
+    // bucket need not be filled, because 1,200 players are within the limit.
     let told = run(&db, &["maintain"]).well();
     assert!(told.contains("layouts     11 boundaries moved with 3,800 rows, 3 buckets repositioned\n"), "{told}");
     let mut connection = db.pool().await.acquire().await.unwrap();
@@ -211,7 +210,7 @@ async fn maintain_says_what_it_did_to_layouts() {
 }
 
 #[tokio::test]
-async fn a_damaged_ranking_keeps_no_other_from_its_layout() {
+async fn a_damaged_ranking_does_not_stop_the_rebalancing_of_others() {
     let db = TestDb::new().await;
     let (damaged, sound) = (board(&db, "damaged", 2_000).await, board(&db, "sound", 2_000).await);
     db.execute(&format!("DELETE FROM centile_store.leaderboard_bucket WHERE ranking_id = {damaged}")).await;
@@ -224,8 +223,8 @@ async fn a_damaged_ranking_keeps_no_other_from_its_layout() {
     assert_eq!(layout::occupied(&mut connection, damaged).await.1[..2], [2_000, 0]);
 }
 
-/// To start a process takes twenty times as long as to read a rank, and the planner does it once a
-/// bucket is large. Here it would for whatever statement may be divided.
+/// Starting a process takes twenty times as long as reading a rank. The planner starts workers for
+/// any divisible statement once a bucket is large; here it would from the first row.
 #[tokio::test]
 async fn neither_reading_nor_writing_starts_parallel_workers() {
     let settings = vec![("log_min_messages".to_owned(), "debug1".to_owned())];
@@ -268,7 +267,7 @@ async fn neither_reading_nor_writing_starts_parallel_workers() {
         }
     }
     assert_eq!(workers() - before, 0);
-    // Others are free to.
+    // Other statements may use workers.
     sqlx::query("SELECT count(*) FROM centile_store.leaderboard").execute(&mut connection).await.unwrap();
     assert_eq!(workers() - before, 1);
 }

@@ -1,4 +1,4 @@
-//! What a client may not do: send too much, take too long, ask too often, read from elsewhere.
+//! Limits for clients: size, time, rate and origin.
 
 mod crowd;
 mod keys;
@@ -24,7 +24,7 @@ use wire::Wire;
 
 const SCORES: &str = "/v1/boards/main/scores";
 
-/// A number of kilobytes that the kernel tells of a process.
+/// Returns a number of kilobytes from a process's status in /proc.
 fn kilobytes(process: u32, what: &str) -> i64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(what)?.strip_prefix(':')).unwrap();
@@ -32,7 +32,7 @@ fn kilobytes(process: u32, what: &str) -> i64 {
 }
 
 #[tokio::test]
-async fn no_page_of_another_origin_reads_unless_it_is_named() {
+async fn only_named_origins_may_read_cross_origin() {
     let db = TestDb::new().await;
     let ask = async |site: &Site, method: Method, origin: &str| {
         let headers = [("origin", origin), ("access-control-request-method", "POST")];
@@ -74,7 +74,7 @@ async fn no_page_of_another_origin_reads_unless_it_is_named() {
             assert_eq!(answer.headers[VARY], "Origin", "{origin}");
         }
     }
-    // A page is told of what went wrong, too.
+    // An error also has the CORS headers.
     let answer = named.send(Method::GET, "/v1/boards/none", &[("origin", home)], String::new()).await;
     assert_eq!((answer.status, told(&answer, "access-control-allow-origin").as_deref()), (404, Some(home)));
     drop(named);
@@ -84,15 +84,15 @@ async fn no_page_of_another_origin_reads_unless_it_is_named() {
 }
 
 #[tokio::test]
-async fn who_asks_through_a_trusted_proxy_is_in_the_log() {
+async fn the_log_has_the_client_address_behind_a_trusted_proxy() {
     let db = TestDb::new().await;
     let logged = async |flags: &[&str]| {
         let flags = [&["--log", "info", "--log-format", "json"], flags].concat();
         let site = Site::start(&db, &flags).await;
         let headers = [("x-forwarded-for", "203.0.113.9, 198.51.100.7"), ("x-request-id", "who")];
         site.send(Method::GET, "/v1/boards/none", &headers, String::new()).await.is(404);
-        // The line comes by another way than the answer.
-        let line = until_some("the line of the request", async || {
+        // The log line may arrive later than the answer.
+        let line = until_some("the log line of the request", async || {
             let output = site.serve.output();
             let mut lines = output.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
             lines.find(|line| line["path"] == "/v1/boards/none")
@@ -107,7 +107,7 @@ async fn who_asks_through_a_trusted_proxy_is_in_the_log() {
 }
 
 #[tokio::test]
-async fn connections_beyond_the_limit_wait_for_a_place() {
+async fn connections_beyond_the_limit_wait() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--connections", "4", "--workers", "1"]).await;
     let healthz = "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n";
@@ -122,12 +122,12 @@ async fn connections_beyond_the_limit_wait_for_a_place() {
     for wire in &mut waiting {
         wire.send(healthz).await.unwrap();
     }
-    // The only worker has time for them.
+    // The only worker has time to accept them.
     for _ in 0..50 {
         open[0].send(healthz).await.unwrap();
         assert_eq!(open[0].answer().await.status, 200);
     }
-    // It takes one connection before it sees that it has too many.
+    // The worker accepts one connection before it notices the limit.
     let answered = waiting.iter().filter(|wire| wire.0.get_ref().try_read(&mut []).is_ok());
     let answered = answered.count();
     assert!(answered <= 1, "there is no limit");
@@ -138,16 +138,16 @@ async fn connections_beyond_the_limit_wait_for_a_place() {
 }
 
 #[tokio::test]
-async fn whoever_finds_no_connection_to_postgresql_is_told_so_soon() {
+async fn a_request_without_a_connection_to_postgresql_gets_503_soon() {
     let db = TestDb::new().await;
     let flags = ["--read-connections", "1", "--pool-wait", "500", "--statement-timeout", "600"];
     let site = Site::start(&db, &flags).await;
-    // Until the connection is there: making it may take longer on a busy machine.
+    // Waits until the connection exists, which may take longer on a busy machine.
     while site.get("/v1/users/ada").await.status == 503 {}
     let pool = db.pool().await;
     let mut lock = pool.begin().await.unwrap();
     sqlx::query("LOCK TABLE centile_store.users IN ACCESS EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
-    // The first has the connection, and waits for the table.
+    // The first request has the connection, and waits for the table.
     let asked = ["ada", "bob", "cyd"].map(|user| format!("/v1/users/{user}"));
     let mut answers: FuturesUnordered<_> = asked.iter().map(|path| site.get(path)).collect();
     let mut next = async || within("an answer", answers.next()).await.unwrap();
@@ -161,14 +161,14 @@ async fn whoever_finds_no_connection_to_postgresql_is_told_so_soon() {
 }
 
 #[tokio::test]
-async fn a_stop_waits_for_no_connection_that_is_idle() {
+async fn a_stop_does_not_wait_for_idle_connections() {
     let db = TestDb::new().await;
-    // A stop that waited would do so until the deadline.
+    // A stop that waited for connections would reach the test's deadline.
     let mut site = Site::start(&db, &["--stop-within", "600", "--client-timeout", "600"]).await;
     let mut idle = Wire::to(&site.serve).await;
     idle.send("GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
     assert_eq!(idle.answer().await.status, 200);
-    // One that has sent nothing, and one that has begun to.
+    // One connection without any bytes, and one with half a request.
     let _silent = Wire::to(&site.serve).await;
     let mut half = Wire::to(&site.serve).await;
     half.send("GET /healthz HT").await.unwrap();

@@ -1,4 +1,5 @@
-//! Rankings followed live: what is shown is right, soon, at most four times a second, and costs the same however many listen.
+//! Live rankings: events are correct, timely, at most four a second, and cost the same for any
+//! number of subscribers.
 
 mod away;
 mod end;
@@ -24,7 +25,7 @@ use crate::{
 const EVENTS: &str = "/v1/boards/main/events";
 const SCORES: &str = "/v1/boards/main/scores";
 
-/// Ids and scores of a board whose scores are added up, and on which nobody has the same score: the first is the best.
+/// Ids and scores of a `sum` board without ties; the highest score is first.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Standings(BTreeMap<String, i64>);
 
@@ -39,13 +40,13 @@ impl Standings {
         sorted
     }
 
-    /// The best `limit`, as they are shown.
+    /// Returns the best `limit` rows as events show them.
     fn top(&self, limit: usize) -> Vec<(String, i64, u64)> {
         let sorted = self.sorted().into_iter().zip(1..);
         sorted.take(limit).map(|((user, score), rank)| (user, score, rank)).collect()
     }
 
-    /// A player with four others on each side, as they are shown.
+    /// Returns a player with four others on each side as events show them.
     fn around(&self, user: &str) -> Vec<(String, i64, u64)> {
         let all = self.top(usize::MAX);
         let at = all.iter().position(|(id, ..)| id == user).expect("a player with a score");
@@ -53,7 +54,7 @@ impl Standings {
     }
 }
 
-/// Id, score and rank of rows, which have to be positions of a ranking without ties.
+/// Returns id, score and rank of rows, which must be without ties.
 fn rows(rows: &Value) -> Vec<(String, i64, u64)> {
     let rows = rows.as_array().expect("rows").iter();
     rows.map(|row| {
@@ -64,7 +65,7 @@ fn rows(rows: &Value) -> Vec<(String, i64, u64)> {
     .collect()
 }
 
-/// The chosen players of an event with those beside them, by their ids.
+/// Returns an event's chosen players with their neighbours, by id.
 fn standings(event: &Value) -> BTreeMap<String, Vec<(String, i64, u64)>> {
     let all = event["standings"].as_array().expect("standings").iter();
     all.map(|standing| {
@@ -78,14 +79,14 @@ async fn post(site: &Site, user: &str, points: i64) {
     site.post(SCORES, json!({"user_id": user, "points": points})).await.is(200);
 }
 
-/// The number of this name at `/metrics`.
+/// Returns the value of a metric.
 async fn number(serve: &Serve, name: &str) -> f64 {
     let text = serve.client.get(serve.at("/metrics")).send().await.unwrap().text().await.unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     line.unwrap_or_else(|| panic!("no {name}")).parse().unwrap()
 }
 
-/// Waits until the number of this name is as it should be.
+/// Waits until the value of a metric matches.
 async fn until_number(serve: &Serve, name: &str, is_right: impl Fn(f64) -> bool) {
     until(name, async || is_right(number(serve, name).await)).await;
 }
@@ -101,7 +102,7 @@ async fn open_all(serve: &Serve, paths: impl IntoIterator<Item = String>) -> Vec
 }
 
 #[tokio::test]
-async fn every_event_is_one_state_and_there_are_four_a_second_at_most() {
+async fn every_event_shows_one_state_and_there_are_at_most_four_a_second() {
     const PLAYERS: i64 = 12;
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
@@ -117,16 +118,17 @@ async fn every_event_is_one_state_and_there_are_four_a_second_at_most() {
     assert_eq!(standings(&first), BTreeMap::from([("p3".to_owned(), now.around("p3"))]));
     assert_eq!((&first["missing"], &first["restarted"]), (&json!(["nobody"]), &json!(false)));
 
-    // One writer, whose scores are committed one after the other: all states that there are.
+    // One writer commits its scores one after the other, so these are all states.
     let mut states = vec![now.clone()];
     let seen = Cell::new(0);
     let begun = Instant::now();
     let writing = async {
         let mut points = 0;
-        // More often than events may come, for several events.
+        // Faster than events may be sent, until there are several events.
         while states.len() <= 100 || seen.get() < 12 {
             points += 1;
-            // Ranks change all the time, and nobody comes to have the score of another: each step is a new residue.
+            // Ranks change all the time, and no two players have equal scores: each step has a new
+            // residue.
             let user = format!("p{}", points % PLAYERS);
             let gain = (points % 7) * 700 * PLAYERS;
             now.add(&user, gain);
@@ -144,7 +146,7 @@ async fn every_event_is_one_state_and_there_are_four_a_second_at_most() {
             }
         } => {}
     }
-    // The last state arrives, whatever was left out before.
+    // The last state arrives, even if states before it are skipped.
     let last = states.last().expect("states").clone();
     let is_last = |event: &Event| {
         event.kind == "changed" && event.data.get("scores").is_some_and(|scores| rows(scores) == last.top(5))
@@ -161,9 +163,10 @@ async fn every_event_is_one_state_and_there_are_four_a_second_at_most() {
         if let Some(shown) = standings(&event.data).remove("p3") {
             around = shown;
         }
-        // Top and player are of the same state, and no event goes back to an earlier one.
+        // Top list and player are of the same state, and no event shows a state before the previous
+        // event's.
         let of = states[at..].iter().position(|state| state.top(5) == top && state.around("p3") == around);
-        at += of.unwrap_or_else(|| panic!("no state of after the {at}th is {event:?}"));
+        at += of.unwrap_or_else(|| panic!("no state from {at} on matches {event:?}"));
     }
     // All of them were sent after the first of these scores and before now.
     let (count, seconds) = (events.len(), begun.elapsed().as_secs_f64());
@@ -172,7 +175,7 @@ async fn every_event_is_one_state_and_there_are_four_a_second_at_most() {
 }
 
 #[tokio::test]
-async fn a_score_is_shown_to_all_who_listen_and_what_changes_nothing_is_not() {
+async fn every_subscriber_gets_changes_and_only_changes() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 40), ("bob", 30), ("cyd", 20), ("dan", 10)]).await;
@@ -180,7 +183,8 @@ async fn a_score_is_shown_to_all_who_listen_and_what_changes_nothing_is_not() {
     let mut of_dan = Stream::open(&site.serve, &format!("{EVENTS}?limit=1&users=dan"), &[]).await;
     let begun = (top.one("started").await, of_dan.one("started").await);
     assert_eq!(begun.0["version"], begun.1["version"]);
-    // Third of all: nothing for who sees two, and for dan one beside him is another.
+    // A change of the third place: no event for the subscriber of two places, but one for dan,
+    // whose neighbour changed.
     post(&site, "cyd", 5).await;
     let changed = of_dan.one("changed").await;
     assert_eq!(changed.get("scores"), None, "{changed}");
@@ -190,28 +194,28 @@ async fn a_score_is_shown_to_all_who_listen_and_what_changes_nothing_is_not() {
     let changed = top.one("changed").await;
     assert_eq!(rows(&changed["scores"]), [("bob".to_owned(), 45, 1), ("ada".to_owned(), 40, 2)]);
     assert_eq!(changed["standings"], json!([]));
-    // What the same version answers elsewhere.
+    // The same version gives the same answer elsewhere.
     let read = site.get(&format!("{SCORES}/dan?around=4")).await.is(200);
     let shown = of_dan.until(|event| event.data["version"] == read["version"]).await.data;
     for member in ["rank", "position", "score", "reached_at", "user_name", "above", "below"] {
         assert_eq!(shown["standings"][0][member], read[member], "{member}");
     }
-    // A name is seen as well.
+    // A changed name is shown as well.
     site.admin(Method::PUT, "/v1/users/ada", json!({"name": "Ada Lovelace"})).await.is(200);
     let changed = top.one("changed").await;
     assert_eq!(changed["scores"][1]["user_name"], "Ada Lovelace");
-    // Who has no score any more is missing.
+    // A player without a score is missing.
     site.admin(Method::DELETE, &format!("{SCORES}/dan"), Value::Null).await.is(204);
     let changed = of_dan.until(|event| event.data["missing"] == json!(["dan"])).await.data;
     assert_eq!(changed["standings"], json!([]));
 }
 
 #[tokio::test]
-async fn who_comes_is_shown_what_was_acknowledged_before() {
+async fn a_new_subscriber_gets_every_acknowledged_score() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 40)]).await;
-    // Somebody for whom there are looks already.
+    // A player whom another stream follows already.
     let mut first = Stream::open(&site.serve, EVENTS, &[]).await;
     first.one("started").await;
     for points in 1..=amount(6, 12) {
@@ -223,21 +227,21 @@ async fn who_comes_is_shown_what_was_acknowledged_before() {
 }
 
 #[tokio::test]
-async fn who_is_erased_is_named_no_more() {
+async fn an_erased_player_is_not_named_in_events() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 40), ("bob", 30)]).await;
     site.admin(Method::PUT, "/v1/users/bob", json!({"name": "Bob the Builder"})).await.is(200);
     let mut stream = Stream::open(&site.serve, &format!("{EVENTS}?users=ada"), &[]).await;
     assert_eq!(stream.one("started").await["scores"][1]["user_name"], "Bob the Builder");
-    // Both names are told with it, and kept for those who are shown it later.
+    // The event contains both names and is kept for reconnecting subscribers.
     post(&site, "bob", 20).await;
     let told = stream.one("overtaken").await;
     assert_eq!(told["overtaken"][0]["by"]["user_name"], "Bob the Builder");
     assert_eq!(told["overtaken"][0]["version"], told["version"]);
     stream.one("changed").await;
     site.admin(Method::DELETE, "/v1/users/bob", Value::Null).await.is(200);
-    // Nobody passed anybody by it.
+    // The erasure is not an overtaking.
     assert_eq!(stream.one("changed").await["scores"][0]["user_name"], "(erased)");
     post(&site, "ada", 20).await;
     let is_last = |event: &Event| event.data["scores"][0]["user_id"] == "ada";
@@ -251,13 +255,13 @@ async fn who_is_erased_is_named_no_more() {
 }
 
 #[tokio::test]
-async fn nobody_passed_anybody_by_a_restore() {
+async fn a_restore_reports_no_overtaking() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 40), ("bob", 30)]).await;
     let mut stream = Stream::open(&site.serve, &format!("{EVENTS}?users=ada"), &[]).await;
     stream.one("started").await;
-    // Another state in another life of the database, as by one transaction.
+    // The database changes to another epoch and another state, as if by one transaction.
     db.execute(
         "BEGIN;
          SELECT testing.submit_score('main', 'bob', 20);
@@ -271,7 +275,7 @@ async fn nobody_passed_anybody_by_a_restore() {
 }
 
 #[tokio::test]
-async fn who_passed_whom_is_told_once() {
+async fn each_overtaking_is_reported_once() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     let players: Vec<(String, i64)> = (1..=20).map(|n| (format!("p{n:02}"), 1_000 - 10 * n)).collect();
@@ -290,12 +294,12 @@ async fn who_passed_whom_is_told_once() {
         pairs.collect::<Vec<_>>()
     };
     let one = |player: &str, by: &str, old, new| (player.to_owned(), by.to_owned(), old, new);
-    // From the last place to the fifth: everybody ahead of p05 was known. p12, of whom the seven places before were not, is passed
-    // by somebody who might have stood there, and is not told of a guess.
+    // From the last place to the fifth: everyone ahead of p05 was known. p12's event did not show
+    // the seventh place above it, so whether p20 passed p12 is unknown and not reported.
     assert_eq!(told("p20", 155).await, [one("p05", "p20", 5, 6)]);
-    // A chosen one passes two.
+    // A chosen player passes two others.
     assert_eq!(told("p12", 25).await, [one("p10", "p12", 11, 12), one("p11", "p12", 12, 13)]);
-    // To the top, past the other chosen one: once, though it concerns both.
+    // To the top, past the other chosen player: reported once, although it concerns both.
     let passed = told("p12", 300).await;
     assert!(passed.contains(&one("p05", "p12", 6, 7)), "{passed:?}");
     assert_eq!(passed.iter().filter(|(player, ..)| player == "p05").count(), 1, "{passed:?}");
@@ -303,7 +307,7 @@ async fn who_passed_whom_is_told_once() {
 }
 
 #[tokio::test]
-async fn who_comes_again_goes_on_or_begins_anew() {
+async fn a_reconnecting_subscriber_continues_or_restarts() {
     let db = TestDb::new().await;
     let mut site = Site::start(&db, &["--heartbeat", "1"]).await;
     let scores = [("ada", 40), ("bob", 30), ("cyd", 20), ("dan", 10), ("eve", 9), ("fay", 8), ("gus", 7)];
@@ -312,10 +316,10 @@ async fn who_comes_again_goes_on_or_begins_anew() {
     let mut stream = Stream::open(&site.serve, &path, &[]).await;
     stream.one("started").await;
     let id = stream.last_id.clone();
-    // Another state that looks the same: there is no event, but a sign of life with another id.
+    // Another state that looks the same: no event, but a keep-alive comment with a new id.
     post(&site, "gus", 1).await;
     while stream.last_id == id {
-        let part = stream.part().await.expect("a sign of life");
+        let part = stream.part().await.expect("a keep-alive");
         assert!(part.kind.is_empty(), "{part:?}");
     }
     let quiet = stream.last_id.clone();
@@ -328,7 +332,7 @@ async fn who_comes_again_goes_on_or_begins_anew() {
     let mut stream = again(quiet.clone()).await;
     stream.one("continued").await;
     assert_eq!(stream.last_id, quiet);
-    // Whatever happens from here on is shown.
+    // Every change from here on is shown.
     post(&site, "ada", 2).await;
     assert_eq!(rows(&stream.one("changed").await["scores"]), [("ada".to_owned(), 42, 1)]);
     for old in [id, quiet, "nonsense".to_owned()] {
@@ -338,13 +342,13 @@ async fn who_comes_again_goes_on_or_begins_anew() {
     }
     let newest = stream.last_id.clone();
     again(newest.clone()).await.one("continued").await;
-    // Who asks for something else has not been shown it.
+    // The id does not count for a subscription with other parameters.
     let mut other = Stream::open(&site.serve, &format!("{EVENTS}?limit=2"), &[("last-event-id", &newest)]).await;
     assert_eq!(other.one("started").await["restarted"], true);
 }
 
 #[tokio::test]
-async fn a_period_that_ends_says_so_and_the_next_one_goes_on() {
+async fn the_end_of_a_period_is_reported_and_the_stream_follows_the_next() {
     let db = TestDb::new().await;
     db.execute(boundary::SHORT_DAYS).await;
     let site = Site::start(&db, &[]).await;
@@ -355,7 +359,10 @@ async fn a_period_that_ends_says_so_and_the_next_one_goes_on() {
     let mut came = None;
     let begun = Instant::now();
     while shown == 0 || followed < 2 {
-        assert!(begun.elapsed() < DEADLINE, "{shown} scores were shown in their weeks, {followed} weeks followed");
+        assert!(
+            begun.elapsed() < DEADLINE,
+            "{shown} scores were shown in their weeks, {followed} weeks were consecutive"
+        );
         let turn = match came.take() {
             Some(turn) => turn,
             None => stream.until(|event| event.kind == "period").await.data,
@@ -367,10 +374,10 @@ async fn a_period_that_ends_says_so_and_the_next_one_goes_on() {
         turn["next"].as_str().unwrap().clone_into(&mut name);
         let week = |name: &Value| name.as_str().unwrap().strip_prefix("week:").unwrap().parse::<u64>().unwrap();
         let (ended, next) = (week(&turn["ended"]), week(&turn["next"]));
-        // On a machine that stands still for a week it is another one.
+        // A machine that stands still for a week skips one.
         assert!(ended < next, "{turn}");
         followed += u32::from(next == ended + 1);
-        // A score of the new period shows there.
+        // A score of the new period appears there.
         post(&site, "ada", 5).await;
         let is_turn = |event: &Event| event.kind == "period";
         let changed = stream.until(|event| is_turn(event) || event.data["missing"] == json!([])).await;
@@ -385,11 +392,11 @@ async fn a_period_that_ends_says_so_and_the_next_one_goes_on() {
 }
 
 #[tokio::test]
-async fn a_period_asked_for_by_name_ends_and_goes_on_being_shown() {
+async fn a_named_period_stays_shown_after_its_end() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[]).await;
-    // It has to be open still once it is followed: a busy machine gets a longer one.
+    // The season must still be open when the stream starts: a busy machine needs a longer one.
     let mut seconds = 2;
     let (name, ends_at, mut stream) = loop {
         let name = format!("dash{seconds}");
@@ -407,20 +414,20 @@ async fn a_period_asked_for_by_name_ends_and_goes_on_being_shown() {
     let told = stream.until(|event| event.kind == "period").await.data;
     assert_eq!(told, json!({"ended": name, "next": null}));
     assert!(Utc::now() >= ends_at);
-    // That it is closed is told, though nobody moved.
+    // The close is reported, although no row changed.
     let states = async |stream: &mut Stream, state: &str| {
         stream.until(|event| event.data["period"]["state"] == state).await.data["version"].clone()
     };
     run(&db, &["close", "--board", "main", "--period", &name]).well();
     let closed = states(&mut stream, "closed").await;
-    // As it stands for ever, to who comes now.
+    // A new subscriber gets the final state.
     let mut other = Stream::open(&site.serve, &format!("{EVENTS}?period={name}"), &[]).await;
     let started = other.one("started").await;
     assert_eq!((&started["period"]["state"], &started["version"]), (&json!("closed"), &closed));
 }
 
 #[tokio::test]
-async fn a_closed_period_is_followed_as_it_stands() {
+async fn a_closed_period_can_be_followed() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     crate::http_access::erase::played(&db, &site).await;

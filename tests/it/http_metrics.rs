@@ -1,4 +1,4 @@
-//! The numbers for operators, and the dashboard that shows them.
+//! The metrics for operators, and the dashboard that shows them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use crate::{http_api::site::Site, support::TestDb};
 
 const DASHBOARD: &str = include_str!("../../docs/grafana.json");
 
-/// The numbers by their names and labels, as they are written.
+/// Returns the metrics by name and labels, as written.
 fn numbers(text: &str) -> BTreeMap<String, f64> {
     let lines = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
     lines
@@ -17,20 +17,20 @@ fn numbers(text: &str) -> BTreeMap<String, f64> {
         .collect()
 }
 
-/// The names of ours that stand in a text.
+/// Returns Centile's metric names in a text.
 fn names(text: &str) -> BTreeSet<String> {
     let is_part = |character: char| character.is_ascii_lowercase() || character == '_';
     text.split(|character| !is_part(character)).filter(|word| word.starts_with("centile_")).map(str::to_owned).collect()
 }
 
 #[tokio::test]
-async fn the_dashboard_asks_for_numbers_that_there_are() {
+async fn the_dashboard_shows_existing_metrics() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 40)]).await;
     site.get("/v1/boards/main/scores").await.is(200);
     let metrics = site.get("/metrics").await.text;
-    // A family without a series, such as that of refused indexes, has a type all the same.
+    // A family without a series, such as that of refused indexes, still has a type line.
     let types = metrics.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
     let types: BTreeSet<String> = types.filter(|name| name.starts_with("centile_index_")).map(str::to_owned).collect();
     let mut told: BTreeSet<String> = numbers(&metrics).keys().flat_map(|name| names(name)).collect();
@@ -43,7 +43,7 @@ async fn the_dashboard_asks_for_numbers_that_there_are() {
     }
     let missing: Vec<_> = asked.difference(&told).collect();
     assert!(missing.is_empty(), "{missing:?} is not among {told:?}");
-    // And what there is, is shown: a histogram by one of its parts.
+    // The dashboard shows every metric: a histogram by one of its parts.
     let is_shown = |name: &&String| {
         let whole = ["_bucket", "_sum", "_count"].iter().find_map(|part| name.strip_suffix(part)).unwrap_or(name);
         asked.iter().any(|asked| asked.starts_with(whole))
@@ -53,7 +53,7 @@ async fn the_dashboard_asks_for_numbers_that_there_are() {
 }
 
 #[tokio::test]
-async fn requests_are_counted_by_route_and_status_whatever_is_asked_for() {
+async fn requests_are_counted_by_route_and_status() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 40), ("bob", 30)]).await;
@@ -81,7 +81,7 @@ async fn requests_are_counted_by_route_and_status_whatever_is_asked_for() {
 }
 
 #[tokio::test]
-async fn a_request_has_an_id_that_is_taken_given_back_and_logged() {
+async fn a_request_id_is_accepted_returned_and_logged() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--log", "info", "--log-format", "json"]).await;
     let id = async |given: &str| {
@@ -96,7 +96,7 @@ async fn a_request_has_an_id_that_is_taken_given_back_and_logged() {
     for made in &made {
         assert!(made.len() == 32 && made.bytes().all(|byte| byte.is_ascii_hexdigit()), "{made}");
     }
-    assert_eq!(made.iter().collect::<BTreeSet<_>>().len(), made.len(), "each its own");
+    assert_eq!(made.iter().collect::<BTreeSet<_>>().len(), made.len(), "each id is unique");
     let output = site.serve.told("trace-7/a.b:c", 1).await;
     let lines: Vec<Value> = output.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let of = |id: &str| lines.iter().filter(|line| line.to_string().contains(id)).collect::<Vec<_>>();

@@ -1,4 +1,5 @@
-//! The `OpenAPI` document is checked in, so that a change of the API is seen in review; and what it says of requests is what the service takes.
+//! The checked-in `OpenAPI` document makes API changes visible in review, and the service accepts
+//! exactly what the document allows.
 
 use std::{collections::HashSet, env, fs, path::Path};
 
@@ -13,9 +14,10 @@ use tokio::{
 
 use crate::{http_api::site::Site, support::TestDb};
 
-/// Compares the document with `docs/openapi.json`; `UPDATE_SNAPSHOTS=1 cargo test http_openapi` writes it anew.
+/// Compares the document with `docs/openapi.json`; `UPDATE_SNAPSHOTS=1 cargo test http_openapi`
+/// updates the file.
 #[test]
-fn the_document_is_the_checked_in_one() -> Result<(), Box<dyn std::error::Error>> {
+fn the_document_matches_the_checked_in_file() -> Result<(), Box<dyn std::error::Error>> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/openapi.json");
     let current = centile::http::openapi().to_pretty_json()? + "\n";
     if env::var_os("UPDATE_SNAPSHOTS").is_some_and(|flag| flag == "1") {
@@ -30,7 +32,8 @@ fn the_document_is_the_checked_in_one() -> Result<(), Box<dyn std::error::Error>
     Ok(())
 }
 
-/// Whether `value` is what `schema` asks: as much of JSON Schema as the document says of requests.
+/// Returns whether `value` satisfies `schema`. Supports the part of JSON Schema that the document
+/// uses for requests.
 fn fits(document: &Value, schema: &Value, value: &Value) -> bool {
     let fits = |schema: &Value, value: &Value| fits(document, schema, value);
     let limit = |name: &str| schema[name].as_u64().map_or(usize::MAX, |limit| usize::try_from(limit).unwrap());
@@ -69,7 +72,8 @@ fn fits(document: &Value, schema: &Value, value: &Value) -> bool {
                 && Regex::new(pattern).unwrap().is_match(text)
         }
         Value::Number(number) => {
-            // Doubles where one has a fraction: those of 64 bits are too close to each other.
+            // Compares integers exactly, because doubles cannot distinguish neighbouring 64-bit
+            // integers; uses doubles otherwise.
             let is_below = |number: &Number, other: &Number| match (number.as_i64(), other.as_i64()) {
                 (Some(number), Some(other)) => number < other,
                 _ => number.as_f64() < other.as_f64(),
@@ -103,7 +107,7 @@ fn fits(document: &Value, schema: &Value, value: &Value) -> bool {
 }
 
 #[tokio::test]
-async fn a_parameter_is_what_the_document_says() {
+async fn parameters_are_accepted_as_documented() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 50)]).await;
@@ -169,7 +173,7 @@ async fn a_parameter_is_what_the_document_says() {
 }
 
 #[tokio::test]
-async fn an_address_that_is_too_long_is_answered_as_the_document_says() {
+async fn a_long_address_is_refused_as_documented() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 50)]).await;
@@ -186,14 +190,14 @@ async fn an_address_that_is_too_long_is_answered_as_the_document_says() {
         stream.read_to_string(&mut answer).await.unwrap();
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{bytes} bytes: {answer}");
         assert!(documented[status].is_object(), "{status}");
-        // What the document says of no body has none.
+        // A response without a documented body has none.
         let has_body = !answer.ends_with("\r\n\r\n");
         assert_eq!(has_body, status != "400", "{answer}");
     }
 }
 
 #[tokio::test]
-async fn a_body_is_what_the_document_says() {
+async fn bodies_are_accepted_as_documented() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 50)]).await;

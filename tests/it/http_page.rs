@@ -1,6 +1,7 @@
-//! Pages for people, as whoever sends them has to: what a browser is told, what is in them, and what when something is wrong.
+//! HTML pages: their headers, content and errors.
 //!
-//! What they show is compared with the API, through a reader of HTML that knows nothing of how they are made.
+//! Their content is compared with the API, through an HTML parser that is independent of how they
+//! are made.
 
 mod file;
 pub mod markup;
@@ -23,26 +24,26 @@ use crate::{
     },
 };
 
-/// So many players, each with more points than those after.
+/// Returns this many players in descending order of points.
 pub fn players(count: i64) -> Vec<(String, i64)> {
     (1..=count).map(|n| (format!("p{n:03}"), (count - n + 1) * 1_000 + n)).collect()
 }
 
-/// A board with these players.
+/// Creates a board with these players.
 pub async fn board(site: &Site, players: &[(String, i64)]) {
     site.board(json!({}), &[]).await;
     let events: Vec<Value> = players.iter().map(|(user, points)| json!({"user_id": user, "points": points})).collect();
     site.post("/v1/boards/main/scores", Value::from(events)).await.is(200);
 }
 
-/// The page at `path`, which there has to be.
+/// Returns the page at `path`, which must exist.
 async fn page(site: &Site, path: &str) -> String {
     let answer = site.get(path).await;
     assert_eq!(answer.status, 200, "{path}: {}", answer.text);
     answer.text
 }
 
-/// Id, name, rank and score of each row of a list of the API, as the table of a page has them.
+/// Returns id, name, rank and score of each row of an API list, in the columns of a page's table.
 fn of_list(list: &Value) -> Vec<[String; 4]> {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
     let rows = list.as_array().unwrap_or_else(|| panic!("no list: {list}")).iter();
@@ -53,7 +54,7 @@ fn header<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
     headers.get(name).unwrap_or_else(|| panic!("no {name} in {headers:?}")).to_str().unwrap()
 }
 
-/// Fails unless a browser is told to run nothing but the service's own script, and to show the page in no frame.
+/// Fails unless the policy allows only the service's own scripts and forbids frames.
 fn assert_strict(answer: &Answer) {
     let policy = header(&answer.headers, "content-security-policy");
     let directives: Vec<&str> = policy.split(';').map(str::trim).collect();
@@ -79,7 +80,7 @@ async fn a_browser_is_told_what_a_page_may_do_and_asks_again_before_it_shows_it_
         assert_strict(&answer);
         assert_eq!(header(&answer.headers, "cache-control"), "no-cache", "{path}");
         assert_eq!(header(&answer.headers, "vary"), "accept-encoding", "{path}");
-        // Nothing is fetched from elsewhere, nothing stands in the page that the policy would refuse.
+        // The page loads nothing from elsewhere, and contains nothing that the policy forbids.
         for (_, attributes) in read::elements(&answer.text) {
             for (name, value) in attributes {
                 assert!(name != "style" && !name.starts_with("on"), "{path}: {name}={value:?}");
@@ -102,7 +103,7 @@ async fn a_browser_is_told_what_a_page_may_do_and_asks_again_before_it_shows_it_
         assert_eq!(header(&head.headers, "content-length"), answer.text.len().to_string(), "{path}");
         assert_strict(&head);
     }
-    // A score later it is another page.
+    // The tag changes with the next score.
     let before = site.get("/boards/main").await;
     site.post("/v1/boards/main/scores", json!({"user_id": "p003", "points": 1})).await.is(200);
     let known = [("if-none-match", header(&before.headers, "etag"))];
@@ -110,7 +111,7 @@ async fn a_browser_is_told_what_a_page_may_do_and_asks_again_before_it_shows_it_
 }
 
 #[tokio::test]
-async fn each_part_of_a_page_is_what_the_api_says() {
+async fn each_part_of_a_page_matches_the_api() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     board(&site, &players(60)).await;
@@ -119,7 +120,7 @@ async fn each_part_of_a_page_is_what_the_api_says() {
         .is(201);
     let api = "/v1/boards/main/scores";
 
-    // The top, and from any position on.
+    // The top list, and a page from any position.
     for (query, wanted) in [
         ("", "?limit=25"),
         ("?limit=7", "?limit=7"),
@@ -134,13 +135,13 @@ async fn each_part_of_a_page_is_what_the_api_says() {
         assert_eq!(rows(&text, "top"), of_list(&list["scores"]), "{query}");
         assert_eq!(read::data(&text, "players"), list["players"].to_string(), "{query}");
     }
-    // A player with neighbours, and where the pager and each name lead.
+    // A player with neighbours, and the targets of the pager and the names.
     let text = page(&site, "/boards/main?player=p030&friends=p001&friends=p055&friends=nobody").await;
     let standing = site.get(&format!("{api}/p030?around=4")).await.is(200);
     for member in ["rank", "score"] {
         assert_eq!(read::data(&text, member), standing[member].to_string());
     }
-    // 30 of the 59 others are worse: 50.847…, rounded down.
+    // 30 of the 59 others rank below: 50.847…, rounded down.
     assert_eq!(texts(&text, "percentile"), ["50.84"]);
     assert!((standing["percentile"].as_f64().unwrap() - 50.84).abs() < 0.01, "{standing}");
     let mut around = standing["above"].as_array().unwrap().clone();
@@ -150,13 +151,13 @@ async fn each_part_of_a_page_is_what_the_api_says() {
     let friends = site.get(&format!("{api}?users=p001&users=p055&users=nobody")).await.is(200);
     assert_eq!(rows(&text, "friends"), of_list(&friends["scores"]));
     assert!(text.contains("Without a score: <bdi>nobody</bdi>"), "{text}");
-    // Whatever is shown stays, wherever one goes from there.
+    // Links keep what is shown.
     for link in read::links(&text).iter().filter(|link| link.starts_with("/boards/main?")) {
         assert!(link.contains("friends="), "{link}");
         let there = page(&site, link).await;
         assert!(!rows(&there, "top").is_empty() || link.contains("period="), "{link}");
     }
-    // The first page leads to each board, and shows who leads it.
+    // The home page links to each board, and shows its leader.
     let home = page(&site, "/").await;
     assert!(home.contains("<a href=\"/boards/main\">main</a>"), "{home}");
     assert!(home.contains("<a href=\"/boards/other\">Other &lt;one&gt;</a>"), "{home}");
@@ -167,7 +168,7 @@ async fn each_part_of_a_page_is_what_the_api_says() {
 }
 
 #[tokio::test]
-async fn a_closed_week_is_found_by_name_and_is_what_the_archive_says() {
+async fn a_closed_week_is_found_by_name_and_matches_the_archive() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     let past = Past::new(&db, "main", json!({"time_zone": "America/New_York"}), &site).await;
@@ -180,20 +181,20 @@ async fn a_closed_week_is_found_by_name_and_is_what_the_archive_says() {
     assert_eq!(rows(&text, "top"), of_list(&list["scores"]));
     assert_eq!(texts(&text, "period"), ["Week of 15 January 2024"]);
     assert_eq!(texts(&text, "state"), ["closed"]);
-    // In the board's zone, which is named.
+    // In the board's time zone, which is named.
     assert!(text.contains(">15 Jan 2024, 00:00</time> – "), "{text}");
     assert!(text.contains(">22 Jan 2024, 00:00</time> (America/New_York)"), "{text}");
     assert_eq!(read::data(&text, "rank"), {
         let standing = site.get("/v1/boards/main/scores/p7?period=week:2024-01-15").await.is(200);
         standing["rank"].to_string()
     });
-    // There is a way to it from the page of now.
+    // The current page links to it.
     let now = page(&site, "/boards/main?period=week&player=p7").await;
     let link = "/boards/main?period=week:2024-01-15&player=p7";
     assert!(read::links(&now).iter().any(|other| other == link), "{:?}", read::links(&now));
 }
 
-/// An address of the page of board `main`, whatever these hold.
+/// Returns the address of board `main`'s page with these parameters.
 fn address(parameters: &[(&str, &str)]) -> String {
     let written: Vec<String> = parameters
         .iter()
@@ -203,7 +204,7 @@ fn address(parameters: &[(&str, &str)]) -> String {
 }
 
 #[tokio::test]
-async fn scores_of_a_period_before_are_not_drawn_in_the_next_one() {
+async fn a_new_period_draws_no_scores_of_the_last_one() {
     let db = TestDb::new().await;
     db.execute(boundary::SHORT_DAYS).await;
     let site = Site::start(&db, &[]).await;
@@ -217,13 +218,13 @@ async fn scores_of_a_period_before_are_not_drawn_in_the_next_one() {
         let before = week().await;
         let label = before["period"]["name"].as_str().unwrap().trim_start_matches("week:");
         let shown = page(&site, "/boards/main?period=week").await;
-        // Else the week ended while the page was made, or before the score came.
+        // Otherwise the week ended while the page was made, or before the score was written.
         if texts(&shown, "period") == [label] && before["players"] == 1 {
             assert!(shown.contains("class=\"histogram\""), "{shown}");
             drawn += 1;
         }
         until("the week ends", async || week().await["period"] != before["period"]).await;
-        // A top lags a little.
+        // A top list may lag.
         let shown = until_some("the page of the next week", async || {
             Some(page(&site, "/boards/main?period=week").await).filter(|shown| texts(shown, "period") != [label])
         })

@@ -1,7 +1,9 @@
-//! The random boards and operations of `sql_property`, through HTTP and the command line, against the same oracle.
+//! The random boards and operations of `sql_property`, run over HTTP and the command line against
+//! the same oracle.
 //!
-//! Two instances serve one database, one with Redis and one without: each operation goes to either, each read to either.
-//! A failure names its seed: `CENTILE_TEST_SEED` repeats it, with `CENTILE_TEST_CASES=1`.
+//! Two instances serve one database, one with Redis and one without. Each operation and each read
+//! goes to a random one.
+//! A failure names its seed. `CENTILE_TEST_SEED` repeats it, with `CENTILE_TEST_CASES=1`.
 
 mod board;
 pub mod client;
@@ -26,7 +28,7 @@ use crate::{
     },
 };
 
-/// A user as the tests know it from outside.
+/// A user, as HTTP shows it.
 #[derive(Debug, Clone)]
 struct Player {
     internal_id: i64,
@@ -34,11 +36,11 @@ struct Player {
     banned: bool,
 }
 
-/// The users of a case, by the caller's id.
+/// The users of a case, by external id.
 type Players = BTreeMap<String, Player>;
 
 #[tokio::test]
-async fn whatever_happens_every_answer_equals_the_oracle() {
+async fn every_answer_equals_the_oracle() {
     let db = TestDb::new().await;
     let client = Client::start(&db, &redis_url().await).await;
     let pool = db.pool().await;
@@ -48,9 +50,9 @@ async fn whatever_happens_every_answer_equals_the_oracle() {
     }
 }
 
-/// Where sessions are lent for one transaction only, through other instances.
+/// The same through a pooler that assigns a session for one transaction only.
 #[tokio::test]
-async fn through_a_pooler_every_answer_equals_the_oracle_too() {
+async fn every_answer_equals_the_oracle_through_a_pooler() {
     let db = TestDb::new().await;
     let pooler = Pooler::start(folder("pooler"), db.url(), 3, "");
     let redis = redis_url().await;
@@ -90,7 +92,7 @@ async fn run(client: &Client, pool: &PgPool, seed: u64) {
     }
 }
 
-/// The users of a case.
+/// Reads the users of a case.
 async fn find_players(pool: &PgPool, source: &Source) -> Players {
     let rows: Vec<(String, i64, String, bool)> = sqlx::query_as(
         "SELECT user_id, internal_id, user_name, banned_at IS NOT NULL FROM centile.users
@@ -104,7 +106,7 @@ async fn find_players(pool: &PgPool, source: &Source) -> Players {
     rows.into_iter().map(player).collect()
 }
 
-/// Does something on all boards, and compares what is answered with what the oracles say.
+/// Runs an operation on all boards, and compares the answers with the oracles.
 async fn perform(client: &Client, pool: &PgPool, source: &mut Source, boards: &mut [Board], operation: &Operation) {
     let players = find_players(pool, source).await;
     match operation {
@@ -136,7 +138,7 @@ async fn perform(client: &Client, pool: &PgPool, source: &mut Source, boards: &m
         Operation::Ban(user) | Operation::Unban(user) => {
             let banned = matches!(operation, Operation::Ban(_));
             let player = players.get(user);
-            // Where a sum would leave its range the unban stops half-way; `sql_property` goes there.
+            // An unban that would overflow a sum stops half-way. `sql_property` covers that.
             if !banned && player.is_some_and(|player| boards.iter().any(|board| board.unban_overflows(player))) {
                 return;
             }

@@ -1,4 +1,5 @@
-//! Requests of keys that sign: what is taken, what is refused and with which words, and that none does anything twice.
+//! Requests with signed keys: which are accepted, which are refused with which message, and that
+//! none is applied twice.
 
 pub mod signer;
 
@@ -18,7 +19,7 @@ use signer::{Signer, hmac, master_key, run_with};
 
 const DOCUMENT: &str = include_str!("../../docs/access.md");
 
-/// A service with a master key.
+/// Starts a service with a master key.
 async fn start() -> (TestDb, Site, String) {
     let (db, master) = (TestDb::new().await, master_key());
     let site = Site::start(&db, &["--master-key", &master]).await;
@@ -33,7 +34,7 @@ fn refused(answer: Answer, words: &str) {
 }
 
 #[tokio::test]
-async fn a_request_is_taken_as_it_was_signed_and_no_other() {
+async fn only_the_signed_request_is_accepted() {
     let (db, site, master) = start().await;
     site.board(json!({}), &[]).await;
     let signer = Signer::make(&db, &master, &["--role", "server", "--board", "main"]);
@@ -70,23 +71,24 @@ async fn a_request_is_taken_as_it_was_signed_and_no_other() {
     ] {
         refused(send(&body, Some(&wrong)).await, "does not match");
     }
-    assert_eq!(site.get("/v1/boards/main/scores/ada").await.is(200)["score"], 5, "nothing of that counted");
+    assert_eq!(site.get("/v1/boards/main/scores/ada").await.is(200)["score"], 5, "no refused request may count");
 
-    // Within the time either way. Only the key itself is looked at where it is a wrong one.
+    // Within the time limit on either side. An unknown key is reported as such, whatever its
+    // signature.
     send(&body, Some(&signer.signature(now - 200, &post, target, &body))).await.is(200);
     let body = event("three");
     send(&body, Some(&signer.signature(now + 200, &post, target, &body))).await.is(200);
     let digit = if signer.key.ends_with('0') { '1' } else { '0' };
     let wrong = Signer { key: format!("{}{digit}", &signer.key[..signer.key.len() - 1]), ..signer.clone() };
     refused(wrong.signed(&site, post.clone(), target, json!({})).await, "unknown");
-    // Others go on as they are, and what they say of signatures does not matter.
+    // Keys that do not sign work as before, and their signature headers are ignored.
     let plain = Signer { key: site.server_key.clone(), secret: String::new() };
     plain.send(&site, &post, target, &event("four"), None).await.is(200);
     plain.send(&site, &post, target, &event("five"), Some("sesame")).await.is(200);
 }
 
 #[tokio::test]
-async fn targets_are_signed_as_they_are_sent() {
+async fn the_signature_covers_the_raw_target() {
     let (db, site, master) = start().await;
     site.board(json!({"reading": "key"}), &[("ada l/\u{e9}.x", 5)]).await;
     let signer = Signer::make(&db, &master, &["--role", "reader"]);
@@ -98,13 +100,13 @@ async fn targets_are_signed_as_they_are_sent() {
         refused(signer.send(&site, &Method::GET, target, "", Some(&signature)).await, "does not match");
     }
     let signature = signer.now(&Method::GET, target, "");
-    // Without a body there are no words.
+    // An answer to HEAD has no body.
     signer.send(&site, &Method::HEAD, target, "", Some(&signature)).await.is(401);
-    // What a call does not read is not signed.
+    // A body that the call does not read is not part of the signature.
     signer.send(&site, &Method::GET, target, "{}", Some(&signature)).await.is(200);
 }
 
-/// The block of shell after the marker of the document, run as it stands.
+/// Runs the shell block after the document's marker unchanged.
 #[tokio::test]
 async fn the_example_in_the_documentation_works() {
     let (db, site, master) = start().await;
@@ -124,7 +126,7 @@ async fn the_example_in_the_documentation_works() {
         "{answer}"
     );
 
-    // The values below it, for who writes another implementation.
+    // The test vectors below it, for other implementations.
     let line = |start: &str| script.lines().find_map(|line| line.strip_prefix(start)).unwrap().trim_matches('\'');
     let (_, below) = block.split_once("with the secret\n`ctls_").unwrap();
     let (secret, below) = below.split_once('`').unwrap();
@@ -134,7 +136,7 @@ async fn the_example_in_the_documentation_works() {
 }
 
 #[tokio::test]
-async fn no_call_does_anything_before_its_signature_is_right_nor_does_it_twice() {
+async fn no_call_acts_on_a_wrong_signature_or_twice_on_one() {
     let (db, site, master) = start().await;
     site.board(json!({"reading": "key"}), &[("ada", 40), ("bob", 30)]).await;
     let score = site.post("/v1/boards/main/scores", json!({"user_id": "ada", "points": 5})).await.is(200);
@@ -157,7 +159,7 @@ async fn no_call_does_anything_before_its_signature_is_right_nor_does_it_twice()
         let dump = db.data_dump();
         dump.lines().filter(|line| !line.contains("restrict ")).map(str::to_owned).collect::<Vec<_>>()
     };
-    // All but the key's own row, which says when it was last used.
+    // Every row but the key's own, which holds the time of its last use.
     let all_else = || data().into_iter().filter(|line| !line.starts_with(signer.id())).collect::<Vec<_>>();
     let before = data();
     for (_, method, _, target, body) in &requests {
@@ -180,7 +182,7 @@ async fn no_call_does_anything_before_its_signature_is_right_nor_does_it_twice()
         let answer = signer.send(&site, method, target, body, Some(signature)).await;
         let is_read = method == Method::GET || path.ends_with("/query");
         let is_event = method == Method::POST && path.ends_with("/scores");
-        // Read again, counted once, refused.
+        // A read is repeated, an event counts once, everything else is refused.
         let wanted = if is_read || is_event { 200 } else { 409 };
         assert_eq!(answer.status, wanted, "{method} {path}: {answer:?}");
         if is_event {
@@ -193,14 +195,14 @@ async fn no_call_does_anything_before_its_signature_is_right_nor_does_it_twice()
 }
 
 #[tokio::test]
-async fn what_was_here_before_is_refused_everywhere_until_it_is_too_old_to_come_again() {
+async fn a_repeated_request_is_refused_on_every_instance_until_its_signature_expires() {
     let (db, site, master) = start().await;
     let other = Site::of(spawn_serve(&db, Some(&redis_url().await), &["--master-key", &master]).await, db.url());
     let signer = Signer::make(&db, &master, &["--role", "server"]);
     let (put, target) = (Method::PUT, "/v1/users/ada");
     let (first, second) = (json!({"name": "Ada"}).to_string(), json!({"name": "Countess"}).to_string());
     let signature = signer.now(&put, target, &first);
-    // Ten at once, on two instances: one does it.
+    // Ten concurrent requests on two instances: one is applied.
     let sites = [&site, &other];
     let sends = (0..10).map(|place| signer.send(sites[place % 2], &put, target, &first, Some(&signature)));
     let mut statuses: Vec<u16> = join_all(sends).await.iter().map(|answer| answer.status).collect();
@@ -216,7 +218,7 @@ async fn what_was_here_before_is_refused_everywhere_until_it_is_too_old_to_come_
     }
     assert_eq!(site.get(target).await.is(200)["name"], "Countess");
 
-    // Kept for longer than a signature is taken; then forgotten with the ids.
+    // Kept for longer than a signature is valid, then deleted together with expired ids.
     let pool = db.pool().await;
     let kept = async || {
         query_scalar::<_, i64>("SELECT count(*) FROM centile_store.signed_requests").fetch_one(&pool).await.unwrap()
@@ -234,7 +236,7 @@ async fn what_was_here_before_is_refused_everywhere_until_it_is_too_old_to_come_
 }
 
 #[tokio::test]
-async fn events_of_a_key_that_signs_need_ids_each() {
+async fn every_event_of_a_signed_key_needs_an_id() {
     let (db, site, master) = start().await;
     site.board(json!({}), &[]).await;
     let signer = Signer::make(&db, &master, &["--role", "server"]);
@@ -255,7 +257,7 @@ async fn events_of_a_key_that_signs_need_ids_each() {
 }
 
 #[tokio::test]
-async fn keys_that_sign_are_made_over_http_too_and_say_so_wherever_they_are_shown() {
+async fn signed_keys_are_created_over_http_and_shown_as_signed() {
     let (db, site, master) = start().await;
     site.board(json!({}), &[]).await;
     let wanted = json!({"name": "match server", "role": "server", "all_boards": true, "signed": true});
@@ -291,7 +293,7 @@ async fn keys_that_sign_are_made_over_http_too_and_say_so_wherever_they_are_show
     .unwrap();
     assert_eq!(audited, [None, None, Some(true), Some(true), None]);
 
-    // Without a master key there is nothing to keep a secret under.
+    // Without a master key, a signing secret cannot be encrypted.
     let other = TestDb::new().await;
     let bare = Site::start(&other, &[]).await;
     let problem = bare.admin(Method::POST, "/v1/keys", wanted).await.is(422);

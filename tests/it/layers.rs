@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Source files below a folder.
+/// Collects the source files below a folder.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -18,7 +18,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The code of a file without comments and unit tests.
+/// Returns the code of a file without comments and unit tests.
 fn code(text: &str) -> String {
     let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     text.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
@@ -28,7 +28,7 @@ fn identifier(text: &str) -> String {
     text.trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
 }
 
-/// The top-level modules that a file names: `crate::a::…` and `crate::{a::…, b}`.
+/// Returns the top-level modules that a file names: `crate::a::…` and `crate::{a::…, b}`.
 fn imports(code: &str) -> Vec<String> {
     let mut found = Vec::new();
     for rest in code.split("crate::").skip(1) {
@@ -54,13 +54,13 @@ fn imports(code: &str) -> Vec<String> {
     found
 }
 
-/// Imports that point upward, as `file imports layer`.
+/// Returns the imports of higher layers, as `file imports layer`.
 fn upward(layers: &[String], layer: &str, file: &str, code: &str) -> Vec<String> {
     let level = |name: &str| layers.iter().position(|layer| layer == name);
     let own = level(layer).unwrap_or_else(|| panic!("{file} is in no layer of src/lib.rs"));
     let is_wrong = |name: &String| match level(name) {
         Some(level) => level > own,
-        // Anything else could stand for any layer.
+        // Any other re-export could come from any layer.
         None => !["Error", "Result"].contains(&name.as_str()),
     };
     imports(code).into_iter().filter(is_wrong).map(|name| format!("{file} imports {name}")).collect()
@@ -86,7 +86,7 @@ fn no_module_imports_from_a_higher_layer() {
             continue;
         }
         let code = code(&fs::read_to_string(&path).unwrap());
-        // Such a path would leave the layer without being seen here.
+        // Such a path would leave the layer unnoticed.
         let depth = file.trim_end_matches("/mod.rs").matches('/').count();
         let leaves = code.contains(&"super::".repeat(depth + 1)) || code.contains("super::{super");
         assert!(!leaves, "{file} leaves its layer by `super::`");
@@ -96,7 +96,7 @@ fn no_module_imports_from_a_higher_layer() {
 }
 
 #[test]
-fn an_import_that_points_upward_is_found() {
+fn an_import_of_a_higher_layer_is_found() {
     let layers = ["model", "store", "http"].map(str::to_owned);
     let found = |text: &str| upward(&layers, "store", "store/a.rs", &code(text));
     assert_eq!(found("use crate::{Error, model::{board, key}, store::Store,};"), [""; 0]);

@@ -1,4 +1,5 @@
-//! The private servers of the demo and the tests: they keep what they should, and never outlive us.
+//! The private servers of the demo and the tests: what data they keep, and that they end with the
+//! process.
 
 use std::{
     env, fs,
@@ -26,7 +27,7 @@ async fn rows(server: &LocalPostgres) -> i64 {
 }
 
 #[tokio::test]
-async fn postgres_keeps_its_data_over_crash_restart_and_a_new_start() {
+async fn postgres_keeps_its_data_over_a_crash_and_restarts() {
     let dir = folder("kept");
     let options = PostgresOptions { fsync: true, ..PostgresOptions::durable() };
     let mut server = LocalPostgres::start(&dir, options.clone()).unwrap();
@@ -55,7 +56,7 @@ async fn postgres_keeps_its_data_over_crash_restart_and_a_new_start() {
 }
 
 #[tokio::test]
-async fn postgres_runs_as_asked() {
+async fn postgres_runs_with_the_requested_settings() {
     let settings = vec![("work_mem".to_owned(), "5MB".to_owned())];
     let options = PostgresOptions { settings, ..PostgresOptions::ephemeral() };
     let server = LocalPostgres::start(&folder("settings"), options).unwrap();
@@ -74,10 +75,10 @@ async fn postgres_runs_as_asked() {
     );
     assert_eq!((settings[0].as_str(), settings[6].as_str()), ("TimeZone=UTC", "work_mem=5120"));
     let stranger = server.url("postgres").replace("centile:", "centile:x");
-    assert!(PgConnection::connect(&stranger).await.is_err(), "a wrong password lets in");
+    assert!(PgConnection::connect(&stranger).await.is_err(), "a wrong password must be refused");
 }
 
-/// What Redis answers to one line within so much time; at once `None` if nobody listens.
+/// Returns Redis's answer to one line within `time`; `None` at once if nothing listens.
 fn ask(server: &LocalRedis, line: &str, time: Duration) -> Option<String> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port())).ok()?;
     stream.set_read_timeout(Some(time)).ok()?;
@@ -88,12 +89,12 @@ fn ask(server: &LocalRedis, line: &str, time: Duration) -> Option<String> {
 }
 
 #[test]
-fn redis_can_be_paused_killed_and_started_again() {
+fn redis_can_be_paused_killed_and_restarted() {
     let mut server = own_redis();
     let port = server.port();
     assert_eq!(ask(&server, "SET a 1", DEADLINE).as_deref(), Some("+OK"));
     server.pause().unwrap();
-    // A stopped process answers nothing, however long it is waited for.
+    // A stopped process never answers.
     assert_eq!(ask(&server, "PING", Duration::from_millis(100)), None);
     server.resume().unwrap();
     assert_eq!(ask(&server, "EXISTS a", DEADLINE).as_deref(), Some(":1"));
@@ -105,9 +106,10 @@ fn redis_can_be_paused_killed_and_started_again() {
     server.stop().unwrap();
 }
 
-/// Not a test: the process that the next one kills. Starts servers, says where, and waits for its end.
+/// Not a test: the process that the next test kills. Starts servers, prints their ports, and waits
+/// to be killed.
 #[test]
-#[ignore = "run by servers_end_with_a_process_that_is_killed"]
+#[ignore = "run by servers_end_with_their_killed_process"]
 fn holder() {
     let postgres = LocalPostgres::start(&folder("held"), PostgresOptions::ephemeral()).unwrap();
     let redis = LocalRedis::start(&folder("held")).unwrap();
@@ -116,7 +118,7 @@ fn holder() {
 }
 
 #[test]
-fn servers_end_with_a_process_that_is_killed() {
+fn servers_end_with_their_killed_process() {
     let mut holder = Command::new(env::current_exe().unwrap())
         .args(["local_servers::holder", "--exact", "--ignored", "--nocapture"])
         .stdout(Stdio::null())

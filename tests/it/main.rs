@@ -1,5 +1,5 @@
 //! The integration tests: one binary, real servers.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test is to stop right there")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test must stop at once")]
 
 mod backup;
 mod board_rules;

@@ -1,4 +1,4 @@
-//! The outbox: what closing a period tells the outside, and how surely.
+//! The outbox: events about closed periods, and their delivery.
 
 pub mod receiver;
 
@@ -18,7 +18,7 @@ use sqlx::{AssertSqlSafe, PgPool, error::DatabaseError, postgres::PgDatabaseErro
 use self::receiver::{Answer, Receiver, Request};
 use crate::support::{Ran, TestDb, centile, run, wait::within};
 
-/// A board whose days of January 2024 hold scores.
+/// Creates a board with scores on some days of January 2024.
 pub async fn board(db: &TestDb, slug: &str) {
     db.execute(&format!(
         "SELECT centile.create_board('{slug}', p_periods => '{{day}}', p_lanes => 1::smallint);
@@ -36,7 +36,7 @@ pub async fn board(db: &TestDb, slug: &str) {
     .await;
 }
 
-/// Closes the first so many days of a board that are not closed yet; gives the ids of the events, the oldest first.
+/// Closes the board's first `days` open days; returns the ids of the events, the oldest first.
 pub async fn close_days(pool: &PgPool, slug: &str, days: i64) -> Vec<i64> {
     let periods: Vec<i64> = query_scalar(
         "SELECT period_id FROM centile.periods WHERE board = $1 AND state = 'due' ORDER BY starts_at LIMIT $2",
@@ -64,31 +64,32 @@ pub async fn close_days(pool: &PgPool, slug: &str, days: i64) -> Vec<i64> {
     events
 }
 
-/// Sets a webhook; gives the text of its secret.
+/// Sets a webhook; returns the text of its secret.
 fn set_webhook(db: &TestDb, slug: &str, url: &str) -> String {
     let secret = run(db, &["webhook", "set", "--board", slug, url]).well();
     secret.trim().to_owned()
 }
 
-/// Makes an event due that was put off by a failure, or that somebody has taken.
+/// Makes an event due that waits for its next attempt or for the end of a lease.
 async fn make_due(pool: &PgPool, event: i64) {
     let due = "UPDATE centile_store.outbox SET next_attempt_at = clock_timestamp() WHERE id = $1";
     assert_eq!(sqlx::query(due).bind(event).execute(pool).await.unwrap().rows_affected(), 1);
 }
 
-/// The clock of the database.
+/// Returns the time of the database.
 async fn now(pool: &PgPool) -> DateTime<Utc> {
     query_scalar("SELECT clock_timestamp()").fetch_one(pool).await.unwrap()
 }
 
-/// Adds an hour to the pause or the lease of every event that was tried, so that none is over before a slow machine looks at it.
-async fn prolong(pool: &PgPool) {
+/// Adds an hour to the pause or lease of every attempted event, so that none ends before a slow
+/// machine checks it.
+async fn postpone(pool: &PgPool) {
     let later =
         "UPDATE centile_store.outbox SET next_attempt_at = next_attempt_at + interval '1 hour' WHERE attempts > 0";
     sqlx::query(later).execute(pool).await.unwrap();
 }
 
-/// HMAC-SHA256 as RFC 2104 writes it down, from nothing but the hash.
+/// Returns the HMAC-SHA256 as RFC 2104 defines it, computed from the hash alone.
 fn hmac(key: &[u8], text: &[u8]) -> String {
     let mut block = [0_u8; 64];
     block[..key.len()].copy_from_slice(key);
@@ -97,7 +98,7 @@ fn hmac(key: &[u8], text: &[u8]) -> String {
     outer.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
-/// Fails unless a receiver that knows `secret` would take the request, now.
+/// Fails unless the request has a current signature with `secret`.
 #[track_caller]
 pub fn signed(request: &Request, secret: &str) {
     let key = BASE64_STANDARD.decode(secret.strip_prefix("whsec_").unwrap()).unwrap();
@@ -118,10 +119,10 @@ fn delivers(db: &TestDb, delivered: u32) {
     assert_eq!(run(db, &["outbox", "deliver"]).well(), format!("{delivered} delivered, 0 failed\n"));
 }
 
-/// Seconds that are enough for an answer on a busy machine.
-const PATIENT: u32 = 30;
+/// Timeout in seconds that suffices on a busy machine.
+const LONG_TIMEOUT_SECONDS: u32 = 30;
 
-/// One delivery fails, whose answer is waited for so many seconds.
+/// Runs one delivery that fails, with this timeout in seconds.
 #[track_caller]
 fn fails(db: &TestDb, timeout: u32) {
     let ran = run(db, &["outbox", "deliver", "--timeout", &timeout.to_string()]);
@@ -129,21 +130,21 @@ fn fails(db: &TestDb, timeout: u32) {
     assert!(ran.err.contains("outbox list --waiting"), "{ran:?}");
 }
 
-/// An event as the command line shows it.
+/// Returns an event as the command line shows it.
 #[track_caller]
 fn shown(db: &TestDb, event: i64) -> Value {
     run(db, &["outbox", "show", &event.to_string(), "--json"]).json()
 }
 
 #[test]
-fn the_tests_own_hmac_is_right() {
+fn the_hmac_of_the_tests_is_right() {
     // RFC 4231, section 4.3 (test case 2).
     let wanted = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
     assert_eq!(hmac(b"Jefe", b"what do ya want for nothing?"), wanted);
 }
 
 #[tokio::test]
-async fn a_closed_period_is_told_once_signed_and_shown() {
+async fn a_closed_period_is_delivered_once_signed_and_shown() {
     let (db, receiver) = (TestDb::new().await, Receiver::start(&[]));
     let pool = db.pool().await;
     board(&db, "main").await;
@@ -196,7 +197,7 @@ async fn a_closed_period_is_told_once_signed_and_shown() {
     assert_eq!(run(&db, &["outbox", "list", "--waiting", "--json"]).json(), json!([]));
     assert_eq!(run(&db, &["outbox", "list", "--limit", "1", "--json"]).json().as_array().map(Vec::len), Some(1));
 
-    // The secret is shown by nothing, and read by nobody but the service.
+    // No command shows the secret, and only the service can read it.
     for command in
         [["webhook", "show", "--board", "main"].as_slice(), &["webhook", "show", "--board", "main", "--json"]]
     {
@@ -209,7 +210,7 @@ async fn a_closed_period_is_told_once_signed_and_shown() {
 }
 
 #[tokio::test]
-async fn a_failure_is_followed_by_attempts_further_and_further_apart() {
+async fn failed_deliveries_are_retried_with_growing_pauses() {
     let failures = [Answer::Status(500), Answer::Close, Answer::Status(307), Answer::Hang];
     let (db, receiver) = (TestDb::new().await, Receiver::start(&failures));
     let pool = db.pool().await;
@@ -219,7 +220,7 @@ async fn a_failure_is_followed_by_attempts_further_and_further_apart() {
     let told = [(Some(500), ""), (None, "connection"), (Some(307), ""), (None, "no answer within 1 s")];
     for (attempt, (status, error)) in (1..).zip(told) {
         let before = now(&pool).await;
-        fails(&db, if error.starts_with("no answer") { 1 } else { PATIENT });
+        fails(&db, if error.starts_with("no answer") { 1 } else { LONG_TIMEOUT_SECONDS });
         let after = now(&pool).await;
         let shown = shown(&db, event);
         assert_eq!((&shown["attempts"], &shown["last_status"]), (&json!(attempt), &json!(status)), "{shown}");
@@ -230,7 +231,7 @@ async fn a_failure_is_followed_by_attempts_further_and_further_apart() {
             "{shown}"
         );
         let least = 10.0 * f64::from(1 << (attempt - 1));
-        // The pause begins between these two moments.
+        // The pause begins between these two instants.
         let pauses: (f64, f64) = query_as(
             "SELECT extract(epoch FROM next_attempt_at - $2)::float8, extract(epoch FROM next_attempt_at - $3)::float8
              FROM centile.outbox WHERE event_id = $1",
@@ -243,8 +244,8 @@ async fn a_failure_is_followed_by_attempts_further_and_further_apart() {
         .unwrap();
         assert!(least <= pauses.0 && pauses.1 <= least * 1.25, "attempt {attempt} is followed after {pauses:?} s");
         assert_eq!(event_id(&receiver.next()), event);
-        // Not due yet.
-        prolong(&pool).await;
+        // The event is not due.
+        postpone(&pool).await;
         delivers(&db, 0);
         make_due(&pool, event).await;
     }
@@ -261,12 +262,12 @@ async fn a_failure_is_followed_by_attempts_further_and_further_apart() {
     );
     assert!(receiver.all().is_empty());
 
-    // Nobody listens, and a late word of a failure changes nothing of what was delivered.
+    // Nothing listens any more, and a late report of a failure does not change a delivered event.
     sqlx::query("SELECT centile_store.note_delivery($1, 500, NULL)").bind(event).execute(&pool).await.unwrap();
     assert!(self::shown(&db, event)["delivered_at"].is_string());
     set_webhook(&db, "main", "http://127.0.0.1:1/");
     close_days(&pool, "main", 1).await;
-    fails(&db, PATIENT);
+    fails(&db, LONG_TIMEOUT_SECONDS);
     let waiting = run(&db, &["outbox", "list", "--waiting"]).well();
     assert!(waiting.contains("Connection refused"), "{waiting}");
 }
@@ -287,8 +288,9 @@ async fn the_pauses_double_from_ten_seconds_to_an_hour() {
 }
 
 #[tokio::test]
-async fn two_that_deliver_at_once_share_the_work() {
-    // Each sends one event of each board at a time: eight requests come together only from two.
+async fn two_concurrent_deliveries_share_the_work() {
+    // Each process sends one event of each board at a time, so eight concurrent requests need two
+    // of them.
     let barrier = Arc::new(Barrier::new(8));
     let (db, receiver) = (TestDb::new().await, Receiver::start(&vec![Answer::Together(barrier); 8]));
     let pool = db.pool().await;
@@ -310,9 +312,10 @@ async fn two_that_deliver_at_once_share_the_work() {
     assert_eq!(run(&db, &["outbox", "list", "--waiting", "--json"]).json(), json!([]));
 }
 
-/// Whoever has taken events keeps others from none but these, one of each board, and no board waits behind another.
+/// A claim keeps other processes only from the claimed events, one of each board. No board waits
+/// for another.
 #[tokio::test]
-async fn what_one_has_taken_nobody_else_takes() {
+async fn a_claimed_event_is_not_claimed_again() {
     let db = TestDb::new().await;
     let pool = db.pool().await;
     for slug in ["a", "b", "c"] {
@@ -324,23 +327,23 @@ async fn what_one_has_taken_nobody_else_takes() {
     let mut first = pool.begin().await.unwrap();
     let taken: Vec<(String, i64)> = query_as(claim).bind(2).fetch_all(&mut *first).await.unwrap();
     assert_eq!(taken.len(), 2);
-    // Not waited for, although the first has not ended: the next of each board.
+    // The second claim does not wait for the first transaction, and takes each board's next event.
     let others = query_as(claim).bind(16).fetch_all(&pool);
-    let others: Vec<(String, i64)> = within("nobody waits", others).await.unwrap();
+    let others: Vec<(String, i64)> = within("the second claim", others).await.unwrap();
     assert_eq!(others.iter().map(|(board, _)| board.as_str()).collect::<Vec<_>>(), ["a", "b", "c"]);
     assert!(others.iter().all(|event| !taken.contains(event)), "{taken:?} {others:?}");
     first.rollback().await.unwrap();
-    prolong(&pool).await;
+    postpone(&pool).await;
     let again: Vec<(String, i64)> = query_as(claim).bind(16).fetch_all(&pool).await.unwrap();
     assert_eq!(again.len(), 3);
-    prolong(&pool).await;
+    postpone(&pool).await;
     assert!(taken.iter().all(|event| again.contains(event)), "{taken:?} {again:?}");
     let none: Vec<(String, i64)> = query_as(claim).bind(16).fetch_all(&pool).await.unwrap();
     assert_eq!(none, []);
 }
 
 #[tokio::test]
-async fn a_crash_after_sending_leads_to_a_repeat_and_not_to_a_loss() {
+async fn a_crash_after_sending_repeats_and_loses_no_event() {
     let (db, receiver) = (TestDb::new().await, Receiver::start(&[Answer::Hang]));
     let pool = db.pool().await;
     board(&db, "main").await;
@@ -371,7 +374,7 @@ async fn a_crash_after_sending_leads_to_a_repeat_and_not_to_a_loss() {
     .await
     .unwrap();
     assert_eq!((attempts, is_leased), (1, true));
-    prolong(&pool).await;
+    postpone(&pool).await;
     delivers(&db, 0);
     make_due(&pool, event).await;
     delivers(&db, 1);
@@ -382,7 +385,7 @@ async fn a_crash_after_sending_leads_to_a_repeat_and_not_to_a_loss() {
 }
 
 #[tokio::test]
-async fn events_from_before_the_webhook_are_sent_only_when_asked_for() {
+async fn events_before_the_webhook_are_sent_only_on_request() {
     let (db, receiver) = (TestDb::new().await, Receiver::start(&[]));
     let pool = db.pool().await;
     board(&db, "main").await;
@@ -397,7 +400,7 @@ async fn events_from_before_the_webhook_are_sent_only_when_asked_for() {
     delivers(&db, 1);
     assert_eq!(event_id(&receiver.next()), after);
 
-    // Asked for, whether it was ever delivered or not.
+    // Resent on request, whether it was delivered before or not.
     for event in [before[0], after, after] {
         let due = run(&db, &["outbox", "resend", &event.to_string()]);
         assert_eq!(due.well(), format!("event {event} is due now\n"));
@@ -409,7 +412,8 @@ async fn events_from_before_the_webhook_are_sent_only_when_asked_for() {
     run(&db, &["outbox", "resend", "999"]).refused(1, &["no event", "999"]);
     run(&db, &["outbox", "show", "999"]).refused(1, &["no event", "999"]);
 
-    // Another address and secret: what waits goes there. Without a webhook it waits for nobody.
+    // With another address and secret, waiting events go to the new address. Without a webhook they
+    // are kept.
     let (waiting, other) = (close_days(&pool, "main", 1).await[0], Receiver::start(&[]));
     let secret = set_webhook(&db, "main", &other.url);
     delivers(&db, 1);
@@ -427,7 +431,7 @@ async fn events_from_before_the_webhook_are_sent_only_when_asked_for() {
 }
 
 #[tokio::test]
-async fn webhooks_take_a_given_secret_and_refuse_what_cannot_be() {
+async fn webhooks_accept_a_given_secret_and_refuse_invalid_values() {
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('main')").await;
     let url = "https://rewards.example.com/hook";
@@ -492,7 +496,8 @@ async fn webhooks_take_a_given_secret_and_refuse_what_cannot_be() {
     run(&db, &["outbox", "deliver", "--timeout", "31"]).refused(2, &["--timeout", "1..=30"]);
 }
 
-/// The table's own checks would show the row, and with it the secret, to whoever asks and to the server's log.
+/// A failed check constraint would print the row, and its secret, to the client and the server's
+/// log.
 #[tokio::test]
 async fn psql_refuses_a_webhook_without_showing_its_secret() {
     let db = TestDb::new().await;
@@ -533,9 +538,9 @@ async fn psql_refuses_a_webhook_without_showing_its_secret() {
     }
 }
 
-/// Among boards that wait for a receiver, one that hangs costs a run one attempt, and holds nobody else up.
+/// A hanging receiver costs a run one attempt and delays no other board.
 #[tokio::test]
-async fn a_receiver_that_hangs_holds_up_its_own_board_only() {
+async fn a_hanging_receiver_delays_its_own_board_only() {
     let seen = Arc::new(Barrier::new(2));
     let hanging = [Answer::Held(Arc::clone(&seen)), Answer::Hang, Answer::Hang, Answer::Hang];
     let (db, dead, well) = (TestDb::new().await, Receiver::start(&hanging), Receiver::start(&[]));
@@ -546,8 +551,9 @@ async fn a_receiver_that_hangs_holds_up_its_own_board_only() {
     set_webhook(&db, "well", &well.url);
     let (stuck, told) = (close_days(&pool, "dead", 3).await, close_days(&pool, "well", 3).await);
     let ran = thread::scope(|scope| {
-        let deliverer = scope.spawn(|| run(&db, &["outbox", "deliver", "--timeout", &PATIENT.to_string()]));
-        // All that is well comes while the first that is not is still waited for.
+        let deliverer =
+            scope.spawn(|| run(&db, &["outbox", "deliver", "--timeout", &LONG_TIMEOUT_SECONDS.to_string()]));
+        // Every event of the other board arrives while the first request still hangs.
         assert_eq!([well.next(), well.next(), well.next()].map(|request| event_id(&request)), told[..]);
         assert_eq!(event_id(&dead.next()), stuck[0]);
         assert_eq!(shown(&db, stuck[0])["last_error"], Value::Null);
@@ -562,10 +568,11 @@ async fn a_receiver_that_hangs_holds_up_its_own_board_only() {
         .unwrap();
     assert_eq!(attempts, [1, 0, 0]);
 
-    // The next run goes on with what has not been tried, one attempt again.
+    // The next run tries the next event of that board, again with one attempt.
     fails(&db, 1);
     assert_eq!(event_id(&dead.next()), stuck[1]);
-    // Should there be more that hang than places, they come after everybody else.
+    // Boards that hung before come after all others, even if more receivers hang than there are
+    // slots.
     let event = close_days(&pool, "well", 1).await[0];
     for _ in 0..10 {
         let mut only = pool.begin().await.unwrap();
@@ -576,9 +583,9 @@ async fn a_receiver_that_hangs_holds_up_its_own_board_only() {
     }
 }
 
-/// What happens during a run does not wait for its end.
+/// A run also delivers events that are written while it runs.
 #[tokio::test]
-async fn an_event_that_is_written_during_a_run_is_sent_by_it() {
+async fn an_event_written_during_a_run_is_delivered_by_it() {
     let barrier = Arc::new(Barrier::new(2));
     let (db, receiver) = (TestDb::new().await, Receiver::start(&[Answer::Together(Arc::clone(&barrier))]));
     let pool = db.pool().await;
@@ -597,13 +604,13 @@ async fn an_event_that_is_written_during_a_run_is_sent_by_it() {
 }
 
 #[tokio::test]
-async fn https_trusts_whom_the_machine_trusts() {
+async fn https_delivery_needs_a_trusted_certificate() {
     let (db, receiver) = (TestDb::new().await, Receiver::start_tls());
     let pool = db.pool().await;
     board(&db, "main").await;
     let secret = set_webhook(&db, "main", &receiver.url);
     let event = close_days(&pool, "main", 1).await[0];
-    fails(&db, PATIENT);
+    fails(&db, LONG_TIMEOUT_SECONDS);
     let refused = shown(&db, event)["last_error"].as_str().unwrap().to_lowercase();
     assert!(refused.contains("certificate"), "{refused}");
     assert!(receiver.all().is_empty());

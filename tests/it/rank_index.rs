@@ -1,4 +1,4 @@
-//! Reads from the rank index equal reads by SQL, and hold everything that was acknowledged before them.
+//! Reads from the rank index equal reads by SQL, and include everything acknowledged before them.
 
 mod both;
 mod fresh;
@@ -16,17 +16,17 @@ use crate::{
     support::{TestDb, load::PATIENT, spawn_serve, wait::until_some},
 };
 
-/// Flags of an instance that has room for its indexes.
+/// Flags of an instance with enough memory for its indexes.
 const INDEXED: [&str; 2] = ["--index-memory", "64"];
 /// Flags of an instance without indexes.
 const BY_SQL: [&str; 2] = ["--index-memory", "0"];
 
-/// What answered: `index` or `sql`; empty for a refusal.
+/// Returns the source of an answer, `index` or `sql`; empty for a refusal.
 fn source(answer: &Answer) -> &str {
     answer.headers.get("x-centile-source").map_or("", |name| name.to_str().unwrap())
 }
 
-/// The answer of an instance once its index gives it. Until then SQL does.
+/// Returns an instance's answer once its index gives it. Until then SQL answers.
 async fn from_index(site: &Site, path: &str) -> Value {
     let look = async || {
         let answer = site.get(path).await;
@@ -36,7 +36,8 @@ async fn from_index(site: &Site, path: &str) -> Value {
     until_some(&format!("the index answers {path}"), look).await
 }
 
-/// Two instances of one database, which share nothing else: one reads from its indexes, the other by SQL.
+/// Two instances of one database without a shared cache: one reads from its indexes, the other by
+/// SQL.
 struct Pair {
     index: Site,
     sql: Site,
@@ -48,7 +49,8 @@ impl Pair {
         Self { index: Site::of(start(INDEXED).await, db.url()), sql: Site::of(start(BY_SQL).await, db.url()) }
     }
 
-    /// The answer of both while nobody writes: every one that the instance with indexes gives, until its index gives one.
+    /// Compares the answers of both while nobody writes, until the index gives one. Returns that
+    /// answer.
     async fn read(&self, path: &str) -> Value {
         let expected = self.sql.get(path).await;
         assert!([200, 404].contains(&expected.status), "{path}: {expected:?}");
@@ -66,7 +68,7 @@ impl Pair {
         expected.body
     }
 
-    /// A top of both, which may be cached for a moment.
+    /// Compares a top list of both, which may be cached for a moment.
     async fn top(&self, path: &str) {
         let look = async || {
             let (index, sql) = (self.index.get(path).await, self.sql.get(path).await);
@@ -76,7 +78,7 @@ impl Pair {
         until_some(&format!("both give the same {path}"), look).await;
     }
 
-    /// The whole ranking and the standing of each player are these, by both.
+    /// Checks the whole ranking and each player's standing on both instances.
     async fn shows(&self, board: &str, sums: &Sums) {
         let list = format!("/v1/boards/{board}/scores?from=2&limit=1000");
         let told = self.read(&list).await;
@@ -96,7 +98,7 @@ impl Pair {
     }
 }
 
-/// The oracle of a board that adds points up and shares ranks.
+/// The oracle of a `sum` board with shared ranks.
 #[derive(Debug, Clone, Default)]
 struct Sums(BTreeMap<String, i64>);
 

@@ -1,5 +1,5 @@
-//! Two seasons of real scores: every score and rank, read over HTTP while the periods are open and again once they are closed,
-//! against what the game published and against ranks computed here from the file alone.
+//! Two seasons of real scores, read over HTTP before and after the periods close. Every score and
+//! rank is compared with the game's published totals and with ranks computed from the file alone.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -15,7 +15,7 @@ use crate::support::{Serve, TestDb, amount, import, run, spawn_serve};
 
 /// Players of a page.
 const PAGE: usize = 500;
-/// Lanes and time zones of the boards. Far zones shift matches over the boundaries of weeks and months.
+/// Lanes and time zones of the boards. Distant zones move matches into other weeks and months.
 const BOARDS: [(&str, Tz); 3] = [("4", Tz::Pacific__Auckland), ("2", Tz::America__Los_Angeles), ("1", Tz::UTC)];
 
 /// An event of the file.
@@ -27,14 +27,14 @@ struct Event {
     occurred_at: DateTime<Utc>,
 }
 
-/// A line of the published totals.
+/// A row of the published totals.
 #[derive(Debug, Deserialize)]
 struct Total {
     user_id: String,
     total_points: i64,
 }
 
-/// A player's line as it should be.
+/// A player's expected row.
 #[derive(Debug, PartialEq, Eq)]
 struct Line {
     position: u64,
@@ -66,7 +66,8 @@ async fn season(name: &str, boards: &[(&str, Tz)]) {
         return;
     }
     let events: Vec<Event> = read(&file);
-    // A new player takes the first name that the file has; a few players change theirs in the course of the season.
+    // A new player gets the first name in the file. A few players change their names during the
+    // season.
     let mut names: HashMap<&str, &str> = HashMap::new();
     for event in &events {
         names.entry(&event.user_id).or_insert(&event.user_name);
@@ -114,13 +115,13 @@ async fn season(name: &str, boards: &[(&str, Tz)]) {
             );
             let told = run(&db, &["close", "--due"]).well();
             let closed = told.matches("closed   fpl ").count();
-            // All but all time; the second time nothing.
+            // The first run closes all periods but `all_time`; the second closes none.
             assert_eq!(closed, if state == "due" { periods.len() - 1 } else { 0 }, "{told}");
         }
     }
 }
 
-/// All players of a period in their order, over HTTP, a page after the other.
+/// Reads all players of a period in order over HTTP, page by page.
 async fn page(serve: &Serve, period: &str) -> Vec<Line> {
     let mut lines = Vec::new();
     loop {
@@ -142,15 +143,17 @@ async fn page(serve: &Serve, period: &str) -> Vec<Line> {
     }
 }
 
-/// Who was made earlier comes first among those who are equal in all else: the one thing that the file does not say.
+/// Reads the internal ids: the smaller id comes first among complete ties, which the file cannot
+/// tell.
 async fn internal_ids(db: &TestDb) -> HashMap<String, i64> {
     let ids = "SELECT external_id, id FROM centile_store.users";
     let ids: Vec<(String, i64)> = sqlx::query_as(ids).fetch_all(&db.pool().await).await.unwrap();
     ids.into_iter().collect()
 }
 
-/// The ranking of these events by the rules: the larger sum first; shared ranks among equal sums; positions by when the sum
-/// was reached, at the last event that brought points, or the first of all where none did.
+/// Ranks these events by the rules: the larger sum first, shared ranks for equal sums. Positions
+/// follow the time when the sum was reached: the last event with points, or the first event if none
+/// had any.
 fn ranked(events: &[&Event], names: &HashMap<&str, &str>, internal_ids: &HashMap<String, i64>) -> Vec<Line> {
     struct Player {
         score: i64,

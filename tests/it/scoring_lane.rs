@@ -1,4 +1,4 @@
-//! Two writers of one lane, as two instances have them: none loses, repeats or starves events.
+//! Two writers of one lane, as in two instances: no event is lost, repeated or starved.
 
 use std::sync::{
     Arc,
@@ -11,7 +11,7 @@ use crate::support::{TestDb, audit};
 
 const USERS: [&str; 5] = ["ann", "bob", "cyd", "dan", "eve"];
 
-/// Writes a batch of `size` events with ids of their own; all must be accepted.
+/// Writes a batch of `size` events with unique ids; all must be accepted.
 async fn write(batches: &Batches, writer: &str, number: usize, size: usize) {
     let ids: Vec<String> = (0..size).map(|n| format!("{writer}-{number}-{n}")).collect();
     let events: Vec<Submitted> = ids
@@ -66,10 +66,10 @@ async fn a_large_batch_is_not_starved_by_small_ones() {
     assert!(audit::rankings_are_sound(&pool).await > 0);
 }
 
-/// A pooler may send the two calls of a batch to two servers. After a failover the same batch number
-/// may stand for other events.
+/// A pooler may send the two calls of a batch to two servers. After a failover, the same batch
+/// number may stand for other events.
 #[tokio::test]
-async fn a_batch_that_began_on_another_server_is_not_written() {
+async fn a_batch_begun_on_another_server_is_not_written() {
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('main', p_lanes => 1::smallint)").await;
     let pool = db.pool().await;

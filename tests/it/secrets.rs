@@ -1,4 +1,4 @@
-//! Secrets: sealed where they are kept, refused where they are examples, shown nowhere.
+//! Secrets are encrypted in the database, refused if they are examples, and never shown.
 
 mod shown;
 
@@ -16,7 +16,8 @@ use crate::{
     support::{Ran, TestDb, next_number, run, spawn_serve},
 };
 
-/// The secrets that the database holds: of keys, then of webhooks, with whether they are sealed.
+/// Returns the secrets in the database, of keys and then of webhooks, and whether each is
+/// encrypted.
 async fn kept(db: &TestDb) -> Vec<(Vec<u8>, bool)> {
     query_as(
         "SELECT * FROM (SELECT signing_secret, true FROM centile_store.api_keys WHERE signing_secret IS NOT NULL ORDER BY created_at) k
@@ -27,7 +28,7 @@ async fn kept(db: &TestDb) -> Vec<(Vec<u8>, bool)> {
     .unwrap()
 }
 
-/// `serve`, which is to refuse; ended after a while where it does not.
+/// Runs `serve`, which must refuse to start; `timeout` ends it otherwise.
 fn serve(db: &TestDb, master_keys: &str) -> Ran {
     let mut command = Command::new("timeout");
     command.args(["60", env!("CARGO_BIN_EXE_centile"), "serve", "--listen", "127.0.0.1:0", "--no-maintenance"]);
@@ -39,13 +40,13 @@ fn bytes_of(webhook_secret: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn the_database_has_no_secret_that_it_could_read_and_every_event_is_signed_as_before() {
+async fn secrets_are_encrypted_and_signatures_stay_the_same() {
     let (db, master) = (TestDb::new().await, master_key());
     let (before, after) = (Receiver::start(&[]), Receiver::start(&[]));
     for slug in ["main", "arena"] {
         board(&db, slug).await;
     }
-    // As it was made without a master key: in clear, of which `serve` warns once.
+    // Created without a master key, so stored in clear; `serve` logs one warning.
     let plain = run(&db, &["webhook", "set", "--board", "main", &before.url]).well();
     assert_eq!(kept(&db).await, [(bytes_of(&plain), false)]);
     let mut instance = spawn_serve(&db, None, &[]).await;
@@ -56,7 +57,7 @@ async fn the_database_has_no_secret_that_it_could_read_and_every_event_is_signed
     let signer = Signer::make(&db, &master, &["--role", "reader"]);
     let signing: Vec<u8> =
         (0..32).map(|byte| u8::from_str_radix(&signer.secret[byte * 2..byte * 2 + 2], 16).unwrap()).collect();
-    // A start with a master key seals what is left; another finds nothing to do.
+    // A start with a master key encrypts the rest; another start has nothing to do.
     let mut first = Vec::new();
     for _ in 0..2 {
         let mut instance = spawn_serve(&db, None, &["--master-key", &master]).await;
@@ -80,7 +81,7 @@ async fn the_database_has_no_secret_that_it_could_read_and_every_event_is_signed
 }
 
 #[tokio::test]
-async fn an_event_whose_secret_cannot_be_opened_waits_and_keeps_no_other_waiting() {
+async fn an_event_without_a_readable_secret_waits_and_delays_no_other() {
     let (db, master) = (TestDb::new().await, master_key());
     let receivers = [Receiver::start(&[]), Receiver::start(&[])];
     let pool = db.pool().await;
@@ -99,7 +100,7 @@ async fn an_event_whose_secret_cannot_be_opened_waits_and_keeps_no_other_waiting
 }
 
 #[tokio::test]
-async fn a_master_key_is_replaced_while_everything_goes_on() {
+async fn a_master_key_is_replaced_without_interruption() {
     let (db, old, new) = (TestDb::new().await, master_key(), master_key());
     board(&db, "main").await;
     let receiver = Receiver::start(&[]);
@@ -116,7 +117,7 @@ async fn a_master_key_is_replaced_while_everything_goes_on() {
         let (db, both) = (&db, &both);
         move || run_with(db, both, &["secrets", "seal"]).well()
     };
-    // Twice at once, then again.
+    // Twice concurrently, then once more.
     let told: Vec<String> = std::thread::scope(|scope| {
         let runs = [scope.spawn(seal()), scope.spawn(seal())];
         runs.into_iter().map(|run| run.join().unwrap()).collect()
@@ -138,13 +139,13 @@ async fn a_master_key_is_replaced_while_everything_goes_on() {
 }
 
 #[tokio::test]
-async fn serve_starts_with_no_secret_that_it_could_not_open() {
+async fn serve_refuses_to_start_with_an_unreadable_secret() {
     let (db, master) = (TestDb::new().await, master_key());
     let (one, two) =
         (Signer::make(&db, &master, &["--role", "reader"]), Signer::make(&db, &master, &["--role", "reader"]));
     serve(&db, "").refused(1, &["--master-key: ", one.id().min(two.id())]);
     serve(&db, &master_key()).refused(1, &["--master-key: ", "not among those given"]);
-    // A sealed secret is its key's: put in another's place it opens nothing.
+    // The encryption of a secret is bound to its key: under another key it cannot be decrypted.
     let swap = format!(
         "UPDATE centile_store.api_keys a SET signing_secret = b.signing_secret FROM centile_store.api_keys b
          WHERE a.id IN ('{0}', '{1}') AND b.id IN ('{0}', '{1}') AND a.id <> b.id",
@@ -160,7 +161,7 @@ async fn serve_starts_with_no_secret_that_it_could_not_open() {
     db.execute(&swap).await;
     let answer = one.signed(&site, Method::GET, "/v1/boards", Value::Null).await.is(500);
     assert!(!answer.to_string().contains("opened"), "{answer}");
-    // Whoever has lost the master key revokes what it sealed.
+    // Without the old master key, the operator revokes the keys that it encrypted.
     for signer in [&one, &two] {
         run(&db, &["key", "revoke", signer.id()]).well();
     }
@@ -168,7 +169,7 @@ async fn serve_starts_with_no_secret_that_it_could_not_open() {
 }
 
 #[tokio::test]
-async fn examples_are_refused_wherever_they_stand() {
+async fn example_secrets_are_refused_everywhere() {
     let (db, master) = (TestDb::new().await, master_key());
     board(&db, "main").await;
     let zeroes = BASE64_STANDARD.encode([0; 32]);
@@ -180,7 +181,8 @@ async fn examples_are_refused_wherever_they_stand() {
             assert!(!refused.err.contains(example), "{refused:?}");
         }
     }
-    // A key as the comment of `create_key` makes it, and one of those that come to mind.
+    // Keys whose secrets are examples: the one in the comment of `create_key`, and other obvious
+    // ones.
     let last = "0123456789abcdef".repeat(4);
     for secret in ["64 random hexadecimal digits", &"0".repeat(64), &last] {
         let id = format!("{:016x}", next_number());
@@ -189,7 +191,7 @@ async fn examples_are_refused_wherever_they_stand() {
         serve(&db, "").refused(1, &[&format!("the secret of key {id} is an example")]);
         run(&db, &["key", "revoke", &id]).well();
     }
-    // A webhook as the comment of `set_webhook` makes it.
+    // A webhook whose secret is the example in the comment of `set_webhook`.
     db.execute("SELECT centile.set_webhook('main', 'http://127.0.0.1:9/', decode(repeat('5a', 32), 'hex'))").await;
     for keys in ["", &master] {
         serve(&db, keys).refused(1, &["the secret of webhook of board main is an example"]);

@@ -1,4 +1,4 @@
-//! What must not make a writer wait or fail: the end of a period, and a new month of the ledger.
+//! Period boundaries and new ledger months must not make writers wait or fail.
 
 use std::sync::{
     Arc,
@@ -47,17 +47,17 @@ async fn four_lanes_cross_boundaries_under_load() {
 
     verdict::of(&pool, &load, &record).await.expect_right("boundaries");
     boundary::events_lie_in_one_each(&pool, &[&wanted[..], &[("all_time", 1)]].concat()).await;
-    // All that happened in a period counts there, and nothing else.
+    // Every event of a period counts there, and no other.
     audit::rankings_are_sound(&pool).await;
-    // The service would have repeated what was a deadlock's victim.
+    // The service would have retried a deadlocked transaction.
     let deadlocks = count(&pool, "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").await;
     assert_eq!(deadlocks, 0);
 }
 
-/// Four callers that write until told to stop.
+/// Four callers that write until `stop`.
 struct Writers {
     stop: Arc<AtomicBool>,
-    /// How many writes have been answered.
+    /// Number of acknowledged writes.
     written: watch::Receiver<usize>,
     callers: JoinSet<()>,
 }
@@ -86,14 +86,15 @@ impl Writers {
         Self { stop, written, callers }
     }
 
-    /// Waits until so many more writes are done. Fails the test if another session holds a lock that writers need.
-    async fn go_on(&mut self, more: usize) {
+    /// Waits for this many more writes. Fails the test if another session holds a lock that writers
+    /// need.
+    async fn wait_for_writes(&mut self, more: usize) {
         let wanted = *self.written.borrow() + more;
         let done = self.written.wait_for(|written| *written >= wanted);
-        within("writers go on", done).await.expect("writers");
+        within("writers continue", done).await.expect("writers");
     }
 
-    /// Ends them; how many writes there were.
+    /// Stops the writers; returns the number of writes.
     async fn end(self) -> usize {
         self.stop.store(true, Ordering::Relaxed);
         self.callers.join_all().await;
@@ -102,20 +103,20 @@ impl Writers {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_month_is_made_beside_a_dump_and_writers() {
-    /// Enough that each lane has written several batches.
+async fn a_month_is_created_during_a_dump_and_writes() {
+    /// Enough for several batches in each lane.
     const WRITES: usize = 100;
     const EVENTS: &str = "SELECT count(*) FROM centile_store.score_transactions";
     let db = TestDb::new().await;
-    // The first score opens the periods, which does stop writers for a moment.
+    // The first score opens the periods, which stops writers for a moment.
     db.execute("SELECT centile.create_board('arena', p_lanes => 4::smallint)").await;
     db.execute("SELECT centile.ensure_ledger_months()").await;
     db.execute("SELECT testing.submit_score('arena', 'first', 1)").await;
     let serve = spawn_serve(&db, None, PATIENT).await;
     let mut writers = Writers::begin(&serve, &key(db.url(), "server"));
-    writers.go_on(WRITES).await;
+    writers.wait_for_writes(WRITES).await;
 
-    // As pg_dump does: one snapshot, and a lock on every table, held to the end.
+    // Like pg_dump: one snapshot, and a lock on every table until the end.
     let mut dump = PgConnection::connect(db.url()).await.expect("a connection");
     let mut snapshot = dump.begin().await.expect("a transaction");
     sqlx::raw_sql(
@@ -138,21 +139,21 @@ async fn a_month_is_made_beside_a_dump_and_writers() {
 
     let mut maintenance = PgConnection::connect(db.url()).await.expect("a connection");
     let mut making = maintenance.begin().await.expect("a transaction");
-    // A statement that waits for a lock of the dump fails.
+    // A statement that waits for one of the dump's locks fails.
     let made: i32 = sqlx::query_scalar(
         "SELECT centile.ensure_ledger_months(now() + interval '40 months', now() + interval '42 months')
          FROM set_config('lock_timeout', '2min', true)",
     )
     .fetch_one(&mut *making)
     .await
-    .expect("months are made while the dump goes on");
+    .expect("months are created during a dump");
     assert_eq!(made, 3);
-    // All locks that making them takes are held until the end of its transaction.
-    writers.go_on(WRITES).await;
+    // The open transaction still holds every lock that the new months need.
+    writers.wait_for_writes(WRITES).await;
     making.commit().await.expect("the months");
-    writers.go_on(WRITES).await;
+    writers.wait_for_writes(WRITES).await;
     let still: i64 = sqlx::query_scalar(EVENTS).fetch_one(&mut *snapshot).await.expect("a dump's view");
-    assert_eq!(dumped, still, "a dump sees one state");
+    assert_eq!(dumped, still, "the dump must see one state");
     snapshot.rollback().await.expect("the dump's end");
 
     let written = writers.end().await;
@@ -161,7 +162,7 @@ async fn a_month_is_made_beside_a_dump_and_writers() {
 }
 
 #[tokio::test]
-async fn months_are_made_once_by_two_at_the_same_time() {
+async fn two_concurrent_sessions_create_each_month_once() {
     const MAKE: &str = "SELECT centile.ensure_ledger_months('2031-01-01', '2031-03-31')";
     const WAITING: &str = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
         AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
@@ -170,12 +171,12 @@ async fn months_are_made_once_by_two_at_the_same_time() {
     let mut first = pool.begin().await.expect("a transaction");
     let made: i32 = sqlx::query_scalar(MAKE).fetch_one(&mut *first).await.expect("the months");
     assert_eq!(made, 3);
-    // The second has looked already, found none, and waits.
+    // The second session has found no months and waits.
     let second = tokio::spawn({
         let pool = pool.clone();
         async move { sqlx::query_scalar::<_, i32>(MAKE).fetch_one(&pool).await }
     });
     until("the second waits", async || count(&pool, WAITING).await > 0).await;
     first.commit().await.expect("a commit");
-    assert_eq!(second.await.expect("the second").expect("nothing is left to make"), 0);
+    assert_eq!(second.await.expect("the second").expect("nothing is left to create"), 0);
 }

@@ -1,9 +1,10 @@
-//! The DBA's contract: each object has a comment, each comment's example runs, `sql/README.md` shows what it gives, and the
-//! reader's role reads and does nothing else.
+//! The contract with DBAs: each object has a comment, each comment's example runs, `sql/README.md`
+//! shows its output, and the reader role reads and does nothing else.
 //!
-//! `UPDATE_SNAPSHOTS=1 cargo test --test it sql_contract` writes the generated parts of `sql/README.md` anew. These lie
-//! between markers: `<!-- objects: a, b -->` (views and functions of `centile`), `<!-- internal -->` (functions of
-//! `centile_store`), `<!-- output -->` (of the SQL block before it), each up to `<!-- end -->`.
+//! `UPDATE_SNAPSHOTS=1 cargo test --test it sql_contract` updates the generated parts of
+//! `sql/README.md`. These lie between markers: `<!-- objects: a, b -->` (views and functions of
+//! `centile`), `<!-- internal -->` (functions of `centile_store`) and `<!-- output -->` (of the SQL
+//! block before it), each up to `<!-- end -->`.
 
 pub mod readme;
 pub mod session;
@@ -71,7 +72,7 @@ async fn every_example_runs() {
 }
 
 #[tokio::test]
-async fn the_readme_shows_what_the_examples_give() {
+async fn the_readme_shows_the_output_of_the_examples() {
     let mut session = Session::new().await;
     let file = readme::path();
     let current = readme::render(README, &mut session).await;
@@ -147,7 +148,7 @@ async fn the_reader_reads_all_of_the_contract_but_no_secret() {
     }
 }
 
-/// The table of SQLSTATEs in the README, held against what [`Error`] makes of each.
+/// Compares the README's table of SQLSTATEs with the status that [`Error`] gives each.
 #[tokio::test]
 async fn the_readme_maps_sqlstates_to_the_right_status() {
     let mut session = Session::new().await;

@@ -1,4 +1,5 @@
-//! The checked-in files that are generated from the schema are current: `sql/schema.sql` and `.sqlx`.
+//! The checked-in files that are generated from the schema are current: `sql/schema.sql` and
+//! `.sqlx`.
 
 use std::{env, fs, path::Path};
 
@@ -8,19 +9,20 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection, SqlSafeS
 
 use crate::support::TestDb;
 
-/// Tables of one shape, of which the dump shows one or none: bucket tables but the first, months of the ledger.
+/// Tables of the same shape that the dump leaves out: bucket tables except the first, and months of
+/// the ledger.
 const REPEATED: [&str; 3] = [
     "--exclude-table=centile_store.leaderboard_bucket_0[1-9]",
     "--exclude-table=centile_store.leaderboard_bucket_[1-9][0-9]",
     "--exclude-table=centile_store.score_transactions_[0-9]*",
 ];
 
-/// A file or folder of the repository.
+/// Returns the path of a file or folder of the repository.
 fn path(name: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
-/// Compares the dump with `sql/schema.sql`; `make schema` writes it anew.
+/// Compares the dump with `sql/schema.sql`; `make schema` updates the file.
 #[tokio::test]
 async fn the_dump_of_the_schema_is_current() {
     let db = TestDb::new().await;
@@ -35,7 +37,7 @@ async fn the_dump_of_the_schema_is_current() {
     }
     let checked_in = fs::read_to_string(&file).unwrap();
     if !checked_in.starts_with(&heading) {
-        // Each major version of pg_dump writes the same schema differently.
+        // Each major version of pg_dump formats the schema differently.
         assert!(checked_in.starts_with("-- The whole schema, from pg_dump of PostgreSQL "), "the heading is missing");
         eprintln!("not compared: the checked-in dump is of another major version than {version}");
         return;
@@ -47,7 +49,7 @@ async fn the_dump_of_the_schema_is_current() {
     );
 }
 
-/// The schema as SQL, without what changes from one run or machine to the next.
+/// Returns the schema as SQL, without parts that differ between runs or machines.
 fn schema(db: &TestDb) -> String {
     let dump = db.pg_dump(&[&["--schema-only", "--no-owner", "--schema=centile*"], &REPEATED[..]].concat());
     let mut text =
@@ -55,7 +57,8 @@ fn schema(db: &TestDb) -> String {
     let (mut blank, mut preamble) = (true, true);
     for line in dump.lines() {
         preamble &= !line.starts_with("CREATE ");
-        // pg_dump's own comments and settings. Those of function bodies stay: they look different, or come later.
+        // Comments and settings of pg_dump. Those in function bodies have another form or come
+        // later.
         let comment = line == "--"
             || ["-- Name: ", "-- Dumped ", "-- PostgreSQL database dump"].iter().any(|start| line.starts_with(start));
         let setting = line.starts_with("SET default_table") || line.starts_with("\\unrestrict ");
@@ -70,8 +73,8 @@ fn schema(db: &TestDb) -> String {
     text + "\n"
 }
 
-/// Each query in `.sqlx` still has the columns, types and parameters that the macros were compiled with; `make prepare` writes
-/// the folder anew. A query that the folder lacks does not compile.
+/// Each query in `.sqlx` still has the columns, types and parameters that the macros were compiled
+/// with; `make prepare` updates the folder. A query that is missing there does not compile.
 #[tokio::test]
 async fn the_prepared_queries_are_current() {
     let db = TestDb::new().await;
@@ -90,7 +93,8 @@ async fn the_prepared_queries_are_current() {
         }
         match (&mut connection).describe(AssertSqlSafe(query).into_sql_str()).await {
             Ok(described)
-                if settled(serde_json::to_value(&described).unwrap()) == settled(data["describe"].clone()) =>
+                if without_overrides(serde_json::to_value(&described).unwrap())
+                    == without_overrides(data["describe"].clone()) =>
             {
                 seen += 1;
             }
@@ -101,9 +105,10 @@ async fn the_prepared_queries_are_current() {
     assert!(faults.is_empty() && seen > 0, "run `make prepare` and commit .sqlx:\n{}", faults.join("\n\n"));
 }
 
-/// The description of a query without what its text overrides: sqlx takes from the plan which columns of an outer join may be
-/// NULL, and that depends on the side that the planner puts a table on; `name!` and `name?` decide it.
-fn settled(mut description: Value) -> Value {
+/// Removes from a query's description what its text overrides. sqlx takes from the plan which
+/// columns of an outer join may be NULL, and that depends on the join order; `name!` and `name?`
+/// decide it.
+fn without_overrides(mut description: Value) -> Value {
     let names: Vec<String> =
         description["columns"].as_array().unwrap().iter().map(|column| column["name"].to_string()).collect();
     for (name, nullable) in names.iter().zip(description["nullable"].as_array_mut().unwrap()) {
@@ -114,7 +119,7 @@ fn settled(mut description: Value) -> Value {
     description
 }
 
-/// Everything that may hold a query, condensed.
+/// Returns all sources that can hold a query, condensed.
 fn sources() -> String {
     let mut text = String::new();
     let mut folders = vec![path("src"), path("sql/queries"), path("tests"), path("benches"), path("examples")];
@@ -132,7 +137,7 @@ fn sources() -> String {
     text
 }
 
-/// A text without white space and backslashes, so that a string literal reads like the query that it stands for.
+/// Removes white space and backslashes, so that a string literal matches its query.
 fn condensed(text: &str) -> String {
     text.chars().filter(|character| !character.is_whitespace() && *character != '\\').collect()
 }

@@ -1,8 +1,8 @@
-//! The layout of a ranking: every step on random rankings, steps that must not be taken, several
-//! keepers at once, what a rank reads, and how a period begins. Which steps are taken is for
-//! src/maintenance/rebalance/balance.rs to say, and tested there.
+//! The layout of a ranking: every step on random rankings, invalid steps, concurrent rebalancing,
+//! the rows that a rank reads, and the layout of a new period. src/maintenance/rebalance/balance.rs
+//! chooses the steps and has its own tests.
 //!
-//! A failure names its seed: `CENTILE_TEST_SEED` repeats it, with `CENTILE_TEST_CASES=1`; many
+//! A failure names its seed: `CENTILE_TEST_SEED` repeats it, with `CENTILE_TEST_CASES=1`. More
 //! cases make a longer run.
 
 mod arena;
@@ -44,7 +44,7 @@ async fn run(db: &TestDb, seed: u64) {
     let scores = *Scores::ALL.choose(&mut arena.rng).unwrap();
     let players = arena.rng.random_range(amount(25..50, 100..300));
     for round in 0..amount(2, 4) {
-        // Many come at once, then fewer; who is there already plays on.
+        // At first many new players at once, later fewer, while the others continue to score.
         let newcomers = if round == 0 { players } else { players / 4 };
         for part in [newcomers / 2, newcomers - newcomers / 2] {
             arena.play(scores, part).await;
@@ -57,7 +57,7 @@ async fn run(db: &TestDb, seed: u64) {
         }
         arena.step_and_check(amount(8, 40)).await;
     }
-    // Nearly all leave.
+    // Nearly all players leave.
     arena.leave(8).await;
     arena.step_and_check(amount(4, 20)).await;
 }
@@ -71,7 +71,7 @@ async fn a_rebuilt_ranking_is_laid_out_evenly() {
         arena.scatter().await;
         arena.rebuild().await;
         let players = layout::occupied(&mut arena.connection, arena.ranking_id).await.1;
-        // One who was there before any newcomer may have played, too.
+        // An earlier player may have scored as well.
         let all: i64 = players.iter().sum();
         assert!((2_500..=2_501).contains(&all), "{all} players");
         assert_eq!(players, [&[1_000, 1_000, all - 2_000][..], &[0; 97]].concat(), "{scores:?}");
@@ -84,7 +84,7 @@ async fn a_rebuilt_ranking_is_laid_out_evenly() {
     }
 }
 
-/// Steps that no keeper asks for, unless it is mistaken about the layout.
+/// Steps that rebalancing requests only if it misreads the layout.
 #[tokio::test]
 async fn an_invalid_step_changes_nothing() {
     let db = TestDb::new().await;
@@ -117,11 +117,11 @@ async fn an_invalid_step_changes_nothing() {
             reposition(outside, outside);
         }
         for &place in &full {
-            // It is not empty.
+            // The bucket is not empty.
             full.iter().chain(&empty).for_each(|&beside| reposition(place, beside));
         }
         for &place in &empty {
-            // Nobody needs it there.
+            // Beside an empty bucket it has no use.
             for &beside in &empty {
                 reposition(place, beside);
             }
@@ -144,7 +144,7 @@ async fn a_step_planned_on_another_layout_does_nothing() {
     for _ in 0..100 {
         let (number, players) = layout::occupied(&mut arena.connection, arena.ranking_id).await;
         let step = layout::random_step(&mut arena.rng, &players).unwrap();
-        // Another keeper is quicker.
+        // Another task changes the layout first.
         assert!(layout::take(&mut arena.connection, arena.ranking_id, number, step).await.unwrap().is_some());
         planned.push((number, step));
     }
@@ -160,7 +160,7 @@ async fn a_step_planned_on_another_layout_does_nothing() {
 }
 
 #[tokio::test]
-async fn a_ranking_that_was_let_go_is_left_alone() {
+async fn a_released_ranking_is_not_changed() {
     let db = TestDb::new().await;
     let mut arena = Arena::random(&db, 4).await;
     arena.play(Scores::Uniform, 150).await;
@@ -173,17 +173,17 @@ async fn a_ranking_that_was_let_go_is_left_alone() {
     for _ in 0..50 {
         let step = layout::random_step(&mut arena.rng, &players).unwrap();
         assert_eq!(layout::take(&mut arena.connection, released, number, step).await.unwrap(), None, "{step:?}");
-        // Nor is there one by this number.
+        // A ranking id that does not exist.
         assert_eq!(layout::take(&mut arena.connection, 1_000_000, number, step).await.unwrap(), None, "{step:?}");
     }
     assert_eq!(arena.dump_of(released).await, before);
     arena.step_and_check(2).await;
 }
 
-/// Counts that rows belie, and rows that counts belie. A step never spreads the damage, and says
-/// where it is.
+/// Counts without rows, and rows without counts. A step never spreads the damage, and its error
+/// names the place.
 #[tokio::test]
-async fn damage_is_named_and_nothing_is_changed() {
+async fn a_step_on_damage_fails_and_changes_nothing() {
     let db = TestDb::new().await;
     let mut arena = Arena::random(&db, 3).await;
     arena.play(Scores::Uniform, 120).await;
@@ -211,7 +211,7 @@ async fn damage_is_named_and_nothing_is_changed() {
     let up = Step::Move { from: place, to: place + 1, rows: all + 5 };
     let down = Step::Move { from: place, to: place - 1, rows: all + 5 };
     let few = Step::Move { from: place, to: place - 1, rows: 3 };
-    // Rows are there that nobody counts.
+    // The place has rows that no count includes.
     let from_empty = Step::Move { from: place + 1, to: place + 2, rows: 3 };
     let beside = |is_above| Step::Reposition { place: place + 1, beside: place, is_above };
     let cases = [
@@ -240,7 +240,7 @@ async fn damage_is_named_and_nothing_is_changed() {
     arena.step_and_check(2).await;
 }
 
-/// Writers hold the structure lock shared: no layout changes under them.
+/// Writers hold the structure lock in shared mode, so the layout cannot change under them.
 #[tokio::test]
 async fn a_step_waits_for_writers() {
     let db = TestDb::new().await;
@@ -264,7 +264,7 @@ async fn a_step_waits_for_writers() {
 
 /// Two tasks change a layout while two others write. Only the locks of the database order them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn keepers_and_writers_at_once_leave_a_sound_ranking() {
+async fn concurrent_steps_and_writes_leave_a_sound_ranking() {
     let db = TestDb::new().await;
     for seed in seeds(amount(1, 4)) {
         let _named = Reproducible(seed);
@@ -290,7 +290,7 @@ async fn keepers_and_writers_at_once_leave_a_sound_ranking() {
         }
         let writers = arena.writers(2, amount(30, 100), &met);
         let wanted = amount(50, 200);
-        until("each keeper takes steps beside the writers", async || {
+        until("each task takes steps beside the writers", async || {
             let has_failed = keepers.iter().chain(&writers).any(tokio::task::JoinHandle::is_finished);
             has_failed || done.iter().all(|done| done.load(Ordering::Relaxed) >= wanted)
         })
@@ -309,9 +309,10 @@ async fn keepers_and_writers_at_once_leave_a_sound_ranking() {
     audit::rankings_are_sound(&db.pool().await).await;
 }
 
-/// While somebody holds a snapshot every version of a count stays: a score is not to read them all.
+/// While a session holds a snapshot, every version of a count stays. A score must not read all of
+/// them.
 #[tokio::test]
-async fn beside_a_held_snapshot_the_thousandth_score_reads_as_many_counts_as_the_first() {
+async fn a_held_snapshot_does_not_make_scores_read_more_counts() {
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('held', p_periods => '{all_time}', p_lanes => 1::smallint)").await;
     let pool = db.pool().await;
@@ -319,13 +320,13 @@ async fn beside_a_held_snapshot_the_thousandth_score_reads_as_many_counts_as_the
     sqlx::query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ").execute(&mut *holder).await.unwrap();
     sqlx::query("SELECT FROM centile.boards").execute(&mut *holder).await.unwrap();
     let mut writer = pool.acquire().await.unwrap();
-    // As on the connections of the service.
+    // The settings of the service's connections.
     sqlx::query("SET enable_bitmapscan = off").execute(&mut *writer).await.unwrap();
     let mut read = Vec::new();
     for part in 0..10 {
         if part == 5 {
-            // As autovacuum does: plans are made anew, and of all versions only the newest is known
-            // of.
+            // Like autovacuum: plans are made again, and the statistics know only the newest
+            // version.
             sqlx::query("ANALYZE").execute(&mut *writer).await.unwrap();
         }
         for player in 100 * part..100 * (part + 1) {
@@ -338,10 +339,10 @@ async fn beside_a_held_snapshot_the_thousandth_score_reads_as_many_counts_as_the
     assert!(read[0] >= 100 && read[9] <= 2 * read[0], "index rows of counts read for each hundred scores: {read:?}");
 }
 
-/// Rows that went to another bucket stay in the table as long as somebody holds a snapshot: the
-/// next steps are not to pass them.
+/// Rows moved to another bucket stay in the old table as long as a session holds a snapshot. Later
+/// steps must not scan them again.
 #[tokio::test]
-async fn beside_a_held_snapshot_every_step_reads_as_many_rows_as_the_first() {
+async fn a_held_snapshot_does_not_make_steps_read_more_rows() {
     let db = TestDb::new().await;
     let mut arena = Arena::random(&db, 0).await;
     arena.play(Scores::Growing, 2_000).await;
@@ -365,14 +366,14 @@ async fn beside_a_held_snapshot_every_step_reads_as_many_rows_as_the_first() {
     sqlx::query("ROLLBACK").execute(&mut holder).await.unwrap();
 }
 
-/// Index rows of counts that this connection and those before it have read.
+/// Returns the index rows of counts that all sessions have read so far.
 async fn counts_read(connection: &mut PgConnection) -> i64 {
     sqlx::query("SELECT pg_stat_force_next_flush()").execute(&mut *connection).await.unwrap();
     let read = "SELECT sum(idx_tup_read)::bigint FROM pg_stat_user_indexes WHERE relname = 'bucket_counts'";
     sqlx::query_scalar(read).fetch_one(connection).await.unwrap()
 }
 
-/// Rows of bucket tables that this connection and those before it have read.
+/// Returns the rows of bucket tables that all sessions have read so far.
 async fn rows_read(connection: &mut PgConnection) -> i64 {
     sqlx::query("SELECT pg_stat_force_next_flush()").execute(&mut *connection).await.unwrap();
     sqlx::query_scalar(
@@ -384,7 +385,7 @@ async fn rows_read(connection: &mut PgConnection) -> i64 {
     .unwrap()
 }
 
-/// Rows that a look-up of a player reads.
+/// Rows read by a look-up of a player.
 #[derive(Debug)]
 struct LookUp {
     place: i32,
@@ -392,7 +393,7 @@ struct LookUp {
     rows: i64,
 }
 
-/// Looks players of a ranking up one by one, as the service does.
+/// Looks up players of a ranking one by one, as the service does.
 async fn look_up(connection: &mut PgConnection, ranking_id: i64, players: &[String]) -> Vec<LookUp> {
     let (board, period): (i32, i64) =
         sqlx::query_as("SELECT board_id, period_id FROM centile_store.rankings WHERE id = $1")
@@ -419,8 +420,8 @@ async fn look_up(connection: &mut PgConnection, ranking_id: i64, players: &[Stri
     found
 }
 
-/// Makes a board with one lane, whose players have the scores that an expression in `n` gives, all
-/// in one place.
+/// Creates a board with one lane. An expression in `n` gives the players' scores; all of them are
+/// in one bucket.
 async fn players(connection: &mut PgConnection, board: &str, players: i32, score: &str) -> i64 {
     let statement = format!(
         "SELECT centile.create_board('{board}', p_periods => '{{all_time}}', p_lanes => 1::smallint);
@@ -440,30 +441,30 @@ async fn take(connection: &mut PgConnection, ranking_id: i64, step: Step) {
     assert!(layout::take(connection, ranking_id, number, step).await.unwrap().is_some(), "{step:?}");
 }
 
-/// Ranks are counted from the end of the bucket that is probably nearer, and equals within one
-/// bucket if they stand in one.
+/// Ranks are counted from the probably nearer end of the bucket. Equals are counted within one
+/// bucket if all of them are in it.
 #[tokio::test]
-async fn a_rank_among_equals_reads_no_more_than_another() {
+async fn a_rank_among_equals_reads_no_more_rows_than_another() {
     const PLAYERS: i32 = 6_000;
     let db = TestDb::new().await;
     let mut connection = PgConnection::connect(db.url()).await.unwrap();
-    // As on the connections of the service.
+    // The settings of the service's connections.
     let settings = "SET enable_bitmapscan = off; SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan";
     sqlx::raw_sql(settings).execute(&mut connection).await.unwrap();
     let names =
         |from: i32, until: i32, step: usize| (from..=until).step_by(step).map(|n| format!("p{n}")).collect::<Vec<_>>();
 
-    // One score each, the higher the better, a third in each of three places. The first look-up
-    // makes plans.
+    // Distinct scores, ascending with n, a third in each of three places. The first look-up makes
+    // plans.
     let ranking = players(&mut connection, "distinct", PLAYERS, "n").await;
     for step in [Step::Move { from: 1, to: 2, rows: 4_000 }, Step::Move { from: 2, to: 3, rows: 2_000 }] {
         take(&mut connection, ranking, step).await;
     }
-    // Else rows that have gone to another bucket are passed.
+    // Without VACUUM, dead rows of moved players would be read.
     sqlx::query("VACUUM ANALYZE").execute(&mut connection).await.unwrap();
     for (n, found) in (1..=PLAYERS).step_by(97).zip(look_up(&mut connection, ranking, &names(1, PLAYERS, 97)).await) {
         let n = i64::from(n);
-        // Beyond the lowest place and the highest nobody knows where the scores end.
+        // The lowest and the highest place have no known end of their scores.
         let (place, wanted) = match n {
             ..=2_000 => (1, n),
             2_001..=4_000 => (2, (n - 2_000).min(4_001 - n)),
@@ -473,7 +474,7 @@ async fn a_rank_among_equals_reads_no_more_than_another() {
         assert!((wanted - 1..=wanted + 2).contains(&found.rows), "{found:?} of {n}, {wanted} rows from an end");
     }
 
-    // Two thirds have one score, some are better and some are worse.
+    // Two thirds have one score, some a better and some a worse one.
     let ranking =
         players(&mut connection, "equal", PLAYERS, "CASE WHEN n <= 1000 THEN n WHEN n <= 5000 THEN 5000 ELSE n END")
             .await;
@@ -491,12 +492,12 @@ async fn a_rank_among_equals_reads_no_more_than_another() {
         assert_eq!((found.place, found.is_beside_equals), (2, false));
         assert!((1..=4_000 + 2).contains(&found.rows), "{found:?}");
     }
-    // Those who are not among them read nothing of theirs.
+    // Look-ups of other players read no rows of the equals.
     for found in look_up(&mut connection, ranking, &[names(1, 1_000, 131), names(5_001, 6_000, 131)].concat()).await {
         assert!(found.place != 2 && !found.is_beside_equals && found.rows <= 1_000 + 2, "{found:?}");
     }
 
-    // The equals are spread over two buckets: of each no more is read than it has.
+    // The equals are in two buckets; of each, at most all rows are read.
     for step in [Step::Reposition { place: 4, beside: 2, is_above: false }, Step::Move { from: 3, to: 2, rows: 2_000 }]
     {
         take(&mut connection, ranking, step).await;
@@ -513,10 +514,10 @@ async fn a_rank_among_equals_reads_no_more_than_another() {
     }
 }
 
-/// A SQL function that is not inlined is planned at each call, and finds everything that nobody
-/// asked for.
+/// A SQL function that is not inlined is planned at each call, and computes columns that the query
+/// does not use.
 #[tokio::test]
-async fn a_look_up_of_players_is_one_plan_without_calls_of_functions_that_are_planned_again() {
+async fn a_look_up_of_players_is_one_plan_without_replanned_functions() {
     let db = TestDb::new().await;
     let mut connection = PgConnection::connect(db.url()).await.unwrap();
     let kept: Vec<String> = sqlx::query_scalar(
@@ -545,7 +546,7 @@ async fn a_look_up_of_players_is_one_plan_without_calls_of_functions_that_are_pl
     }
 }
 
-/// Makes a board of groups of equal scores, the best first, which begin and end in different
+/// Creates a board with groups of equal scores, the best first, that begin and end in different
 /// buckets. Returns its ranking, and the ranks of its players by position.
 async fn groups_of_equals(db: &TestDb, connection: &mut PgConnection, sizes: &[i64]) -> (i64, Vec<i64>) {
     db.execute("SELECT centile.create_board('main', p_periods => '{all_time}', p_layout_bounds => '{997,999}')").await;
@@ -569,7 +570,7 @@ async fn groups_of_equals(db: &TestDb, connection: &mut PgConnection, sizes: &[i
     (ranking, ranks)
 }
 
-/// Few equals above the first of a page are counted one by one, many are not.
+/// Few equals above a page's first player are counted one by one, many are not.
 #[tokio::test]
 async fn a_page_may_begin_among_any_number_of_equals() {
     let db = TestDb::new().await;
@@ -586,7 +587,7 @@ async fn a_page_may_begin_among_any_number_of_equals() {
                     .unwrap();
             assert_eq!(page, ranks[from - 1..].iter().copied().take(30).collect::<Vec<_>>(), "the page from {from}");
         }
-        // Now with equals in many buckets.
+        // Again with equals in many buckets.
         layout::scatter(&mut connection, ranking, &mut StdRng::seed_from_u64(seed), layout::MANY).await;
     }
 }
@@ -596,8 +597,8 @@ async fn neighbours_may_be_among_any_number_of_equals() {
     const AROUND: usize = 3;
     let db = TestDb::new().await;
     let mut connection = PgConnection::connect(db.url()).await.unwrap();
-    // Those above the ones that are shown are read up to two dozen, which may end a group, or not,
-    // or end in another bucket.
+    // Up to two dozen players above the neighbours are read. These may end a group or not, or end
+    // in another bucket.
     let (ranking, ranks) =
         groups_of_equals(&db, &mut connection, &[1, 2, 4, 22, 23, 24, 25, 26, 27, 28, 29, 30, 60, 3, 1]).await;
     let ids: Vec<String> =
@@ -624,7 +625,7 @@ async fn neighbours_may_be_among_any_number_of_equals() {
             let wanted: Vec<(String, i64)> = shown.map(|at| (ids[at].clone(), ranks[at])).collect();
             assert_eq!(around, wanted, "around {id}, at {}", index + 1);
         }
-        // Now with equals in many buckets.
+        // Again with equals in many buckets.
         layout::scatter(&mut connection, ranking, &mut StdRng::seed_from_u64(seed), layout::MANY).await;
     }
 }

@@ -1,7 +1,9 @@
-//! Where days, weeks and months begin, against an oracle that walks through time minute by minute.
+//! The boundaries of days, weeks and months, compared with an oracle that steps through time minute
+//! by minute.
 //!
-//! The oracle has the tz database of chrono-tz, PostgreSQL its own or the system's. Both are asked about the past only,
-//! where they agree; before 1970 only about zones that every edition of the database keeps apart.
+//! The oracle uses the tz database of chrono-tz; PostgreSQL uses its own or the system's. The tests
+//! use past dates only, where both agree. Before 1970 they use only zones that every build of the
+//! database keeps separate.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +14,7 @@ use sqlx::{PgConnection, PgPool};
 
 use crate::support::TestDb;
 
-/// Days around which something odd happens to the clock.
+/// Days around unusual changes of the clock.
 const TRAPS: &[(&str, &str)] = &[
     ("America/Havana", "2024-11-03"),      // midnight twice
     ("America/Havana", "2024-03-10"),      // midnight never
@@ -72,13 +74,13 @@ const ZONES: &[&str] = &[
     "Pacific/Auckland",
 ];
 
-/// What the session's own time zone may be, without a difference.
+/// Time zones of the session, which must not matter.
 const SESSIONS: &[&str] = &["UTC", "Pacific/Apia", "America/St_Johns", "Asia/Kathmandu", "America/Havana"];
 
-/// A period as the functions give it.
+/// A period as the functions return it.
 type Row = (String, DateTime<Utc>, DateTime<Utc>);
 
-/// The days of a zone around a date, found by walking: a day begins when the local date is larger than ever before.
+/// The days of a zone around a date. A day begins when the local date exceeds all earlier ones.
 struct Oracle {
     zone: Tz,
     starts: BTreeMap<NaiveDate, DateTime<Utc>>,
@@ -100,7 +102,7 @@ impl Oracle {
             while date_at(start) <= latest {
                 start += TimeDelta::seconds(1);
             }
-            // All dates up to the new one begin here; those before it are empty.
+            // All dates up to the new one begin here; the skipped ones are empty.
             while latest < date_at(start) {
                 latest = latest.succ_opt().expect("a next day");
                 starts.insert(latest, start);
@@ -113,12 +115,12 @@ impl Oracle {
         self.starts[&date]
     }
 
-    /// The day that holds `at`: the last one that has begun.
+    /// Returns the day that contains `at`: the last one that has begun.
     fn day(&self, at: DateTime<Utc>) -> NaiveDate {
         *self.starts.iter().rfind(|(_, start)| **start <= at).expect("a day within the range").0
     }
 
-    /// The period of this kind whose first day is `first`.
+    /// Returns the period of this kind whose first day is `first`.
     fn period(&self, kind: &str, first: NaiveDate) -> Row {
         let (label, next) = match kind {
             "day" => (first.to_string(), first + Days::new(1)),
@@ -128,7 +130,7 @@ impl Oracle {
         (label, self.start(first), self.start(next))
     }
 
-    /// The period of this kind that holds `at`.
+    /// Returns the period of this kind that contains `at`.
     fn period_at(&self, kind: &str, at: DateTime<Utc>) -> Row {
         let day = self.day(at);
         self.period(kind, first_day(kind, day))
@@ -163,7 +165,7 @@ async fn check(connection: &mut PgConnection, zone: &str, centre: NaiveDate, rng
         assert_eq!(*start, oracle.start(*day), "day_start of {day} in {zone}");
     }
 
-    // Both sides of each boundary, and anything between.
+    // Both sides of each boundary, and instants in between.
     let near = |day: &NaiveDate| day.signed_duration_since(centre).abs() <= TimeDelta::days(3);
     let mut instants = Vec::new();
     for day in dates.iter().filter(|day| near(day)) {
@@ -172,7 +174,7 @@ async fn check(connection: &mut PgConnection, zone: &str, centre: NaiveDate, rng
         let microsecond = TimeDelta::microseconds(1);
         instants.extend([start - microsecond, start, start + microsecond, start + within]);
     }
-    // The days of the repeated hours: local date and day differ.
+    // Includes repeated hours, in which local date and day differ.
     instants.extend((-96..96).map(|half_hours| oracle.start(centre) + TimeDelta::minutes(30 * half_hours + 13)));
 
     for kind in ["day", "week", "month"] {
@@ -206,7 +208,7 @@ async fn check_label(connection: &mut PgConnection, oracle: &Oracle, kind: &str,
     assert_eq!(found, exists.then_some(expected), "period_named {kind} {first} in {}", oracle.zone);
 }
 
-/// One row per instant from `period_at` or `period_before`, in order.
+/// Returns one row per instant from `period_at` or `period_before`, in order.
 async fn rows(connection: &mut PgConnection, name: &str, kind: &str, at: &[DateTime<Utc>], zone: &str) -> Vec<Row> {
     let query = format!(
         "SELECT p.label, p.starts_at, p.ends_at FROM unnest($2::timestamptz[]) WITH ORDINALITY AS x (at, n)
@@ -244,13 +246,13 @@ async fn compare_with_oracle(pool: &PgPool) {
 }
 
 #[tokio::test]
-async fn periods_begin_where_the_oracle_says() {
+async fn periods_begin_where_the_oracle_expects() {
     let database = TestDb::new().await;
     compare_with_oracle(&database.pool().await).await;
 }
 
 #[tokio::test]
-async fn an_answer_does_not_depend_on_the_session() {
+async fn periods_do_not_depend_on_the_session_time_zone() {
     let database = TestDb::new().await;
     let mut connection = database.pool().await.acquire().await.expect("a connection").detach();
     for session in SESSIONS.iter().chain(&["Asia/Beirut", "<odd>+3:17"]) {
@@ -276,7 +278,7 @@ async fn an_answer_does_not_depend_on_the_session() {
 }
 
 #[tokio::test]
-async fn what_is_no_period_gives_no_row() {
+async fn an_invalid_period_has_no_row() {
     let database = TestDb::new().await;
     let pool = database.pool().await;
     let count = |function: &'static str, kind: &'static str, value: &'static str| {
@@ -335,10 +337,10 @@ async fn what_is_no_period_gives_no_row() {
     assert_eq!(count("period_before", "all_time", "2024-01-15Z").await, 0);
 }
 
-/// Kind, label and bounds of each period that was opened.
+/// Kind, label and bounds of each opened period.
 type Opened = Vec<(String, String, DateTime<Utc>, DateTime<Utc>)>;
 
-/// Opens the periods that hold these times, with all boards in a zone.
+/// Opens the periods that contain these times, with all boards in a zone.
 async fn open(pool: &PgPool, zone: &str, times: &[&str]) {
     let zoned = "UPDATE centile_store.boards SET time_zone = $1";
     sqlx::query(zoned).bind(zone).execute(pool).await.unwrap();
@@ -361,18 +363,18 @@ fn bounds(periods: &Opened, kind: &str, label: &str) -> (String, String) {
     (found.2.to_rfc3339(), found.3.to_rfc3339())
 }
 
-/// Between two full hours.
+/// Returns bounds at two full hours.
 fn between(from: &str, until: &str) -> (String, String) {
     (format!("{from}:00:00+00:00"), format!("{until}:00:00+00:00"))
 }
 
 #[tokio::test]
-async fn what_a_later_calendar_puts_between_two_periods_belongs_to_the_second() {
+async fn time_between_two_periods_belongs_to_the_second() {
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('main')").await;
     let pool = db.pool().await;
     open(&pool, "UTC", &["2024-01-17T12:00:00Z"]).await;
-    // Each would end two hours later by now, and the next is met in its middle.
+    // In the new zone each period ends two hours later, and the next one is opened from its middle.
     open(&pool, "Etc/GMT+2", &["2024-01-18T12:00:00Z", "2024-01-22T12:00:00Z", "2024-02-01T12:00:00Z"]).await;
     let periods = opened(&pool).await;
     assert_eq!(bounds(&periods, "day", "2024-01-18"), between("2024-01-18T00", "2024-01-19T02"));
@@ -380,16 +382,17 @@ async fn what_a_later_calendar_puts_between_two_periods_belongs_to_the_second() 
     assert_eq!(bounds(&periods, "month", "2024-02"), between("2024-02-01T00", "2024-03-01T02"));
 }
 
-/// Countries change their clocks at short notice: what the time zone database says of a boundary may change while a period is open.
+/// Countries change their clocks at short notice, so the time zone database may move a boundary
+/// while a period is open.
 #[tokio::test]
-async fn a_calendar_that_changes_leaves_every_time_one_period() {
+async fn every_instant_has_one_period_after_a_time_zone_change() {
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('main')").await;
     let pool = db.pool().await;
     open(&pool, "UTC", &["2024-01-17T12:00:00Z"]).await;
-    // Everything begins two hours later than it was thought to.
+    // Every period begins two hours later than before.
     open(&pool, "Etc/GMT+2", &["2024-01-18T01:00:00Z", "2024-01-22T01:00:00Z", "2024-02-01T01:00:00Z"]).await;
-    // And then three hours earlier.
+    // Then three hours earlier.
     open(&pool, "Etc/GMT-3", &["2024-01-16T22:00:00Z", "2024-01-14T22:00:00Z", "2023-12-31T22:00:00Z"]).await;
 
     let periods = opened(&pool).await;
@@ -397,17 +400,13 @@ async fn a_calendar_that_changes_leaves_every_time_one_period() {
         assert!(one.3 <= next.2 && one.1 < next.1, "{one:?} before {next:?}");
     }
     let bounds = |kind: &str, label: &str| bounds(&periods, kind, label);
-    assert_eq!(bounds("day", "2024-01-17"), between("2024-01-17T00", "2024-01-18T00"), "as it was opened");
-    assert_eq!(bounds("day", "2024-01-18"), between("2024-01-18T00", "2024-01-19T02"), "from where the last one ended");
-    assert_eq!(bounds("day", "2024-01-16"), between("2024-01-15T21", "2024-01-17T00"), "to where the next one begins");
-    assert_eq!(bounds("week", "2024-01-15"), between("2024-01-15T00", "2024-01-22T00"), "as it was opened");
-    assert_eq!(
-        bounds("week", "2024-01-22"),
-        between("2024-01-22T00", "2024-01-29T02"),
-        "from where the last one ended"
-    );
-    assert_eq!(bounds("week", "2024-01-08"), between("2024-01-07T21", "2024-01-15T00"), "to where the next one begins");
-    assert_eq!(bounds("month", "2024-01"), between("2024-01-01T00", "2024-02-01T00"), "as it was opened");
-    assert_eq!(bounds("month", "2024-02"), between("2024-02-01T00", "2024-03-01T02"), "from where the last one ended");
-    assert_eq!(bounds("month", "2023-12"), between("2023-11-30T21", "2024-01-01T00"), "to where the next one begins");
+    assert_eq!(bounds("day", "2024-01-17"), between("2024-01-17T00", "2024-01-18T00"), "as opened");
+    assert_eq!(bounds("day", "2024-01-18"), between("2024-01-18T00", "2024-01-19T02"), "from the end of the last one");
+    assert_eq!(bounds("day", "2024-01-16"), between("2024-01-15T21", "2024-01-17T00"), "to the start of the next one");
+    assert_eq!(bounds("week", "2024-01-15"), between("2024-01-15T00", "2024-01-22T00"), "as opened");
+    assert_eq!(bounds("week", "2024-01-22"), between("2024-01-22T00", "2024-01-29T02"), "from the end of the last one");
+    assert_eq!(bounds("week", "2024-01-08"), between("2024-01-07T21", "2024-01-15T00"), "to the start of the next one");
+    assert_eq!(bounds("month", "2024-01"), between("2024-01-01T00", "2024-02-01T00"), "as opened");
+    assert_eq!(bounds("month", "2024-02"), between("2024-02-01T00", "2024-03-01T02"), "from the end of the last one");
+    assert_eq!(bounds("month", "2023-12"), between("2023-11-30T21", "2024-01-01T00"), "to the start of the next one");
 }

@@ -1,7 +1,9 @@
-//! Random boards and operations, straight at the SQL functions, against the oracle: every answer, rank, page and list.
+//! Random boards and operations, called directly in SQL and compared with the oracle: every answer,
+//! rank, page and list.
 //!
-//! Each case runs on two boards with the same rules, one with one writer lane and one with four. A failure names its seed:
-//! `CENTILE_TEST_SEED` repeats it, with `CENTILE_TEST_CASES=1`; many cases make a longer run.
+//! Each case runs on two boards with the same rules, one with one lane and one with four. A failure
+//! names its seed: `CENTILE_TEST_SEED` repeats it, with `CENTILE_TEST_CASES=1`. More cases make a
+//! longer run.
 
 mod board;
 mod compare;
@@ -22,30 +24,31 @@ use crate::support::{
     random::{KINDS, Operation, RULES, Source, now},
 };
 
-/// A user as the tests know it from outside.
+/// A user, as SQL shows it.
 #[derive(Debug, Clone)]
 struct Player {
     internal_id: i64,
     name: String,
-    /// Whether every board is to refuse the player's scores.
+    /// Whether every board must refuse the player's scores.
     marked: bool,
 }
 
-/// All users, by the caller's id.
+/// All users, by external id.
 type Players = BTreeMap<String, Player>;
 
-/// The seeds to try: as many as `CENTILE_TEST_CASES` says, from `CENTILE_TEST_SEED` on, which is random unless given.
+/// Returns the seeds to run: `CENTILE_TEST_CASES` of them, from `CENTILE_TEST_SEED` on. The default
+/// is a random seed.
 pub fn seeds(cases: u64) -> Range<u64> {
     let first = setting("CENTILE_TEST_SEED").unwrap_or_else(|| rand::random::<u32>().into());
     first..first + setting("CENTILE_TEST_CASES").unwrap_or(cases)
 }
 
-/// A number from the environment.
+/// Returns a number from the environment.
 fn setting(name: &str) -> Option<u64> {
     env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is not a number")))
 }
 
-/// Says which seed a failure came from.
+/// Prints the seed of a failed case.
 pub struct Reproducible(pub u64);
 
 impl Drop for Reproducible {
@@ -57,7 +60,7 @@ impl Drop for Reproducible {
 }
 
 #[tokio::test]
-async fn whatever_happens_rankings_equal_the_oracle() {
+async fn rankings_equal_the_oracle_after_every_operation() {
     let db = TestDb::new().await;
     for seed in seeds(amount(RULES, KINDS)) {
         let _named = Reproducible(seed);
@@ -65,9 +68,9 @@ async fn whatever_happens_rankings_equal_the_oracle() {
     }
 }
 
-/// Of what does not count nothing may be seen, not even that a sum stays within bounds with it.
+/// An event without effect must not even keep a sum within its range.
 #[tokio::test]
-async fn an_event_before_a_reset_neither_makes_nor_hides_an_overflow() {
+async fn an_event_before_a_reset_neither_causes_nor_hides_an_overflow() {
     let db = TestDb::new().await;
     let mut connection = PgConnection::connect(db.url()).await.unwrap();
     let mut source = Source::new(0);
@@ -95,7 +98,8 @@ fn batches(db: &TestDb) -> Arc<Batches> {
 }
 
 async fn run(db: &TestDb, seed: u64) {
-    // Plans that are reused, and plans made for other tables: a connection per case, not per statement.
+    // One connection per case, so that plans are reused, including plans made when tables were
+    // smaller.
     let mut connection = PgConnection::connect(db.url()).await.unwrap();
     let mut source = Source::new(seed);
     let mut players = make_players(&mut connection, &source.users).await;
@@ -115,7 +119,7 @@ async fn run(db: &TestDb, seed: u64) {
         perform(&mut connection, &mut source, &mut players, &mut boards, &operation).await;
         if until_compared == 0 {
             until_compared = rand::RngExt::random_range(&mut source.rng, 2..8);
-            // In quick mode one of the boards.
+            // The quick run compares one of the boards.
             let first = rand::RngExt::random_range(&mut source.rng, 0..boards.len());
             for board in boards.iter_mut().skip(amount(first, 0)).take(amount(1, 2)) {
                 compare::some(&mut connection, board, &players, &mut source).await;
@@ -145,7 +149,7 @@ async fn make_players(connection: &mut PgConnection, users: &[String]) -> Player
     rows.into_iter().map(player).collect()
 }
 
-/// Does something on all boards, and compares what they answer with what the oracles say.
+/// Runs an operation on all boards, and compares the answers with the oracles.
 async fn perform(
     connection: &mut PgConnection,
     source: &mut Source,
@@ -153,7 +157,7 @@ async fn perform(
     boards: &mut [Board],
     operation: &Operation,
 ) {
-    // In a ban the mark on the user comes first, in an unban last.
+    // A ban marks the user first, an unban clears the mark last.
     if let Operation::Ban(user) = operation {
         mark(connection, players, user, true).await;
     }

@@ -1,5 +1,5 @@
-//! What the roles may and may not, as logins of their own: `centile_reader` reads the contract, `centile_service` serves and
-//! closes without a right to any DDL, and the owner needs to be no superuser.
+//! The rights of each role, tested with separate logins: `centile_reader` reads the contract,
+//! `centile_service` serves and closes without any DDL, and the owner need not be a superuser.
 
 use centile::store::migrate::migrate_url;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use crate::{
 
 const SERVICE: &str = "centile_service";
 
-/// What PostgreSQL says to who may not.
+/// SQLSTATE of a missing privilege.
 const REFUSED: &str = "42501";
 
 async fn connect(url: &str) -> PgConnection {
@@ -32,7 +32,7 @@ async fn attempt(connection: &mut PgConnection, statements: &str) -> sqlx::Resul
     result.map(|_| ())
 }
 
-/// The statements that are not refused for want of rights.
+/// Returns the statements that do not fail for missing privileges.
 async fn not_refused(connection: &mut PgConnection, statements: &[String]) -> Vec<String> {
     let mut wrong = Vec::new();
     for statement in statements {
@@ -49,7 +49,8 @@ async fn strings(connection: &mut PgConnection, query: &'static str) -> Vec<Stri
     query_scalar(query).fetch_all(connection).await.unwrap()
 }
 
-/// A call of each function of both schemas that readers have no business with, with NULL for every argument.
+/// A call of each function that readers may not call, in both schemas, with NULL for every
+/// argument.
 const OTHER_CALLS: &str = "
     SELECT format('SELECT %I.%I(%s)', n.nspname, p.proname,
         (SELECT string_agg('NULL::' || CASE a.type WHEN 'anyarray'::regtype THEN 'bigint[]' ELSE format_type(a.type, NULL) END, ', ' ORDER BY a.place)
@@ -111,7 +112,7 @@ async fn a_reader_reads_the_contract_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn nothing_is_everybodys() {
+async fn public_has_no_rights() {
     let db = TestDb::new().await;
     let open: Vec<String> = query_scalar(
         "SELECT 'everybody may call ' || p.oid::regprocedure
@@ -133,9 +134,9 @@ async fn nothing_is_everybodys() {
     assert!(open.is_empty(), "{open:#?}");
 }
 
-/// Whatever the owner can do by the functions and views, the service can, but for making functions.
+/// The service may use every function and view of the owner, but may not create functions.
 #[tokio::test]
-async fn the_service_calls_and_reads_everything() {
+async fn the_service_role_calls_and_reads_everything() {
     let mut session = Session::new().await;
     let mut wrong = Vec::new();
     for object in session.objects().await {
@@ -151,7 +152,7 @@ async fn the_service_calls_and_reads_everything() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Runs a command of the binary and gives what it prints.
+/// Runs a command of the binary; returns its output.
 async fn run(url: &str, arguments: &[&str]) -> String {
     let mut command = centile();
     command.args(arguments).env("DATABASE_URL", url);
@@ -162,9 +163,10 @@ async fn run(url: &str, arguments: &[&str]) -> String {
 }
 
 #[tokio::test]
-async fn the_service_serves_and_closes_in_a_database_of_a_plain_owner() {
+async fn the_service_role_serves_and_closes_in_a_database_of_an_ordinary_owner() {
     let db = TestDb::empty().await;
-    // CREATEROLE for the first migration, which does not look whether its role is there.
+    // The first migration creates a role without checking whether it exists, which needs
+    // CREATEROLE.
     let owner_url = db.login("CREATEROLE").await.1;
     let owner_name = owner_url.split(['/', ':']).nth(3).unwrap().to_owned();
     db.execute(&format!(
@@ -175,7 +177,7 @@ async fn the_service_serves_and_closes_in_a_database_of_a_plain_owner() {
     db.execute(TESTING).await;
     let url = db.login(&format!("IN ROLE {SERVICE}")).await.1;
 
-    // By the functions: the sample has a week closed, into an archive of the owner's.
+    // In SQL: the sample closes a week, into an archive that the owner owns.
     let mut service = connect(&url).await;
     raw_sql(readme::SAMPLE).execute(&mut service).await.unwrap();
     let archive_owner: String =

@@ -1,4 +1,5 @@
-//! Periods follow each other without a scheduler, and are closed while others go on; whatever a clock does.
+//! Periods follow each other without a scheduler and close while others continue, whatever the
+//! clock does.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,7 +26,7 @@ use crate::support::{
 const SEASONS: [(&str, f64, f64); 5] =
     [("a", 0.5, 3.25), ("b", 1.0, 2.0), ("c", 2.0, 2.5), ("d", 2.9, 600.0), ("e", 1_200.0, 1_300.0)];
 
-/// What an event was answered.
+/// The answer to an event.
 #[derive(Debug)]
 struct Written {
     user: String,
@@ -47,7 +48,7 @@ fn written(user: String, points: i64, result: &Value) -> Written {
     }
 }
 
-/// A period as the database has it; times without end are far away.
+/// A stored period; an open end is far in the future.
 #[derive(Debug, sqlx::FromRow)]
 struct Stored {
     name: String,
@@ -72,7 +73,7 @@ async fn stored(pool: &PgPool) -> Vec<Stored> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_event_lies_where_its_time_says_while_periods_end_and_are_closed() {
+async fn every_event_is_in_the_period_of_its_time_while_periods_close() {
     let seed: u64 = rand::random();
     eprintln!("seed {seed}");
     let db = TestDb::new().await;
@@ -96,7 +97,8 @@ async fn every_event_lies_where_its_time_says_while_periods_end_and_are_closed()
             let (client, mut random) = (client(), StdRng::seed_from_u64(seed.wrapping_add(caller.into())));
             let mut all = Vec::new();
             while !stop.is_cancelled() {
-                // A player of one caller only, so that the answers come in the order of the events.
+                // Each player has one caller, so that the answers arrive in the order of the
+                // events.
                 let (user, points) = (format!("{caller}-{}", random.random_range(0..40)), random.random_range(-5..50));
                 let event = json!({"user_id": user, "points": points});
                 let answer = client.post(&address).bearer_auth(&key).json(&event).send().await.expect("an answer");
@@ -122,7 +124,8 @@ async fn every_event_lies_where_its_time_says_while_periods_end_and_are_closed()
     });
 
     let periods = stored(&pool).await;
-    // What each answer said: exactly the periods that hold its time, and in each the sum of the player's points so far.
+    // Each answer names exactly the periods that contain its time, and in each the sum of the
+    // player's points so far.
     let mut sums: BTreeMap<(&str, &str), i64> = BTreeMap::new();
     for event in &events {
         let holding: BTreeSet<&str> = periods
@@ -140,7 +143,7 @@ async fn every_event_lies_where_its_time_says_while_periods_end_and_are_closed()
             assert_eq!(score, sum, "{name}: {event:?}");
         }
     }
-    // Each archive is the ranking of the answers that name its period.
+    // Each archive equals the ranking computed from the answers that name its period.
     let mut closed: BTreeMap<&str, i64> = BTreeMap::new();
     for period in periods.iter().filter(|period| period.state == "closed") {
         assert_eq!(period.archive_differences, Some(0), "{period:?}");
@@ -180,7 +183,8 @@ async fn every_event_lies_where_its_time_says_while_periods_end_and_are_closed()
     audit::rankings_are_sound(&pool).await;
 }
 
-/// A clock that the test sets, in place of the database's in every function that reads it.
+/// A clock that the test sets. It replaces the database's clock in every function that reads the
+/// time.
 const FAKE_CLOCK: &str = "
     CREATE SCHEMA fake;
     CREATE TABLE fake.clock (at timestamptz);
@@ -201,7 +205,7 @@ const FAKE_CLOCK: &str = "
     $$";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_a_close_no_lane_goes_back_whatever_the_clock_does() {
+async fn no_lane_goes_back_after_a_close_whatever_the_clock_does() {
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('arena', p_lanes => 4::smallint, p_periods => '{all_time,week}')").await;
     db.execute(FAKE_CLOCK).await;
@@ -241,12 +245,13 @@ async fn after_a_close_no_lane_goes_back_whatever_the_clock_does() {
         assert_eq!(event.at, boundary - chrono::Duration::hours(1));
         assert!(!event.scores.contains_key(&next_week), "{event:?}");
     }
-    // Forth and back before the week is closed: nothing has passed the boundary, so the week goes on.
+    // Forward and back before the week closes: no event has passed the boundary, so the week
+    // continues.
     set_clock(-30).await;
     assert_eq!(submit(&players[0]).await.at, boundary - chrono::Duration::minutes(30));
     set_clock(-90).await;
     let event = submit(&players[0]).await;
-    assert_eq!(event.at, boundary - chrono::Duration::minutes(30), "never before the lane's last event");
+    assert_eq!(event.at, boundary - chrono::Duration::minutes(30), "not before the lane's last event");
 
     set_clock(30).await;
     let told = run(&db, &["close", "--due"]).well();
@@ -255,7 +260,7 @@ async fn after_a_close_no_lane_goes_back_whatever_the_clock_does() {
     for player in &players {
         let event = submit(player).await;
         assert_eq!(event.at, boundary, "{event:?}");
-        assert_eq!(event.scores.get(&next_week), Some(&10), "a new week begins empty: {event:?}");
+        assert_eq!(event.scores.get(&next_week), Some(&10), "the new week must begin empty: {event:?}");
     }
     set_clock(31).await;
     assert_eq!(submit(&players[3]).await.scores[&next_week], 20);

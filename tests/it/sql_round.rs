@@ -1,4 +1,4 @@
-//! `centile_store.read_round` and the feed it reads, `centile_store.batch_changes`.
+//! `centile_store.read_round` and its feed, `centile_store.batch_changes`.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use sqlx::{PgConnection, PgPool};
 
 use crate::support::TestDb;
 
-/// Result of a round.
+/// The result of a round.
 #[derive(Debug, Clone, PartialEq, sqlx::FromRow)]
 struct Round {
     epoch: String,
@@ -26,7 +26,8 @@ struct Round {
     avatars: Option<Vec<Option<String>>>,
 }
 
-/// A board of two lanes with an open period beside `all_time`, and its rankings in the order of their ids.
+/// A board with two lanes and an open period besides `all_time`, and its rankings in the order of
+/// their ids.
 struct Board {
     db: TestDb,
     pool: PgPool,
@@ -56,7 +57,7 @@ impl Board {
         statement.bind(rankings).bind(batches).bind(revision).bind(limit).fetch_one(&self.pool).await.unwrap()
     }
 
-    /// What both rankings have gained since `batches`.
+    /// Returns the changes of both rankings since `batches`.
     async fn since(&self, batches: &[i64]) -> Round {
         self.read(&self.rankings, Some(batches), None, 20_000).await
     }
@@ -69,7 +70,7 @@ impl Board {
         self.db.execute(&format!("SELECT testing.submit_score('main', '{user}', {points})")).await;
     }
 
-    /// Score and time of every entry of a ranking, by user id.
+    /// Returns the keys of every entry of a ranking, by user id.
     async fn entries(&self, ranking: i64) -> BTreeMap<i64, (i64, i64)> {
         let statement = "SELECT user_id, rank_key, tie_key FROM centile_store.leaderboard WHERE ranking_id = $1";
         let rows: Vec<(i64, i64, i64)> = sqlx::query_as(statement).bind(ranking).fetch_all(&self.pool).await.unwrap();
@@ -86,7 +87,7 @@ impl Board {
     }
 }
 
-/// The keys of a round, ranking by ranking, by user id.
+/// Returns the keys of a round, by ranking and user id.
 fn keys(round: &Round) -> Vec<BTreeMap<i64, Option<(i64, i64)>>> {
     let users = round.user_ids.as_ref().unwrap();
     let keys = round.rank_keys.as_ref().unwrap().iter().zip(round.tie_keys.as_ref().unwrap());
@@ -96,7 +97,7 @@ fn keys(round: &Round) -> Vec<BTreeMap<i64, Option<(i64, i64)>>> {
 }
 
 #[tokio::test]
-async fn a_round_brings_the_entries_that_have_changed_in_each_ranking() {
+async fn a_round_returns_the_changed_entries_of_each_ranking() {
     let board = Board::new().await;
     for user in ["bob", "cyd", "dan"] {
         board.score(user, 5).await;
@@ -105,7 +106,7 @@ async fn a_round_brings_the_entries_that_have_changed_in_each_ranking() {
     let nothing = board.since(&known).await;
     assert!(nothing.has_all_changes && nothing.user_ids.is_none() && nothing.rank_keys.is_none(), "{nothing:?}");
     assert_eq!((nothing.ranking_ids.as_ref(), nothing.layouts), (Some(&board.rankings), Some(vec![1, 1])));
-    // A player twice, a newcomer, one who was removed.
+    // A player who scores twice, a new player, and a removed one.
     board.score("bob", 3).await;
     board.score("bob", 4).await;
     board.score("eve", 2).await;
@@ -121,26 +122,26 @@ async fn a_round_brings_the_entries_that_have_changed_in_each_ranking() {
         }
         let mut told = round.user_ids.clone().unwrap();
         told.sort_unstable();
-        assert_eq!(told, changed, "each changed player once");
+        assert_eq!(told, changed, "each changed player must appear once");
         for (ranking, keys) in rankings.iter().zip(keys(&round)) {
             let entries = board.entries(*ranking).await;
             for (user, key) in keys {
                 assert_eq!(key, entries.get(&user).copied(), "user {user} of ranking {ranking}: {round:?}");
             }
         }
-        assert_eq!(keys(&round)[0][&board.id("cyd").await], None, "a banned player has no entry");
+        assert_eq!(keys(&round)[0][&board.id("cyd").await], None, "a banned player must have no entry");
         assert_eq!(round.batches.iter().sum::<i64>(), known.iter().sum::<i64>() + 5);
     }
 }
 
 #[tokio::test]
-async fn a_round_names_only_the_rankings_that_are_current() {
+async fn a_round_returns_current_rankings_only() {
     let board = Board::new().await;
     let known = board.batches().await;
     board.score("ann", 1).await;
     let [first, second] = board.rankings[..] else { panic!() };
     let round = board.read(&[second, 77, first], Some(&known), None, 20_000).await;
-    assert_eq!(round.ranking_ids, Some(vec![second, first]), "in the order asked");
+    assert_eq!(round.ranking_ids, Some(vec![second, first]), "in the requested order");
     let periods = "SELECT id FROM centile_store.periods WHERE ranking_id = $1";
     let mut expected = Vec::new();
     for ranking in [second, first] {
@@ -148,7 +149,7 @@ async fn a_round_names_only_the_rankings_that_are_current() {
     }
     assert_eq!(round.period_ids, Some(expected));
     assert_eq!(keys(&round).len(), 2);
-    // A period that has another ranking, or none.
+    // A period with another ranking, and one without a ranking.
     board.db.execute(&format!("UPDATE centile_store.rankings SET layout = 5 WHERE id = {first}")).await;
     board
         .db
@@ -172,7 +173,7 @@ async fn a_round_names_only_the_rankings_that_are_current() {
 }
 
 #[tokio::test]
-async fn a_round_tells_when_the_feed_does_not_have_all_changes() {
+async fn a_round_reports_an_incomplete_feed() {
     let board = Board::new().await;
     let known = board.batches().await;
     for n in 0..6 {
@@ -187,7 +188,7 @@ async fn a_round_tells_when_the_feed_does_not_have_all_changes() {
     };
     assert!(is_whole(&known, 20_000).await && is_whole(&known, 6).await, "six batches of six");
     assert!(!is_whole(&known, 5).await, "more than the limit");
-    // Batches from another life of the database, in one lane only.
+    // Batches of another epoch, in one lane only.
     for lane in 0..2 {
         let mut ahead = known.clone();
         ahead[lane] = now[lane] + 1;
@@ -198,7 +199,7 @@ async fn a_round_tells_when_the_feed_does_not_have_all_changes() {
     assert!(!is_whole(&known[..1], 20_000).await, "a lane is missing");
     assert!(!is_whole(&[known.as_slice(), &[0]].concat(), 20_000).await, "a lane too many");
     assert!(!is_whole(&[], 20_000).await, "no lanes");
-    // One batch is gone, in the middle of a lane or at its end.
+    // One batch is missing, in the middle of a lane or at its end.
     let lane = usize::from(now[1] - known[1] > now[0] - known[0]);
     for batch in known[lane] + 1..=now[lane] {
         let gone = format!("DELETE FROM centile_store.batch_changes WHERE lane = {lane} AND batch = {batch}");
@@ -207,20 +208,20 @@ async fn a_round_tells_when_the_feed_does_not_have_all_changes() {
         sqlx::raw_sql(sqlx::AssertSqlSafe(gone)).execute(&mut *transaction).await.unwrap();
         let has_all: bool = sqlx::query_scalar(statement).bind(&known).fetch_one(&mut *transaction).await.unwrap();
         assert!(!has_all, "batch {batch} of lane {lane} is gone");
-        // An index that has reached the batch needs it no more.
+        // An index at that batch no longer needs it.
         let mut later = known.clone();
         later[lane] = batch;
         let has_all: bool = sqlx::query_scalar(statement).bind(&later).fetch_one(&mut *transaction).await.unwrap();
         assert!(has_all, "batch {batch} of lane {lane} was known");
         transaction.rollback().await.unwrap();
     }
-    // Without batches nothing is asked for.
+    // Without batches, the round reads no changes.
     let state = board.read(&board.rankings, None, None, 20_000).await;
     assert!(state.has_all_changes && state.user_ids.is_none(), "{state:?}");
 }
 
 #[tokio::test]
-async fn every_write_tells_the_feed_whom_it_changed() {
+async fn every_write_adds_its_players_to_the_feed() {
     let board = Board::new().await;
     let acts = [
         ("a score", "SELECT testing.submit_score('main', 'bob', 5)"),
@@ -245,7 +246,7 @@ async fn every_write_tells_the_feed_whom_it_changed() {
             assert!(keys.iter().all(|(user, key)| *key == entries.get(user).copied()), "{what}: {round:?}");
         }
     }
-    // A refused event changes nothing, and no listener gets an event.
+    // A refused event changes nothing, and no subscriber gets an event.
     let known = board.batches().await;
     board.db.execute("SELECT centile.ban_user('main', 'bob', true)").await;
     board.db.execute("SELECT testing.submit_score('main', 'bob', 5)").await;
@@ -257,7 +258,7 @@ async fn every_write_tells_the_feed_whom_it_changed() {
 }
 
 #[tokio::test]
-async fn a_round_brings_the_profiles_that_have_changed() {
+async fn a_round_returns_the_changed_profiles() {
     let board = Board::new().await;
     let profiles = async |revision: i64| board.read(&[], None, Some(revision), 20_000).await;
     let nothing = profiles(0).await;
@@ -272,16 +273,16 @@ async fn a_round_brings_the_profiles_that_have_changed() {
     assert_eq!(round.profile_ids, Some(vec![board.id("ann").await, board.id("bob").await]));
     assert_eq!(profiles(1).await.external_ids, Some(vec!["bob".to_owned()]));
     assert_eq!(profiles(2).await.external_ids, None);
-    // A revision that is not reached yet is of another life.
+    // A revision beyond the current one is of another epoch.
     assert!(!profiles(3).await.has_all_profiles);
-    // Nobody asks: nothing is told.
+    // Without a revision, the round reads no profiles.
     let unasked = board.read(&[], None, None, 20_000).await;
     assert!(unasked.has_all_profiles && unasked.profile_ids.is_none(), "{unasked:?}");
     board.db.execute("SELECT centile.erase_user('ann')").await;
     let erased = profiles(2).await;
     assert_eq!(erased.names, Some(vec!["(erased)".to_owned()]));
     assert!(erased.external_ids.unwrap()[0].starts_with("erased-"));
-    // As many as a round can bring, and one more.
+    // As many as a round can carry, and one more.
     let known = profiles(0).await.revision;
     board.db.execute("SELECT centile.put_user('q' || n, 'Q') FROM generate_series(1, 1000) AS n").await;
     let most = profiles(known).await;
@@ -293,7 +294,7 @@ async fn a_round_brings_the_profiles_that_have_changed() {
 }
 
 #[tokio::test]
-async fn the_feed_forgets_what_is_old_in_bounded_steps() {
+async fn old_batches_leave_the_feed_in_bounded_steps() {
     let board = Board::new().await;
     for n in 0..30 {
         board.score(&format!("p{n}"), n).await;
@@ -304,7 +305,7 @@ async fn the_feed_forgets_what_is_old_in_bounded_steps() {
         sqlx::query_scalar(statement).fetch_one(&board.pool).await.unwrap()
     };
     assert_eq!((forget("").await, count().await), (0, 31), "all of it is younger than an hour");
-    // All but the last five of each lane are old.
+    // All batches but the last five of each lane are old.
     board
         .db
         .execute(
@@ -314,18 +315,18 @@ async fn the_feed_forgets_what_is_old_in_bounded_steps() {
         .await;
     let old = count().await - 10;
     assert_eq!(forget("p_kept => '2 hours'").await, 0);
-    assert_eq!((forget("p_limit => 4").await, count().await), (4, old + 6), "a step has its bound");
+    assert_eq!((forget("p_limit => 4").await, count().await), (4, old + 6), "a step is limited");
     let oldest_are_gone = "SELECT count(*) FROM (SELECT lane, min(batch) AS first, max(batch) AS last, count(*) AS rows
         FROM centile_store.batch_changes GROUP BY lane) l WHERE rows = last - first + 1";
-    assert_eq!(board.number(oldest_are_gone).await, 2, "no gap is left in a lane");
+    assert_eq!(board.number(oldest_are_gone).await, 2, "no lane has a gap");
     let mut steps = 0;
     while forget("p_limit => 4").await > 0 {
         steps += 1;
-        assert_eq!(board.number(oldest_are_gone).await, 2, "no gap is left in a lane");
+        assert_eq!(board.number(oldest_are_gone).await, 2, "no lane has a gap");
     }
     assert!(steps >= (old - 4) / 4, "{steps} steps for {old}");
-    assert_eq!((forget("").await, forget("").await, count().await), (0, 0, 10), "again: nothing to do");
-    // The remaining batches serve indexes that are not far behind.
+    assert_eq!((forget("").await, forget("").await, count().await), (0, 0, 10), "a repetition deletes nothing");
+    // The remaining batches serve indexes that are slightly behind.
     let now = board.batches().await;
     let near: Vec<i64> = now.iter().map(|batch| batch - 5).collect();
     let far: Vec<i64> = now.iter().map(|batch| batch - 6).collect();
@@ -335,14 +336,16 @@ async fn the_feed_forgets_what_is_old_in_bounded_steps() {
 
 type Short = (String, Option<Vec<i64>>);
 
-/// Snapshot of a round that is given this one, and its batches unless it returns early.
+/// Returns the snapshot of a round that gets `snapshot`, and its batches unless the round returns
+/// early.
 async fn read_since(session: &mut PgConnection, snapshot: Option<&str>) -> Short {
     let statement = "SELECT snapshot, batches FROM centile_store.read_round(1, '{1,2}', $1, NULL, p_snapshot => $2)";
     sqlx::query_as(statement).bind(None::<Vec<i64>>).bind(snapshot).fetch_one(session).await.unwrap()
 }
 
-/// A snapshot at which a round returns early. Background processes of PostgreSQL also commit.
-async fn stable(session: &mut PgConnection) -> String {
+/// Returns a snapshot at which a round returns early. Background processes of PostgreSQL also
+/// commit.
+async fn stable_snapshot(session: &mut PgConnection) -> String {
     let mut snapshot = read_since(session, None).await.0;
     for _ in 0..1_000 {
         match read_since(session, Some(&snapshot)).await {
@@ -365,24 +368,24 @@ async fn a_round_returns_early_while_its_snapshot_is_current() {
         sqlx::query("SELECT centile.put_user($1, 'a name')").bind(user).execute(&mut *transaction).await.unwrap();
         transaction
     };
-    let first = stable(&mut session).await;
+    let first = stable_snapshot(&mut session).await;
     let early = write("bob").await;
     board.score("cyd", 1).await;
     let (second, batches) = read_since(&mut session, Some(&first)).await;
     assert!(batches.is_some() && second != first, "a commit ends the shortcut");
-    let second = stable(&mut session).await;
+    let second = stable_snapshot(&mut session).await;
     early.commit().await.unwrap();
     let (third, batches) = read_since(&mut session, Some(&second)).await;
     assert!(
         batches.is_some() && third != second,
         "the commit of a transaction that was in progress at the snapshot ends the shortcut"
     );
-    let third = stable(&mut session).await;
+    let third = stable_snapshot(&mut session).await;
     write("dan").await.commit().await.unwrap();
     let (_, batches) = read_since(&mut session, Some(&third)).await;
     assert!(batches.is_some(), "the commit of a transaction that began after the snapshot ends the shortcut");
-    // A crash ends all sessions; afterwards transaction ids may come again.
-    let fourth = stable(&mut session).await;
+    // A crash ends all sessions; afterwards transaction ids may be used again.
+    let fourth = stable_snapshot(&mut session).await;
     assert!(read_since(&mut other, Some(&fourth)).await.1.is_some(), "a snapshot of another session is not current");
-    assert!(!stable(&mut other).await.is_empty());
+    assert!(!stable_snapshot(&mut other).await.is_empty());
 }

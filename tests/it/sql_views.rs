@@ -1,12 +1,12 @@
-//! The views for DBAs, where their examples do not show what could go wrong: days in zones with odd clocks, a period on its
-//! way from due to dropped, bounds of buckets, voided scores.
+//! The views for DBAs, in cases that their examples do not cover: days in zones with clock changes,
+//! a period from due to dropped, bounds of buckets, voided scores.
 
 use rand::{SeedableRng as _, rngs::StdRng};
 use sqlx::{AssertSqlSafe, PgConnection, Row as _, query, query_as, query_scalar, raw_sql};
 
 use crate::support::{TestDb, layout};
 
-/// Time zones, and a day of each around which its clock does something odd.
+/// Time zones, each with a day near an unusual change of its clock.
 const TRAPS: [(&str, &str); 8] = [
     ("America/Havana", "2024-11-03"),      // midnight twice
     ("Africa/Cairo", "2024-04-26"),        // midnight never
@@ -18,7 +18,7 @@ const TRAPS: [(&str, &str); 8] = [
     ("Pacific/Kiritimati", "2024-02-29"),  // 14 hours ahead
 ];
 
-/// A board with a lane, empty; returns its connection.
+/// Creates an empty board with one lane; returns a connection.
 async fn board(db: &TestDb, slug: &str, settings: &str) -> PgConnection {
     let mut connection = db.pool().await.acquire().await.unwrap().detach();
     let make = format!("SELECT centile.create_board('{slug}', p_lanes => 1::smallint {settings})");
@@ -27,18 +27,18 @@ async fn board(db: &TestDb, slug: &str, settings: &str) -> PgConnection {
 }
 
 #[tokio::test]
-async fn every_event_lies_on_the_day_of_its_period() {
+async fn every_event_is_on_the_day_of_its_period() {
     let db = TestDb::new().await;
     for (place, (zone, date)) in TRAPS.into_iter().enumerate() {
         let mut connection = board(&db, &format!("b{place}"), &format!(", p_time_zone => '{zone}'")).await;
-        // The session's own zone plays no part.
+        // The session's own zone must not matter.
         raw_sql("SET TimeZone = 'America/St_Johns'").execute(&mut connection).await.unwrap();
         query("SELECT centile.ensure_ledger_months($1::timestamptz - interval '5 days', $1::timestamptz + interval '5 days')")
             .bind(date.parse::<chrono::NaiveDate>().unwrap().and_hms_opt(0, 0, 0).unwrap().and_utc())
             .execute(&mut connection)
             .await
             .unwrap();
-        // An event of a minute's points, every seven minutes and at both sides of the hours, for six days.
+        // An event every seven minutes and on both sides of each hour, for six days.
         let events = query(
             "INSERT INTO centile_store.score_transactions (board_id, user_id, points, occurred_at, lane, batch)
              SELECT b.board_id, u.id, 1, t.at, 0, 1
@@ -73,7 +73,7 @@ async fn every_event_lies_on_the_day_of_its_period() {
 }
 
 #[tokio::test]
-async fn voided_scores_are_no_activity() {
+async fn voided_scores_do_not_count_as_activity() {
     let db = TestDb::new().await;
     let mut connection = board(&db, "main", "").await;
     for (user, points) in [("ann", 5), ("ann", 7), ("bob", 11)] {
@@ -96,14 +96,14 @@ async fn voided_scores_are_no_activity() {
     assert_eq!(activity, [(1, 1, "5".to_owned())]);
 }
 
-/// Players and scores of last week; state, if there is any row.
+/// Returns last week's state, if it has any row, and its players with scores.
 async fn last_week(connection: &mut PgConnection) -> (Option<String>, Vec<(i64, String, i64)>) {
     let rows = query("SELECT * FROM centile.last_week ORDER BY position").fetch_all(connection).await.unwrap();
     let state = rows.first().map(|row| row.get("state"));
     (state, rows.iter().map(|row| (row.get("rank"), row.get("user_id"), row.get("score"))).collect())
 }
 
-/// What `period_status` says of last week, and `upkeep`, as text.
+/// Returns the row of last week in `period_status`, and `upkeep`, as text.
 async fn status(connection: &mut PgConnection) -> String {
     query_scalar(
         "SELECT concat_ws(' ', p.state, p.players, coalesce(p.differences::text, '-'), coalesce(p.agrees::text, '-'), p.needs_refresh,
@@ -118,7 +118,7 @@ async fn status(connection: &mut PgConnection) -> String {
 }
 
 #[tokio::test]
-async fn a_period_is_seen_on_its_way() {
+async fn the_views_follow_a_period_from_due_to_dropped() {
     let db = TestDb::new().await;
     let mut connection = board(&db, "main", ", p_periods => '{week}'").await;
     raw_sql(
@@ -143,7 +143,7 @@ async fn a_period_is_seen_on_its_way() {
         .unwrap();
     assert_eq!(last_week(&mut connection).await.0.unwrap(), "closing");
     assert_eq!(status(&mut connection).await, "closing 3 - - f f t 1 1 0 0 0");
-    // The lanes' time is that of the cut-off now, which is no event of this week.
+    // The lanes' time is now that of the cut-off, which is no event of this week.
     let quiet: bool = query_scalar("SELECT last_event_at IS NULL FROM centile.period_status WHERE state = 'open'")
         .fetch_one(&mut connection)
         .await
@@ -194,14 +194,15 @@ async fn a_period_is_seen_on_its_way() {
 }
 
 #[tokio::test]
-async fn last_week_asks_no_other_period() {
+async fn last_week_reads_no_other_period() {
     let db = TestDb::new().await;
     let mut connection = board(&db, "arena", ", p_periods => '{week}'").await;
     raw_sql("SELECT centile.create_board('other', p_periods => '{week}'); SELECT centile.ensure_users('{ann}')")
         .execute(&mut connection)
         .await
         .unwrap();
-    // Many weeks, all but the newest closed and let go: to ask for one of those is an error.
+    // Many weeks, all but the newest closed and their archives dropped: reading one of those is an
+    // error.
     raw_sql(
         "SELECT centile.ensure_ledger_months(now() - interval '90 weeks', now());
          SELECT centile.open_periods(b.board_id, ARRAY(SELECT generate_series(now() - interval '80 weeks', now() - interval '1 week', '1 week')))
@@ -225,7 +226,7 @@ async fn last_week_asks_no_other_period() {
 }
 
 #[tokio::test]
-async fn a_closed_period_whose_archive_is_gone_does_not_agree() {
+async fn a_closed_period_without_its_archive_does_not_agree() {
     let db = TestDb::new().await;
     let mut connection = board(&db, "main", ", p_periods => '{week}'").await;
     raw_sql(
@@ -242,10 +243,10 @@ async fn a_closed_period_whose_archive_is_gone_does_not_agree() {
     assert!(!query_scalar::<_, bool>(agrees).fetch_one(&mut connection).await.unwrap());
 }
 
-/// Compares what a board's buckets say with the scores of its players. Several of them have players.
+/// Compares a board's bucket view with its players' scores. Several buckets must have players.
 async fn occupancy_is_right(connection: &mut PgConnection, slug: &str, order: &str) {
-    // Players better than from_score and not as good as to_score; at a bound itself the tie key
-    // decides. Without both there is no range.
+    // Counts the players better than `from_score` and not as good as `to_score`. At a bound itself
+    // the tie key decides. A bucket without both has no range.
     let wrong: Vec<String> = query_scalar(
         "SELECT format('%s, bucket %s: %s %s: %s of %s', o.place, o.bucket, o.from_score, o.to_score, o.players, s.players)
          FROM centile.bucket_occupancy o
@@ -281,7 +282,7 @@ async fn occupancy_is_right(connection: &mut PgConnection, slug: &str, order: &s
 }
 
 #[tokio::test]
-async fn buckets_say_which_scores_they_hold() {
+async fn buckets_show_their_score_ranges() {
     let db = TestDb::new().await;
     for (slug, order) in [("up", "asc"), ("down", "desc")] {
         let settings =
@@ -296,7 +297,7 @@ async fn buckets_say_which_scores_they_hold() {
                 .unwrap();
         }
         occupancy_is_right(&mut connection, slug, order).await;
-        // The same where buckets lie in no order of their numbers.
+        // The same with buckets in an order unrelated to their numbers.
         let ranking = query_scalar("SELECT ranking_id FROM centile.periods WHERE board = $1")
             .bind(slug)
             .fetch_one(&mut connection)

@@ -1,4 +1,4 @@
-//! PostgreSQL, Redis and the service itself over TLS, with an authority of one's own.
+//! PostgreSQL, Redis and the service over TLS, with a private certificate authority.
 
 mod https;
 
@@ -12,15 +12,15 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 
 use crate::support::{Serve, folder, make_key, own_postgres, run_at, wait::until};
 
-/// An authority, and a server at 127.0.0.1 that it vouches for.
-struct Vouched {
+/// A certificate authority, and a server certificate for 127.0.0.1 that it has signed.
+struct TestAuthority {
     dir: PathBuf,
     authority: CertifiedIssuer<'static, KeyPair>,
     certificate: Certificate,
     key: String,
 }
 
-impl Vouched {
+impl TestAuthority {
     fn new() -> Self {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -29,10 +29,10 @@ impl Vouched {
         fs::create_dir_all(&dir).unwrap();
         fs::write(dir.join("ca.pem"), authority.pem()).unwrap();
         let (certificate, key) = certified(&authority);
-        let vouched = Self { dir, authority, certificate, key };
-        fs::write(vouched.file("server.pem"), vouched.certificate.pem()).unwrap();
-        fs::write(vouched.file("server.key"), &vouched.key).unwrap();
-        vouched
+        let authority_files = Self { dir, authority, certificate, key };
+        fs::write(authority_files.file("server.pem"), authority_files.certificate.pem()).unwrap();
+        fs::write(authority_files.file("server.key"), &authority_files.key).unwrap();
+        authority_files
     }
 
     fn file(&self, name: &str) -> String {
@@ -40,28 +40,29 @@ impl Vouched {
     }
 }
 
-/// A certificate for 127.0.0.1, and its private key.
+/// Creates a certificate for 127.0.0.1, and its private key.
 fn certified(authority: &CertifiedIssuer<'static, KeyPair>) -> (Certificate, String) {
     let key = KeyPair::generate().unwrap();
     let mut params = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
-    // By its own name: openssl takes a certificate that is called like its authority for one that vouches for itself.
+    // It needs a name different from the authority's: openssl takes a certificate with its issuer's
+    // name for a self-signed one.
     params.distinguished_name.push(DnType::CommonName, "a server");
     (params.signed_by(&key, authority).unwrap(), key.serialize_pem())
 }
 
-impl Drop for Vouched {
+impl Drop for TestAuthority {
     fn drop(&mut self) {
         fs::remove_dir_all(&self.dir).ok();
     }
 }
 
-/// Has a server of PostgreSQL take connections over TLS, and none in clear from then on.
-async fn demand_tls(url: &str, vouched: &Vouched) {
+/// Makes a PostgreSQL server accept connections over TLS only.
+async fn demand_tls(url: &str, authority_files: &TestAuthority) {
     let mut admin = PgConnection::connect(url).await.unwrap();
     let data: String =
         sqlx::query_scalar("SELECT current_setting('data_directory')").fetch_one(&mut admin).await.unwrap();
-    // Its account may be another one than this test's: it writes the files itself.
-    for (name, text) in [("server.crt", &vouched.certificate.pem()), ("server.key", &vouched.key)] {
+    // The server may run under another account, so it writes the files itself.
+    for (name, text) in [("server.crt", &authority_files.certificate.pem()), ("server.key", &authority_files.key)] {
         let write = format!(
             "COPY (SELECT regexp_split_to_table('{}', E'\\r?\\n')) TO PROGRAM 'umask 077; cat > \"{data}/{name}\"'",
             text.trim_end()
@@ -75,13 +76,15 @@ async fn demand_tls(url: &str, vouched: &Vouched) {
 }
 
 #[tokio::test]
-async fn postgresql_and_redis_are_reached_over_tls_and_only_where_the_authority_vouches() {
-    let (right, wrong) = (Vouched::new(), Vouched::new());
+async fn tls_to_postgresql_and_redis_needs_a_trusted_authority() {
+    let (right, wrong) = (TestAuthority::new(), TestAuthority::new());
     let postgres = own_postgres(PostgresOptions::ephemeral()).await;
     let clear = postgres.url("postgres");
     demand_tls(&clear, &right).await;
-    let verified = |vouched: &Vouched| format!("{clear}?sslmode=verify-full&sslrootcert={}", vouched.file("ca.pem"));
-    // The settings are read a moment after they were told.
+    let verified = |authority_files: &TestAuthority| {
+        format!("{clear}?sslmode=verify-full&sslrootcert={}", authority_files.file("ca.pem"))
+    };
+    // The settings take effect shortly after the reload.
     until("PostgreSQL demands TLS", async || {
         PgConnection::connect(&verified(&right)).await.is_ok()
             && PgConnection::connect(&format!("{clear}?sslmode=disable")).await.is_err()
@@ -104,18 +107,19 @@ async fn postgresql_and_redis_are_reached_over_tls_and_only_where_the_authority_
     )
     .unwrap();
     let server_key = make_key(&verified(&right), &["--role", "server"]);
-    for (vouched, cache) in [(&right, "reachable"), (&wrong, "unreachable")] {
+    for (authority_files, cache) in [(&right, "reachable"), (&wrong, "unreachable")] {
         let (url, address) = (verified(&right), format!("rediss://127.0.0.1:{port}"));
-        let flags = ["--redis-ca".to_owned(), vouched.file("ca.pem")];
+        let flags = ["--redis-ca".to_owned(), authority_files.file("ca.pem")];
         let serve =
             tokio::task::spawn_blocking(move || Serve::spawn(&url, Some(&address), "tls", &flags)).await.unwrap();
         let request = serve.client.post(serve.at("/v1/boards/main/scores")).bearer_auth(&server_key);
         let answer = request.json(&json!({"user_id": "ada", "points": 5})).send().await.unwrap();
         assert_eq!(answer.status(), StatusCode::OK);
         let wanted = format!(r#""cache":"{cache}""#);
-        until("the state of the cache", async || {
+        until("the expected state of the cache", async || {
             let answer = serve.client.get(serve.at("/readyz")).send().await.unwrap().text().await.unwrap();
-            // The service waits for Redis for 50 ms, with connecting: too short now and then on a busy machine.
+            // The service waits 50 ms for Redis, including the connection, which may be too short
+            // on a busy machine.
             assert!(cache == "reachable" || answer.contains(&wanted), "{answer}");
             answer.contains(&wanted)
         })

@@ -1,4 +1,4 @@
-//! Instances whose clocks are an hour before and behind that of the database.
+//! Instances whose clocks are an hour ahead of and behind the database's clock.
 
 use std::{
     path::Path,
@@ -17,23 +17,23 @@ use crate::{
     },
 };
 
-/// How long boundaries are crossed.
+/// Duration of the load while boundaries pass.
 const CROSSING: Duration = Duration::from_secs(45);
-/// What changes the time that a process is told; the package `libfaketime` of Debian.
+/// The library that changes a process's clock, from Debian's package `libfaketime`.
 const LIBRARIES: [&str; 3] = [
     "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1",
     "/usr/lib/aarch64-linux-gnu/faketime/libfaketimeMT.so.1",
     "/usr/lib/faketime/libfaketimeMT.so.1",
 ];
 
-/// An instance whose clock shows another time; what it measures durations with is the machine's.
+/// Starts an instance with another wall clock; its monotonic clock is the machine's.
 async fn spawn(db: &TestDb, redis: &str, library: &str, offset: &str) -> Serve {
     let mut command = Serve::command(db.url(), Some(redis), &db.redis_prefix(), &[]);
     command.env("LD_PRELOAD", library).env("FAKETIME", offset).env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
     tokio::task::spawn_blocking(move || Serve::start(&mut command)).await.expect("a service")
 }
 
-/// By how many seconds the clock of an instance is ahead, as its answers say.
+/// Returns the seconds by which an instance's clock is ahead, by its `Date` header.
 async fn ahead(serve: &Serve) -> i64 {
     let answer = serve.client.get(serve.at("/healthz")).send().await.expect("an answer");
     let date = answer.headers()["date"].to_str().expect("a date");
@@ -42,9 +42,9 @@ async fn ahead(serve: &Serve) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clocks_are_an_hour_off() {
+async fn wrong_instance_clocks_change_no_answer() {
     let mut trial =
-        Trial::begin("clock", "clocks of the service an hour before and behind", "no event in a wrong period");
+        Trial::begin("clock", "clocks of the service an hour ahead and behind", "no event in a wrong period");
     let Some(library) = LIBRARIES.into_iter().find(|library| Path::new(library).exists()) else {
         return trial.skip("libfaketime is not installed (apt-get install libfaketime)");
     };
@@ -75,20 +75,20 @@ async fn clocks_are_an_hour_off() {
     let mut record = load.begin().await;
     record.join(load.run(&stop_after(CROSSING)).await);
 
-    // Each answer is compared with the ledger: the period that it names, and who stands where in it.
+    // Compares each answer with the ledger: the period that it names, and the ranks in it.
     let verdict = verdict::of(&pool, &load, &record).await;
     let answers: usize = verdict.answers.values().sum();
     trial.expect(verdict.wrong.is_empty(), format!("{} of {answers} answers wrong", verdict.wrong.len()));
     let events =
         boundary::events_lie_in_one_each(&pool, &[("day", 30), ("week", 10), ("month", 5), ("all_time", 1)]).await;
-    let elsewhen: i64 = sqlx::query_scalar(
+    let wrong_times: i64 = sqlx::query_scalar(
         "SELECT count(*) FROM centile_store.score_transactions WHERE kind = 'score' AND occurred_at NOT BETWEEN $1 AND clock_timestamp()",
     )
     .bind(began)
     .fetch_one(&pool)
     .await
     .expect("the ledger");
-    trial.expect(elsewhen == 0, format!("{elsewhen} of {events} events at another time than the database's"));
+    trial.expect(wrong_times == 0, format!("{wrong_times} of {events} events at another time than the database's"));
     audit::rankings_are_sound(&pool).await;
     verdict.expect_right("clocks are off");
     trial.end();

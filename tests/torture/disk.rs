@@ -1,4 +1,5 @@
-//! The disk of PostgreSQL is full: nothing is acknowledged that is not there, and all is well again once there is room.
+//! PostgreSQL's disk is full: no event is acknowledged without being stored, and the service
+//! recovers once there is space.
 
 use std::{
     fs::{self, File},
@@ -18,24 +19,24 @@ use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    probe::{self, well_again},
+    probe::{self, until_recovered},
     report::{Trial, seconds},
     support::{Serve, audit, client, load::key, next_number, sender::Sender},
 };
 
-/// Room for PostgreSQL, and for some minutes of scores.
+/// Enough space for PostgreSQL and some minutes of scores.
 const DISK: &str = "size=400m";
-/// How long nothing gets in.
+/// Time for which the disk stays full.
 const FULL: Duration = Duration::from_secs(30);
 const CALLERS: usize = 8;
 
-/// A small disk in memory. It goes with this value.
+/// A small disk in memory, unmounted with this value.
 struct Disk(PathBuf);
 
 impl Disk {
-    /// `None` where this account may not mount anything.
+    /// Mounts it. `None` if this account may not mount.
     fn mount() -> Option<Self> {
-        // Where the account that PostgreSQL runs as gets to.
+        // PostgreSQL's account can reach this folder.
         let folder = std::env::temp_dir().join(format!("centile-disk-{}-{}", std::process::id(), next_number()));
         fs::create_dir(&folder).expect("a folder");
         let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", DISK, "centile-torture"]).arg(&folder).output();
@@ -43,7 +44,7 @@ impl Disk {
         mounted.is_ok_and(|output| output.status.success()).then_some(disk)
     }
 
-    /// Takes all the room that is left.
+    /// Fills all remaining space.
     fn fill(&self) -> PathBuf {
         let path = self.0.join("ballast");
         let mut file = File::create(&path).expect("a file");
@@ -54,14 +55,14 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // Not mounted at all, where this account may not.
+        // Fails if nothing is mounted, because the account may not mount.
         Command::new("umount").arg("--lazy").arg(&self.0).output().ok();
         fs::remove_dir_all(&self.0).ok();
     }
 }
 
 async fn start(folder: &Path) -> LocalPostgres {
-    // Little is written ahead, so that the rest is full soon.
+    // Little WAL is kept, so that the disk is full soon.
     let settings = [("max_wal_size", "64MB"), ("min_wal_size", "32MB")];
     let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
     let options = PostgresOptions { fsync: true, settings, ..PostgresOptions::ephemeral() };
@@ -71,11 +72,11 @@ async fn start(folder: &Path) -> LocalPostgres {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn the_disk_is_full() {
+async fn postgresql_recovers_from_a_full_disk() {
     let mut trial = Trial::begin(
         "disk",
         "disk of PostgreSQL full for 30 s",
-        "503; nothing acknowledged that is not there; recovers when there is room",
+        "503; no acknowledged event missing; recovers once there is space",
     );
     let Some(disk) = Disk::mount() else { return trial.skip("only root may mount a small disk") };
     let mut postgres = start(&disk.0).await;
@@ -95,7 +96,7 @@ async fn the_disk_is_full() {
     let ballast = disk.fill();
     let filled = Instant::now();
     while sender.counts().2 == 0 {
-        assert!(filled.elapsed() < Duration::from_mins(3), "the disk does not get full");
+        assert!(filled.elapsed() < Duration::from_mins(3), "the disk is not full in time");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     trial.saw(format!("first refusal {} after the disk was full", seconds(filled.elapsed())));
@@ -113,16 +114,16 @@ async fn the_disk_is_full() {
     }
     let runs = PgPool::connect(&url).await.is_ok();
     trial.saw(format!(
-        "meanwhile {} scores got in, {} of {} reads were answered, the others 503; PostgreSQL {}",
+        "meanwhile {} scores were accepted, {} of {} reads were answered, the others 503; PostgreSQL {}",
         sender.counts().0 - before,
         read.0,
         read.0 + read.1,
         if runs { "ran on" } else { "had stopped itself" },
     ));
-    fs::remove_file(ballast).expect("room again");
-    // As systemd would, where it has stopped.
+    fs::remove_file(ballast).expect("free space");
+    // As systemd would do if PostgreSQL has stopped.
     tokio::task::block_in_place(|| postgres.start_again()).expect("PostgreSQL is back");
-    let after = well_again(&serve, &probing, Instant::now()).await;
+    let after = until_recovered(&serve, &probing, Instant::now()).await;
     stop.cancel();
     callers.join_all().await;
     sender.finish(&serve.at("/v1/boards/arena/scores")).await;
@@ -133,7 +134,7 @@ async fn the_disk_is_full() {
     trial.saw(format!(
         "{acknowledged} events acknowledged, each in the ledger once; {unavailable} times 503 and no other refusal"
     ));
-    trial.expect(after <= Duration::from_secs(15), format!("well again {} after there was room", seconds(after)));
+    trial.expect(after <= Duration::from_secs(15), format!("recovered {} after there was space", seconds(after)));
     pool.close().await;
     drop(postgres);
     drop(disk);

@@ -1,5 +1,4 @@
-//! The feed of rank indexes over a day: whether deleting old batches keeps `batch_changes` at its
-//! size.
+//! The feed of rank indexes over a day: deleting old batches keeps `batch_changes` at its size.
 
 use std::time::Duration;
 

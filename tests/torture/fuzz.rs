@@ -1,4 +1,4 @@
-//! Bytes that nobody would send, for what reads requests and files.
+//! Random bytes for the parsers of requests and files.
 
 use std::{
     env, fs,
@@ -8,15 +8,15 @@ use std::{
 
 use crate::report::Trial;
 
-/// How long each of them is fed, in seconds, unless `FUZZ_SECONDS` says otherwise.
+/// Seconds for each fuzz target, unless `FUZZ_SECONDS` is set.
 const SECONDS: &str = "600";
 
 #[test]
-fn made_up_bytes() {
+fn random_bytes_break_no_property() {
     let mut trial = Trial::begin(
         "fuzz",
-        "made-up bytes for selectors and cursors, keys, signatures, and lines of imports, 10 min each",
-        "no crash, and what has to hold does",
+        "random bytes for selectors and cursors, keys, signatures, and lines of imports, 10 min each",
+        "no crash and no violated property",
     );
     let seconds = env::var("FUZZ_SECONDS").unwrap_or_else(|_| SECONDS.to_owned());
     for target in ["period", "key", "signature", "import"] {
@@ -29,7 +29,7 @@ fn made_up_bytes() {
             .stderr(file)
             .status()
             .expect("tests/fuzz.sh");
-        let told = fs::read_to_string(&output).expect("what it said");
+        let told = fs::read_to_string(&output).expect("the output");
         let tries = tries(&told);
         trial.expect(
             status.success() && tries > 0,
@@ -43,7 +43,7 @@ fn made_up_bytes() {
     trial.end();
 }
 
-/// The number in the line that tells how many times the fuzzer has tried.
+/// Returns the fuzzer's number of runs from its output.
 fn tries(told: &str) -> u64 {
     let line = told.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
     line.and_then(|number| number.trim().parse().ok()).unwrap_or_default()

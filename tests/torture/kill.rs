@@ -1,4 +1,4 @@
-//! `kill -9` of the service and of PostgreSQL under load, again and again.
+//! Repeated `kill -9` of the service and of PostgreSQL under load.
 
 use std::{
     sync::Arc,
@@ -10,17 +10,17 @@ use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    probe::{self, well_again},
+    probe::{self, until_recovered},
     report::{Trial, seconds},
     support::{Serve, TestDb, audit, load::key, own_postgres, redis_url, sender::Sender, spawn_serve},
 };
 
 const BOARD: &str = "SELECT centile.create_board('arena', p_lanes => 4::smallint, p_layout_bounds => '{0,20,100}')";
-/// Callers at work.
+/// Number of concurrent callers.
 const CALLERS: usize = 16;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_service_is_killed() {
+async fn a_killed_service_loses_no_event() {
     const KILLS: usize = 100;
     let mut trial = Trial::begin(
         "kill-service",
@@ -42,7 +42,7 @@ async fn the_service_is_killed() {
         let killed = Instant::now();
         callers.join_all().await;
         serve = spawn_serve(&db, Some(&redis), &[]).await;
-        longest = longest.max(well_again(&serve, &probing, killed).await);
+        longest = longest.max(until_recovered(&serve, &probing, killed).await);
     }
     sender.finish(&serve.at("/v1/boards/arena/scores")).await;
     let pool = db.pool().await;
@@ -55,7 +55,7 @@ async fn the_service_is_killed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn postgresql_is_killed() {
+async fn a_killed_postgresql_loses_no_event() {
     const KILLS: usize = 100;
     let mut trial = Trial::begin(
         "kill-postgresql",
@@ -80,10 +80,10 @@ async fn postgresql_is_killed() {
         let killed = Instant::now();
         tokio::task::block_in_place(|| postgres.kill_hard().and_then(|()| postgres.start_again()))
             .expect("PostgreSQL is back");
-        longest = longest.max(well_again(&serve, &probing, killed).await);
+        longest = longest.max(until_recovered(&serve, &probing, killed).await);
     }
     stop.cancel();
-    // Each of them has been answered to the end, or the trial would fail here: 200 and 503 are all that they take.
+    // Each caller ended normally; any status other than 200 and 503 would fail here.
     callers.join_all().await;
     sender.finish(&serve.at("/v1/boards/arena/scores")).await;
     let pool = PgPool::connect(&url).await.expect("a connection");
@@ -93,7 +93,7 @@ async fn postgresql_is_killed() {
     trial.saw(format!(
         "{acknowledged} events acknowledged, each in the ledger once; {repeated} of them sent again; {unavailable} times 503"
     ));
-    trial.expect(unavailable > 0, "no other refusal");
+    trial.expect(unavailable > 0, "no status other than 200 and 503");
     trial.expect(longest <= Duration::from_secs(15), format!("answers again after {} at most", seconds(longest)));
     trial.end();
 }

@@ -1,8 +1,9 @@
-//! Thousands who follow one board while it is written to: how soon they are shown what was acknowledged, what each of them costs, and what
-//! writers and readers notice of them.
+//! Thousands of subscribers of one board that receives scores: the delay of events, the memory for
+//! each subscriber, and the effect on writes and reads.
 //!
-//! `CENTILE_TRIAL_LISTENERS`, `CENTILE_TRIAL_SCORES` (a second), `CENTILE_TRIAL_CHOSEN` (players that some of the listeners follow) and
-//! `CENTILE_TRIAL_SECONDS` (of each of six turns) for less of it, or more.
+//! `CENTILE_TRIAL_LISTENERS`, `CENTILE_TRIAL_SCORES` (a second), `CENTILE_TRIAL_CHOSEN` (players
+//! that some of the subscribers follow) and `CENTILE_TRIAL_SECONDS` (of each of six rounds) change
+//! the size of the trial.
 
 use std::{
     env,
@@ -32,25 +33,27 @@ use crate::{
 const PLAYERS: u32 = 10_000;
 /// Events of a request.
 const EVENTS: u64 = 10;
-/// Ranks that are read in a second.
+/// Ranks read in a second.
 const READS: u64 = 100;
-/// From one score to the next of the player whom everybody watches.
+/// Interval between two scores of the marker, the player in first place.
 const MARKED_EVERY: Duration = Duration::from_millis(500);
-/// The player's first score; each that follows is one more.
-const ALWAYS_FIRST: usize = 1_000_000_000;
-/// How many those are, found without reading all that is sent to thousands: they and the servers share the cores.
+/// The marker's first score; each later one is one more.
+const FIRST_MARK: usize = 1_000_000_000;
+/// Finds the marker's score without parsing the events of thousands, because they and the servers
+/// share the cores.
 static MARK: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r#""user_name":"marker","avatar":null,"score":1([0-9]{9})"#).expect("a pattern"));
-/// Longest part of a mark that may be left for the next bytes.
+/// Maximum length of an incomplete match at the end of the bytes.
 const MARK_BYTES: usize = 64;
-/// One listener of so many chooses a player besides the top.
-const CHOOSES: usize = 10;
+/// One in this many subscribers follows a player besides the top list.
+const ONE_FOLLOWS_IN: usize = 10;
 
-fn asked_for(name: &str, default: u64) -> u64 {
+fn setting(name: &str, default: u64) -> u64 {
     env::var(name).ok().map_or(default, |text| text.parse().expect("a number"))
 }
 
-/// When the scores of the marker were acknowledged, by their number, and how long after that each listener was shown each.
+/// When each of the marker's scores was acknowledged, and how long after that each subscriber
+/// received it.
 #[derive(Debug, Default)]
 struct Marks {
     acknowledged: Mutex<Vec<Instant>>,
@@ -59,37 +62,37 @@ struct Marks {
 }
 
 impl Marks {
-    /// A listener was shown the marks from `from` to before `to`.
+    /// Records that a subscriber received the marks from `from` to before `to`.
     fn note(&self, from: usize, to: usize) {
         let now = Instant::now();
         let known = self.acknowledged.lock().unwrap();
         let mut delays = self.delays.lock().unwrap();
         for mark in from..to {
-            // Shown before it was acknowledged: no delay.
+            // Received before the acknowledgement: no delay.
             let delay = known.get(mark).map_or(Duration::ZERO, |at| now.saturating_duration_since(*at));
             delays.push(delay.as_secs_f64() * 1_000.0);
         }
     }
 }
 
-/// How many scores the marker had after the first, by what stands last in these bytes.
+/// Returns the number of the last marker score in these bytes.
 fn last_mark(bytes: &[u8]) -> Option<usize> {
     let [digits] = MARK.captures_iter(bytes).last()?.extract().1;
     str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// Follows the board, for as long as it is polled.
+/// Follows the board for as long as the future is polled.
 async fn listen(place: String, chosen: Option<u32>, marks: Arc<Marks>) {
     let mut stream = TcpStream::connect(place).await.expect("a connection");
     let users = chosen.map_or_else(String::new, |player| format!("?users=p{player}"));
     let request = format!("GET /v1/boards/arena/events{users} HTTP/1.1\r\nhost: x\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.expect("to be heard");
+    stream.write_all(request.as_bytes()).await.expect("a request");
     let (mut buffer, mut seen, mut left) = (vec![0; 8 << 10], None, Vec::new());
     loop {
         let length = stream.read(&mut buffer).await.expect("events");
         assert_ne!(length, 0, "the stream has ended");
         left.extend_from_slice(&buffer[..length]);
-        // What was marked before this listener came is none of its business.
+        // Marks from before this subscription do not count.
         if let Some(mark) = last_mark(&left) {
             if let Some(seen) = seen {
                 marks.note(seen, mark);
@@ -101,14 +104,14 @@ async fn listen(place: String, chosen: Option<u32>, marks: Arc<Marks>) {
     }
 }
 
-/// How long writes and reads took, in milliseconds.
+/// Durations of writes and reads, in milliseconds.
 #[derive(Debug, Default)]
 struct Times {
     writes: Vec<f64>,
     reads: Vec<f64>,
 }
 
-/// Requests at a steady rate for some seconds: each by itself, whether or not those before have been answered.
+/// Sends requests at a steady rate for some seconds, without waiting for earlier answers.
 async fn at_rate<F>(per_second: u64, seconds: u64, request: impl Fn() -> F) -> Vec<f64>
 where
     F: Future<Output = ()> + Send + 'static,
@@ -152,14 +155,14 @@ async fn work(client: &Client, address: &str, key: &str, scores: u64, seconds: u
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn listeners_are_shown_what_happens_within_a_second() {
-    let listeners = usize::try_from(asked_for("CENTILE_TRIAL_LISTENERS", 5_000)).unwrap();
-    let (scores, seconds) = (asked_for("CENTILE_TRIAL_SCORES", 1_000), asked_for("CENTILE_TRIAL_SECONDS", 20));
-    let chosen_players = u32::try_from(asked_for("CENTILE_TRIAL_CHOSEN", 100)).unwrap();
+async fn subscribers_get_events_within_a_second() {
+    let listeners = usize::try_from(setting("CENTILE_TRIAL_LISTENERS", 5_000)).unwrap();
+    let (scores, seconds) = (setting("CENTILE_TRIAL_SCORES", 1_000), setting("CENTILE_TRIAL_SECONDS", 20));
+    let chosen_players = u32::try_from(setting("CENTILE_TRIAL_CHOSEN", 100)).unwrap();
     let mut trial = Trial::begin(
         "listeners",
-        format!("{listeners} listeners"),
-        "shown within 1 s of the answer at p99, 20 kB each, writes and ranks no more than 20 % slower",
+        format!("{listeners} subscribers"),
+        "events within 1 s of the answer at p99, 20 kB each, writes and ranks no more than 20 % slower",
     );
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('arena', p_lanes => 2::smallint)").await;
@@ -172,14 +175,14 @@ async fn listeners_are_shown_what_happens_within_a_second() {
         let answer = client.post(&address).bearer_auth(&key).json(&events).send().await.expect("an answer");
         assert_eq!(answer.status(), StatusCode::OK);
     }
-    // One who is always first.
+    // The player in first place.
     let mark = async |points: u64| {
         let event = json!({"user_id": "marker", "points": points});
         let answer = client.post(&address).bearer_auth(&key).json(&event).send().await.expect("an answer");
         assert_eq!(answer.status(), StatusCode::OK);
     };
-    mark(ALWAYS_FIRST as u64).await;
-    // What is warm once is warm in every turn.
+    mark(FIRST_MARK as u64).await;
+    // Warms up caches and connections, so that all rounds are alike.
     work(&client, &address, &key, scores, 5).await;
 
     let marks = Arc::new(Marks::default());
@@ -196,7 +199,7 @@ async fn listeners_are_shown_what_happens_within_a_second() {
         let place = serve.url.strip_prefix("http://").unwrap().to_owned();
         let mut all = JoinSet::new();
         for listener in 0..listeners {
-            let chosen = (listener % CHOOSES == 0).then(|| rand::rng().random_range(0..chosen_players));
+            let chosen = (listener % ONE_FOLLOWS_IN == 0).then(|| rand::rng().random_range(0..chosen_players));
             all.spawn(listen(place.clone(), chosen, Arc::clone(&marks)));
             if listener % 100 == 99 {
                 sleep(Duration::from_millis(20)).await;
@@ -218,20 +221,20 @@ async fn listeners_are_shown_what_happens_within_a_second() {
         with.reads.extend(times.reads);
         each_kb.push((memory_mb(serve.id(), "VmRSS") - before_mb) * 1_024.0 / listeners as f64);
         sleep(Duration::from_secs(2)).await;
-        assert_eq!(all.len(), listeners, "everybody listens still");
-        assert!(all.try_join_next().is_none(), "everybody listens still");
+        assert_eq!(all.len(), listeners, "a subscriber has disconnected");
+        assert!(all.try_join_next().is_none(), "a subscriber has disconnected");
         all.shutdown().await;
         sleep(Duration::from_secs(1)).await;
     }
 
     let mut delays = marks.delays.lock().unwrap().clone();
     let wanted = marked * listeners as u64;
-    trial.saw(format!("{listeners} listeners, one in {CHOOSES} with one of {chosen_players} players; {scores} scores and {READS} ranks a second; six turns of {seconds} s"));
-    trial.expect(delays.len() as u64 == wanted, format!("{} of {wanted} marks were shown", delays.len()));
+    trial.saw(format!("{listeners} subscribers, one in {ONE_FOLLOWS_IN} with one of {chosen_players} players; {scores} scores and {READS} ranks a second; six rounds of {seconds} s"));
+    trial.expect(delays.len() as u64 == wanted, format!("{} of {wanted} marks were received", delays.len()));
     let (p50, p99) = (percentile(&mut delays, 50.0), percentile(&mut delays, 99.0));
     trial.expect(p99 <= 1_000.0, format!("from the answer to the event {p50:.0} ms at p50, {p99:.0} ms at p99"));
     let most_kb = each_kb.iter().copied().fold(f64::MIN, f64::max);
-    trial.expect(most_kb <= 20.0, format!("{most_kb:.1} kB a listener"));
+    trial.expect(most_kb <= 20.0, format!("{most_kb:.1} kB a subscriber"));
     for (what, without, with) in
         [("writes", &mut without.writes, &mut with.writes), ("ranks", &mut without.reads, &mut with.reads)]
     {
@@ -240,7 +243,7 @@ async fn listeners_are_shown_what_happens_within_a_second() {
         trial.expect(
             to50 <= 1.2 * from50,
             format!(
-                "{what} {from50:.1} ms at p50 and {from99:.1} at p99 without, {to50:.1} and {to99:.1} with listeners"
+                "{what} {from50:.1} ms at p50 and {from99:.1} at p99 without, {to50:.1} and {to99:.1} with subscribers"
             ),
         );
     }

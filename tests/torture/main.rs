@@ -1,9 +1,10 @@
-//! What takes longer than anybody waits for tests: faults at full length, overload, a soak. Run by `make torture`, or one by one:
-//! `cargo test --release --test torture -- --nocapture kill`.
+//! Trials that take too long for the test suite: faults at full length, overload, a soak. Run by
+//! `make torture`, or one by one: `cargo test --release --test torture -- --nocapture kill`.
 //!
-//! Each trial says what was asked and what was measured in `target/torture/report.md`, also when it fails.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed trial is to stop right there")]
-#![allow(clippy::print_stdout, reason = "the report is for whoever runs this")]
+//! Each trial writes its requirement and its measurements to `target/torture/report.md`, also if it
+//! fails.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed trial must stop at once")]
+#![allow(clippy::print_stdout, reason = "the report is printed for the user")]
 
 mod clock;
 #[path = "../../benches/common/mod.rs"]

@@ -1,4 +1,4 @@
-//! PostgreSQL cut off for as long as a switch takes to come back.
+//! PostgreSQL is cut off for as long as a network switch takes to restart.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use crate::{
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn postgresql_is_cut_off_for_thirty_seconds() {
+async fn every_call_ends_while_postgresql_is_cut_off() {
     let mut trial = Trial::begin(
         "network",
         "PostgreSQL cut off for 30 s, by reset and by silence",
         "every call ends by its deadline; all connections usable again within 5 s",
     );
-    // As the service comes.
+    // The service's default timeout.
     let limits = Limits { statement: Duration::from_secs(10), cut: Duration::from_secs(30) };
     let ways = [Way::Reset, Way::Silent];
     let seen = cut_off(&ways, &limits).await;
@@ -27,9 +27,9 @@ async fn postgresql_is_cut_off_for_thirty_seconds() {
     ));
     let (longest, deadline) = (seen.longest_read, limits.deadline());
     trial.expect(longest <= deadline, format!("longest read {} of {}", seconds(longest), seconds(deadline)));
-    for (way, after) in ways.iter().zip(&seen.whole_again) {
+    for (way, after) in ways.iter().zip(&seen.recovery_times) {
         let way = format!("{way:?}").to_lowercase();
-        trial.expect(*after <= Duration::from_secs(5), format!("whole {} after the {way}", seconds(*after)));
+        trial.expect(*after <= Duration::from_secs(5), format!("usable again {} after the {way}", seconds(*after)));
     }
     trial.end();
 }

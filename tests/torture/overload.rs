@@ -1,5 +1,5 @@
-//! Ten times as many scores as can be written: those that are taken are written soon, the others refused at once, and all is well
-//! as soon as it is over.
+//! Ten times as many scores as the service can write: accepted ones are written soon, the others
+//! are refused at once, and the service recovers right afterwards.
 
 use std::{
     sync::{Arc, Mutex},
@@ -17,42 +17,43 @@ use crate::{
     support::{Serve, TestDb, audit, load::key, redis_url},
 };
 
-/// How long the overload lasts.
+/// Duration of the overload.
 const OVERLOAD: Duration = Duration::from_mins(1);
-/// How many times as much as can be taken comes.
-const TIMES: f64 = 10.0;
-/// Events of a request, as a game server that has a lot to tell sends them.
+/// Factor of the load over the capacity.
+const OVERLOAD_FACTOR: f64 = 10.0;
+/// Events of a request, as a busy game server sends them.
 const EVENTS: u32 = 20;
-/// Bodies to choose from.
+/// Number of prepared bodies.
 const BODIES: usize = 2_000;
 /// Players of the board.
 const PLAYERS: u32 = 10_000;
-/// Requests that may be under way at a time. What would be more is not sent, and counted.
-const UNDER_WAY: usize = 2_000;
-/// Reads a second beside.
+/// Maximum number of requests in progress. Requests beyond it are counted as unsent.
+const MAX_IN_PROGRESS: usize = 2_000;
+/// Reads a second during the overload.
 const READS: f64 = 50.0;
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
-    /// All of it was done.
+    /// All events were accepted.
     Done,
-    /// Some or all of it was refused with 503.
+    /// Some or all events were refused with 503.
     Refused,
-    /// Anything else.
+    /// Any other answer.
     Failed,
 }
 
-/// Requests at a steady rate, whether or not those before have been answered.
+/// Requests sent at a steady rate, without waiting for earlier answers.
 struct Sent {
-    /// When each was sent, how long it took, what became of it.
+    /// Time of sending, duration and outcome of each.
     answers: Vec<(Instant, Duration, Outcome)>,
-    /// Those for which there was no place.
+    /// Number of requests beyond the limit.
     unsent: usize,
 }
 
 impl Sent {
-    /// The 99th percentile of the times of those that ended so, in milliseconds, and how many they are.
+    /// Returns the number of requests with this outcome, and the 99th percentile of their durations
+    /// in milliseconds.
     fn p99(&self, wanted: Outcome, from: Instant, to: Instant) -> (usize, f64) {
         let those = self.answers.iter().filter(|(at, _, outcome)| from <= *at && *at < to && *outcome == wanted);
         let mut times: Vec<f64> = those.map(|(_, time, _)| time.as_secs_f64() * 1_000.0).collect();
@@ -64,7 +65,8 @@ impl Sent {
     }
 }
 
-/// Who writes and reads. The machine's cores are the service's, too: bodies are made beforehand, and answers looked through, not parsed.
+/// Writes and reads. Bodies are prepared and answers are not parsed, because the service shares the
+/// cores.
 #[derive(Clone)]
 struct Caller {
     client: Client,
@@ -104,12 +106,12 @@ impl Caller {
         }
     }
 
-    /// Sends so many requests a second for some time, and waits for their answers.
+    /// Sends requests at a rate for some time, and waits for their answers.
     async fn send<F>(&self, per_second: f64, time: Duration, ask: impl Fn(Self) -> F) -> Sent
     where
         F: Future<Output = Outcome> + Send + 'static,
     {
-        let (places, answers) = (Arc::new(Semaphore::new(UNDER_WAY)), Arc::new(Mutex::new(Vec::new())));
+        let (places, answers) = (Arc::new(Semaphore::new(MAX_IN_PROGRESS)), Arc::new(Mutex::new(Vec::new())));
         let (begin, mut sent, mut unsent) = (Instant::now(), 0.0, 0);
         let mut tasks = JoinSet::new();
         while begin.elapsed() < time {
@@ -134,7 +136,7 @@ impl Caller {
         Sent { answers, unsent }
     }
 
-    /// How many requests a second are done when so many callers each wait for their answer.
+    /// Returns the requests a second of concurrent callers that wait for their answers.
     async fn capacity(&self, callers: usize, time: Duration) -> f64 {
         let begin = Instant::now();
         let mut tasks = JoinSet::new();
@@ -153,11 +155,11 @@ impl Caller {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ten_times_too_much() {
+async fn overload_is_refused_at_once() {
     let mut trial = Trial::begin(
         "overload",
-        "overload: 10 times what it can take, for 60 s",
-        "accepted requests' p99 within 1 s, the rest 503; reads go on; normal within 5 s after; memory bounded",
+        "overload: 10 times the capacity for 60 s",
+        "accepted requests' p99 within 1 s, the rest 503; reads continue; normal within 5 s after; memory bounded",
     );
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('arena', p_lanes => 4::smallint)").await;
@@ -169,7 +171,7 @@ async fn ten_times_too_much() {
     let caller = Caller { client, address: serve.at("/v1/boards/arena/scores"), key: key(db.url(), "server"), bodies };
     caller.capacity(4, Duration::from_secs(5)).await;
     let capacity = caller.capacity(16, Duration::from_secs(10)).await;
-    trial.saw(format!("takes {:.0} events a second in lists of {EVENTS}", capacity * f64::from(EVENTS)));
+    trial.saw(format!("accepts {:.0} events a second in lists of {EVENTS}", capacity * f64::from(EVENTS)));
     let begin = Instant::now();
     let normal = caller.send(capacity / 5.0, Duration::from_secs(10), Caller::write).await;
     let (_, normal) = normal.p99(Outcome::Done, begin, Instant::now());
@@ -177,7 +179,7 @@ async fn ten_times_too_much() {
 
     let begin = Instant::now();
     let (writes, reads) = tokio::join!(
-        caller.send(capacity * TIMES, OVERLOAD, Caller::write),
+        caller.send(capacity * OVERLOAD_FACTOR, OVERLOAD, Caller::write),
         caller.send(READS, OVERLOAD, Caller::read)
     );
     let over = begin + OVERLOAD;
@@ -193,7 +195,7 @@ async fn ten_times_too_much() {
         format!("p99 of those accepted as a whole {p99:.0} ms, normally {normal:.0} ms"),
     );
     let sixth = |n| writes.p99(Outcome::Done, begin + n * OVERLOAD / 6, begin + (n + 1) * OVERLOAD / 6).1;
-    trial.saw(format!("the same by ten seconds each: {:.0?} ms", (0..6).map(sixth).collect::<Vec<_>>()));
+    trial.saw(format!("the same for each ten seconds: {:.0?} ms", (0..6).map(sixth).collect::<Vec<_>>()));
     let (_, refusal) = writes.p99(Outcome::Refused, begin, over);
     trial.saw(format!("p99 of those refused in whole or in part {refusal:.0} ms"));
     trial.expect(failed == 0, format!("{failed} other answers"));
@@ -203,7 +205,7 @@ async fn ten_times_too_much() {
     let memory = memory_mb(serve.id(), "VmHWM");
     trial.expect(memory <= before + 256.0, format!("memory {before:.0} MB before, {memory:.0} MB at most"));
 
-    // The last answers have come by now.
+    // The last answers have arrived by now.
     let after = over.elapsed();
     let calm = caller.send(capacity / 5.0, Duration::from_secs(10), Caller::write).await;
     let late = (over + Duration::from_secs(5), Instant::now());

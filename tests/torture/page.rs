@@ -1,4 +1,4 @@
-//! How soon a page of a hundred rows is there: alone, and while its board is written to.
+//! The duration of a page of a hundred rows, alone and while its board receives scores.
 
 use std::time::{Duration, Instant};
 
@@ -16,10 +16,10 @@ use crate::{
 const PLAYERS: u32 = 10_000;
 /// Pages of each kind.
 const PAGES: usize = 3_000;
-/// Scores a second, where there are some.
+/// Scores a second, if any.
 const SCORES: u64 = 100;
 
-/// How long each of these pages took, in milliseconds; a compressed one, as browsers ask for it.
+/// Returns the durations of compressed pages, in milliseconds.
 async fn times(client: &Client, path: impl Fn(usize) -> String) -> Vec<f64> {
     let mut times = Vec::with_capacity(PAGES);
     for page in 0..PAGES {
@@ -35,7 +35,7 @@ async fn times(client: &Client, path: impl Fn(usize) -> String) -> Vec<f64> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_page_of_a_hundred_rows_is_there_at_once() {
+async fn a_page_of_a_hundred_rows_is_fast() {
     let mut trial = Trial::begin("page", "a page of 100 rows", "answered in under 5 ms at p99 with warm caches");
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('arena', p_lanes => 2::smallint)").await;
@@ -62,7 +62,7 @@ async fn a_page_of_a_hundred_rows_is_there_at_once() {
             post(json!({"user_id": format!("p{}", n * 31 % u64::from(PLAYERS)), "points": 40})).await;
         }
     };
-    // What is warm once is warm in each.
+    // Warms up caches and connections.
     times(&client, top).await;
     times(&client, deep).await;
     let report = |kind: &str, times: &mut Vec<f64>| {
@@ -71,7 +71,7 @@ async fn a_page_of_a_hundred_rows_is_there_at_once() {
     };
     let (p99, told) = report("the top", &mut times(&client, top).await);
     trial.expect(p99 < 5.0, told);
-    // Of these the database is asked.
+    // These pages are read from the database.
     let (_, told) = report("from further down", &mut times(&client, deep).await);
     trial.saw(told);
     let (_, told) = report("with a player", &mut times(&client, player).await);
@@ -80,7 +80,7 @@ async fn a_page_of_a_hundred_rows_is_there_at_once() {
         () = writing => unreachable!(),
         times = times(&client, top) => times,
     };
-    let (_, told) = report(&format!("the top beside {SCORES} scores a second"), &mut while_written);
+    let (_, told) = report(&format!("the top during {SCORES} scores a second"), &mut while_written);
     trial.saw(told);
     trial.end();
 }

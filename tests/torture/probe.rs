@@ -1,4 +1,4 @@
-//! One who asks until all is well again, and the memory of a process.
+//! A probe that waits until the service has recovered, and the memory of a process.
 
 use std::{
     fs,
@@ -10,22 +10,23 @@ use serde_json::json;
 
 use crate::support::Serve;
 
-/// How long anything may take to be well again before a trial is given up.
-const PATIENCE: Duration = Duration::from_mins(2);
+/// Timeout of a recovery.
+const TIMEOUT: Duration = Duration::from_mins(2);
 
-/// The board of whom asks whether all is well, beside those of a trial.
+/// Creates the probe's own board.
 pub const BOARD: &str = "SELECT centile.create_board('probe', p_lanes => 1::smallint)";
 
-/// Waits until a score is taken and a player is read, and gives how long that took from `since`. Until then there may be 503 only, or
-/// no connection.
-pub async fn well_again(serve: &Serve, key: &str, since: Instant) -> Duration {
+/// Waits until a score is accepted and a player is read. Returns the time since `since`. Until then
+/// every answer must be 503 or a connection error.
+pub async fn until_recovered(serve: &Serve, key: &str, since: Instant) -> Duration {
     let client = Client::builder().timeout(Duration::from_secs(30)).build().expect("a client");
     let scores = serve.at("/v1/boards/probe/scores");
     loop {
         let event = json!({"user_id": "probe", "points": 1});
         let written =
             client.post(&scores).bearer_auth(key).json(&event).send().await.ok().map(|answer| answer.status());
-        // A board that nobody has asked for lately is unavailable without a key while PostgreSQL is away: who may read it can have changed.
+        // While PostgreSQL is unreachable, a board that is not cached needs a key: its rights may
+        // have changed.
         let read =
             client.get(format!("{scores}/probe")).bearer_auth(key).send().await.ok().map(|answer| answer.status());
         for status in [written, read].into_iter().flatten() {
@@ -37,12 +38,12 @@ pub async fn well_again(serve: &Serve, key: &str, since: Instant) -> Duration {
         if (written, read) == (Some(StatusCode::OK), Some(StatusCode::OK)) {
             return since.elapsed();
         }
-        assert!(since.elapsed() < PATIENCE, "not well again: {written:?}, {read:?}");
+        assert!(since.elapsed() < TIMEOUT, "not recovered: {written:?}, {read:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
-/// Memory of a process in megabytes: what it has (`VmRSS`), or had at most (`VmHWM`).
+/// Returns the memory of a process in megabytes: current (`VmRSS`) or maximum (`VmHWM`).
 pub fn memory_mb(process: u32, which: &str) -> f64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).expect("a process");
     let line = status.lines().find_map(|line| line.strip_prefix(which)).expect("its memory");

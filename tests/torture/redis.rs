@@ -1,4 +1,5 @@
-//! Redis killed, emptied, frozen, and answering garbage: nobody is told anything wrong, and nobody waits for it.
+//! Redis is killed, emptied, frozen, and answers garbage: no answer is wrong, and none waits for
+//! Redis.
 
 use std::{
     net::Ipv4Addr,
@@ -29,16 +30,17 @@ use crate::{
     },
 };
 
-/// How long all is well first, and each fault but the longest goes on.
-const PHASE: Duration = Duration::from_secs(15);
-/// How long Redis is frozen.
+/// Duration of the phase without faults, and of each fault except the longest.
+const PHASE_DURATION: Duration = Duration::from_secs(15);
+/// Time for which Redis is frozen.
 const FROZEN: Duration = Duration::from_mins(1);
-/// How soon the breaker has to have opened.
-const NOTICED: Duration = Duration::from_secs(1);
-/// How many times the latency without any fault is still allowed.
-const SLOWER: f64 = 3.0;
+/// Time within which the breaker must open.
+const BREAKER_OPENS_WITHIN: Duration = Duration::from_secs(1);
+/// Allowed latency, as a multiple of the latency without faults.
+const MAX_SLOWDOWN: f64 = 3.0;
 
-/// What came of reads in a stretch of time: how many, and the 99th percentile of their latencies in milliseconds.
+/// Returns the number of reads in a span of time, and the 99th percentile of their latencies in
+/// milliseconds.
 fn reads(record: &Record, from: Instant, to: Instant) -> (usize, f64) {
     let of_phase = record.answers.iter().filter(|answer| from <= answer.sent_at && answer.sent_at < to);
     let mut latencies: Vec<f64> =
@@ -46,8 +48,8 @@ fn reads(record: &Record, from: Instant, to: Instant) -> (usize, f64) {
     (latencies.len(), percentile(&mut latencies, 99.0))
 }
 
-/// Answers everything with bytes of no meaning, at the port of a Redis that is gone.
-async fn talk_garbage(port: u16) -> JoinHandle<()> {
+/// Answers every command with garbage, at the port of a stopped Redis.
+async fn answer_garbage(port: u16) -> JoinHandle<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.expect("the port of Redis");
     tokio::spawn(async move {
         loop {
@@ -57,7 +59,7 @@ async fn talk_garbage(port: u16) -> JoinHandle<()> {
                 while let Ok(1..) = caller.read(&mut asked).await {
                     let mut answer = [0; 256];
                     rng.fill_bytes(&mut answer);
-                    // Now and then it looks like the beginning of an answer.
+                    // Sometimes it looks like the start of a valid answer.
                     answer[0] = *b"+-:$*_~x".get(usize::from(answer[1] % 8)).expect("one of eight");
                     if caller.write_all(&answer).await.is_err() {
                         return;
@@ -69,7 +71,7 @@ async fn talk_garbage(port: u16) -> JoinHandle<()> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn redis_fails_in_every_way() {
+async fn no_failure_of_redis_makes_answers_wrong_or_slow() {
     let mut trial = Trial::begin(
         "redis",
         "Redis killed, flushed, frozen for 60 s, answering garbage",
@@ -97,22 +99,22 @@ async fn redis_fails_in_every_way() {
     let mut phase = |name: &'static str, began: Instant| phases.push((name, began, Instant::now()));
     let pass = async |time: Duration| tokio::time::sleep(time).await;
 
-    // What is new is slow: plans, connections.
+    // Warms up plans and connections.
     pass(Duration::from_secs(5)).await;
     let began = Instant::now();
-    pass(PHASE).await;
+    pass(PHASE_DURATION).await;
     phase("normal", began);
 
     let began = Instant::now();
     redis.kill_hard().expect("a dead Redis");
-    pass(PHASE).await;
+    pass(PHASE_DURATION).await;
     phase("killed", began);
     redis.start_again().expect("Redis is back");
     pass(Duration::from_secs(3)).await;
 
     let began = Instant::now();
     let mut connection = redis_connection(&redis.url()).await;
-    while began.elapsed() < PHASE {
+    while began.elapsed() < PHASE_DURATION {
         cmd("FLUSHALL").exec_async(&mut connection).await.expect("an empty Redis");
         pass(Duration::from_millis(100)).await;
     }
@@ -122,18 +124,18 @@ async fn redis_fails_in_every_way() {
     redis.pause().expect("a frozen Redis");
     pass(FROZEN).await;
     phase("frozen", began);
-    redis.resume().expect("Redis goes on");
+    redis.resume().expect("SIGCONT");
     pass(Duration::from_secs(3)).await;
 
     let began = Instant::now();
     let mut spoiler = Spoiler::new(&redis, db.redis_prefix()).await;
-    spoiler.go_on(PHASE).await;
+    spoiler.spoil_for(PHASE_DURATION).await;
     phase("values overwritten", began);
 
     redis.kill_hard().expect("a dead Redis");
-    let babble = talk_garbage(redis.port()).await;
+    let babble = answer_garbage(redis.port()).await;
     let began = Instant::now();
-    pass(PHASE).await;
+    pass(PHASE_DURATION).await;
     phase("answering garbage", began);
     babble.abort();
 
@@ -147,8 +149,8 @@ async fn redis_fails_in_every_way() {
     let (_, normal) = reads(&record, from, to);
     trial.saw(format!("p99 of reads {normal:.0} ms"));
     for (name, from, to) in phases {
-        let (count, p99) = reads(&record, from + NOTICED, to);
-        trial.expect(count > 0 && p99 <= SLOWER * normal, format!("{name} {p99:.0} ms"));
+        let (count, p99) = reads(&record, from + BREAKER_OPENS_WITHIN, to);
+        trial.expect(count > 0 && p99 <= MAX_SLOWDOWN * normal, format!("{name} {p99:.0} ms"));
     }
     verdict.expect_right("Redis fails");
     audit::rankings_are_sound(&pool).await;

@@ -1,4 +1,4 @@
-//! Answers of rank indexes, each compared with a replay of the ledger at the version that it names.
+//! Answers from rank indexes, each compared with a replay of the ledger at its version.
 
 use crate::{
     report::Trial,
@@ -6,7 +6,7 @@ use crate::{
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn answers_are_those_of_their_version() {
+async fn answers_match_their_version() {
     let wanted = std::env::var("CENTILE_ANSWERS").ok().and_then(|text| text.parse().ok());
     let wanted = wanted.unwrap_or_else(|| amount(100_000, 5_000_000));
     let mut trial = Trial::begin(

@@ -1,4 +1,4 @@
-//! What was asked of Centile, what was measured, and whether that is enough: a row of a table for each trial.
+//! The report: for each trial a row with the requirement, the measurements and the verdict.
 
 use std::{
     fmt::Write as _,
@@ -8,10 +8,10 @@ use std::{
     time::Duration,
 };
 
-/// A trial. Its row is written when it is over, however it ends.
+/// A trial. Its row is written when it ends, however it ends.
 #[derive(Debug)]
 pub struct Trial {
-    /// What its row is called by; rows are sorted by it.
+    /// The name of its row, by which rows are sorted.
     place: &'static str,
     name: String,
     asked: &'static str,
@@ -21,20 +21,20 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Begins; `place` is the name of its file.
+    /// Begins a trial; `place` is the name of its file.
     pub fn begin(place: &'static str, name: impl Into<String>, asked: &'static str) -> Self {
         let (measured, missed) = (Vec::new(), Vec::new());
         Self { place, name: name.into(), asked, measured, missed, verdict: None }
     }
 
-    /// Something worth knowing.
+    /// Records a measurement without a limit.
     pub fn saw(&mut self, what: impl Into<String>) {
         let what = what.into();
         println!("{}: {what}", self.name);
         self.measured.push(what);
     }
 
-    /// Something measured that has to hold. The trial goes on when it does not, and fails in the end.
+    /// Records a measurement with a limit. If it fails, the trial continues and fails at its end.
     pub fn expect(&mut self, holds: bool, what: impl Into<String>) {
         let what = what.into();
         if holds {
@@ -45,13 +45,13 @@ impl Trial {
         }
     }
 
-    /// The end of a trial that cannot be made here.
+    /// Ends a trial that cannot run here.
     pub fn skip(mut self, why: &str) {
-        println!("{}: not tried: {why}", self.name);
-        self.verdict = Some(format!("not tried: {why}"));
+        println!("{}: not run: {why}", self.name);
+        self.verdict = Some(format!("not run: {why}"));
     }
 
-    /// The end. Fails if anything did not hold.
+    /// Ends the trial. Fails if any limit was missed.
     pub fn end(mut self) {
         let missed = self.missed.join("; ");
         self.verdict = Some(if missed.is_empty() { "passed" } else { "FAILED" }.to_owned());
@@ -66,12 +66,13 @@ impl Drop for Trial {
             if thread::panicking() { "FAILED: stopped by a fault, see its output" } else { "did not end" }.to_owned()
         });
         let row = format!("| {} | {} | {} | {verdict} |\n", self.name, self.asked, self.measured.join("; "));
-        // Nothing can be done about it here, and the figures were printed.
+        // An error here cannot be handled, and the figures were printed.
         let _ = write(self.place, &row);
     }
 }
 
-/// Writes a row, and the report from all rows there are: of this run and, of trials that were not made again, of earlier ones.
+/// Writes a row, and the report from all rows, including earlier ones of trials that did not run
+/// this time.
 fn write(place: &str, row: &str) -> std::io::Result<()> {
     let folder = folder();
     let rows = folder.join("rows");
@@ -87,13 +88,13 @@ fn write(place: &str, row: &str) -> std::io::Result<()> {
     fs::write(folder.join("report.md"), report)
 }
 
-/// `target/torture`.
+/// Returns `target/torture`.
 fn folder() -> PathBuf {
     let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
     tmp.parent().unwrap_or(tmp).join("torture")
 }
 
-/// A time as a report shows it.
+/// Formats a duration for the report.
 pub fn seconds(time: Duration) -> String {
     format!("{:.1} s", time.as_secs_f64())
 }

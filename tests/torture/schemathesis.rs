@@ -1,4 +1,4 @@
-//! Requests made up from the OpenAPI document, by those who know of nothing else.
+//! Requests generated from the OpenAPI document alone.
 
 use std::{
     fs,
@@ -11,20 +11,22 @@ use crate::{
     support::{Serve, TestDb, load::key, redis_url, spawn_serve},
 };
 
-/// Requests of all runs together.
+/// Minimum number of requests of all runs together.
 const CASES: u64 = 20_000;
-/// Requests made up for each call and way of making them up, unless `CENTILE_SCHEMATHESIS_EXAMPLES` says otherwise.
+/// Requests generated for each call and generation mode, unless `CENTILE_SCHEMATHESIS_EXAMPLES` is
+/// set.
 const EXAMPLES: &str = "400";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn requests_made_up_from_the_document() {
+async fn generated_requests_match_the_document() {
     let mut trial = Trial::begin(
         "schemathesis",
-        "20,000 requests made up from the OpenAPI document, with an admin key and without",
+        "20,000 requests generated from the OpenAPI document, with an admin key and without",
         "no failure of any check",
     );
     let examples = std::env::var("CENTILE_SCHEMATHESIS_EXAMPLES").unwrap_or_else(|_| EXAMPLES.to_owned());
-    // Both at once, each on a service of its own: most of the time is spent on making requests up, on one core.
+    // Both runs at once, each on its own service: generating the requests takes most of the time,
+    // on one core.
     let mut runs = Vec::new();
     for who in ["no key", "an admin key"] {
         runs.push(Run::begin(who, &examples).await);
@@ -32,7 +34,7 @@ async fn requests_made_up_from_the_document() {
     let mut cases = 0;
     for mut run in runs {
         let passed = tokio::task::block_in_place(|| run.process.wait()).expect("tests/schemathesis.sh").success();
-        let told = fs::read_to_string(&run.output).expect("what it said");
+        let told = fs::read_to_string(&run.output).expect("the output");
         let summary = told.lines().skip_while(|line| !line.contains("SUMMARY")).collect::<Vec<_>>().join("\n");
         println!("{summary}");
         cases += generated(&told);
@@ -51,10 +53,10 @@ async fn requests_made_up_from_the_document() {
     trial.end();
 }
 
-/// Schemathesis at work on a service that nobody else uses.
+/// A run of Schemathesis on its own service.
 struct Run {
     who: &'static str,
-    /// The file that holds what it says.
+    /// The file with its output.
     output: String,
     process: Child,
     _serve: Serve,
@@ -85,13 +87,13 @@ impl Run {
 
 impl Drop for Run {
     fn drop(&mut self) {
-        // Over already, unless the trial was given up.
+        // Already ended, unless the trial was aborted.
         self.process.kill().ok();
         self.process.wait().ok();
     }
 }
 
-/// The number in the line that tells how many cases were generated.
+/// Returns the number of generated cases from the output.
 fn generated(told: &str) -> u64 {
     let line = told.lines().find(|line| line.contains(" generated, ")).unwrap_or_default();
     let digits = |word: &str| word.replace(',', "").parse().ok();

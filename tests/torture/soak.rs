@@ -1,5 +1,6 @@
-//! The design load for a long time, with a fault a minute: everything derived agrees with the ledger all the time, and memory does not
-//! grow. `CENTILE_SOAK_MINUTES` makes it shorter or longer, `CENTILE_SOAK_SCORES` the scores a second more or fewer.
+//! The design load for a long time, with a fault each minute: derived data always agree with the
+//! ledger, and memory does not grow. `CENTILE_SOAK_MINUTES` changes the duration,
+//! `CENTILE_SOAK_SCORES` the scores a second.
 
 use std::{
     collections::BTreeMap,
@@ -20,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     common::load::Load,
-    probe::{self, memory_mb, well_again},
+    probe::{self, memory_mb, until_recovered},
     report::{Trial, seconds},
     support::{
         Serve, audit,
@@ -32,16 +33,16 @@ use crate::{
     },
 };
 
-/// What Centile was designed for: scores, ranks and tops a second.
+/// The design load: scores, ranks and top lists a second.
 const SCORES: u32 = 2_500;
 const RANKS: u32 = 250;
 const TOPS: u32 = 50;
 /// Players of the large board.
 const PLAYERS: u64 = 20_000;
-/// How long a fault lasts that lasts.
+/// Duration of a fault that lasts.
 const FAULT: Duration = Duration::from_secs(10);
 
-/// What goes wrong.
+/// A fault.
 #[derive(Debug, Clone, Copy)]
 enum Fault {
     ServiceKilled,
@@ -63,20 +64,20 @@ const FAULTS: [Fault; 7] = [
     Fault::CutOffBySilence,
 ];
 
-/// A number from the environment.
+/// Returns a setting from the environment.
 fn setting<T: FromStr<Err: Display>>(name: &str, default: T) -> T {
     let wanted = env::var(name).ok().map(|text| text.parse().unwrap_or_else(|error| panic!("{name}={text}: {error}")));
     wanted.unwrap_or(default)
 }
 
-/// Servers and instances: one that is killed, and one that lives as long as the soak.
+/// The servers, an instance that is killed, and one that runs throughout.
 struct Site {
     postgres: LocalPostgres,
     redis: LocalRedis,
     way: Proxy,
     mortal: Serve,
     lasting: Serve,
-    /// Where requests go.
+    /// The addresses for requests.
     addresses: Arc<Mutex<[String; 2]>>,
 }
 
@@ -91,7 +92,7 @@ impl Site {
         Self { postgres, redis, way, mortal, lasting, addresses }
     }
 
-    async fn suffer(&mut self, fault: Fault) {
+    async fn apply(&mut self, fault: Fault) {
         let pass = async || tokio::time::sleep(FAULT).await;
         match fault {
             Fault::ServiceKilled => {
@@ -119,7 +120,7 @@ impl Site {
             Fault::RedisFrozen => {
                 self.redis.pause().expect("a frozen Redis");
                 pass().await;
-                self.redis.resume().expect("Redis goes on");
+                self.redis.resume().expect("SIGCONT");
             }
             Fault::CutOffByReset | Fault::CutOffBySilence => {
                 self.way.set(if matches!(fault, Fault::CutOffByReset) { Way::Reset } else { Way::Silent });
@@ -138,7 +139,7 @@ async fn spawn(database_url: &str, redis: &LocalRedis) -> Serve {
         .expect("a service")
 }
 
-/// Requests of one kind, in turn to each instance.
+/// Sends requests of one kind, to each instance in turn.
 fn to_each(
     addresses: &Arc<Mutex<[String; 2]>>,
     request: impl Fn(&Client, String) -> RequestBuilder + Send + 'static,
@@ -169,7 +170,7 @@ fn loads(site: &Site, key: String, scores: u32) -> [(&'static str, Load); 3] {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_design_load_with_a_fault_a_minute() {
+async fn the_design_load_survives_a_fault_each_minute() {
     let (minutes, scores): (u32, u32) = (setting("CENTILE_SOAK_MINUTES", 30), setting("CENTILE_SOAK_SCORES", SCORES));
     let mut trial = Trial::begin(
         "soak",
@@ -187,7 +188,7 @@ async fn the_design_load_with_a_fault_a_minute() {
         sqlx::raw_sql(board).execute(&pool).await.expect("a board");
     }
     pool.close().await;
-    // Beside the load, callers of whom each knows what was acknowledged.
+    // Besides the load, callers that record what was acknowledged.
     let (sender, stop) = (Arc::new(Sender::new(key(&url, "server"))), CancellationToken::new());
     let callers = sender.spawn(2, &site.lasting.at("/v1/boards/arena/scores"), &stop);
     let probing = key(&url, "server");
@@ -202,10 +203,11 @@ async fn the_design_load_with_a_fault_a_minute() {
         }
         let fault = faults.pop().expect("a fault");
         tokio::time::sleep(Duration::from_secs(10)).await;
-        site.suffer(fault).await;
+        site.apply(fault).await;
         let healed = Instant::now();
-        let well =
-            well_again(&site.mortal, &probing, healed).await.max(well_again(&site.lasting, &probing, healed).await);
+        let well = until_recovered(&site.mortal, &probing, healed)
+            .await
+            .max(until_recovered(&site.lasting, &probing, healed).await);
         longest = longest.max(well);
         let pool = PgPool::connect(&url).await.expect("a connection");
         let looking = Instant::now();
@@ -214,14 +216,14 @@ async fn the_design_load_with_a_fault_a_minute() {
         pool.close().await;
         memory.push(memory_mb(site.lasting.id(), "VmRSS"));
         println!(
-            "minute {minute}: {fault:?}, well after {}, audit clean, {:.0} MB",
+            "minute {minute}: {fault:?}, recovered after {}, audit clean, {:.0} MB",
             seconds(well),
             memory[memory.len() - 1]
         );
         tokio::time::sleep_until((begin + Duration::from_mins(1) * minute).into()).await;
     }
     trial.saw(format!(
-        "{minutes} audits clean, the longest took {}; well {} after a fault at most",
+        "{minutes} audits clean, the longest took {}; recovered at most {} after a fault",
         seconds(audited),
         seconds(longest)
     ));
@@ -230,7 +232,7 @@ async fn the_design_load_with_a_fault_a_minute() {
         load.stop().await;
         let latency = load.latency(begin, begin + Duration::from_mins(1) * minutes);
         trial.saw(format!(
-            "{} {what}, {} of them not answered 200 (a player who has no score yet is answered 404), p50 {:.0} ms",
+            "{} {what}, {} of them not answered 200 (404 for a player without a score), p50 {:.0} ms",
             latency.answers, latency.failed, latency.p50
         ));
         for (answer, count) in load.said() {
@@ -244,7 +246,7 @@ async fn the_design_load_with_a_fault_a_minute() {
     sender.finish(&site.lasting.at("/v1/boards/arena/scores")).await;
     let pool = PgPool::connect(&url).await.expect("a connection");
     sender.expect_all_once(&pool).await;
-    trial.saw(format!("{} events of known callers, each in the ledger once", sender.counts().0));
+    trial.saw(format!("{} events of recording callers, each in the ledger once", sender.counts().0));
     let third = memory.len().div_ceil(3);
     let most = |part: &[f64]| part.iter().copied().fold(0.0, f64::max);
     let (first, last) = (most(&memory[..third]), most(&memory[memory.len() - third..]));

@@ -1,5 +1,5 @@
 //! A writer that stops in the middle of a batch: its lane is blocked until PostgreSQL ends its
-//! session, and the second instance goes on.
+//! session, and the second instance continues.
 
 use std::{
     process::Command,
@@ -15,11 +15,11 @@ use crate::{
     support::{Serve, TestDb, audit, load::key, sender::Sender, spawn_serve},
 };
 
-/// Stops that must have left a session with a batch open.
+/// Number of stops that must leave a batch open.
 const WANTED: usize = 20;
 const STOPS_MAX: usize = 400;
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(2);
-/// Time besides for PostgreSQL to end the session and for the next batch.
+/// Additional time for PostgreSQL to end the session, and for the next batch.
 const MARGIN: Duration = Duration::from_secs(1);
 
 /// Sends a signal to a service.
@@ -28,17 +28,17 @@ fn signal(name: &str, serve: &Serve) {
     assert!(status.success(), "kill {name}");
 }
 
-/// Number of the lane's last batch.
+/// Returns the number of the lane's last batch.
 async fn last_batch(pool: &PgPool) -> i64 {
     sqlx::query_scalar("SELECT max(batch) FROM centile_store.board_lanes").fetch_one(pool).await.expect("a batch")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_writer_is_stopped_in_the_middle_of_a_batch() {
+async fn a_writer_that_stops_within_a_batch_blocks_its_lane_briefly() {
     let mut trial = Trial::begin(
         "stopped-writer",
         format!("kill -STOP of one of two instances that write to one lane, until {WANTED} had a batch open"),
-        "the other one writes again within the statement timeout (2 s) and a second; nothing lost, nothing twice",
+        "the other one writes again within the statement timeout (2 s) and a second; no event lost or repeated",
     );
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('arena', p_lanes => 1::smallint)").await;
@@ -55,7 +55,7 @@ async fn a_writer_is_stopped_in_the_middle_of_a_batch() {
         sender.wait_for_more(10).await;
         signal("-STOP", &stopped);
         let begun = Instant::now();
-        // Sessions that hold the lane's row and wait for a client that does not go on.
+        // Counts sessions that hold the lane's row while they wait for their client.
         let blocking: i64 = sqlx::query_scalar(
             "SELECT count(*) FROM pg_stat_activity a
              JOIN pg_locks l ON l.pid = a.pid AND l.relation = 'centile_store.board_lanes'::regclass AND l.mode = 'RowShareLock'
@@ -63,14 +63,14 @@ async fn a_writer_is_stopped_in_the_middle_of_a_batch() {
         )
         .fetch_one(&pool)
         .await
-        .expect("a look");
+        .expect("the blocking sessions");
         if blocking > 0 {
-            // The first batch after the stop may be one whose commit was on its way.
+            // The first batch after the stop may be one whose commit was in progress.
             let wanted = last_batch(&pool).await + 2;
             while last_batch(&pool).await < wanted {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
-            // The other instance's own batch may have been the one that was open.
+            // The open batch may have been the other instance's.
             if begun.elapsed() > Duration::from_millis(500) {
                 open += 1;
                 longest = longest.max(begun.elapsed());

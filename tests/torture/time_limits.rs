@@ -1,4 +1,5 @@
-//! How soon what has a time limit ends. Tests of the same wait as long as it takes.
+//! The time within which time limits take effect. The tests of the same behaviour have no such
+//! limits.
 
 use std::time::{Duration, Instant};
 
@@ -21,10 +22,10 @@ use crate::{
 };
 
 const SUBMIT: &str = "POST /v1/boards/main/scores HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n";
-/// How often a slow client sends or takes a byte.
+/// Interval at which a slow client sends or reads a byte.
 const PACE: Duration = Duration::from_millis(700);
 
-/// A service with a board that is read with a key, and the way to its database.
+/// Starts a service with a board that needs a key to read, behind a proxy to its database.
 async fn service(flags: &[&str]) -> (TestDb, Proxy, Serve) {
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('main', p_reading => 'key')").await;
@@ -35,7 +36,7 @@ async fn service(flags: &[&str]) -> (TestDb, Proxy, Serve) {
     (db, proxy, serve.expect("a service"))
 }
 
-/// How long something takes, and what comes of it.
+/// Returns the duration and the result of a future.
 async fn time<T>(what: impl Future<Output = T>) -> (Duration, T) {
     let begun = Instant::now();
     let result = what.await;
@@ -50,7 +51,7 @@ async fn follow(serve: &Serve, key: &str) -> Response {
     stream
 }
 
-/// Reads until this text comes; `false` if the stream ends before.
+/// Reads until this text arrives; `false` if the stream ends before.
 async fn comes(stream: &mut Response, wanted: &str) -> bool {
     let mut text = String::new();
     while let Ok(Some(chunk)) = within("an event", stream.chunk()).await {
@@ -62,7 +63,7 @@ async fn comes(stream: &mut Response, wanted: &str) -> bool {
     false
 }
 
-/// A connection that begins with these bytes.
+/// Opens a connection and sends these bytes.
 async fn connect(serve: &Serve, first: &str) -> TcpStream {
     let address = serve.url.strip_prefix("http://").expect("an address");
     let mut stream = TcpStream::connect(address).await.expect("a connection");
@@ -70,11 +71,12 @@ async fn connect(serve: &Serve, first: &str) -> TcpStream {
     stream
 }
 
-/// Sends `first`, then sends the bytes of `more` one by one, or takes bytes if it is empty, until the connection is closed.
-async fn dribble(serve: &Serve, first: &str, more: &str) {
+/// Sends `first`, and then the bytes of `more` one by one, or reads bytes if it is empty, until the
+/// connection is closed.
+async fn send_slowly(serve: &Serve, first: &str, more: &str) {
     let (mut stream, mut bytes) = (connect(serve, first).await, more.bytes().cycle());
     let mut is_open = true;
-    // A reset is known before all that came has been read.
+    // A reset is visible before all received bytes are read.
     while is_open && matches!(stream.take_error(), Ok(None)) {
         sleep(PACE).await;
         is_open = match bytes.next() {
@@ -85,13 +87,13 @@ async fn dribble(serve: &Serve, first: &str, more: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slow_clients_are_closed() {
-    let mut trial = Trial::begin("time-slow", "clients that send or take a byte every 0.7 s", "closed within 15 s");
+async fn slow_clients_are_closed_in_time() {
+    let mut trial = Trial::begin("time-slow", "clients that send or read a byte every 0.7 s", "closed within 15 s");
     let (db, _proxy, serve) = service(&[]).await;
     let body = format!("{SUBMIT}authorization: Bearer {}\r\ncontent-length: 1000\r\n\r\n{{", key(db.url(), "server"));
     let answers = "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: x\r\n\r\n".repeat(16);
     let kinds = [("head", "GET /healthz HTTP/1.1\r\n", "h: x\r\n"), ("body", &*body, " "), ("answer", &*answers, "")];
-    let closing = |(_, first, more)| time(within("the end of a slow connection", dribble(&serve, first, more)));
+    let closing = |(_, first, more)| time(within("the end of a slow connection", send_slowly(&serve, first, more)));
     for ((kind, ..), (time, ())) in kinds.iter().zip(join_all(kinds.map(closing)).await) {
         trial.expect(time <= Duration::from_secs(15), format!("slow with the {kind}: {}", seconds(time)));
     }
@@ -99,7 +101,7 @@ async fn slow_clients_are_closed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_revoked_key_is_noticed() {
+async fn a_revoked_key_is_refused_in_time() {
     let asked = "refused within 5 s, and their streams ended within 7 s";
     let mut trial = Trial::begin("time-key", "5 keys revoked by SQL", asked);
     let (db, _proxy, serve) = service(&[]).await;
@@ -107,7 +109,7 @@ async fn a_revoked_key_is_noticed() {
     for number in 0..5 {
         let key = key(db.url(), "reader");
         let mut stream = follow(&serve, &key).await;
-        // A key is known for some seconds: revoked in another part of them each time.
+        // A key is cached for some seconds: each time it is revoked at another point of them.
         sleep(number * Duration::from_millis(800)).await;
         db.execute(&format!("SELECT centile.revoke_key('{}')", key.split('_').nth(1).expect("its id"))).await;
         let ask = || serve.client.get(serve.at("/v1/boards/main")).bearer_auth(&key).send();
@@ -122,7 +124,7 @@ async fn a_revoked_key_is_noticed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn followers_are_told_that_postgresql_is_away() {
+async fn streams_report_an_unreachable_postgresql_in_time() {
     let mut trial = Trial::begin("time-stale", "PostgreSQL cut off while a board is followed", "`stale` within 8 s");
     for way in [Way::Reset, Way::Silent] {
         let (db, proxy, serve) = service(&[]).await;
@@ -135,15 +137,15 @@ async fn followers_are_told_that_postgresql_is_away() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stop_ends() {
-    let mut trial = Trial::begin("time-stop", "a stop while a body does not come", "status 0 within 30 s");
+async fn a_stop_ends_in_time() {
+    let mut trial = Trial::begin("time-stop", "a stop while a body is outstanding", "status 0 within 30 s");
     let (db, _proxy, mut serve) = service(&["--client-timeout", "600"]).await;
     let key = key(db.url(), "server");
     let _stream = follow(&serve, &key).await;
-    // The service says "100 Continue" once it waits for the body.
+    // The service answers "100 Continue" once it waits for the body.
     let head = format!("{SUBMIT}authorization: Bearer {key}\r\ncontent-length: 9\r\nexpect: 100-continue\r\n\r\n");
     let mut open = connect(&serve, &head).await;
-    within("to be asked for the body", open.read_u8()).await.expect("an answer");
+    within("100 Continue", open.read_u8()).await.expect("an answer");
     let (time, status) = time(serve.stop()).await;
     trial.expect(status.success() && time <= Duration::from_secs(30), format!("{status} after {}", seconds(time)));
     trial.end();

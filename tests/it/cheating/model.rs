@@ -1,4 +1,4 @@
-//! The rules against cheating, said once more in plain Rust: what a player's ledger allows next.
+//! The rules against cheating in plain Rust: which events a player's ledger allows next.
 
 use chrono::{DateTime, Datelike as _, Days, TimeDelta, Utc};
 use sqlx::PgPool;
@@ -11,11 +11,12 @@ pub struct Row {
     pub points: Option<i64>,
     pub voids_id: Option<i64>,
     pub occurred_at: DateTime<Utc>,
-    /// Whether it came as a score of now, by a game server.
+    /// Whether a game server sent it as a current score.
     pub is_live: bool,
 }
 
-/// A player's ledger, in the order in which it was written. What comes live has no reason here; all else has.
+/// Returns a player's ledger in the order of writing. In these tests live events have no reason,
+/// and all others have one.
 pub async fn ledger(pool: &PgPool, board: &str, user: &str) -> Vec<Row> {
     sqlx::query_as(
         "SELECT transaction_id, kind, points, voids_id, occurred_at, kind = 'score' AND reason IS NULL AS is_live
@@ -28,7 +29,7 @@ pub async fn ledger(pool: &PgPool, board: &str, user: &str) -> Vec<Row> {
     .unwrap()
 }
 
-/// The rules of a board in UTC.
+/// The rules of a board whose time zone is UTC.
 #[derive(Debug, Clone)]
 pub struct Rules {
     pub mode: &'static str,
@@ -40,7 +41,7 @@ pub struct Rules {
     pub gain_max: Vec<(&'static str, i128)>,
 }
 
-/// When the period of a kind that holds `at` begins.
+/// Returns the start of the period of a kind that contains `at`.
 fn starts_at(kind: &str, at: DateTime<Utc>) -> DateTime<Utc> {
     let day = at.date_naive();
     let first = match kind {
@@ -54,12 +55,13 @@ fn starts_at(kind: &str, at: DateTime<Utc>) -> DateTime<Utc> {
 }
 
 impl Rules {
-    /// Points as a number of which more is better.
+    /// Returns the points as a number of which more is better.
     fn key(&self, points: i64) -> i128 {
         if self.ascending { -i128::from(points) } else { i128::from(points) }
     }
 
-    /// How many rules an event of these points breaks at `at`, after `before`: the names of all of them.
+    /// Returns the names of all rules that an event of these points would break at `at`, after the
+    /// rows in `before`.
     pub fn broken(&self, before: &[Row], points: i64, at: DateTime<Utc>) -> Vec<&'static str> {
         let mut broken = Vec::new();
         if points < self.points_min || points > self.points_max {
@@ -75,7 +77,8 @@ impl Rules {
         broken
     }
 
-    /// What the player has gained in a period that began at `start`, once the event is taken; nothing when the event adds nothing.
+    /// Returns the player's gain in a period that began at `start` if the event is accepted; 0 if
+    /// the event adds nothing.
     fn gain(&self, before: &[Row], points: i64, start: DateTime<Utc>) -> i128 {
         let reset = before.iter().filter(|row| row.kind == "reset").map(|row| row.occurred_at).max();
         let voided: Vec<i64> = before.iter().filter_map(|row| row.voids_id).collect();

@@ -1,4 +1,5 @@
-//! Random boards with rules, random players at once: whatever was taken broke no rule, and whatever was not, did.
+//! Random boards with rules and concurrent random players: accepted events break no rule, and
+//! refused events break one.
 
 use chrono::{DateTime, Utc};
 use futures::future::join_all;
@@ -16,10 +17,11 @@ use crate::{
     support::{TestDb, amount, random::now},
 };
 
-/// Each caller has players of its own, so that the test knows a player's ledger when an event is refused.
+/// Number of callers. Each has its own players, so that the test knows a player's ledger when an
+/// event is refused.
 const CALLERS: usize = 4;
 
-/// A random board: `seed % 6` decides mode and order.
+/// Returns the rules of a random board; `seed % 6` selects mode and order.
 fn rules(seed: u64, rng: &mut StdRng) -> Rules {
     let mode = ["sum", "best", "latest"][usize::try_from(seed % 3).unwrap()];
     let mut gain_max = Vec::new();
@@ -42,13 +44,13 @@ fn slug(seed: u64) -> String {
     format!("board-{seed}")
 }
 
-/// What was said of an event that was not taken.
+/// An event that was refused or quarantined.
 #[derive(Debug)]
 struct Refused {
     user: String,
     points: i64,
     rule: String,
-    /// The last row of the player's ledger before it.
+    /// The last row of the player's ledger before the event.
     after: i64,
     sent_at: DateTime<Utc>,
     answered_at: DateTime<Utc>,
@@ -58,7 +60,8 @@ async fn end_of(pool: &PgPool, board: &str, user: &str) -> i64 {
     ledger(pool, board, user).await.last().map_or(0, |row| row.transaction_id)
 }
 
-/// Plays two players of one's own, one event list after the other, with an administrator's acts in between; and one whom all play.
+/// Sends lists of events for two players of this caller and one that all callers share, with an
+/// administrator's acts in between.
 async fn play(site: &Site, pool: &PgPool, seed: u64, caller: usize, keeps: bool) -> Vec<Refused> {
     let mut rng = StdRng::seed_from_u64(seed * 100 + caller as u64);
     let board = slug(seed);
@@ -79,7 +82,7 @@ async fn play(site: &Site, pool: &PgPool, seed: u64, caller: usize, keeps: bool)
                 let answer = site.admin(Method::DELETE, &path, Value::Null).await;
                 assert!([204, 404].contains(&answer.status), "{answer:?}");
             }
-            // A score of the past: of the last days, or one that leaves the last minute while this runs.
+            // A past score: from recent days, or about to leave the last minute.
             1 | 2 => {
                 let ago =
                     if rng.random_ratio(1, 2) { rng.random_range(1.0..3e6) } else { rng.random_range(55.0..60.0) };
@@ -109,7 +112,7 @@ async fn play(site: &Site, pool: &PgPool, seed: u64, caller: usize, keeps: bool)
     refused
 }
 
-/// Sends events as one list; gives those of one's own players that were not taken.
+/// Sends events as one list; returns the refused events of the caller's own players.
 async fn send(
     site: &Site,
     pool: &PgPool,
@@ -148,7 +151,7 @@ async fn send(
     refused
 }
 
-/// Whether each row that came live broke no rule when it did.
+/// Checks that each live row broke no rule when it was written. Returns the number of live rows.
 fn check_taken(rules: &Rules, user: &str, rows: &[Row]) -> usize {
     let live = rows.iter().enumerate().filter(|(_, row)| row.is_live);
     for (place, row) in live.clone() {
@@ -159,7 +162,7 @@ fn check_taken(rules: &Rules, user: &str, rows: &[Row]) -> usize {
 }
 
 #[tokio::test]
-async fn what_is_taken_breaks_no_rule_and_what_is_not_does() {
+async fn accepted_events_break_no_rule_and_refused_ones_do() {
     let (mut taken, mut rules_met) = (0, std::collections::BTreeMap::<String, usize>::new());
     let db = TestDb::new().await;
     let site = site(&db).await;
@@ -191,7 +194,8 @@ async fn what_is_taken_breaks_no_rule_and_what_is_not_does() {
         for one in refused.iter().flatten() {
             let rows = ledger(&pool, &board, &one.user).await;
             let before: Vec<Row> = rows.into_iter().filter(|row| row.transaction_id <= one.after).collect();
-            // A minute that slides holds most at its begin; a period may have begun in between.
+            // A sliding minute contains most events at its start, and a period may have begun in
+            // between.
             let broken = [one.sent_at, one.answered_at].map(|at| rules.broken(&before, one.points, at));
             assert!(
                 broken.iter().flatten().any(|rule| *rule == one.rule),

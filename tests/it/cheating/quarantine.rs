@@ -1,4 +1,4 @@
-//! The quarantine: what breaks a rule is kept apart, and decided once.
+//! The quarantine: events that break a rule are kept for review, and each is decided once.
 
 use futures::future::join_all;
 use reqwest::Method;
@@ -14,8 +14,8 @@ use crate::{
 
 const QUARANTINE: &str = "/v1/boards/main/quarantine";
 
-/// A board that takes 0 to 100 points and keeps the rest apart.
-async fn keeping(db: &TestDb) -> Site {
+/// Creates a board that accepts 0 to 100 points and quarantines the rest.
+async fn quarantining(db: &TestDb) -> Site {
     let site = site(db).await;
     site.board(json!({"points_min": 0, "points_max": 100, "on_violation": "quarantine"}), &[("ada", 40)]).await;
     site
@@ -26,7 +26,7 @@ async fn waiting(site: &Site) -> Vec<Value> {
     list["events"].as_array().unwrap().clone()
 }
 
-/// The id under which an event is kept apart.
+/// Submits an event that must be quarantined; returns its quarantine id.
 async fn kept(site: &Site, event: Value) -> i64 {
     site.post(SCORES, event).await.is(202)["quarantine_id"].as_i64().unwrap()
 }
@@ -40,9 +40,9 @@ async fn score(site: &Site, user: &str) -> Value {
 }
 
 #[tokio::test]
-async fn what_breaks_a_rule_is_kept_apart_and_answered_the_same_again() {
+async fn an_event_that_breaks_a_rule_is_quarantined_and_repeats_its_answer() {
     let db = TestDb::new().await;
-    let site = keeping(&db).await;
+    let site = quarantining(&db).await;
     let cheat = json!({"user_id": "ada", "points": 101, "id": "match-1", "reason": "won"});
     let first = site.post(SCORES, cheat.clone()).await.is(202);
     let id = first["quarantine_id"].as_i64().unwrap();
@@ -54,7 +54,7 @@ async fn what_breaks_a_rule_is_kept_apart_and_answered_the_same_again() {
     let mut other = cheat.clone();
     other["points"] = json!(102);
     refused(&site.post(SCORES, other).await, 409, "", "another event under the id");
-    // In a list, and twice in it: each by itself.
+    // In a list, and twice in that list.
     let list = json!([event("ada", 5), {"user_id": "bob", "points": -1, "id": "b"}, {"user_id": "bob", "points": -1, "id": "b"}, cheat]);
     let results = site.post(SCORES, list).await.is(200)["results"].clone();
     let told =
@@ -81,7 +81,7 @@ async fn what_breaks_a_rule_is_kept_apart_and_answered_the_same_again() {
         one["state"]
     ]);
     assert_eq!(shown, json!([id, "ada", 101, "won", "match-1", "points_out_of_bounds", "0 to 100", "waiting"]));
-    // What no ledger could take is refused whatever the board says.
+    // Events that no ledger could hold are refused under every setting.
     refused(&site.post(SCORES, event("ada", i64::MIN)).await, 422, "points", "the least number");
     refused(
         &site.post(SCORES, json!({"user_id": "ada", "points": 500, "tiebreak": 1})).await,
@@ -91,18 +91,18 @@ async fn what_breaks_a_rule_is_kept_apart_and_answered_the_same_again() {
     );
     let told = site.get("/metrics").await.text;
     assert!(told.lines().any(|line| line == "centile_quarantine_waiting 2"), "{told}");
-    // The classic path, too.
+    // The path without a board in it as well.
     assert_eq!(site.post("/v1/scores", event("cyd", 101)).await.is(202)["status"], "quarantined");
 }
 
 #[tokio::test]
-async fn an_accepted_event_counts_from_then_on_and_a_rejected_one_never() {
+async fn an_accepted_event_counts_from_its_acceptance_and_a_rejected_one_never() {
     let db = TestDb::new().await;
-    let site = keeping(&db).await;
+    let site = quarantining(&db).await;
     let (taken, left) = (kept(&site, event("ada", 500)).await, kept(&site, event("ada", 600)).await);
-    // As if it had waited for long.
+    // As if it had waited for a long time.
     db.execute("UPDATE centile_store.quarantine SET submitted_at = submitted_at - interval '70 days'").await;
-    // Whoever accepts it after a reset wants it to count.
+    // An event accepted after a reset counts after it.
     site.admin(Method::DELETE, "/v1/boards/main/scores/ada?reason=again", Value::Null).await.is(204);
     let before: chrono::DateTime<chrono::Utc> =
         query_scalar("SELECT clock_timestamp()").fetch_one(&db.pool().await).await.unwrap();
@@ -139,7 +139,7 @@ async fn an_accepted_event_counts_from_then_on_and_a_rejected_one_never() {
     .unwrap();
     let named: Vec<(&str, &str)> =
         acts.iter().map(|(action, subject, _)| (action.as_str(), subject.as_str())).collect();
-    assert_eq!(named, [("accept_event", "ada"), ("reject_event", "ada")], "each decision once");
+    assert_eq!(named, [("accept_event", "ada"), ("reject_event", "ada")], "one audit entry for each decision");
     assert_eq!(acts[0].2["reason"], "looked at");
 
     refused(&site.admin(Method::GET, &format!("{QUARANTINE}?state=lost"), Value::Null).await, 422, "state", "a state");
@@ -157,9 +157,9 @@ async fn an_accepted_event_counts_from_then_on_and_a_rejected_one_never() {
 }
 
 #[tokio::test]
-async fn of_many_who_decide_at_once_one_does() {
+async fn one_of_many_concurrent_decisions_counts() {
     let db = TestDb::new().await;
-    let site = keeping(&db).await;
+    let site = quarantining(&db).await;
     let mut accepted = 0;
     for round in 0..10_i64 {
         let id = kept(&site, event("ada", 1_000)).await;
@@ -188,9 +188,9 @@ async fn of_many_who_decide_at_once_one_does() {
 }
 
 #[tokio::test]
-async fn a_flood_fills_nothing_and_what_was_decided_goes() {
+async fn the_quarantine_is_limited_and_decided_events_are_deleted() {
     let db = TestDb::new().await;
-    let site = keeping(&db).await;
+    let site = quarantining(&db).await;
     let flood: Vec<Value> = (0..150).map(|_| event("eve", 101)).collect();
     for round in 0..2 {
         let results = site.post(SCORES, json!(flood)).await.is(200)["results"].clone();
@@ -198,9 +198,9 @@ async fn a_flood_fills_nothing_and_what_was_decided_goes() {
         let wanted = if round == 0 { (100, 50) } else { (0, 150) };
         assert_eq!((count("quarantined"), count("refused")), wanted);
     }
-    refused(&site.post(SCORES, event("eve", 101)).await, 422, "points", "no room");
+    refused(&site.post(SCORES, event("eve", 101)).await, 422, "points", "the quarantine is full");
     kept(&site, event("ada", 101)).await;
-    // Page by page, each once and in order.
+    // All pages together hold each event once, in order.
     let mut ids = Vec::new();
     let mut path = format!("{QUARANTINE}?limit=40");
     loop {
@@ -210,10 +210,10 @@ async fn a_flood_fills_nothing_and_what_was_decided_goes() {
         path = format!("{QUARANTINE}?limit=40&cursor={next}");
     }
     assert!(ids.len() == 101 && ids.is_sorted_by(|a, b| a < b), "{ids:?}");
-    // A decision makes room.
+    // A decision frees a place.
     decide(&site, ids[0], "reject").await.is(204);
     kept(&site, event("eve", 102)).await;
-    refused(&site.post(SCORES, event("eve", 101)).await, 422, "points", "no room again");
+    refused(&site.post(SCORES, event("eve", 101)).await, 422, "points", "the quarantine is full again");
 
     let forget = "SELECT centile.forget_decided_events()";
     assert_eq!(query_scalar(forget).fetch_one(&db.pool().await).await.ok(), Some(0_i64));
@@ -226,9 +226,9 @@ async fn a_flood_fills_nothing_and_what_was_decided_goes() {
 }
 
 #[tokio::test]
-async fn a_banned_player_waits_and_the_command_line_decides() {
+async fn events_of_a_banned_player_wait_and_the_command_line_decides() {
     let db = TestDb::new().await;
-    let site = keeping(&db).await;
+    let site = quarantining(&db).await;
     let (first, second) = (kept(&site, event("ada", 500)).await, kept(&site, event("ada", 600)).await);
     site.admin(Method::POST, "/v1/users/ada/ban", Value::Null).await.is(200);
     refused(&decide(&site, first, "accept").await, 409, "", "the player is banned");
@@ -252,7 +252,8 @@ async fn a_banned_player_waits_and_the_command_line_decides() {
     assert!(none.err.contains("No event of board main is waiting."), "{none:?}");
     assert_eq!(score(&site, "ada").await, 540);
 
-    // A player who was forgotten is shown under the new id; the rules that give scores their meaning stay while anything waits.
+    // An erased player appears under the new id. Rules that define a score's meaning cannot change
+    // while an event waits.
     let erased = site.admin(Method::DELETE, "/v1/users/ada", Value::Null).await.is(200);
     let rejected = run(&db, &["quarantine", "list", "--board", "main", "--state", "rejected", "--json"]).json();
     assert_eq!(rejected[0]["user_id"], erased["user_id"]);
@@ -262,11 +263,11 @@ async fn a_banned_player_waits_and_the_command_line_decides() {
     refused(&site.admin(Method::PATCH, "/v1/boards/fresh", json!({"order": "asc"})).await, 409, "", "an event waits");
 }
 
-/// Who decides holds the player's lane; this is what holds where somebody does not.
+/// The service decides under the player's lane lock. This tests the case without that lock.
 #[tokio::test]
-async fn what_was_decided_meanwhile_is_not_decided_again() {
+async fn a_decided_event_is_not_decided_again() {
     let db = TestDb::new().await;
-    let site = keeping(&db).await;
+    let site = quarantining(&db).await;
     kept(&site, event("ada", 500)).await;
     let reject =
         "SELECT centile_store.decide_event(q, 'rejected', 'looked at', 'dora') FROM centile_store.quarantine q";

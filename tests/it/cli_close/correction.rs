@@ -1,9 +1,9 @@
-//! What is corrected, voided or banned around and after a closing.
+//! Corrections, voids and bans around and after a close.
 
 use super::*;
 
 #[tokio::test]
-async fn late_lines_are_refused_and_corrections_are_taken_in_by_a_refresh() {
+async fn late_lines_are_refused_and_a_refresh_includes_corrections() {
     let (db, files) = board_with("all_time,week,month", &three_weeks()).await;
     let pool = db.pool().await;
     run(&db, &["close", "--board", "arena", "--period", "week:2024-01-08"]).well();
@@ -15,7 +15,7 @@ async fn late_lines_are_refused_and_corrections_are_taken_in_by_a_refresh() {
     assert_eq!(rejects.keys().copied().collect::<Vec<_>>(), [2]);
     assert!(rejects[&2].0.contains("closed"), "{rejects:?}");
 
-    // The month is open and shows it at once; the week once it is refreshed.
+    // The open month shows the correction at once; the closed week after a refresh.
     let month = async || {
         let page: Vec<(String, i64)> =
             sqlx::query_as("SELECT user_id, score FROM centile.page('arena', 'month:2024-01', 1, 100)")
@@ -77,20 +77,20 @@ async fn late_lines_are_refused_and_corrections_are_taken_in_by_a_refresh() {
 }
 
 #[tokio::test]
-async fn acts_between_cut_off_and_close_are_taken_in_or_marked() {
+async fn acts_between_cut_off_and_close_are_included_or_marked() {
     let (db, _files) = board_with("all_time,week", &three_weeks()).await;
     let pool = db.pool().await;
     let first = |rows: &[(i64, String, i64)]| rows[0].1.clone();
     let best = first(&ranked(&pool, "2024-01-01Z", "2024-01-08Z").await);
     let week = "(SELECT min(id) FROM centile_store.periods WHERE kind = 'week')";
-    // A closer that died after its cut-off; the next one takes the ban in.
+    // A closer that died after its cut-off. The next close includes the ban.
     db.execute(&format!("SELECT centile_store.cut_off_period({week})")).await;
     db.execute(&format!("SELECT centile.ban_user('arena', '{best}', true)")).await;
     run(&db, &["close", "--board", "arena", "--period", "week:2024-01-01"]).well();
     let rows = archive(&pool, "arena_week_2024_01_01").await;
     assert!(rows.iter().all(|(_, user, _)| *user != best), "{best} is in {rows:?}");
 
-    // One that goes on at its own cut-off: the archive does not hold the act, and says so.
+    // A closer that continues with its own cut-off. Its archive lacks the act and is marked.
     let second = first(&ranked(&pool, "2024-01-08Z", "2024-01-15Z").await);
     let week = "(SELECT id FROM centile_store.periods WHERE kind = 'week' AND label = '2024-01-08')";
     let at: chrono::DateTime<chrono::Utc> =
@@ -105,7 +105,7 @@ async fn acts_between_cut_off_and_close_are_taken_in_or_marked() {
             .fetch_one(&pool)
             .await
             .unwrap();
-    assert_eq!(differences, 0, "later acts are no differences");
+    assert_eq!(differences, 0, "acts after the cut-off must not count as differences");
     let finish = format!("SELECT centile_store.finish_close({week}, $1)");
     sqlx::query(sqlx::AssertSqlSafe(finish)).bind(at).execute(&pool).await.unwrap();
     let needs_refresh = "SELECT count(*) FROM centile.archive_index WHERE needs_refresh";
@@ -117,7 +117,7 @@ async fn acts_between_cut_off_and_close_are_taken_in_or_marked() {
 }
 
 #[tokio::test]
-async fn a_refresh_does_not_hide_a_correction_that_came_too_late_for_it() {
+async fn a_refresh_does_not_hide_a_later_correction() {
     let (db, _files) = board_with("all_time,week", &three_weeks()).await;
     run(&db, &["close", "--due"]).well();
     let pool = db.pool().await;
@@ -127,7 +127,7 @@ async fn a_refresh_does_not_hide_a_correction_that_came_too_late_for_it() {
         .await
         .unwrap();
     let refresh = spawn(db.url(), &["refresh", "--board", "arena", "--period", "week:2024-01-08", "--by", "dora"]);
-    // It has taken its cut-off, and waits for the period's row.
+    // The refresh has taken its cut-off and waits for the period's row.
     until("the refresh waits", async || {
         count(
             &pool,
@@ -146,7 +146,7 @@ async fn a_refresh_does_not_hide_a_correction_that_came_too_late_for_it() {
 }
 
 #[tokio::test]
-async fn a_correction_that_no_archive_could_hold_is_refused() {
+async fn a_correction_that_overflows_a_closed_period_is_refused() {
     let (db, _files) = board_with("week", &three_weeks()).await;
     run(&db, &["close", "--due"]).well();
     let most = i64::MAX.to_string();

@@ -1,11 +1,11 @@
-//! What closing and imports have to do with each other.
+//! Interactions of closing and imports.
 
 use centile::tested::{Batches, Submitted};
 
 use super::*;
 
 #[tokio::test]
-async fn an_import_calls_off_a_closing_that_has_begun() {
+async fn an_import_cancels_a_close_in_progress() {
     let (db, _files) = board_with("all_time,week", &three_weeks()).await;
     let pool = db.pool().await;
     let week: i64 = sqlx::query_scalar("SELECT min(id) FROM centile_store.periods WHERE kind = 'week'")
@@ -27,8 +27,8 @@ async fn an_import_calls_off_a_closing_that_has_begun() {
     sqlx::query("SELECT centile_store.build_archive($1)").bind(week).execute(&pool).await.unwrap();
     let first = at;
     let at = cut_off().await.unwrap();
-    assert!(at > first, "each try takes a cut-off of its own");
-    assert!(!finish(first).await, "which only its own archive closes with");
+    assert!(at > first, "each attempt takes its own cut-off");
+    assert!(!finish(first).await, "an archive of an earlier cut-off must not close the period");
     let batches = Batches::new(db.url()).unwrap();
     let p1_lane: i16 =
         sqlx::query_scalar("SELECT (centile.lane_hash('p1') % 2)::smallint").fetch_one(&pool).await.unwrap();
@@ -46,8 +46,8 @@ async fn an_import_calls_off_a_closing_that_has_begun() {
     let import: i64 =
         sqlx::query_scalar("SELECT centile_store.begin_import(1, 'more.csv')").fetch_one(&pool).await.unwrap();
     assert!(!finish(at).await);
-    assert_eq!(cut_off().await, None, "not while an import is announced");
-    // What the import brings is in the archive that is built after it.
+    assert_eq!(cut_off().await, None, "no cut-off may exist while an import is announced");
+    // The import's events are in an archive that is built after it.
     assert_eq!(late().await, "accepted");
     sqlx::query("SELECT centile_store.end_import($1)").bind(import).execute(&pool).await.unwrap();
     run(&db, &["close", "--due"]).well();
@@ -57,7 +57,7 @@ async fn an_import_calls_off_a_closing_that_has_begun() {
 }
 
 #[tokio::test]
-async fn an_import_that_overtakes_a_comparison_is_no_damage() {
+async fn an_import_during_a_comparison_is_no_difference() {
     let (db, _files) = board_with("all_time,week", &three_weeks()).await;
     let pool = db.pool().await;
     let week = "(SELECT min(id) FROM centile_store.periods WHERE kind = 'week')";
@@ -65,7 +65,7 @@ async fn an_import_that_overtakes_a_comparison_is_no_damage() {
     run_sql(format!("SELECT centile_store.cut_off_period({week})")).await.unwrap();
     run_sql(format!("SELECT centile_store.build_archive({week})")).await.unwrap();
 
-    // The comparison has read its cut-off, and waits to read the ledger.
+    // The comparison has read its cut-off and waits to read the ledger.
     let mut importer = pool.begin().await.unwrap();
     sqlx::raw_sql("LOCK TABLE centile_store.score_transactions IN ACCESS EXCLUSIVE MODE")
         .execute(&mut *importer)
@@ -78,7 +78,7 @@ async fn an_import_that_overtakes_a_comparison_is_no_damage() {
             sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(&pool).await
         }
     });
-    until("a comparison that waits", async || {
+    until("the comparison waits", async || {
         count(
             &pool,
             "SELECT count(*) FROM pg_stat_activity
@@ -102,8 +102,8 @@ async fn an_import_that_overtakes_a_comparison_is_no_damage() {
 /// Lines that an import reads before it begins to write.
 const CHUNK: u32 = 4_000;
 
-/// An import into `arena` from standard input that has read `lines` and goes on when its input does. Writes that would block
-/// need a thread of their own: it gives the input back.
+/// Starts an import into `arena` from standard input that has read `lines` and waits for more
+/// input. A thread does the blocking writes and returns the input.
 fn half_an_import(
     db: &TestDb,
     files: &Files,
@@ -114,7 +114,7 @@ fn half_an_import(
     let mut child = spawn_import(db, "-".as_ref(), "arena", &flags);
     let mut input = child.stdin.take().unwrap();
     let feeding = std::thread::spawn(move || {
-        // An import that was killed reads no more.
+        // A killed import stops reading.
         input.write_all(format!("id,user_id,points,occurred_at\n{lines}").as_bytes()).ok();
         input
     });
@@ -122,20 +122,20 @@ fn half_an_import(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_import_into_the_past_is_waited_for() {
+async fn a_close_waits_for_an_import_of_past_events() {
     let (db, files) = (TestDb::new().await, Files::new());
     run(&db, &["board", "create", "arena", "--periods", "all_time,day,week", "--lanes", "2"]).well();
     run(&db, &["board", "create", "other", "--periods", "all_time,week", "--lanes", "1"]).well();
     let pool = db.pool().await;
-    // Lines of January 2024, which are due as soon as they are there.
+    // Lines of January 2024, which are due as soon as they are imported.
     let all = lines(CHUNK + 100);
     let (first, second) = all.split_at(all.match_indices('\n').nth(CHUNK as usize + 49).unwrap().0 + 1);
     let (child, feeding) = half_an_import(&db, &files, first.to_owned());
-    until("the first lines", async || count(&pool, EVENTS).await > 1_000).await;
+    until("the import writes its first lines", async || count(&pool, EVENTS).await > 1_000).await;
     assert_eq!(import(&db, &files.write("other.csv", three_weeks()), "other", &[]).code, Some(0));
     let serve = spawn_serve(&db, None, &["--maintenance-every", "1"]).await;
-    // The timer has closed the other board's weeks, so it has looked at these periods too.
-    until("closing the other board", async || count(&pool, CLOSED).await == 3).await;
+    // The timer has closed the other board's weeks, so it has checked these periods too.
+    until("the other board's weeks are closed", async || count(&pool, CLOSED).await == 3).await;
     let told = run(&db, &["close", "--due"]).well();
     assert!(told.contains("waiting  arena day:2024-01-01: stdin is being imported"), "{told}");
     run(&db, &["import", "--abandon", "--board", "arena"]).refused(1, &["stdin", "is running"]);
@@ -147,10 +147,10 @@ async fn an_import_into_the_past_is_waited_for() {
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert!(!files.path("rejects.csv").exists());
     assert_eq!(count(&pool, EVENTS).await, i64::from(20 + CHUNK + 100));
-    // And now they are closed, 20 days and 3 weeks more.
-    until("closing", async || count(&pool, CLOSED).await == 3 + 23).await;
+    // The 20 days and 3 weeks are closed now.
+    until("the imported periods are closed", async || count(&pool, CLOSED).await == 3 + 23).await;
     let numbers = async || serve.client.get(serve.at("/metrics")).send().await.unwrap().text().await.unwrap();
-    until("the numbers of the last closing", async || numbers().await.contains("\ncentile_periods_due 0\n")).await;
+    until("no period is due", async || numbers().await.contains("\ncentile_periods_due 0\n")).await;
     let numbers = numbers().await;
     for line in ["centile_periods_closed_total 26", "centile_archive_differences_total 0"] {
         assert!(numbers.lines().any(|there| there == line), "{line} is not in {numbers}");
@@ -164,7 +164,7 @@ async fn an_import_into_the_past_is_waited_for() {
 }
 
 #[tokio::test]
-async fn an_import_that_was_cut_short_is_run_again_or_given_up() {
+async fn an_interrupted_import_is_repeated_or_abandoned() {
     let (db, files) = (TestDb::new().await, Files::new());
     run(&db, &["board", "create", "arena", "--periods", "all_time,week", "--lanes", "1"]).well();
     let pool = db.pool().await;
@@ -172,7 +172,7 @@ async fn an_import_that_was_cut_short_is_run_again_or_given_up() {
     let ended = "SELECT count(*) FROM centile_store.imports WHERE ended_at IS NOT NULL";
     for is_given_up in [false, true] {
         let (mut child, feeding) = half_an_import(&db, &files, many.clone());
-        until("its announcement", async || {
+        until("the import is announced", async || {
             count(&pool, "SELECT count(*) FROM centile_store.imports WHERE ended_at IS NULL").await == 1
         })
         .await;
@@ -205,7 +205,7 @@ async fn an_import_that_was_cut_short_is_run_again_or_given_up() {
 }
 
 #[tokio::test]
-async fn an_import_that_lost_its_announcement_stops() {
+async fn an_import_stops_when_it_loses_its_announcement() {
     let (db, files) = (TestDb::new().await, Files::new());
     run(&db, &["board", "create", "arena", "--periods", "all_time,week", "--lanes", "1"]).well();
     let pool = db.pool().await;
@@ -219,7 +219,7 @@ async fn an_import_that_lost_its_announcement_stops() {
     .await
     .unwrap();
     assert!(ended);
-    // Only now may it come to the last lines.
+    // Only now let the import read the last lines.
     drop(feeding.join().unwrap());
     let ran = Ran::from(child.wait_with_output().unwrap());
     assert_eq!(ran.code, Some(1), "{ran:?}");

@@ -1,9 +1,9 @@
-//! Archives and rankings that go.
+//! Removal of archives and rankings.
 
 use super::*;
 
 #[tokio::test]
-async fn archives_beyond_retention_go_and_the_ledger_stays() {
+async fn archives_beyond_retention_are_dropped_and_the_ledger_stays() {
     let (db, _files) = board_with("all_time,week,month", &three_weeks()).await;
     let pool = db.pool().await;
     run(&db, &["close", "--due"]).well();
@@ -36,7 +36,7 @@ async fn archives_beyond_retention_go_and_the_ledger_stays() {
 }
 
 #[tokio::test]
-async fn an_archive_that_is_being_read_is_dropped_later_and_holds_up_no_other() {
+async fn an_archive_in_use_is_dropped_later_and_delays_no_other() {
     let (db, _files) = board_with("all_time,week", &three_weeks()).await;
     run(&db, &["close", "--due"]).well();
     run(&db, &["board", "change", "arena", "--keep", "week=1"]).well();
@@ -48,7 +48,7 @@ async fn an_archive_that_is_being_read_is_dropped_later_and_holds_up_no_other() 
     assert!(told.contains("dropped arena week:2024-01-08\n"), "{told}");
     reader.rollback().await.unwrap();
     assert!(run(&db, &["maintain"]).well().contains("dropped arena week:2024-01-01\n"));
-    // What is gone is not to be refreshed.
+    // A dropped archive needs no refresh.
     let correct =
         ["correct", "p1", "-3", "--board", "arena", "--at", "2024-01-03T12:00:00Z", "--reason", "x", "--by", "dora"];
     assert_eq!(run(&db, &correct).well().lines().count(), 1);

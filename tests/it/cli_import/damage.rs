@@ -1,4 +1,4 @@
-//! Lines that cannot be taken: each is left out with its reason, and the others are in.
+//! Invalid lines: each is left out with its reason, and all others are imported.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{HEADER, ledger_rows, make_board, names, standings};
 use crate::support::{Files, TestDb, centile, import, import_stdin};
 
-/// Imports `lines` after a line that is good, with a good one behind each, and fails unless exactly the bad ones are
+/// Imports `lines`, each surrounded by valid lines. Fails unless exactly the invalid ones are
 /// rejected, for these reasons.
 fn rejects(
     db: &TestDb,
@@ -50,11 +50,11 @@ fn bytes(lines: &[(&str, &'static str)]) -> Vec<(Vec<u8>, &'static str)> {
 }
 
 #[tokio::test]
-async fn csv_lines_are_rejected_with_their_reason_and_leave_nothing_behind() {
+async fn rejected_csv_lines_have_a_reason_and_leave_no_trace() {
     let (db, files) = (TestDb::new().await, Files::new());
     make_board(&db, "main", &["--points-min", "-5", "--points-max", "100", "--periods", "all_time,month"]);
     let ban = centile().args(["user", "ban", "good"]).env("DATABASE_URL", db.url()).output().unwrap();
-    assert!(!ban.status.success(), "nobody has played yet");
+    assert!(!ban.status.success(), "the player must not exist yet");
     let made = centile().args(["user", "set", "banned"]).env("DATABASE_URL", db.url()).output().unwrap();
     let ban = centile().args(["user", "ban", "banned"]).env("DATABASE_URL", db.url()).output().unwrap();
     assert!(made.status.success() && ban.status.success(), "{made:?} {ban:?}");
@@ -101,13 +101,13 @@ async fn csv_lines_are_rejected_with_their_reason_and_leave_nothing_behind() {
     assert_eq!(names(&db).await, json!({"banned": "banned", "good": "good"}));
     assert_eq!(ledger_rows(&db, "main").await, i64::try_from(lines.len()).unwrap());
 
-    // A file of rejects that has become untrue is not left there.
+    // An import without rejects removes an outdated file of rejects.
     std::fs::write(&file, format!("{HEADER}e0,good,,1,2024-01-15T20:00:00Z,\n")).unwrap();
     import(&db, &file, "main", &[]).well(0, 1);
 }
 
 #[tokio::test]
-async fn ndjson_lines_are_rejected_with_their_reason() {
+async fn rejected_ndjson_lines_have_a_reason() {
     let (db, files) = (TestDb::new().await, Files::new());
     make_board(&db, "laps", &["--mode", "best", "--ties", "tiebreak"]);
     let mut lines = bytes(&[
@@ -138,7 +138,7 @@ async fn ndjson_lines_are_rejected_with_their_reason() {
 }
 
 #[tokio::test]
-async fn a_sum_that_no_64_bits_hold_refuses_that_event_only() {
+async fn a_sum_overflow_rejects_that_event_only() {
     let (db, files) = (TestDb::new().await, Files::new());
     make_board(&db, "main", &["--points-max", "9223372036854775807", "--periods", "all_time"]);
     let lines = "user_id,points\nann,9223372036854775000\nann,807\nann,1\nbob,1\n";

@@ -1,4 +1,4 @@
-//! Boards of these tests, and what stands on them.
+//! Boards of the import tests, and their standings.
 
 use serde_json::Value;
 use sqlx::{FromRow, query_as, query_scalar};
@@ -16,13 +16,13 @@ pub struct Standing {
     tie_key: i64,
 }
 
-/// Makes a board with `centile board create`.
+/// Creates a board with `centile board create`.
 pub fn make_board(db: &TestDb, slug: &str, flags: &[&str]) {
     let output = centile().args(["board", "create", slug]).args(flags).env("DATABASE_URL", db.url()).output().unwrap();
     assert!(output.status.success(), "{output:?}");
 }
 
-/// All standings of a board's periods.
+/// Returns all standings of a board's periods.
 pub async fn standings(db: &TestDb, board: &str) -> Vec<Standing> {
     query_as(
         "SELECT p.kind, p.label, u.external_id AS user_id, l.score, l.rank_key, l.tie_key
@@ -38,19 +38,19 @@ pub async fn standings(db: &TestDb, board: &str) -> Vec<Standing> {
     .unwrap()
 }
 
-/// Fails unless the players of two boards stand the same in the same periods.
+/// Fails unless two boards have the same standings in the same periods.
 #[track_caller]
 pub fn same_standings<'a>(db: &'a TestDb, one: &'a str, other: &'a str) -> impl Future<Output = ()> + use<'a> {
     let caller = std::panic::Location::caller();
     async move {
         let (ones, others) = (standings(db, one).await, standings(db, other).await);
-        assert!(!ones.is_empty(), "{caller}: nobody stands on {one}");
+        assert!(!ones.is_empty(), "{caller}: {one} has no standings");
         let differ = ones.iter().zip(&others).find(|(one, other)| one != other);
         assert!(ones.len() == others.len() && differ.is_none(), "{caller}: {one} and {other}: {differ:?}");
     }
 }
 
-/// Rows of a board's ledger.
+/// Returns the number of rows in a board's ledger.
 pub async fn ledger_rows(db: &TestDb, board: &str) -> i64 {
     query_scalar(
         "SELECT count(*) FROM centile_store.score_transactions t
@@ -62,15 +62,14 @@ pub async fn ledger_rows(db: &TestDb, board: &str) -> i64 {
     .unwrap()
 }
 
-/// Names of all players, by id.
+/// Returns the names of all players, by id.
 pub async fn names(db: &TestDb) -> Value {
     let names = "SELECT coalesce(jsonb_object_agg(external_id, name), '{}') FROM centile_store.users";
     query_scalar(names).fetch_one(&db.pool().await).await.unwrap()
 }
 
-/// Fails unless every ranking of a board has the same players in its bucket counts, in its bucket
-/// tables and in `leaderboard`, as many in each bucket table as its count, and buckets of the size
-/// that they should be.
+/// Fails unless the bucket counts, the bucket tables and `leaderboard` of each ranking agree on the
+/// players, each bucket table has as many rows as its count, and no bucket is too large.
 pub async fn whole(db: &TestDb, board: &str) {
     let rankings: Vec<(i64, i64, i64, i64, i64)> = query_as(
         "SELECT (SELECT count(*) FROM centile_store.leaderboard l WHERE l.ranking_id = p.ranking_id),

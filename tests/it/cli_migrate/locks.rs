@@ -1,4 +1,5 @@
-//! `centile migrate` while somebody has left a transaction open: it waits, and nobody else does.
+//! `centile migrate` while another session has left a transaction open: the migration waits, but
+//! other sessions do not.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _},
@@ -18,7 +19,8 @@ fn start(db: &TestDb, flags: &[&str]) -> Child {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// What it says of whoever is in the way, so that it has tried by then; its standard error goes on.
+/// Returns its first message, which names the blocking session and shows that it has tried, and the
+/// rest of its standard error.
 fn first_words(migrating: &mut Child) -> (String, BufReader<std::process::ChildStderr>) {
     let mut said = BufReader::new(migrating.stderr.take().unwrap());
     let mut line = String::new();
@@ -26,33 +28,33 @@ fn first_words(migrating: &mut Child) -> (String, BufReader<std::process::ChildS
     (line, said)
 }
 
-/// Runs a statement of others a few times, once the migration waits for a lock.
+/// Runs a statement in another session a few times while the migration waits for a lock.
 async fn others_do(db: &TestDb, statement: &'static str) {
     let mut other = PgConnection::connect(db.url()).await.unwrap();
-    // From its first try on.
+    // From its first attempt on.
     db.until_waiting(1, || false).await;
     for _ in 0..20 {
         let doing = raw_sql(statement).execute(&mut other);
-        within("what others do while the transaction is open", doing).await.unwrap();
+        within("a statement of another session while the transaction is open", doing).await.unwrap();
     }
 }
 
-/// A transaction that was left open after `statement`, and the number of its session.
+/// Opens a transaction with `statement` and leaves it open. Returns the session and its process id.
 async fn left_open(db: &TestDb, statement: &str) -> (PgConnection, i32) {
     let mut session = db.hold(statement).await;
     let pid = sqlx::query_scalar("SELECT pg_backend_pid()").fetch_one(&mut session).await.unwrap();
     (session, pid)
 }
 
-/// Functions and views are of another edition, and a transaction has read one of them.
+/// Functions and views have changed, and a transaction has read one of them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn others_go_on_while_it_waits_to_replace_a_view() {
+async fn other_sessions_continue_while_a_migration_waits_to_replace_a_view() {
     const READ: &str = "SELECT count(*) FROM centile.boards";
     let db = TestDb::new().await;
     db.execute("UPDATE centile_store.applied_sql SET hash = 'earlier'").await;
     let before = db.dump();
     let (mut reader, pid) = left_open(&db, READ).await;
-    // It gives up and has changed nothing when that takes too long.
+    // When the wait exceeds its limit, the migration gives up without a change.
     let output = tokio::task::block_in_place(|| start(&db, &["--lock-wait", "1"]).wait_with_output().unwrap());
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{said}");
@@ -63,7 +65,7 @@ async fn others_go_on_while_it_waits_to_replace_a_view() {
     );
     assert!(db.dump() == before, "something was changed");
 
-    // With as much time as it takes, it tries until the transaction ends.
+    // With the default limit, it retries until the transaction ends.
     let mut migrating = start(&db, &[]);
     others_do(&db, READ).await;
     let (line, mut said) = tokio::task::block_in_place(|| first_words(&mut migrating));
@@ -78,7 +80,7 @@ async fn others_go_on_while_it_waits_to_replace_a_view() {
 
 /// A migration changes a table that a transaction has read.
 #[tokio::test]
-async fn others_go_on_while_it_waits_to_change_a_table() {
+async fn other_sessions_continue_while_a_migration_waits_to_change_a_table() {
     let db = TestDb::new().await;
     let later = later_files("ALTER TABLE centile_store.users ADD COLUMN later integer;");
     let before = db.dump();

@@ -13,10 +13,10 @@ use crate::support::{
     wait::{until, within},
 };
 
-/// Batches that are written under each edition.
+/// Batches written under each edition.
 const BATCHES: i64 = 30;
 
-/// The schema of now, as another edition: with one more remark.
+/// Returns the current schema as another edition: with one more comment.
 fn edition(number: u32) -> Files {
     changed_files(|root| {
         let changed = root.join("sql/functions/epoch.sql");
@@ -26,7 +26,7 @@ fn edition(number: u32) -> Files {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn instances_go_on_answering_while_functions_and_views_are_replaced() {
+async fn instances_answer_while_functions_and_views_are_replaced() {
     let db = TestDb::new().await;
     db.execute(
         "SELECT centile.create_board('shared', p_periods => '{all_time,week}', p_lanes => 4::smallint,
@@ -36,13 +36,13 @@ async fn instances_go_on_answering_while_functions_and_views_are_replaced() {
     )
     .await;
     let redis = redis_url().await;
-    // One that looks after periods, layouts and counts all the while, and one that does not.
+    // One instance runs maintenance all the while, the other does not.
     let instances = [
         spawn_serve(&db, Some(&redis), &[&PATIENT[..], &["--maintenance-every", "1"]].concat()).await,
         spawn_serve(&db, Some(&redis), &PATIENT).await,
     ];
     let urls = instances.iter().map(|instance| instance.url.clone()).collect();
-    // It fails at any answer that is a failure of the service.
+    // The load fails on any answer that is a failure of the service.
     let load = Arc::new(Load::new(urls, &["shared", "first"], key(db.url(), "admin")));
     let mut record = load.begin().await;
     let stop = CancellationToken::new();
@@ -57,7 +57,7 @@ async fn instances_go_on_answering_while_functions_and_views_are_replaced() {
     };
     let mut wanted = batches().await + BATCHES;
     for number in 0..amount(3, 8) {
-        // Where the load has failed, it says so below.
+        // A failed load reports its reason below.
         until("batches between two editions", async || running.is_finished() || batches().await >= wanted).await;
         let report = migrate_to(db.url(), &edition(number), LOCK_WAIT).await.expect("another edition");
         assert!(report.objects > 100, "{report:?}");
@@ -66,7 +66,7 @@ async fn instances_go_on_answering_while_functions_and_views_are_replaced() {
     until("batches under the last edition", async || running.is_finished() || batches().await >= wanted).await;
     stop.cancel();
     record.join(running.await.expect("the load"));
-    // Every kind of answer.
+    // Continues until there are answers of every kind.
     within("enough answers", async {
         loop {
             let verdict = verdict::of(&pool, &load, &record).await;

@@ -1,10 +1,11 @@
-//! Closed periods.
+//! `verify` of closed periods.
 
 use super::*;
 
 const WEEK: &[&str] = &["--period", "week:2024-01-01"];
 
-/// Puts another archive of the same name in the place of the week's: the rows that it had at first after `statement`, on table `x`.
+/// Replaces the week's archive by one of the same name: its original rows after `statement`, which
+/// changes the table `x`.
 async fn damage_archive(db: &TestDb, statement: &str) {
     db.execute(&format!(
         "SET search_path = centile_archive;
@@ -43,7 +44,7 @@ async fn a_damaged_archive_is_named() {
 }
 
 #[tokio::test]
-async fn what_is_kept_from_an_archive_is_compared() {
+async fn values_derived_from_an_archive_are_compared() {
     let db = with_past().await;
     run(&db, &["close", "--due"]).well();
     let pool = db.pool().await;
@@ -67,12 +68,13 @@ async fn what_is_kept_from_an_archive_is_compared() {
         run(&db, &["refresh", "--board", "arena", "--period", "week:2024-01-01", "--by", "dora"]).well();
         verify(&db, WEEK).well();
     }
-    // A correction that waits for a refresh came after the cut-off.
+    // A correction that waits for a refresh is after the cut-off.
     let correct =
         ["correct", "p007", "500", "--board", "arena", "--at", "2024-01-03T00:00:00Z", "--reason", "x", "--by", "dora"];
     run(&db, &correct).well();
     verify(&db, &[]).well();
-    // An archive that its board does not keep is nothing to compare; one that somebody has dropped is.
+    // An archive beyond the board's retention is not compared; an archive that somebody dropped is
+    // a difference.
     run(&db, &["board", "change", "arena", "--keep", "week=1"]).well();
     run(&db, &["maintain"]).well();
     assert_eq!(verify(&db, &[]).well().lines().count(), 2);

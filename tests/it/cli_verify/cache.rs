@@ -1,4 +1,4 @@
-//! Counts in Redis.
+//! `verify` of the bucket counts in Redis.
 
 use centile::cache::{Cache, CacheKey};
 
@@ -29,7 +29,7 @@ async fn counts_in_the_cache_are_compared_at_their_version() {
     cache.put(&key(&version), serde_json::to_vec(&counts).unwrap()).await;
     ask().well();
     counts[50] += 3;
-    // Of another version they are nobody's business.
+    // Counts of another version are ignored.
     cache.put(&key("other"), serde_json::to_vec(&counts).unwrap()).await;
     ask().well();
     cache.put(&key(&version), serde_json::to_vec(&counts).unwrap()).await;

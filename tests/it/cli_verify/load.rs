@@ -1,4 +1,4 @@
-//! While scores arrive.
+//! `verify` and `rebuild` while scores arrive.
 
 use std::sync::{
     Arc,
@@ -16,14 +16,14 @@ use crate::support::{
     wait::until,
 };
 
-/// Runs a command without holding up what the test does besides.
+/// Runs a command without blocking the rest of the test.
 async fn beside(db: &TestDb, arguments: &'static [&'static str]) -> Ran {
     let url = db.url().to_owned();
     tokio::task::spawn_blocking(move || run_at(&url, arguments)).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn all_is_well_while_the_service_writes() {
+async fn verify_finds_no_difference_while_the_service_writes() {
     let db = TestDb::new().await;
     db.execute(
         "SELECT centile.create_board('shared', p_periods => '{all_time,week}', p_lanes => 4::smallint);
@@ -61,16 +61,17 @@ async fn all_is_well_while_the_service_writes() {
     verdict::of(&pool, &load, &record).await.expect_right("while periods were compared");
 }
 
-/// What a writer and the test tell each other.
+/// State that a writer and the test share.
 #[derive(Debug, Default)]
 struct Writing {
     is_mended: AtomicBool,
-    /// Scores that were taken.
+    /// Number of accepted scores.
     taken: AtomicI64,
     stop: CancellationToken,
 }
 
-/// Sends scores of one point to random players, until told to stop. Before the ranking is mended the service may fail.
+/// Sends scores of one point for random players until `stop`. The service may fail until the
+/// ranking is repaired.
 async fn score(serve: Serve, key: String, writing: Arc<Writing>) -> Serve {
     for n in 0.. {
         if writing.stop.is_cancelled() {
@@ -80,7 +81,7 @@ async fn score(serve: Serve, key: String, writing: Arc<Writing>) -> Serve {
         let was_mended = writing.is_mended.load(Ordering::SeqCst);
         let request = serve.client.post(serve.at("/v1/boards/arena/scores")).bearer_auth(&key).json(&event);
         let status = request.send().await.unwrap().status().as_u16();
-        // A player who is banned is refused.
+        // Scores of a banned player are refused.
         assert!(status == 200 || status == 403 || status == 500 && !was_mended, "{status} to {event}");
         writing.taken.fetch_add(i64::from(status == 200), Ordering::SeqCst);
     }
@@ -88,7 +89,7 @@ async fn score(serve: Serve, key: String, writing: Arc<Writing>) -> Serve {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn damage_is_mended_while_scores_arrive() {
+async fn damage_is_repaired_while_scores_arrive() {
     let db = with_past().await;
     let pool = db.pool().await;
     let key = key(db.url(), "server");
@@ -98,7 +99,7 @@ async fn damage_is_mended_while_scores_arrive() {
         "UPDATE bucket_counts SET counts[31] = counts[31] + 5, counts[80] = 70 WHERE ranking_id = $r",
         "DELETE FROM leaderboard WHERE ranking_id = $r AND user_id % 5 = 0;
          UPDATE leaderboard SET score = score * 2, rank_key = rank_key * 2 WHERE ranking_id = $r AND user_id % 5 = 1",
-        // Of two buckets the one is where the other should be.
+        // Exchanges the tables of two buckets.
         "UPDATE rankings g
          SET buckets = ARRAY(SELECT CASE u.bucket WHEN x.one THEN x.other WHEN x.other THEN x.one ELSE u.bucket END
                              FROM unnest(g.buckets) WITH ORDINALITY AS u (bucket, place) ORDER BY u.place)
@@ -106,7 +107,7 @@ async fn damage_is_mended_while_scores_arrive() {
                FROM (SELECT u.bucket FROM rankings r, unnest(r.buckets, bucket_totals(r.id)) AS u (bucket, players)
                      WHERE r.id = $r AND u.players > 0 ORDER BY u.players LIMIT 2) y) x
          WHERE g.id = $r",
-        // Bounds are too high.
+        // Raises the bounds.
         "UPDATE rankings
          SET low_rank_keys = ARRAY(SELECT CASE WHEN u.key BETWEEN -1000000 AND 1000000 THEN u.key + 1 ELSE u.key END
                                    FROM unnest(low_rank_keys) WITH ORDINALITY AS u (key, place) ORDER BY u.place)
@@ -132,7 +133,7 @@ async fn damage_is_mended_while_scores_arrive() {
         assert_eq!(after - before, taken(), "what was acknowledged is in the ledger: {statement}");
         ranks_are_right(&pool, "all_time").await;
         beside(&db, &["verify"]).await.well();
-        // Over HTTP, by whoever had read the old ranking.
+        // Over HTTP, from an instance that had read the old ranking.
         let (user, rank): (String, i64) =
             sqlx::query_as("SELECT user_id, rank FROM centile.ranking('arena') WHERE position = 150")
                 .fetch_one(&pool)

@@ -1,4 +1,4 @@
-//! What `rebuild` leaves behind, what it refuses, and what readers see of it.
+//! The result of `rebuild`, its refusals, and its effect on readers.
 
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ async fn number(pool: &PgPool, query: &'static str) -> i64 {
 }
 
 #[tokio::test]
-async fn each_step_is_told_and_kept_in_the_audit_log() {
+async fn each_step_is_printed_and_audited() {
     let db = with_past().await;
     let pool = db.pool().await;
     let before = number(&pool, "SELECT ranking_id FROM centile.periods WHERE kind = 'all_time'").await;
@@ -34,7 +34,7 @@ async fn each_step_is_told_and_kept_in_the_audit_log() {
             .fetch_one(&pool)
             .await
             .unwrap();
-    // As many players as before: what is the same is left out.
+    // The number of players did not change, so the audit log leaves it out.
     assert_eq!(
         logged,
         (
@@ -44,7 +44,7 @@ async fn each_step_is_told_and_kept_in_the_audit_log() {
             json!({"ranking": after, "reason": "to see"})
         )
     );
-    // The old one's rows go with the next upkeep.
+    // The next maintenance run deletes the old ranking's rows.
     assert_eq!(number(&pool, "SELECT count(*) FROM centile_store.leaderboard WHERE ranking_id = 1").await, 298);
     run(&db, &["maintain"]).well();
     for left in [
@@ -54,7 +54,7 @@ async fn each_step_is_told_and_kept_in_the_audit_log() {
     ] {
         assert_eq!(number(&pool, left).await, 0, "{left}");
     }
-    // All at once.
+    // All periods at once.
     let told = run(&db, &["rebuild", "--board", "arena", "--all", "--by", "dora"]).well();
     let open = number(&pool, "SELECT count(*) FROM centile.periods WHERE ranking_id IS NOT NULL").await;
     assert_eq!(
@@ -66,7 +66,7 @@ async fn each_step_is_told_and_kept_in_the_audit_log() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_rebuilt_is_refused() {
+async fn an_impossible_rebuild_is_refused() {
     let db = with_past().await;
     let pool = db.pool().await;
     let of = |period: &'static str| ["rebuild", "--board", "arena", "--by", "dora", "--period", period];
@@ -76,19 +76,20 @@ async fn what_cannot_be_rebuilt_is_refused() {
         .refused(1, &["is closed", "centile refresh --board arena --period week:2024-01-01"]);
     run(&db, &["rebuild", "--board", "arena"]).refused(2, &["--period", "--all"]);
     run(&db, &["rebuild", "--board", "arena", "--all", "--period", "week"]).refused(2, &["--all"]);
-    // While somebody else is at it.
+    // While another rebuild runs.
     let mut other = pool.acquire().await.unwrap();
     let _: i64 = sqlx::query_scalar("SELECT r.ranking_id FROM centile.periods p, centile_store.begin_rebuild(p.period_id) r WHERE p.kind = 'all_time'")
         .fetch_one(&mut *other)
         .await
         .unwrap();
     run(&db, REBUILD).refused(1, &["is being rebuilt already"]);
-    // Upkeep leaves what is being built alone.
+    // Maintenance leaves a ranking that is being built alone.
     run(&db, &["maintain"]).well();
     assert_eq!(number(&pool, "SELECT count(*) FROM centile_store.rankings WHERE released_at IS NOT NULL").await, 0);
     other.close().await.unwrap();
-    // What was begun goes with its builder's session, which may take a moment to be gone.
-    until("what was begun is gone", async || {
+    // Maintenance removes the unfinished ranking once its builder's session has ended, which may
+    // take a moment.
+    until("the unfinished ranking is gone", async || {
         run(&db, &["maintain"]).well();
         number(&pool, "SELECT count(*) FROM centile_store.rankings").await == 1
     })
@@ -97,15 +98,15 @@ async fn what_cannot_be_rebuilt_is_refused() {
     verify(&db, &[]).well();
 }
 
-/// A ranking becomes its period's, and its builder's session ends, between the moment at which upkeep looks for what was cut short
-/// and the one at which it lets go of it.
+/// Between the moment when maintenance finds an unfinished ranking and the moment when it releases
+/// it, the ranking becomes current and its builder's session ends.
 #[tokio::test]
-async fn upkeep_does_not_let_go_of_what_has_just_become_current() {
+async fn maintenance_does_not_release_a_ranking_that_has_just_become_current() {
     let db = with_past().await;
     let pool = db.pool().await;
     let mut builder = pool.begin().await.unwrap();
     sqlx::query("SELECT centile_store.lock_structure(1, true)").execute(&mut *builder).await.unwrap();
-    // Not built by anybody, as it looks from outside.
+    // From outside it looks as if nobody builds it.
     let building: i64 = sqlx::query_scalar(
         "SELECT centile_store.create_ranking(1, period_id) FROM centile.periods WHERE kind = 'all_time'",
     )
@@ -119,14 +120,14 @@ async fn upkeep_does_not_let_go_of_what_has_just_become_current() {
         }
     });
     let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'advisory' AND datname = current_database()";
-    until("upkeep waits for the lock", async || upkeep.is_finished() || number(&pool, waits).await > 0).await;
+    until("maintenance waits for the lock", async || upkeep.is_finished() || number(&pool, waits).await > 0).await;
     sqlx::query("UPDATE centile_store.periods SET ranking_id = $1 WHERE kind = 'all_time'")
         .bind(building)
         .execute(&mut *builder)
         .await
         .unwrap();
     builder.commit().await.unwrap();
-    // What it lets go is the one before.
+    // It releases the previous ranking.
     assert_eq!(upkeep.await.unwrap(), 1);
     let current: bool = sqlx::query_scalar("SELECT released_at IS NULL FROM centile_store.rankings WHERE id = $1")
         .bind(building)
@@ -137,7 +138,7 @@ async fn upkeep_does_not_let_go_of_what_has_just_become_current() {
 }
 
 #[tokio::test]
-async fn what_was_read_before_a_swap_goes_on_after_it() {
+async fn cursors_and_repeats_survive_a_rebuild() {
     let db = with_past().await;
     let site = Site::start(&db, &[]).await;
     let scores = "/v1/boards/arena/scores";
@@ -152,7 +153,7 @@ async fn what_was_read_before_a_swap_goes_on_after_it() {
         site.send(reqwest::Method::GET, &format!("{scores}?limit=10"), &[("if-none-match", &tag)], String::new()).await;
     assert_eq!(same.status, 304);
 
-    // Something to mend.
+    // Damage that a rebuild repairs.
     let pool = db.pool().await;
     damage(&db, &pool, "UPDATE leaderboard SET score = score + 7 WHERE ranking_id = $r AND user_id = 77").await;
     run_at(db.url(), REBUILD).well();
@@ -169,15 +170,15 @@ async fn what_was_read_before_a_swap_goes_on_after_it() {
     }
     assert_ne!(again["version"], standing["version"]);
     until_another_tag(&site, &format!("{scores}?limit=10"), &tag).await.is(200);
-    // The first answer again, with ranks read anew, though the ranking that it was given from is no more.
+    // Repeats the first answer with ranks read again, although its ranking no longer exists.
     let repeated = site.post(&ranked, &event).await.is(200);
     assert_eq!(repeated["periods"]["all_time"], first["periods"]["all_time"], "{repeated}");
     assert!(repeated["periods"]["all_time"]["rank"].is_u64(), "{repeated}");
 }
 
-/// The top once it is no longer the one of this tag: lists may lag by a quarter of a second.
+/// Returns the top list once its tag differs from `tag`: lists may lag by 250 ms.
 async fn until_another_tag(site: &Site, path: &str, tag: &str) -> Answer {
-    until_some("another tag", async || {
+    until_some("the tag changes", async || {
         let answer = site.send(reqwest::Method::GET, path, &[("if-none-match", tag)], String::new()).await;
         assert_eq!(answer.status == 304, answer.headers["etag"] == tag, "{answer:?}");
         (answer.status != 304).then_some(answer)
@@ -185,9 +186,10 @@ async fn until_another_tag(site: &Site, path: &str, tag: &str) -> Answer {
     .await
 }
 
-/// What a top shows of a damaged ranking is not what it shows afterwards, though no score has come.
+/// A top list read from a damaged ranking and the one after its repair differ in their tags,
+/// although no score was written.
 #[tokio::test]
-async fn a_mended_top_has_another_tag() {
+async fn a_repaired_top_has_another_etag() {
     let db = with_past().await;
     let pool = db.pool().await;
     damage(&db, &pool, "DELETE FROM leaderboard_bucket WHERE ranking_id = $r AND user_key % 20 = -2").await;

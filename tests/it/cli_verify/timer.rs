@@ -1,4 +1,4 @@
-//! The light form: counts, on the command line and on the service's timer.
+//! The quick form of `verify`: counts only, on the command line and on the service's timer.
 
 use std::{
     io,
@@ -13,7 +13,7 @@ use crate::support::{Serve, spawn_serve, wait::until};
 /// Log message about a wrong count.
 const WRONG: &str = "a count of players is wrong";
 
-/// The value of a metric; none while it was never set.
+/// Returns the value of a metric; `None` until it is first set.
 async fn metric(serve: &Serve, name: &str) -> Option<f64> {
     let text = serve.client.get(serve.at("/metrics")).send().await.unwrap().text().await.unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ').map(str::to_owned));
@@ -69,7 +69,7 @@ async fn counts_alone_are_compared_quickly() {
 async fn the_timer_finds_wrong_counts_and_logs_each_once() {
     let db = with_past().await;
     let pool = db.pool().await;
-    // The first bucket is looked at first, and another one each second.
+    // The timer checks bucket 0 first and then another one each second.
     damage(&db, &pool, "INSERT INTO leaderboard_bucket VALUES (0, 0, $r, 1, 1, -1)").await;
     let serve = spawn_serve(&db, None, &["--maintenance-every", "1"]).await;
     becomes(&serve, "centile_count_differences", 1.0).await;
@@ -79,17 +79,17 @@ async fn the_timer_finds_wrong_counts_and_logs_each_once() {
         "UPDATE bucket_counts SET counts[4] = counts[4] - 2, counts[10] = counts[10] + 1 WHERE ranking_id = $r AND lane = 1",
     )
     .await;
-    // The former finding stays.
+    // The earlier difference is still counted.
     becomes(&serve, "centile_count_differences", 3.0).await;
     let told = serve.told(WRONG, 3).await;
     assert_eq!(told.matches(WRONG).count(), 3, "{told}");
     assert_eq!(metric(&serve, "centile_count_differences_total").await, Some(3.0));
-    // The ranking goes, and with it what was wrong of it.
+    // A replaced ranking takes its differences along.
     run(&db, &["rebuild", "--board", "arena", "--period", "all_time", "--by", "dora"]).well();
     becomes(&serve, "centile_count_differences", 0.0).await;
 }
 
-/// Log lines of this process.
+/// Log output of this process.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -103,7 +103,7 @@ impl io::Write for Log {
     }
 }
 
-/// A look at each bucket; gives how many counts are wrong after each.
+/// Checks every bucket once; returns the number of wrong counts after each check.
 async fn look_at_all(checks: &CountChecks) -> Vec<usize> {
     let mut wrong = Vec::new();
     for _ in 0..100 {
@@ -112,9 +112,9 @@ async fn look_at_all(checks: &CountChecks) -> Vec<usize> {
     wrong
 }
 
-/// The timer's look, a hundred times as often.
+/// The timer's check, a hundred times as often.
 #[tokio::test]
-async fn every_bucket_is_looked_at_in_turn_and_a_finding_is_logged_once() {
+async fn every_bucket_is_checked_in_turn_and_a_difference_is_logged_once() {
     let db = with_past().await;
     let pool = db.pool().await;
     lay_out(&db).await;
@@ -138,7 +138,7 @@ async fn every_bucket_is_looked_at_in_turn_and_a_finding_is_logged_once() {
         assert!(told.contains(&format!(" bucket={bucket} ")), "{told}");
     }
     damage(&db, &pool, "UPDATE bucket_counts SET counts[51] = counts[51] + 2, counts[71] = counts[71] - 1 WHERE ranking_id = $r AND lane = 1").await;
-    // A finding stays until its bucket is looked at again.
+    // A difference stays known until its bucket is checked again.
     assert_eq!(look_at_all(&checks).await, wrong(&[(0, 3), (50, 2), (70, 1)]));
     assert_eq!(logged().matches(WRONG).count(), 3);
     // A returning difference is logged again.

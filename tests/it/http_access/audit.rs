@@ -1,4 +1,4 @@
-//! What the audit log keeps: every act by an administrator's right, by whom, and what it changed.
+//! The audit log records every administrative act: the actor, the target and the change.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -8,10 +8,10 @@ use crate::{
     support::{TestDb, run},
 };
 
-/// Who, what, on which board, to what, with what before and after; in the order in which it was done.
+/// Actor, action, board, target, state before and state after, in the order of the acts.
 type Row = (String, String, Option<String>, Option<String>, Option<Value>, Option<Value>);
 
-/// What has come since the last `seen` rows.
+/// Returns the rows after the first `seen`.
 async fn log(db: &TestDb, seen: &mut usize) -> Vec<Row> {
     let rows: Vec<Row> =
         sqlx::query_as("SELECT actor, action, board, subject, before, after FROM centile.audit_log ORDER BY audit_id")
@@ -23,7 +23,7 @@ async fn log(db: &TestDb, seen: &mut usize) -> Vec<Row> {
     new
 }
 
-/// The parts of a row that say what was done to what.
+/// Returns action, board and target of each row.
 fn done(rows: &[Row]) -> Vec<(&str, &str, &str)> {
     rows.iter()
         .map(|(_, action, board, subject, ..)| {
@@ -33,7 +33,7 @@ fn done(rows: &[Row]) -> Vec<(&str, &str, &str)> {
 }
 
 #[tokio::test]
-async fn every_act_over_http_is_kept_under_its_key_and_what_changes_nothing_is_none() {
+async fn every_change_over_http_is_audited_under_its_key() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 40), ("bob", 30)]).await;
@@ -99,21 +99,22 @@ async fn every_act_over_http_is_kept_under_its_key_and_what_changes_nothing_is_n
     assert_eq!(changes[4], (json!({"banned": false}), json!({"banned": true, "reason": "cheated"})));
     assert_eq!(changes[8], (json!({"revoked": false}), json!({"revoked": true})));
 
-    // Again they change nothing, but for the season, which is refused, and the reset, which is an act each time.
+    // Repeated, these acts change nothing. Exceptions: the season is refused, and every reset is an
+    // act.
     for (method, path, body, _) in acts {
         if path != "/v1/users/ada/ban" {
             site.admin(method, path, body).await;
         }
     }
     assert_eq!(done(&log(&db, &mut seen).await), [("reset", "main", "bob")]);
-    // What a game server does is no act of an administrator.
+    // Writes with a server key are not administrative acts.
     site.json(Method::PUT, "/v1/users/ada", &site.server_key, json!({"name": "Ada"}).to_string()).await.is(200);
     site.admin(Method::GET, "/v1/keys", Value::Null).await.is(200);
     assert_eq!(done(&log(&db, &mut seen).await), []);
 }
 
 #[tokio::test]
-async fn every_act_of_the_command_line_and_of_psql_is_kept_with_a_name_and_no_secret() {
+async fn every_act_of_the_command_line_and_psql_is_audited_without_secrets() {
     let db = TestDb::new().await;
     let mut seen = 0;
     let by = ["--by", "dora"];
@@ -155,7 +156,7 @@ async fn every_act_of_the_command_line_and_of_psql_is_kept_with_a_name_and_no_se
     assert!(rows.iter().all(|row| row.0 == "dora"), "{rows:?}");
     let text = format!("{rows:?}");
     for secret in [key.trim().rsplit('_').next().unwrap(), secret.trim(), secret.trim().trim_start_matches("whsec_")] {
-        assert!(!text.contains(secret), "the log holds a secret");
+        assert!(!text.contains(secret), "the log contains a secret");
     }
     assert_eq!(rows[6].5, Some(json!({"url": "https://rewards.example.com/hook", "new_secret": true})));
 

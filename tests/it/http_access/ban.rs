@@ -1,4 +1,4 @@
-//! Bans and unbans, which go board by board: what comes between.
+//! Bans and unbans go board by board: what can happen in between.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::{
     support::TestDb,
 };
 
-/// A player with scores on three boards.
+/// Creates a player with scores on three boards.
 async fn played(db: &TestDb) -> Arc<Site> {
     let site = Site::start(db, &[]).await;
     for slug in ["a", "b", "c"] {
@@ -22,18 +22,19 @@ async fn played(db: &TestDb) -> Arc<Site> {
     Arc::new(site)
 }
 
-/// What an administrator's call is answered, which goes on from now on.
+/// Starts an administrator's call in the background.
 fn begin(site: &Arc<Site>, what: &str) -> JoinHandle<Answer> {
     let (site, path) = (Arc::clone(site), format!("/v1/users/ada/{what}"));
     tokio::spawn(async move { site.admin(Method::POST, &path, Value::Null).await })
 }
 
-/// Whoever goes over the boards gets no further than this one.
+/// Stops bans and unbans at this board.
 async fn hold(db: &TestDb, board: &str) -> sqlx::PgConnection {
     db.hold(&format!("SELECT FROM centile_store.board_lanes l JOIN centile_store.boards b ON b.id = l.board_id WHERE b.slug = '{board}' FOR UPDATE OF l")).await
 }
 
-/// Whether the player with the best score of board a is marked, and the boards whose rankings lack the player.
+/// Returns whether the player with the best score of board a is marked as banned, and the boards
+/// whose rankings lack the player.
 async fn state(db: &TestDb) -> (bool, Vec<String>) {
     query_as(
         "SELECT u.banned_at IS NOT NULL, ARRAY(
@@ -48,7 +49,7 @@ async fn state(db: &TestDb) -> (bool, Vec<String>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_player_who_is_erased_meanwhile_is_banned_everywhere() {
+async fn a_player_erased_during_a_ban_is_banned_everywhere() {
     let db = TestDb::new().await;
     let site = played(&db).await;
     let mut second = hold(&db, "b").await;
@@ -62,12 +63,12 @@ async fn a_player_who_is_erased_meanwhile_is_banned_everywhere() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_a_ban_and_an_unban_at_once_the_later_counts() {
+async fn the_later_of_a_concurrent_ban_and_unban_counts() {
     let db = TestDb::new().await;
     let site = played(&db).await;
     for (first, later, wanted) in [("unban", "ban", (true, vec!["a", "b", "c"])), ("ban", "unban", (false, vec![]))] {
         site.admin(Method::POST, &format!("/v1/users/ada/{later}"), Value::Null).await.is(200);
-        // The first has done a board and waits at the next; the later waits at the one that the first has done.
+        // The first call has finished board a and waits at b. The second waits at a.
         let mut second = hold(&db, "b").await;
         let overtaken = begin(&site, first);
         db.until_waiting(1, || overtaken.is_finished()).await;

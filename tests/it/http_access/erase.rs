@@ -1,4 +1,5 @@
-//! A player who asks to be forgotten: nothing in the database or in Redis tells any more who it was, and every score is there.
+//! Erasure of a player: nothing in the database or in Redis identifies the player any more, and
+//! every score remains.
 
 use deadpool_redis::redis::cmd;
 use reqwest::Method;
@@ -19,7 +20,8 @@ const AVATAR: &str = "https://example.com/countess.png";
 const CLAN: &str = "Difference Engine";
 pub const WEEK: &str = "week:2024-01-15";
 
-/// A board with a closed week, in which the player is second of three; a webhook's event about it; some acts.
+/// Creates a board with a closed week in which the player is second of three, a webhook event about
+/// the week, and some administrative acts.
 pub async fn played(db: &TestDb, site: &Site) {
     site.board(json!({}), &[]).await;
     let profile = json!({"name": NAME, "avatar": AVATAR, "metadata": {"clan": CLAN}});
@@ -52,7 +54,7 @@ pub async fn played(db: &TestDb, site: &Site) {
     site.admin(Method::POST, &format!("/v1/users/{OLD_ID}/unban"), Value::Null).await.is(200);
 }
 
-/// What of `told` stands anywhere in the data of the database, as text or as bytes.
+/// Returns those of the texts that occur anywhere in the data of the database, as text or as bytes.
 pub fn found(db: &TestDb, told: &[&str]) -> Vec<String> {
     let dump = db.data_dump();
     let hex = |text: &str| text.bytes().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
@@ -60,33 +62,33 @@ pub fn found(db: &TestDb, told: &[&str]) -> Vec<String> {
     told.iter().filter(here).map(|text| (*text).to_owned()).collect()
 }
 
-/// Rank, position and score of each player of the closed week, by place.
+/// Returns rank, position and score of each player of the closed week, in order.
 async fn week(site: &Site) -> Vec<Value> {
     let list = site.get(&format!("/v1/boards/main/scores?period={WEEK}")).await.is(200);
     list["scores"].as_array().unwrap().clone()
 }
 
 #[tokio::test]
-async fn nothing_tells_who_an_erased_player_was_and_every_score_is_there() {
+async fn an_erased_player_is_unidentifiable_and_keeps_every_score() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     played(&db, &site).await;
     let told = [OLD_ID, NAME, AVATAR, CLAN];
-    assert_eq!(found(&db, &told), told, "the search finds what is there");
+    assert_eq!(found(&db, &told), told, "the search must find the existing texts");
     let before = week(&site).await;
     let all_time = site.get(&format!("/v1/boards/main/scores/{OLD_ID}")).await.is(200);
 
     let erased = site.admin(Method::DELETE, &format!("/v1/users/{OLD_ID}"), Value::Null).await.is(200);
     let new_id = erased["user_id"].as_str().unwrap();
     assert_eq!(found(&db, &told), Vec::<String>::new());
-    // Whoever is writing scores of the old id holds the lane of the new one.
+    // Both ids hash to the same lane, so that writers under the old id hold the new id's lane lock.
     let keeps_lane: bool = sqlx::query_scalar("SELECT centile.lane_hash($1) = centile.lane_hash($2)")
         .bind(OLD_ID)
         .bind(new_id)
         .fetch_one(&db.pool().await)
         .await
         .unwrap();
-    assert!(keeps_lane, "{OLD_ID} and {new_id} are of different lanes");
+    assert!(keeps_lane, "{OLD_ID} and {new_id} hash to different lanes");
     let mut redis = redis_connection(&redis_url().await).await;
     let mut closed = cmd("KEYS");
     let closed: Vec<String> =
@@ -96,7 +98,7 @@ async fn nothing_tells_who_an_erased_player_was_and_every_score_is_there() {
         assert!(!String::from_utf8_lossy(&value).contains(NAME), "{key}");
     }
 
-    // A top may lag by 250 ms.
+    // A top list may lag by 250 ms.
     let after = until_some("the erased player's new id", async || {
         let after = week(&site).await;
         assert!(after == before || after[1]["user_id"] == new_id, "{after:?}");
@@ -121,12 +123,12 @@ async fn nothing_tells_who_an_erased_player_was_and_every_score_is_there() {
     }
     run(&db, &["verify"]).well();
 
-    // Whoever comes with the old id is somebody else.
+    // A later event with the old id belongs to a new player.
     site.post("/v1/boards/main/scores", json!({"user_id": OLD_ID, "points": 1})).await.is(200);
     assert_eq!(site.get(&format!("/v1/boards/main/scores/{OLD_ID}")).await.is(200)["score"], 1);
     assert_eq!(site.get(&format!("/v1/boards/main/scores/{new_id}")).await.is(200)["score"], all_time["score"]);
 
-    // The erased player can be acted on, and be erased again, which changes nothing.
+    // The erased player can still be managed. Erasing again changes nothing.
     assert_eq!(run(&db, &["user", "erase", new_id]).well().trim(), new_id);
     site.admin(Method::POST, &format!("/v1/users/{new_id}/ban"), Value::Null).await.is(200);
     site.get(&format!("/v1/boards/main/scores/{new_id}")).await.is(404);
@@ -142,7 +144,7 @@ async fn nothing_tells_who_an_erased_player_was_and_every_score_is_there() {
 }
 
 #[tokio::test]
-async fn a_top_that_is_being_frozen_forgets_too() {
+async fn an_erasure_reaches_a_top_that_is_being_frozen() {
     let db = TestDb::new().await;
     db.execute(&format!(
         "SELECT centile.create_board('main', p_periods => '{{week}}');
@@ -155,7 +157,7 @@ async fn a_top_that_is_being_frozen_forgets_too() {
          SELECT centile_store.compare_archive(1)"
     ))
     .await;
-    // Holds up the closing after it has made the top, and before it has written it.
+    // Stops the close after it has built the frozen top and before it has stored it.
     let mut holder = PgConnection::connect(db.url()).await.unwrap();
     raw_sql("BEGIN; SELECT centile_store.lock_structure(1, false)").execute(&mut holder).await.unwrap();
     let url = db.url().to_owned();
@@ -165,7 +167,7 @@ async fn a_top_that_is_being_frozen_forgets_too() {
         raw_sql(finish).execute(&mut closer).await.map(|_| ())
     });
     let waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
-    until("the closing waits", async || sqlx::query_scalar::<_, i64>(waits).fetch_one(&mut holder).await.unwrap() > 0)
+    until("the close waits", async || sqlx::query_scalar::<_, i64>(waits).fetch_one(&mut holder).await.unwrap() > 0)
         .await;
     db.execute(&format!("SELECT centile.erase_user('{OLD_ID}')")).await;
     raw_sql("COMMIT").execute(&mut holder).await.unwrap();

@@ -1,5 +1,5 @@
-//! Erasures that are asked for twice, cut short, or must not look at tops that have nothing to do with the player; and who else
-//! changes the same rows meanwhile.
+//! Erasures that are repeated or interrupted, erasures that must skip tops without the player, and
+//! concurrent changes of the same rows.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// A board with closed weeks, in the tops of all of which the player is first.
+/// A board with closed weeks whose tops all have the player in first place.
 const WEEKS: &str = "
     SELECT centile.create_board('main', p_periods => '{week}');
     SELECT centile.put_user('ada-lovelace-1815', 'Ada King');
@@ -25,12 +25,12 @@ const WEEKS: &str = "
     SELECT centile.correct_score('main', u, 20, '2024-01-01 12:00Z'::timestamptz + w * interval '7 days', 'first', 'dora')
     FROM generate_series(0, 4) AS w, unnest('{ada-lovelace-1815,bob}'::text[]) AS u";
 
-/// Closes a week of [`WEEKS`], and all before.
+/// Closes a week of [`WEEKS`] and all earlier ones.
 const CLOSE: &str = "
     SELECT centile_store.build_archive(c.id), centile_store.compare_archive(c.id), centile_store.finish_close(c.id, c.at)
     FROM (SELECT id, centile_store.cut_off_period(id) AS at FROM centile_store.periods WHERE state = 'open' ORDER BY id) c";
 
-/// Tops in which nobody is called by the old name any more, of all.
+/// Counts the tops without the old name, and all tops.
 const RENAMED: &str = "
     SELECT count(*) FILTER (WHERE convert_from(frozen_top, 'UTF8') NOT LIKE '%Ada King%'), count(*)
     FROM centile_store.periods WHERE frozen_top IS NOT NULL";
@@ -41,19 +41,19 @@ async fn weeks(db: &TestDb) {
 }
 
 #[tokio::test]
-async fn tops_that_do_not_name_the_player_are_not_looked_at() {
+async fn an_erasure_skips_tops_without_the_player() {
     let db = TestDb::new().await;
     weeks(&db).await;
     db.execute("SELECT centile.ensure_users('{cyd}'); SELECT centile.put_user('eve', 'Eve')").await;
-    // Whoever reads it fails.
+    // Reading a top now fails.
     db.execute("UPDATE centile_store.periods SET frozen_top = 'no JSON'").await;
     db.execute("SELECT centile.erase_user('eve')").await;
     let error = sqlx::query("SELECT centile.erase_user('bob')").execute(&db.pool().await).await.unwrap_err();
-    assert!(error.to_string().contains("json"), "those that do are: {error}");
+    assert!(error.to_string().contains("json"), "erasing a player of these tops reads them: {error}");
 }
 
 #[tokio::test]
-async fn an_id_of_the_request_leads_to_the_same_answer() {
+async fn a_repeated_request_id_gets_the_same_answer() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     played(&db, &site).await;
@@ -61,20 +61,20 @@ async fn an_id_of_the_request_leads_to_the_same_answer() {
         site.admin(Method::DELETE, &format!("/v1/users/{user}?id={id}"), Value::Null).await
     };
     let first = erase(OLD_ID, "request-1").await.is(200);
-    // The answer was lost.
+    // The client lost the first answer and repeats the request.
     assert_eq!(erase(OLD_ID, "request-1").await.is(200), first);
     assert_eq!(run(&db, &["user", "erase", OLD_ID, "--id", "request-1"]).well().trim(), first["user_id"]);
     assert_eq!(found(&db, &[OLD_ID, NAME]), Vec::<String>::new());
     site.admin(Method::DELETE, &format!("/v1/users/{OLD_ID}"), Value::Null).await.is(404);
 
-    // Whoever came with the old id since is somebody else, and was not meant.
+    // A new player with the old id is not affected.
     site.admin(Method::PUT, &format!("/v1/users/{OLD_ID}"), json!({"name": "Another"})).await.is(201);
     assert_eq!(erase(OLD_ID, "request-1").await.is(200), first);
     assert_eq!(site.get(&format!("/v1/users/{OLD_ID}")).await.is(200)["name"], "Another");
-    // Nor is it an answer about somebody who was there before.
+    // The request's id does not work for a player who existed before.
     refused(&erase("bob", "request-1").await, 409, "", "another player's request");
     assert_eq!(site.get("/v1/users/bob").await.is(200)["user_id"], "bob");
-    // Nor about somebody who came later.
+    // Nor for a player who came later.
     site.admin(Method::PUT, "/v1/users/newcomer", json!({"name": "New"})).await.is(201);
     refused(&erase("newcomer", "request-1").await, 409, "", "another player's request");
     assert_eq!(site.get("/v1/users/newcomer").await.is(200)["name"], "New");
@@ -87,19 +87,19 @@ async fn an_id_of_the_request_leads_to_the_same_answer() {
         .fetch_one(&db.pool().await)
         .await
         .unwrap();
-    assert_eq!(log, 2, "each erasure once");
-    // For seven days.
+    assert_eq!(log, 2, "one audit entry for each erasure");
+    // The service keeps request ids for seven days.
     db.execute("UPDATE centile_store.erasures SET done_at = done_at - interval '8 days'").await;
     run(&db, &["maintain"]).well();
     assert_eq!(erase(OLD_ID, "request-1").await.status, 404);
 }
 
 #[tokio::test]
-async fn an_erasure_that_is_cut_short_is_ended_by_whoever_looks_after_the_database() {
+async fn maintenance_completes_an_interrupted_erasure() {
     let db = TestDb::new().await;
     weeks(&db).await;
     let pool = db.pool().await;
-    // One that was frozen by functions that list nobody, and one that was refreshed by such.
+    // One top was frozen by functions that list no players, another one was refreshed by them.
     db.execute("DELETE FROM centile_store.named_players WHERE period_id = 2").await;
     db.execute("UPDATE centile_store.named_players SET user_ids = '{}', cut_off_at = cut_off_at - interval '1 hour' WHERE period_id = 3").await;
     let erased: String = query_scalar("SELECT user_id FROM centile.erase_user($1, p_in_steps => true)")
@@ -123,7 +123,7 @@ async fn an_erasure_that_is_cut_short_is_ended_by_whoever_looks_after_the_databa
     let revisions: Vec<i32> =
         query_scalar("SELECT archive_revision FROM centile_store.periods ORDER BY id").fetch_all(&pool).await.unwrap();
     assert_eq!(revisions, [2; 5], "each is changed once");
-    // Again: the same periods, and nothing changes.
+    // A repetition over the same periods changes nothing.
     let before = db.data_dump();
     let again: Vec<i64> =
         query_scalar("SELECT period_ids FROM centile.erase_user($1)").bind(&erased).fetch_one(&pool).await.unwrap();
@@ -134,7 +134,7 @@ async fn an_erasure_that_is_cut_short_is_ended_by_whoever_looks_after_the_databa
 }
 
 #[tokio::test]
-async fn an_erasure_that_cannot_be_ended_keeps_no_other_from_its_end() {
+async fn a_failing_erasure_does_not_block_others() {
     let db = TestDb::new().await;
     weeks(&db).await;
     let pool = db.pool().await;
@@ -142,7 +142,7 @@ async fn an_erasure_that_cannot_be_ended_keeps_no_other_from_its_end() {
         let erase = "SELECT centile.erase_user($1, p_in_steps => true)";
         sqlx::query(erase).bind(user).execute(&pool).await.unwrap();
     }
-    // Of the first week, which names the one who was erased first only, nothing can be read.
+    // The top of the first week names only the player who was erased first. It is unreadable now.
     db.execute(
         "CREATE TABLE public.kept AS SELECT frozen_top FROM centile_store.periods WHERE id = 1;
          UPDATE centile_store.periods SET frozen_top = 'no JSON' WHERE id = 1;
@@ -164,14 +164,14 @@ async fn an_erasure_that_cannot_be_ended_keeps_no_other_from_its_end() {
 }
 
 #[tokio::test]
-async fn whoever_comes_with_the_old_id_meanwhile_keeps_it() {
+async fn a_new_player_with_the_old_id_keeps_it() {
     let db = TestDb::new().await;
     weeks(&db).await;
     let pool = db.pool().await;
     let score = "SELECT centile.correct_score('main', 'ada-lovelace-1815', 20, '2024-02-05 12:00Z', 'late', 'dora')";
     db.execute(score).await;
     db.execute("SELECT centile.erase_user('ada-lovelace-1815', p_in_steps => true)").await;
-    // Both are in the week that is closed before the erasure goes on.
+    // Both are in the week that closes before the erasure continues.
     db.execute("SELECT centile.put_user('ada-lovelace-1815', 'Another')").await;
     db.execute(score).await;
     db.execute(CLOSE).await;
@@ -183,10 +183,10 @@ async fn whoever_comes_with_the_old_id_meanwhile_keeps_it() {
 }
 
 #[tokio::test]
-async fn an_event_whose_top_is_gone_loses_the_name_as_well() {
+async fn an_event_without_its_top_loses_the_name_as_well() {
     let db = TestDb::new().await;
     weeks(&db).await;
-    // Frozen by functions that list nobody, and let go since.
+    // Frozen by functions that list no players, and released since.
     db.execute(
         "DELETE FROM centile_store.named_players WHERE period_id = 2;
          SELECT centile_store.drop_archive(2, false)",
@@ -197,7 +197,7 @@ async fn an_event_whose_top_is_gone_loses_the_name_as_well() {
 }
 
 #[tokio::test]
-async fn a_player_who_is_named_while_being_erased_is_made_anew() {
+async fn naming_a_player_during_its_erasure_creates_a_new_one() {
     let db = TestDb::new().await;
     weeks(&db).await;
     let mut erasing = db.hold(&format!("SELECT centile.erase_user('{OLD_ID}')")).await;
@@ -214,7 +214,7 @@ async fn a_player_who_is_named_while_being_erased_is_made_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_instance_that_has_erased_shows_no_old_list_while_the_database_is_away() {
+async fn an_instance_shows_no_list_from_before_an_erasure_during_an_outage() {
     let db = TestDb::new().await;
     let proxy = Proxy::to(db.port()).await;
     let (url, prefix) = (proxy.instead(db.url()), db.redis_prefix());
@@ -233,9 +233,9 @@ async fn an_instance_that_has_erased_shows_no_old_list_while_the_database_is_awa
     }
 }
 
-/// The player enters the top by a correction, which a refresh takes in that is not committed yet.
+/// A correction brings the player into the top, by a refresh that has not committed.
 #[tokio::test]
-async fn a_refresh_that_is_under_way_brings_no_name_back() {
+async fn a_refresh_in_progress_restores_no_erased_name() {
     let db = TestDb::new().await;
     weeks(&db).await;
     db.execute(
@@ -258,9 +258,9 @@ async fn a_refresh_that_is_under_way_brings_no_name_back() {
     assert_eq!(found(&db, &["cyd-1", "Cyd King"]), Vec::<String>::new());
 }
 
-/// Rows that were changed lie behind the others, so that whoever takes them as they lie takes the first last.
+/// Updated rows lie behind the others, so that a scan in physical order locks the first one last.
 #[tokio::test]
-async fn a_correction_of_several_weeks_and_an_erasure_wait_for_each_other_in_one_order() {
+async fn a_correction_of_several_weeks_and_an_erasure_lock_in_one_order() {
     let db = TestDb::new().await;
     weeks(&db).await;
     db.execute("UPDATE centile_store.periods SET corrected_at = now() WHERE id = 1").await;
@@ -276,7 +276,7 @@ async fn a_correction_of_several_weeks_and_an_erasure_wait_for_each_other_in_one
 }
 
 #[tokio::test]
-async fn a_first_webhook_and_an_erasure_wait_for_each_other_in_one_order() {
+async fn a_first_webhook_and_an_erasure_lock_in_one_order() {
     let db = TestDb::new().await;
     weeks(&db).await;
     db.execute(

@@ -1,4 +1,4 @@
-//! Making, listing and revoking keys over HTTP and on the command line.
+//! Creating, listing and revoking keys over HTTP and on the command line.
 
 use futures::future::join_all;
 use reqwest::Method;
@@ -13,7 +13,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn a_key_made_over_http_works_is_listed_without_its_secret_and_is_revoked_everywhere() {
+async fn a_key_created_over_http_works_hides_its_secret_and_is_revoked_everywhere() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     let other = spawn_serve(&db, Some(&redis_url().await), &[]).await;
@@ -52,7 +52,7 @@ async fn a_key_made_over_http_works_is_listed_without_its_secret_and_is_revoked_
         site.admin(Method::DELETE, &format!("/v1/keys/{id}"), Value::Null).await.is(204);
     }
     site.json(Method::POST, "/v1/boards/main/scores", text, event.clone()).await.is(401);
-    until("a revoked key works nowhere", async || elsewhere().await == 401).await;
+    until("the revoked key is refused on both instances", async || elsewhere().await == 401).await;
     let state = run(&db, &["key", "list", "--json"]).json();
     assert!(state.as_array().unwrap().iter().any(|key| key["id"] == id && key["state"] == "revoked"), "{state}");
     site.admin(Method::DELETE, "/v1/keys/0000000000000000", Value::Null).await.is(404);
@@ -60,7 +60,7 @@ async fn a_key_made_over_http_works_is_listed_without_its_secret_and_is_revoked_
 }
 
 #[tokio::test]
-async fn a_key_that_is_revoked_while_a_body_comes_does_nothing_with_it() {
+async fn a_key_revoked_during_its_request_body_does_nothing() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[]).await;
@@ -78,16 +78,16 @@ async fn a_key_that_is_revoked_while_a_body_comes_does_nothing_with_it() {
     };
     until("the key has been seen", is_seen).await;
     site.admin(Method::DELETE, &format!("/v1/keys/{id}"), Value::Null).await.is(204);
-    // As long as a key may be acted with that was looked at.
+    // Longer than a checked key is used without another check.
     sleep(Duration::from_millis(600)).await;
     wire.send(end).await.unwrap();
     assert_eq!(wire.answer().await.status, 401);
     site.get("/v1/users/ada").await.is(404);
 }
 
-/// Each counts the other, though neither sees what the other has not committed.
+/// Each insert counts the other one, although neither sees the other's uncommitted row.
 #[tokio::test]
-async fn of_two_keys_that_are_made_at_the_same_moment_the_second_is_refused_where_there_is_one() {
+async fn the_second_of_two_concurrent_keys_of_a_name_with_one_key_is_refused() {
     let db = TestDb::new().await;
     let create = |id: char| {
         let id = String::from(id).repeat(16);
@@ -104,13 +104,13 @@ async fn of_two_keys_that_are_made_at_the_same_moment_the_second_is_refused_wher
         Some("CB409"),
         "{error}"
     );
-    // Keys of other clients wait for nobody.
+    // Keys under other names do not wait.
     let _held = db.hold("SELECT centile.revoke_key('1111111111111111'); SELECT centile.create_key('4444444444444444', 'match server', 'server', '{}', NULL, sha256('4'))").await;
     db.execute(&create('5').replace("match server", "another")).await;
 }
 
 #[tokio::test]
-async fn of_each_name_two_keys_work_however_many_are_asked_for_at_once() {
+async fn each_name_has_two_working_keys_at_most() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     let ask =
@@ -124,7 +124,7 @@ async fn of_each_name_two_keys_work_however_many_are_asked_for_at_once() {
     for id in &ids {
         assert!(refused["detail"].as_str().unwrap().contains(id), "{refused}");
     }
-    // One that is revoked or over makes room for another.
+    // A revoked or expired key no longer counts.
     site.admin(Method::DELETE, &format!("/v1/keys/{}", ids[0]), Value::Null).await.is(204);
     ask().await.is(201);
     ask().await.is(409);
@@ -135,7 +135,7 @@ async fn of_each_name_two_keys_work_however_many_are_asked_for_at_once() {
 }
 
 #[tokio::test]
-async fn a_key_that_could_not_be_used_is_refused_with_the_field_at_fault() {
+async fn an_invalid_key_is_refused_with_its_field() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[]).await;

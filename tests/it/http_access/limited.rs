@@ -1,4 +1,4 @@
-//! A server key for some boards, and the profiles of players.
+//! A server key limited to some boards, and the profiles of players.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn a_key_for_some_boards_changes_players_of_these_boards_only() {
+async fn a_limited_key_changes_players_of_its_boards_only() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 1)]).await;
@@ -21,12 +21,12 @@ async fn a_key_for_some_boards_changes_players_of_these_boards_only() {
         site.json(Method::PUT, &format!("/v1/users/{user}"), &key, profile.to_string()).await.is(status)
     };
     put("ada", json!({"name": "Ada", "metadata": {"clan": "x"}}), 200).await;
-    // Changes nothing, and is no act.
+    // Changes nothing, and leaves no audit entry.
     put("ada", json!({"name": "Ada"}), 200).await;
     let refused = put("bob", json!({"name": "Bob"}), 403).await;
     assert!(refused["detail"].as_str().unwrap().contains("other boards"), "{refused}");
     assert_eq!(site.get("/v1/users/bob").await.is(200)["name"], "bob");
-    // Nobody else knows a player without scores.
+    // A player without scores belongs to no other board.
     put("cyd", json!({"name": "Cyd"}), 201).await;
     put("cyd", json!({"avatar": "https://example.com/c.png"}), 200).await;
 
@@ -41,7 +41,7 @@ async fn a_key_for_some_boards_changes_players_of_these_boards_only() {
 }
 
 #[tokio::test]
-async fn an_erased_player_gets_no_name_again() {
+async fn an_erased_player_cannot_be_named_again() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 1)]).await;

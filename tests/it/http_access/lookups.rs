@@ -1,4 +1,4 @@
-//! How keys are looked for: once for many, and never as they were before they were revoked.
+//! Look-ups of keys: one for many requests, and never a result from before a revocation.
 
 use futures::future::join_all;
 use reqwest::Method;
@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// Sessions of this database that wait for such a lock.
+/// Returns the number of this database's sessions that wait for a lock of this kind.
 async fn waiting(pool: &PgPool, which: &str) -> i64 {
     let count = format!(
         "SELECT count(*) FROM pg_locks JOIN pg_database d ON d.oid = database
@@ -24,7 +24,7 @@ async fn waiting(pool: &PgPool, which: &str) -> i64 {
 }
 
 #[tokio::test]
-async fn a_key_that_a_hundred_requests_bring_at_once_is_looked_for_once() {
+async fn a_hundred_concurrent_requests_look_up_their_key_once() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--pool-wait", "60000", "--statement-timeout", "60"]).await;
     site.board(json!({"reading": "key"}), &[("ada", 1)]).await;
@@ -37,16 +37,19 @@ async fn a_key_that_a_hundred_requests_bring_at_once_is_looked_for_once() {
         let mut most = 0;
         let mut are_all_here = false;
         while most == 0 || !are_all_here {
-            assert!(Instant::now() < end, "{most} sessions look for the key; all have come: {are_all_here}");
+            assert!(
+                Instant::now() < end,
+                "{most} sessions look up the key; all requests are in progress: {are_all_here}"
+            );
             for _ in 0..20 {
                 most = most.max(waiting(&pool, "relation = 'centile_store.api_keys'::regclass").await);
             }
-            assert!(most <= 1, "{most} sessions look for the key at once");
-            // These need a connection themselves.
+            assert!(most <= 1, "{most} sessions look up the key at the same time");
+            // The metrics request needs a connection as well.
             let Ok(numbers) = timeout(Duration::from_secs(1), site.get("/metrics")).await else { continue };
             let mut lines = numbers.text.lines();
             let under_way = lines.find_map(|line| line.strip_prefix("centile_http_requests_in_progress ")).unwrap();
-            // With the one that asks.
+            // The count includes the metrics request itself.
             are_all_here = under_way.parse::<f64>().unwrap() > 100.0;
         }
         lock.rollback().await.unwrap();
@@ -58,13 +61,13 @@ async fn a_key_that_a_hundred_requests_bring_at_once_is_looked_for_once() {
 }
 
 #[tokio::test]
-async fn a_key_that_was_revoked_here_is_not_known_again_by_a_look_from_before() {
+async fn a_revoked_key_is_not_cached_again_by_an_earlier_look_up() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({"reading": "key"}), &[("ada", 1)]).await;
     let (pool, key) = (db.pool().await, make_key(db.url(), &["--role", "reader"]));
     let id = key.split('_').nth(1).unwrap();
-    // Whoever looks for this key has taken a snapshot, and gets no answer while the lock is held.
+    // A look-up of this key has taken its snapshot, and gets no row while the lock is held.
     db.execute(&format!(
         "ALTER TABLE centile_store.api_keys RENAME TO kept_keys;
          CREATE FUNCTION centile_store.gate(p_id text) RETURNS boolean LANGUAGE plpgsql AS $$
@@ -81,12 +84,12 @@ async fn a_key_that_was_revoked_here_is_not_known_again_by_a_look_from_before() 
     sqlx::query("SELECT pg_advisory_xact_lock(6)").execute(&mut *lock).await.unwrap();
     let ask = || site.json(Method::GET, "/v1/boards/main", &key, String::new());
     let revoke = async {
-        until("a look for the key", async || waiting(&pool, "locktype = 'advisory'").await > 0).await;
+        until("a look-up of the key waits", async || waiting(&pool, "locktype = 'advisory'").await > 0).await;
         site.admin(Method::DELETE, &format!("/v1/keys/{id}"), Value::Null).await.is(204);
         lock.rollback().await.unwrap();
     };
     let (before, ()) = tokio::join!(ask(), revoke);
-    // It had asked while the key worked.
+    // The key was valid when that request was made.
     before.is(200);
     for _ in 0..3 {
         ask().await.is(401);

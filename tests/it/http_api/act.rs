@@ -1,4 +1,4 @@
-//! What an administrator does, and what the ledger keeps of it.
+//! Administrative acts, and their traces in the ledger.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use crate::support::TestDb;
 const SCORES: &str = "/v1/boards/main/scores";
 const PERIODS: [&str; 4] = ["all_time", "month", "week", "day"];
 
-/// The whole ranking, the same in each period.
+/// Returns the whole ranking, which must be the same in each period.
 async fn ranking(site: &Site) -> Vec<(String, i64)> {
     let mut lists = Vec::new();
     for period in PERIODS {
@@ -25,13 +25,13 @@ async fn ranking(site: &Site) -> Vec<(String, i64)> {
 }
 
 #[tokio::test]
-async fn a_ban_takes_out_of_all_periods_and_unban_puts_back() {
+async fn a_ban_removes_a_player_from_all_periods_and_an_unban_restores() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 40), ("bob", 30), ("ada", 5), ("cyd", 10)]).await;
     let before = ranking(&site).await;
     assert_eq!(before, pairs([("ada", 45), ("bob", 30), ("cyd", 10)]));
-    // Twice is as good as once; the body may be left out.
+    // A repeated ban has no further effect. The body is optional.
     for body in [json!({"reason": "cheated"}), Value::Null] {
         let user = site.admin(Method::POST, "/v1/users/ada/ban", body).await.is(200);
         assert_eq!((&user["user_id"], &user["banned"]), (&json!("ada"), &json!(true)));
@@ -61,14 +61,14 @@ async fn a_ban_takes_out_of_all_periods_and_unban_puts_back() {
 }
 
 #[tokio::test]
-async fn a_void_undoes_one_score_a_reset_all_and_history_tells() {
+async fn a_void_cancels_one_score_a_reset_all_and_the_history_has_both() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 40), ("bob", 30)]).await;
     let score = site.post(SCORES, json!({"user_id": "ada", "points": 5, "reason": "won"})).await.is(200);
     let id = score["transaction_id"].as_i64().unwrap();
     let void = format!("/v1/boards/main/transactions/{id}/void");
-    // Undone twice is undone once.
+    // A repeated void has no further effect.
     for _ in 0..2 {
         site.admin(Method::POST, &void, json!({"reason": "a bug"})).await.is(204);
         assert_eq!(ranking(&site).await, pairs([("ada", 40), ("bob", 30)]));
@@ -94,10 +94,10 @@ async fn a_void_undoes_one_score_a_reset_all_and_history_tells() {
         next = page["next"].as_str().map(|next| format!("&cursor={}", utf8_percent_encode(next, NON_ALPHANUMERIC)));
     }
     let kinds: Vec<&str> = history.iter().map(|row| row["kind"].as_str().unwrap()).collect();
-    // A void counts for the time of the score that it undoes.
+    // A void has the time of the score that it cancels.
     assert_eq!(kinds, ["unban", "ban", "score", "reset", "void", "score", "score"]);
     let ids: HashSet<i64> = history.iter().map(|row| row["transaction_id"].as_i64().unwrap()).collect();
-    assert_eq!(ids.len(), 7, "none is repeated");
+    assert_eq!(ids.len(), 7, "no row appears twice");
     assert_eq!((&history[4]["voids"], &history[4]["reason"]), (&json!(id), &json!("a bug")));
     assert_eq!((&history[3]["reason"], &history[3]["points"]), (&json!("asked for it"), &Value::Null));
     assert_eq!((&history[5]["reason"], &history[5]["points"]), (&json!("won"), &json!(5)));

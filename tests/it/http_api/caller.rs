@@ -1,4 +1,4 @@
-//! Who calls, and for whom: keys, ids of every kind, clients of the classic paths, operators.
+//! Callers and user ids: keys, ids of every form, clients of the paths without a board, operators.
 
 use std::process::Stdio;
 
@@ -18,7 +18,7 @@ use crate::support::{
 };
 
 #[tokio::test]
-async fn the_classic_paths_have_the_classic_shapes() {
+async fn the_paths_without_a_board_keep_their_shapes() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--default-board", "arena"]).await;
     site.get("/v1/scores").await.is(404);
@@ -84,7 +84,7 @@ async fn a_user_id_may_be_any_text() {
 }
 
 #[tokio::test]
-async fn keys_open_what_they_are_for() {
+async fn each_role_may_do_what_it_is_for() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[]).await;
@@ -109,7 +109,11 @@ async fn keys_open_what_they_are_for() {
         site.send(Method::POST, main, &[(name, &value)], event.to_string()).await.is(401);
     }
     let lower_case = [("authorization", &*format!("bearer {}", site.server_key)), ("content-type", "application/json")];
-    assert_eq!(site.send(Method::POST, main, &lower_case, event.to_string()).await.status, 200, "the scheme's case");
+    assert_eq!(
+        site.send(Method::POST, main, &lower_case, event.to_string()).await.status,
+        200,
+        "the scheme ignores case"
+    );
     assert_eq!(send(main, &site.admin_key).await.status, 200, "an admin may write");
 
     let limited = make_key(db.url(), &["--role", "server", "--board", "main"]);
@@ -138,14 +142,14 @@ async fn keys_open_what_they_are_for() {
     send(main, &site.server_key).await.is(200);
 }
 
-/// A number at `/metrics`.
+/// Returns the value of a metric at `/metrics`.
 fn number(numbers: &str, name: &str) -> f64 {
     let value = numbers.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     value.unwrap_or_else(|| panic!("no {name} in {numbers}")).parse().unwrap()
 }
 
 #[tokio::test]
-async fn however_many_ask_whether_it_is_ready_the_database_is_asked_once_at_a_time() {
+async fn concurrent_readiness_checks_share_one_query() {
     let db = TestDb::new().await;
     let site =
         Site::start(&db, &["--read-connections", "8", "--pool-wait", "60000", "--statement-timeout", "60"]).await;
@@ -153,7 +157,7 @@ async fn however_many_ask_whether_it_is_ready_the_database_is_asked_once_at_a_ti
     let held = db.hold("LOCK TABLE centile_store.applied_sql").await;
     let asking = join_all((0..50).map(|_| site.get("/readyz")));
     let others = async {
-        // All of them, and the request for the number.
+        // All of these requests, and the one for the metric.
         until("all requests are in progress", async || {
             number(&site.get("/metrics").await.text, "centile_http_requests_in_progress") >= 51.0
         })
@@ -171,25 +175,26 @@ async fn however_many_ask_whether_it_is_ready_the_database_is_asked_once_at_a_ti
 }
 
 #[tokio::test]
-async fn the_service_tells_about_itself() {
+async fn health_readiness_and_documentation_are_served() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     let answer = site.get("/healthz").await;
     assert_eq!((answer.status, answer.text.as_str()), (200, "ok"));
-    // On a busy machine the call of Redis may time out.
+    // On a busy machine the call to Redis may time out.
     let ready = until_some("Redis is reachable", async || {
         Some(site.get("/readyz").await.is(200)).filter(|ready| ready["cache"] != "unreachable")
     })
     .await;
     assert_eq!(ready, json!({"status": "ready", "schema": "same", "cache": "reachable"}));
-    // A release that is being put in place migrates first; what lacks something cannot be served with.
+    // During an upgrade, the migration runs first, so a newer schema is usable. A schema that lacks
+    // objects is not.
     db.execute("UPDATE centile_store.applied_sql SET hash = 'later'").await;
     assert_eq!(site.get("/readyz").await.is(200)["schema"], "newer");
     db.execute("UPDATE centile_store.schema_history SET version = 999 WHERE version = 1").await;
     site.get("/readyz").await.is(503);
     let document = site.get("/openapi.json").await.is(200);
     assert!(document["openapi"].as_str().unwrap().starts_with('3') && document["paths"]["/v1/boards"].is_object());
-    // From /docs on, all that the page loads is here.
+    // Every file that /docs loads comes from this service.
     let page = site.get("/docs").await;
     assert_eq!(page.status, 200);
     let mut pages = vec![page.text];
@@ -200,7 +205,7 @@ async fn the_service_tells_about_itself() {
     for link in links {
         let file = site.get(&format!("/docs/{link}")).await;
         assert_eq!(file.status, 200, "{link}");
-        // The bundle itself holds addresses in texts and names of XML, none of which it loads.
+        // The bundle contains addresses in texts and XML names, but loads none of them.
         if link == "swagger-initializer.js" {
             assert!(file.text.contains("/openapi.json"), "{}", file.text);
             pages.push(file.text);

@@ -1,4 +1,4 @@
-//! A service to talk to.
+//! A service with keys, and requests to it.
 
 use reqwest::{
     Method,
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Serve, TestDb, make_key, redis_url, spawn_serve, wait::DEADLINE};
 
-/// A service with a database of its own, and a key of each role.
+/// A service with its own database, and a key of each role.
 #[derive(Debug)]
 pub struct Site {
     pub serve: Serve,
@@ -16,13 +16,13 @@ pub struct Site {
     pub admin_key: String,
 }
 
-/// What was answered.
+/// An answer.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
     pub headers: HeaderMap,
     pub text: String,
-    /// The body, where it is JSON; null otherwise.
+    /// The body if it is JSON; null otherwise.
     pub body: Value,
 }
 
@@ -32,12 +32,12 @@ impl Site {
         Self::of(spawn_serve(db, Some(&redis_url().await), flags).await, db.url())
     }
 
-    /// A service that runs already, on the database at `url`.
+    /// Wraps a running service on the database at `url`.
     pub fn of(serve: Serve, url: &str) -> Self {
         Self { serve, server_key: make_key(url, &["--role", "server"]), admin_key: make_key(url, &["--role", "admin"]) }
     }
 
-    /// Sends a request as it is given.
+    /// Sends a request unchanged.
     pub async fn send(&self, method: Method, path: &str, headers: &[(&str, &str)], body: String) -> Answer {
         let mut request = self.serve.client.request(method, self.serve.at(path)).body(body);
         for (name, value) in headers {
@@ -45,24 +45,24 @@ impl Site {
         }
         let response = request.timeout(DEADLINE).send().await.unwrap();
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        // What has no end is left unread.
+        // Leaves endless bodies unread.
         let is_endless = headers.get(CONTENT_TYPE).is_some_and(|kind| kind == "text/event-stream");
         let text = if is_endless { String::new() } else { response.text().await.unwrap() };
         let body = serde_json::from_str(&text).unwrap_or_default();
         Answer { status, headers, text, body }
     }
 
-    /// Reads, as anyone may.
+    /// Reads without a key.
     pub async fn get(&self, path: &str) -> Answer {
         self.send(Method::GET, path, &[], String::new()).await
     }
 
-    /// Sends JSON, or what is meant to be JSON, with the server key.
+    /// Sends a body with the server key, as JSON.
     pub async fn post(&self, path: &str, body: impl ToString) -> Answer {
         self.json(Method::POST, path, &self.server_key, body.to_string()).await
     }
 
-    /// As an administrator. No body when it is null.
+    /// Sends JSON with the admin key; no body if it is null.
     pub async fn admin(&self, method: Method, path: &str, body: Value) -> Answer {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         self.json(method, path, &self.admin_key, body).await
@@ -75,7 +75,7 @@ impl Site {
         self.send(method, path, &headers, body).await
     }
 
-    /// Makes a `sum` board named `main`, or with other rules, and gives it these scores, the first player's first.
+    /// Creates a `sum` board named `main`, or with other rules, and submits these scores in order.
     pub async fn board(&self, rules: Value, scores: &[(&str, i64)]) {
         let mut board = json!({"slug": "main", "mode": "sum", "lanes": 4});
         board.as_object_mut().unwrap().extend(rules.as_object().cloned().unwrap_or_default());
@@ -88,7 +88,7 @@ impl Site {
 }
 
 impl Answer {
-    /// The body, if this is the status.
+    /// Returns the body. Fails unless the status is this one.
     #[track_caller]
     pub fn is(self, status: u16) -> Value {
         assert_eq!(self.status, status, "{self:?}");

@@ -1,4 +1,4 @@
-//! A board with a past, and all there is to be read of a period.
+//! A board with past events, and all reads of a period.
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
@@ -11,10 +11,10 @@ use crate::{
     support::{Files, TestDb, amount, import, wait::until},
 };
 
-/// Rows of a page of a walk.
+/// Rows of a page in a walk.
 pub const STEP: usize = 7;
 
-/// A board whose events come with times of the past.
+/// A board whose events have times in the past.
 pub struct Past<'a> {
     pub pool: PgPool,
     db: &'a TestDb,
@@ -31,19 +31,20 @@ impl<'a> Past<'a> {
         Self { pool: db.pool().await, db, board, has_tiebreaks, files: Files::new() }
     }
 
-    /// Makes a season before its first score.
+    /// Creates a season before its first score.
     pub async fn season(&self, name: &str, from: &str, until: &str) {
         self.db
             .execute(&format!("SELECT centile.create_season('{}', '{name}', '{from}Z', '{until}Z')", self.board))
             .await;
     }
 
-    /// Events of up to so many players within some minutes of a day, with many equal scores, times and tiebreaks.
+    /// Submits events of at most `players` players within some minutes of a day, with many equal
+    /// scores, times and tiebreaks.
     pub fn play(&self, seed: u64, players: u32, events: u32, day: &str) {
         let mut rng = StdRng::seed_from_u64(seed);
         let mut lines = Vec::new();
         for event in 0..events {
-            // Each player once, then whoever comes.
+            // Each player once, then random players.
             let player = if event < players { event } else { rng.random_range(0..players) };
             let (points, minute) = (rng.random_range(-4..12), rng.random_range(0..10));
             let mut line = json!({"user_id": format!("p{player}"), "points": points, "occurred_at": format!("{day}T10:0{minute}:00Z")});
@@ -70,7 +71,7 @@ impl<'a> Past<'a> {
         .unwrap()
     }
 
-    /// Closes a period as `centile close` does, in four transactions.
+    /// Closes a period like `centile close`, in four transactions.
     pub async fn close(&self, period: &str) {
         let id = self.id(period).await;
         for step in ["cut_off_period(ID)", "build_archive(ID)", "compare_archive(ID)"] {
@@ -90,15 +91,18 @@ impl<'a> Past<'a> {
             .await;
     }
 
-    /// Waits until the tops of the period come from its archive, in whatever way they are asked for: a top may lag.
+    /// Waits until all top lists of the period come from its archive: a top list may lag.
     pub async fn is_shown_closed(&self, site: &Site, period: &str) {
         for rest in ["", "&limit=1000", &format!("&limit={STEP}"), "&limit=10", "&limit=5"] {
             let path = format!("/v1/boards/{}/scores?period={period}{rest}", self.board);
-            until("a closed top", async || site.get(&path).await.is(200)["period"]["state"] == "closed").await;
+            until("the top list of the closed period", async || {
+                site.get(&path).await.is(200)["period"]["state"] == "closed"
+            })
+            .await;
         }
     }
 
-    /// Takes into the archive what has been corrected; gives its revision.
+    /// Refreshes the archive; returns its revision.
     pub async fn refresh(&self, period: &str) -> i32 {
         query_scalar("SELECT centile_store.refresh_archive($1, 'dora', 'a correction')")
             .bind(self.id(period).await)
@@ -112,13 +116,13 @@ impl<'a> Past<'a> {
         self.db.execute(&format!("SELECT centile.ban_user('{}', '{user}', {is_banned})", self.board)).await;
     }
 
-    /// Takes a step of letting the archive go.
-    pub async fn let_go(&self, period: &str, is_last: bool) {
+    /// Runs the first or the last step of releasing the archive.
+    pub async fn release_archive(&self, period: &str, is_last: bool) {
         let id = self.id(period).await;
         self.db.execute(&format!("SELECT centile_store.drop_archive({id}, {is_last})")).await;
     }
 
-    /// Paths of all pages after the first, as the first leads to them.
+    /// Returns the paths of all pages after the first, by following the cursors.
     pub async fn cursors(&self, site: &Site, period: &str) -> Vec<String> {
         let first = format!("/v1/boards/{}/scores?period={period}&limit={STEP}", self.board);
         let (mut paths, mut path) = (Vec::new(), format!("{first}&from=1"));
@@ -130,7 +134,7 @@ impl<'a> Past<'a> {
         paths
     }
 
-    /// The players from first to last, page by page.
+    /// Returns the players from first to last, page by page.
     pub async fn walk(&self, site: &Site, period: &str) -> Vec<Value> {
         let mut paths = vec![format!("/v1/boards/{}/scores?period={period}&limit={STEP}", self.board)];
         paths.extend(self.cursors(site, period).await);
@@ -141,7 +145,7 @@ impl<'a> Past<'a> {
         rows
     }
 
-    /// Compares what the functions for people say with the rows that were read.
+    /// Compares the functions for psql users with the rows that were read.
     pub async fn walk_by_sql(&self, period: &str, rows: &[Value]) {
         let (board, players) = (self.board, rows.len());
         let page: Vec<(i64, i64, String, i64)> = query_as(AssertSqlSafe(format!(
@@ -181,7 +185,7 @@ fn columns(row: &Value) -> (i64, i64, String, i64) {
     (number("position"), number("rank"), row["user_id"].as_str().unwrap().to_owned(), number("score"))
 }
 
-/// Paths of everything that can be asked about a period that has players.
+/// Returns the paths of all reads of a period with players.
 pub async fn reads(site: &Site, board: &str, period: &str) -> Vec<String> {
     let path = |rest: &str| {
         let mark = if rest.contains('?') { '&' } else { '?' };
@@ -210,7 +214,7 @@ pub async fn reads(site: &Site, board: &str, period: &str) -> Vec<String> {
     paths
 }
 
-/// An answer without what closing changes: how far the period is in its life, the version, and how a cursor is written.
+/// Removes what closing changes from an answer: the period's state, the version, and cursors.
 pub fn seen(answer: &Value) -> Value {
     let mut answer = answer.clone();
     answer["version"] = Value::Null;

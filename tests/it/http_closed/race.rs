@@ -1,4 +1,4 @@
-//! Readers that go on while a period is closed and its archive let go.
+//! Readers that continue while a period is closed and its archive is released.
 
 use std::{
     collections::BTreeMap,
@@ -20,25 +20,25 @@ use crate::{
     support::{PATIENT, Serve, TestDb, amount, redis_url, spawn_serve, wait::until},
 };
 
-/// What the readers of one instance have met.
+/// Counts of one instance's answers.
 #[derive(Debug, Default)]
-struct Met {
+struct Counts {
     wrong: Mutex<Vec<String>>,
     open: AtomicUsize,
     closed: AtomicUsize,
     gone: AtomicUsize,
 }
 
-impl Met {
-    /// Returns when enough more of a kind were met.
+impl Counts {
+    /// Returns once there are enough more answers of a kind.
     async fn enough(&self, kind: impl Fn(&Self) -> &AtomicUsize) {
         let wanted = kind(self).load(Ordering::SeqCst) + amount(25, 50);
         until("enough answers of a kind", async || kind(self).load(Ordering::SeqCst) > wanted).await;
     }
 }
 
-/// Returns when the readers of each instance have met enough more of a kind.
-async fn enough(all: &[Arc<Met>], kind: impl Fn(&Met) -> &AtomicUsize) {
+/// Returns once the readers of each instance have enough more answers of a kind.
+async fn enough(all: &[Arc<Counts>], kind: impl Fn(&Counts) -> &AtomicUsize) {
     join_all(all.iter().map(|met| met.enough(&kind))).await;
 }
 
@@ -47,12 +47,12 @@ async fn read(
     url: String,
     wanted: Arc<BTreeMap<String, Value>>,
     stage: Arc<AtomicUsize>,
-    met: Arc<Met>,
+    met: Arc<Counts>,
     seed: u64,
 ) {
     let mut rng = StdRng::seed_from_u64(seed);
     let paths: Vec<&String> = wanted.keys().collect();
-    // 0: the archive is not let go yet. 1: it is being let go. 2: the end.
+    // 0: the archive is kept. 1: it is being released. 2: the end.
     while stage.load(Ordering::SeqCst) < 2 {
         let path = *paths.choose(&mut rng).unwrap();
         let may_be_gone = async || stage.load(Ordering::SeqCst) > 0;
@@ -71,7 +71,7 @@ async fn read(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn readers_notice_nothing_of_a_closing() {
+async fn a_close_changes_no_answer_to_readers() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &PATIENT).await;
     let past = Past::new(&db, "main", json!({}), &site).await;
@@ -86,7 +86,7 @@ async fn readers_notice_nothing_of_a_closing() {
     let wanted = Arc::new(wanted);
     let other: Serve = spawn_serve(&db, Some(&redis_url().await), &PATIENT).await;
     let stage = Arc::new(AtomicUsize::new(0));
-    let all = [(); 2].map(|()| Arc::new(Met::default()));
+    let all = [(); 2].map(|()| Arc::new(Counts::default()));
     let mut readers = JoinSet::new();
     for (seed, serve) in [&site.serve, &other, &site.serve, &other].into_iter().enumerate() {
         readers.spawn(read(
@@ -100,7 +100,7 @@ async fn readers_notice_nothing_of_a_closing() {
     }
     enough(&all, |met| &met.open).await;
     past.close(period).await;
-    // The old ranking goes at once, step by step, under whoever still reads it.
+    // Deletes the old ranking at once, step by step, while readers may still use it.
     loop {
         let removed: i64 =
             query_scalar("SELECT centile_store.remove_released(20)").fetch_one(&past.pool).await.unwrap();
@@ -114,8 +114,8 @@ async fn readers_notice_nothing_of_a_closing() {
         enough(&all, |met| &met.closed).await;
     }
     stage.store(1, Ordering::SeqCst);
-    past.let_go(period, false).await;
-    past.let_go(period, true).await;
+    past.release_archive(period, false).await;
+    past.release_archive(period, true).await;
     enough(&all, |met| &met.gone).await;
     stage.store(2, Ordering::SeqCst);
     readers.join_all().await;
@@ -125,7 +125,8 @@ async fn readers_notice_nothing_of_a_closing() {
     }
 }
 
-/// A reader's statement has begun when its archive is dropped: what it finds is that the period has to be looked up again.
+/// A reader's statement has begun when its archive is dropped. The reader must look up the period
+/// again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_archive_dropped_under_a_reader_is_not_found() {
     let db = TestDb::new().await;

@@ -1,4 +1,4 @@
-//! A database that cannot be reached: 503, never a false success, and tops that say how old they are.
+//! An unreachable database: 503, never a false success, and top lists that state their age.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// Fails unless it is said that nothing can be said now.
+/// Fails unless the answer is a 503 that does not reveal the server's address.
 #[track_caller]
 fn unavailable(answer: &Answer, what: &str) {
     refused(answer, 503, "", what);
@@ -30,7 +30,7 @@ fn unavailable(answer: &Answer, what: &str) {
     assert!(!answer.text.contains("postgres://") && !answer.text.contains("127.0.0.1"), "{what}: {answer:?}");
 }
 
-/// What reads the database.
+/// Paths that read the database.
 const READS: [&str; 13] = [
     "/readyz",
     "/v1/boards",
@@ -47,7 +47,7 @@ const READS: [&str; 13] = [
     "/v1/boards/main/periods",
 ];
 
-/// What writes, beside scores.
+/// Calls that write, apart from scores.
 const ACTS: [(Method, &str); 5] = [
     (Method::POST, "/v1/boards"),
     (Method::PUT, "/v1/users/ada"),
@@ -56,7 +56,7 @@ const ACTS: [(Method, &str); 5] = [
     (Method::POST, "/v1/boards/main/transactions/1/void"),
 ];
 
-/// A service with an in-process cache, and a PostgreSQL that may be killed.
+/// Starts a service with an in-process cache and a PostgreSQL of its own.
 async fn site() -> (Site, LocalPostgres) {
     let postgres = own_postgres(PostgresOptions::ephemeral()).await;
     let url = postgres.url("postgres");
@@ -65,7 +65,7 @@ async fn site() -> (Site, LocalPostgres) {
     (Site::of(serve, &url), postgres)
 }
 
-/// Fails unless a top is served as it was known last, with its age. Returns the age.
+/// Fails unless the last known top list is served with its age. Returns the age.
 async fn is_stale(site: &Site, path: &str, known: &Answer) -> u64 {
     let tag = known.headers[ETAG].to_str().unwrap();
     // A list may lag by 250 ms before it counts as stale.
@@ -83,7 +83,7 @@ async fn is_stale(site: &Site, path: &str, known: &Answer) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_database_that_is_gone_is_503_and_its_return_is_noticed() {
+async fn an_unreachable_database_is_503_and_its_return_is_noticed() {
     const SIDE: &str = "/v1/boards/side/scores";
     let (site, mut postgres) = site().await;
     for slug in ["main", "side"] {
@@ -92,7 +92,8 @@ async fn a_database_that_is_gone_is_503_and_its_return_is_noticed() {
     let known = site.get(SIDE).await;
     assert_eq!(known.status, 200);
 
-    // Killed while scores come in: what was accepted is there afterwards, and nothing that was not sent.
+    // Killed while scores arrive: afterwards every accepted score is present, and no score that was
+    // not sent.
     let (mut sent, accepted) = (0, AtomicI64::new(0));
     let writing = async {
         loop {
@@ -105,18 +106,18 @@ async fn a_database_that_is_gone_is_503_and_its_return_is_noticed() {
         }
     };
     let killing = async {
-        until("scores come in", async || accepted.load(Ordering::SeqCst) > 5).await;
+        until("scores are accepted", async || accepted.load(Ordering::SeqCst) > 5).await;
         tokio::task::block_in_place(|| postgres.kill_hard()).unwrap();
     };
     tokio::join!(writing, killing);
     let accepted = accepted.into_inner();
 
-    // Also after what is remembered of boards and keys for some seconds has been forgotten.
+    // Before and after the cached boards and keys expire.
     let mut age = is_stale(&site, SIDE, &known).await;
     for is_forgotten in [false, true] {
         if is_forgotten {
-            // A body is read for a key that is known to work, and for no other.
-            until("the key is forgotten", async || {
+            // The service reads a body only for a key that is known to work.
+            until("the cached key expires", async || {
                 let status = site.post(SCORES, "no JSON").await.status;
                 assert!([400, 503].contains(&status), "{status}");
                 status == 503
@@ -130,8 +131,8 @@ async fn a_database_that_is_gone_is_503_and_its_return_is_noticed() {
             })
             .await;
         }
-        assert!(is_stale(&site, SIDE, &known).await >= age, "the age does not shrink");
-        unavailable(&site.get("/v1/boards/side/scores?limit=7").await, "a top that nobody has asked for");
+        assert!(is_stale(&site, SIDE, &known).await >= age, "the age must not decrease");
+        unavailable(&site.get("/v1/boards/side/scores?limit=7").await, "a top list that is not cached");
         let reads = READS.map(|path| async { unavailable(&site.get(path).await, path) });
         let site = &site;
         let event = json!({"user_id": "ada", "points": 1000});
@@ -147,12 +148,12 @@ async fn a_database_that_is_gone_is_503_and_its_return_is_noticed() {
             unavailable(&site.admin(method, path, body).await, path);
         });
         tokio::join!(join_all(reads), join_all(scores), join_all(acts));
-        assert_eq!(site.get("/healthz").await.status, 200, "the process lives");
+        assert_eq!(site.get("/healthz").await.status, 200, "/healthz must answer");
     }
 
     tokio::task::block_in_place(|| postgres.start_again()).unwrap();
-    until("the return of the database is noticed", async || site.get("/readyz").await.status == 200).await;
-    // Connections that broke unnoticed are replaced as they are met.
+    until("the service is ready again", async || site.get("/readyz").await.status == 200).await;
+    // Broken connections are replaced at their next use.
     let answer = until_some("scores can be written again", async || {
         let answer = site.post(SCORES, json!({"user_id": "dan", "points": 1, "id": "once"})).await;
         (answer.status != 503).then_some(answer)
@@ -160,8 +161,8 @@ async fn a_database_that_is_gone_is_503_and_its_return_is_noticed() {
     .await;
     answer.is(200);
     until("the top is not stale", async || site.get(SIDE).await.is(200)["stale"] != true).await;
-    // Nobody has asked for this one before: there is none to fall back on.
-    until("the other top", async || {
+    // Nobody has read this list before, so there is no cached one.
+    until("the other top list is read", async || {
         let top = site.get(SCORES).await;
         assert!(top.status == 200 || top.status == 503, "{top:?}");
         top.status == 200
@@ -178,9 +179,10 @@ async fn a_database_that_is_gone_is_503_and_its_return_is_noticed() {
     assert_eq!(user["banned"], false);
 }
 
-/// While an index cannot load, four reads of a board run by SQL. A request that comes while all four hang gets 503.
+/// While an index cannot load, at most four reads of a board run by SQL. A request that arrives
+/// while all four hang gets 503.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn look_ups_that_cannot_begin_are_503() {
+async fn queued_look_ups_are_503_while_all_others_hang() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 40), ("bob", 30), ("cyd", 30)]).await;
@@ -196,7 +198,7 @@ async fn look_ups_that_cannot_begin_are_503() {
     let hang = async |statements: i64| {
         let waiting =
             "SELECT count(*) FROM pg_locks WHERE relation = 'centile_store.leaderboard'::regclass AND NOT granted";
-        until("statements that wait for the table", async || {
+        until("the statements wait for the table", async || {
             sqlx::query_scalar::<_, i64>(waiting).fetch_one(&pool).await.unwrap() >= statements
         })
         .await;
@@ -213,7 +215,7 @@ async fn look_ups_that_cannot_begin_are_503() {
     let (four, ()) = tokio::join!(join_all(["ada", "bob", "cyd", "ada"].map(get)), release);
     let ranks = four.into_iter().map(|answer| answer.is(200)["rank"].clone());
     assert_eq!(ranks.collect::<Vec<_>>(), [1, 2, 2, 1]);
-    // Nothing is left behind that would be served first.
+    // No cancelled request is left in the queue.
     let players = ["ada", "bob", "cyd", "nobody"].repeat(30);
     for (user, answer) in players.iter().zip(join_all(players.iter().map(|user| get(user))).await) {
         let rank = [("ada", 1), ("bob", 2), ("cyd", 2)].iter().find(|(name, _)| name == user);
@@ -227,9 +229,10 @@ async fn look_ups_that_cannot_begin_are_503() {
     }
 }
 
-/// As an upgrade does it beside an instance of the release before: statements that it has prepared would give other columns.
+/// Simulates an upgrade next to an instance of the previous release: its prepared statements would
+/// return other columns.
 #[tokio::test]
-async fn an_instance_outlives_columns_that_a_migration_changed() {
+async fn an_instance_survives_a_migration_that_changes_columns() {
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('main', p_lanes => 1::smallint)").await;
     let serve = spawn_serve(&db, None, &[]).await;
@@ -239,7 +242,7 @@ async fn an_instance_outlives_columns_that_a_migration_changed() {
             serve.client.post(serve.at(SCORES)).bearer_auth(&key).json(&json!({ "user_id": "ada", "points": 1 }));
         request.send().await.unwrap().status().as_u16()
     };
-    // The connections that scores use before all others, one or both, have the statement.
+    // One or both of the connections that writes prefer have prepared the statement.
     for _ in 0..20 {
         assert_eq!(post().await, 200);
     }
@@ -258,14 +261,15 @@ async fn an_instance_outlives_columns_that_a_migration_changed() {
     for _ in 0..20 {
         answers.push(post().await);
     }
-    // Once for each connection that has it: two as a rule, up to all eight where a slow machine had more of them used.
+    // One failure for each connection that prepared it: usually two, at most eight where a slow
+    // machine used more.
     assert!((1..=8).contains(&answers.iter().filter(|status| **status == 503).count()), "{answers:?}");
     assert!(answers.iter().all(|status| [200, 503].contains(status)), "{answers:?}");
 }
 
-/// The connections of the rank index's rounds are gone, and PostgreSQL has no place for others.
+/// The connections of the rank index's rounds are closed, and PostgreSQL refuses new ones.
 #[tokio::test]
-async fn a_connection_that_cannot_be_had_again_keeps_nobody_from_those_that_are_there() {
+async fn a_round_without_a_connection_falls_back_to_sql() {
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('main'); SELECT testing.submit_score('main', 'ada', 1)").await;
     let (login, url) = db.login("IN ROLE centile_service").await;
@@ -274,7 +278,7 @@ async fn a_connection_that_cannot_be_had_again_keeps_nobody_from_those_that_are_
     let get = async |path: &str| serve.client.get(serve.at(path)).send().await.unwrap();
     let source = async || get("/v1/boards/main/scores/ada").await.headers()["x-centile-source"].clone();
     until("the index answers", async || source().await == "index").await;
-    assert_eq!(get("/v1/boards/main/periods").await.status(), 200, "a connection for reading is there");
+    assert_eq!(get("/v1/boards/main/periods").await.status(), 200, "a read connection exists");
     db.execute(&format!(
         "DO $$
          DECLARE

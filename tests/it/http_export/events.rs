@@ -1,4 +1,4 @@
-//! Events, and the standings that they make: a sum, by the definition.
+//! Events and their standings, computed by the definition of a sum.
 
 use std::collections::HashMap;
 
@@ -8,17 +8,17 @@ use sqlx::query_as;
 
 use crate::support::{TestDb, replay::Ledger};
 
-/// A scoring event.
+/// A score event.
 #[derive(Debug, Clone)]
 pub struct Event {
     pub user_id: String,
     pub user_name: Option<String>,
     pub points: i64,
-    /// Its time, in steps that no two events share.
+    /// Determines its time; no two events share one.
     pub number: usize,
 }
 
-/// A player's line.
+/// A player's row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
     pub position: i64,
@@ -30,23 +30,23 @@ pub struct Line {
 }
 
 impl Line {
-    /// As text.
+    /// Returns the cells as text.
     pub fn cells(&self) -> Vec<String> {
         let Self { position, rank, user_id, user_name, score, reached_at } = self.clone();
         vec![position.to_string(), rank.to_string(), user_id, user_name, score.to_string(), reached_at]
     }
 }
 
-/// What is known of a player's events.
+/// State of a player's events.
 struct Sum {
-    /// Number of the player, which decides among those who came to the same score in the same microsecond.
+    /// Number of the player, which breaks ties within a microsecond.
     id: i64,
     name: String,
     score: i64,
     reached_at: DateTime<Utc>,
 }
 
-/// Who scored so many points, under which name, and when.
+/// A score with its player, name and time.
 pub struct Scored {
     id: i64,
     user_id: String,
@@ -56,13 +56,13 @@ pub struct Scored {
 }
 
 impl Event {
-    /// The time: each a thousandth of a second and a microsecond after the one before.
+    /// Returns the time: each event is 1 ms and 1 µs after the previous one.
     fn at(&self) -> DateTime<Utc> {
         let begin: DateTime<Utc> = "2024-01-15T10:00:00Z".parse().unwrap();
         begin + Duration::microseconds(1_001 * i64::try_from(self.number).unwrap())
     }
 
-    /// A line of a file to import.
+    /// Returns a line of an import file.
     pub fn as_imported(&self) -> String {
         let Self { user_id, user_name, points, .. } = self;
         let mut line = json!({"user_id": user_id, "points": points, "occurred_at": self.at().to_rfc3339()});
@@ -76,13 +76,14 @@ impl Event {
 impl From<Event> for Scored {
     fn from(event: Event) -> Self {
         let at = event.at();
-        // Who has no name is called by the id.
+        // The name of a player without a name is the id.
         let name = event.user_name.unwrap_or_else(|| event.user_id.clone());
         Self { id: 0, user_id: event.user_id, name, points: event.points, at }
     }
 }
 
-/// The standings that these events make, whose order is that of their times: best first, among equals who was there first.
+/// Returns the standings of events in order of time: best first, the earlier one first among
+/// equals.
 pub fn standings(events: impl IntoIterator<Item: Into<Scored>>) -> Vec<Line> {
     let mut sums = HashMap::<String, Sum>::new();
     for Scored { id, user_id, name, points, at } in events.into_iter().map(Into::into) {
@@ -109,10 +110,10 @@ pub fn standings(events: impl IntoIterator<Item: Into<Scored>>) -> Vec<Line> {
         .collect()
 }
 
-/// A score as it stands in the ledger: internal id, id, name, points, time, lane and batch.
+/// A score in the ledger: internal id, id, name, points, time, lane and batch.
 type Recorded = (i64, String, String, i64, DateTime<Utc>, i16, i64);
 
-/// The scores of the ledger that a version holds: those up to the last batch of each lane.
+/// Returns the ledger's scores up to a version, that is, up to the last batch of each lane.
 pub async fn recorded(db: &TestDb, version: &str) -> Vec<Scored> {
     let (_, batches) = version.rsplit_once('.').unwrap();
     let ledger = Ledger::read(&db.pool().await, "main").await;
@@ -131,6 +132,6 @@ pub async fn recorded(db: &TestDb, version: &str) -> Vec<Scored> {
         .filter(|(.., lane, batch)| *batch <= batches[usize::try_from(*lane).unwrap()])
         .map(|(id, user_id, name, points, at, ..)| Scored { id, user_id, name, points, at })
         .collect();
-    assert!(held.len() < all, "some came later");
+    assert!(held.len() < all, "some scores are newer than the version");
     held
 }

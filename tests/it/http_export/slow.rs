@@ -1,4 +1,4 @@
-//! A client that takes a file late, and knows what of it came.
+//! A client that reads an export slowly and detects a truncated one.
 
 use std::time::Duration;
 
@@ -9,25 +9,26 @@ use tokio::{
 
 use crate::support::Serve;
 
-/// A request whose answer has begun, and of which nothing more is taken until it is asked for.
+/// A request whose response has begun. The client reads the rest only on demand.
 #[derive(Debug)]
 pub struct Slow {
     stream: TcpStream,
     head: String,
-    /// Bytes of the body that were read already.
+    /// Bytes of the body that are already read.
     read: Vec<u8>,
 }
 
-/// What came.
+/// The received part of the body.
 #[derive(Debug)]
 pub struct Taken {
     pub text: String,
-    /// Whether the last chunk came.
+    /// Whether the last chunk arrived.
     pub is_whole: bool,
 }
 
 impl Slow {
-    /// Asks, and reads the head of the answer. The client's buffer is small, so that little is on its way.
+    /// Sends the request and reads the response's head. The receive buffer is small, so that little
+    /// data is in flight.
     pub async fn ask(serve: &Serve, path: &str) -> Self {
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_recv_buffer_size(4096).unwrap();
@@ -45,28 +46,28 @@ impl Slow {
         Self { stream, head, read: Vec::new() }
     }
 
-    /// The value of a header.
+    /// Returns the value of a header.
     pub fn header(&self, name: &str) -> &str {
         self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).unwrap()
     }
 
     /// Reads `size` bytes at a time, `times` times, waiting in between.
-    pub async fn trickle(&mut self, size: usize, every: Duration, times: usize) {
+    pub async fn read_slowly(&mut self, size: usize, every: Duration, times: usize) {
         let mut ticks = tokio::time::interval(every);
         for _ in 0..times {
             ticks.tick().await;
             let mut part = vec![0; size];
-            self.stream.read_exact(&mut part).await.expect("the file goes on");
+            self.stream.read_exact(&mut part).await.expect("more of the file");
             self.read.append(&mut part);
         }
     }
 
-    /// All that still comes.
+    /// Reads the rest of the response.
     pub async fn rest(&mut self) -> Taken {
         let (mut bytes, mut part) = (std::mem::take(&mut self.read), vec![0; 65_536]);
         let mut text = Vec::new();
         loop {
-            // A reset is an end as well.
+            // A reset also ends the body.
             let length = self.stream.read(&mut part).await.unwrap_or(0);
             bytes.extend_from_slice(&part[..length]);
             let mut from = 0;
@@ -85,14 +86,14 @@ impl Slow {
                 if let Some((_, begin)) = chunk(&bytes) {
                     text.extend_from_slice(&bytes[begin..]);
                 }
-                // A chunk may end within a letter, the file may not.
+                // A chunk may end within a character, a complete file may not.
                 return Taken { text: String::from_utf8_lossy(&text).into_owned(), is_whole: false };
             }
         }
     }
 }
 
-/// Length of the chunk that these bytes begin with, and where its own bytes begin.
+/// Returns the length of the first chunk in these bytes, and where its data begin.
 fn chunk(bytes: &[u8]) -> Option<(usize, usize)> {
     let end = bytes.windows(2).position(|two| two == b"\r\n")?;
     let size = std::str::from_utf8(&bytes[..end]).ok()?;

@@ -1,4 +1,5 @@
-//! More scores than are written: those that would wait are refused before anybody reads them, and nobody else notices.
+//! More scores than can be written: excess requests are refused before their bodies are read, and
+//! other requests are unaffected.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -13,14 +14,14 @@ use crate::{
     support::{TestDb, audit, wait::until},
 };
 
-/// So many requests are taken, whatever they bring.
-const WELCOME_REQUESTS: usize = 16;
-/// So many events may wait, however long it takes.
-const WELCOME_EVENTS: usize = 1_024;
-/// How long scores may have to wait.
+/// Requests that are always accepted, whatever their number of events.
+const ALWAYS_ACCEPTED_REQUESTS: usize = 16;
+/// Events that may always wait, however long it takes.
+const ALWAYS_ACCEPTED_EVENTS: usize = 1_024;
+/// Longest expected wait of accepted scores.
 const WRITE_WAIT: Duration = Duration::from_millis(400);
 
-/// Keeps every lane of a board from being written.
+/// Blocks writes to every lane of a board.
 async fn hold(pool: &PgPool, board: &str) -> Transaction<'static, Postgres> {
     let mut holding = pool.begin().await.unwrap();
     let lanes = "SELECT 1 FROM centile_store.board_lanes l JOIN centile_store.boards b ON b.id = l.board_id
@@ -29,19 +30,19 @@ async fn hold(pool: &PgPool, board: &str) -> Transaction<'static, Postgres> {
     holding
 }
 
-/// A number at `/metrics`.
+/// Returns the value of a metric.
 async fn number(site: &Site, name: &str) -> f64 {
     let text = site.get("/metrics").await.text;
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     line.unwrap_or_else(|| panic!("no {name} in {text}")).parse().unwrap()
 }
 
-/// Waits until so many events are with the writers.
+/// Waits until this many events are queued or being written.
 async fn until_waiting(site: &Site, events: usize) {
     until("the events wait", async || number(site, "centile_queue_events").await >= events as f64).await;
 }
 
-/// Sends a body with the server key, and gives the answer's status and text when it comes.
+/// Sends a body with the server key; returns the answer's status and text.
 fn send(site: &Site, path: &str, body: &Value) -> impl Future<Output = (StatusCode, String)> + use<> {
     let request = site.serve.client.post(site.serve.at(path)).bearer_auth(&site.server_key).json(body);
     async move {
@@ -51,7 +52,7 @@ fn send(site: &Site, path: &str, body: &Value) -> impl Future<Output = (StatusCo
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn scores_that_would_wait_are_refused_unread_and_reads_go_on() {
+async fn excess_scores_are_refused_unread_and_reads_continue() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--statement-timeout", "60"]).await;
     site.board(json!({"lanes": 2}), &[("ada", 1)]).await;
@@ -60,12 +61,12 @@ async fn scores_that_would_wait_are_refused_unread_and_reads_go_on() {
     let holding = hold(&pool, "main").await;
 
     let mut lists = JoinSet::new();
-    for list in 0..WELCOME_REQUESTS {
+    for list in 0..ALWAYS_ACCEPTED_REQUESTS {
         let event = |n: usize| json!({"user_id": format!("p{n}"), "points": 1, "id": format!("list {list}, {n}")});
         lists.spawn(send(&site, SCORES, &(0..100).map(event).collect()));
     }
-    until_waiting(&site, WELCOME_REQUESTS * 100).await;
-    // One by one, until they have waited for too long.
+    until_waiting(&site, ALWAYS_ACCEPTED_REQUESTS * 100).await;
+    // Sends single events until the queue has waited for too long.
     let mut singles = JoinSet::new();
     let single = |n: usize| json!({"user_id": "bob", "points": 1, "id": format!("single {n}")});
     let refused = loop {
@@ -77,15 +78,15 @@ async fn scores_that_would_wait_are_refused_unread_and_reads_go_on() {
                 assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{text}");
                 break number;
             }
-            () = until_waiting(&site, WELCOME_REQUESTS * 100 + number + 1) => {}
+            () = until_waiting(&site, ALWAYS_ACCEPTED_REQUESTS * 100 + number + 1) => {}
         }
         singles.spawn(sent);
         sleep(Duration::from_millis(100)).await;
-        assert!(number < 600, "nobody is refused");
+        assert!(number < 600, "no request was refused");
     };
-    assert!(refused < WELCOME_EVENTS, "refused because the queue was full");
+    assert!(refused < ALWAYS_ACCEPTED_EVENTS, "refused only because the queue was full");
 
-    // At once, for a body that does not come, and a key that nobody looks at.
+    // Refused at once, before the body arrives and the key is checked.
     for key in [&*site.server_key, "none"] {
         let mut wire = Wire::to(&site.serve).await;
         let head = format!(
@@ -114,7 +115,7 @@ async fn scores_that_would_wait_are_refused_unread_and_reads_go_on() {
     for (status, text) in singles.join_all().await {
         assert_eq!(status, StatusCode::OK, "{text}");
     }
-    // What was refused has left nothing behind; what was accepted is there once.
+    // A refused event left no trace; an accepted one is stored once.
     for (number, repeated) in [(refused, false), (refused, true), (0, true)] {
         assert_eq!(site.post(SCORES, single(number)).await.is(200)["repeated"], repeated, "{number}");
     }
@@ -124,15 +125,15 @@ async fn scores_that_would_wait_are_refused_unread_and_reads_go_on() {
     .fetch_one(&pool)
     .await
     .unwrap();
-    let events = i64::try_from(1 + WELCOME_REQUESTS * 100 + refused + 1).unwrap();
+    let events = i64::try_from(1 + ALWAYS_ACCEPTED_REQUESTS * 100 + refused + 1).unwrap();
     assert_eq!(counted, (events, events));
     audit::rankings_are_sound(&pool).await;
 }
 
-/// Lanes of a board that has many.
+/// Lanes of a board with many lanes.
 const LANES: i32 = 64;
 
-/// A list of 100 events for the first of [`LANES`], and an event for another.
+/// Returns a list of 100 events for lane 0, and an event for another lane.
 async fn of_two_lanes(pool: &PgPool) -> (Value, Value) {
     let players = "SELECT p FROM (SELECT 'p' || n AS p FROM generate_series(1, 20000) AS n) AS many
                    WHERE (centile.lane_hash(p) % $1 = 0) = $2 LIMIT 100";
@@ -143,23 +144,24 @@ async fn of_two_lanes(pool: &PgPool) -> (Value, Value) {
     (players(true).await.iter().map(event).collect(), event(&players(false).await[0]))
 }
 
-/// Sends as many lists as are taken whatever they bring, until all of them wait.
-async fn send_what_is_welcome(site: &Site, list: &Value) -> JoinSet<(StatusCode, String)> {
+/// Sends as many lists as are always accepted, and waits until all of them are queued.
+async fn fill_always_accepted_requests(site: &Site, list: &Value) -> JoinSet<(StatusCode, String)> {
     let mut lists = JoinSet::new();
-    for _ in 0..WELCOME_REQUESTS {
+    for _ in 0..ALWAYS_ACCEPTED_REQUESTS {
         lists.spawn(send(site, SCORES, list));
     }
-    until_waiting(site, WELCOME_REQUESTS * 100).await;
+    until_waiting(site, ALWAYS_ACCEPTED_REQUESTS * 100).await;
     lists
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_slowest_lane_says_whether_more_is_taken() {
+async fn the_slowest_lane_decides_whether_scores_are_accepted() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--statement-timeout", "60", "--write-wait", "4000"]).await;
     site.board(json!({"lanes": LANES}), &[]).await;
-    // All that wait would take the lane more than two minutes, and the average over all lanes under three seconds. The first
-    // batch has a hundred events and takes ten seconds: time enough for the other requests to arrive.
+    // At the slowest lane's pace the queue takes more than two minutes, at the average over all
+    // lanes under three seconds. The first batch has a hundred events and takes ten seconds, so
+    // that the other requests arrive in time.
     db.execute(
         "CREATE TABLE public.pace AS SELECT 0.1::float8 AS seconds;
          CREATE FUNCTION public.dawdle() RETURNS trigger LANGUAGE plpgsql AS
@@ -169,10 +171,10 @@ async fn the_slowest_lane_says_whether_more_is_taken() {
     )
     .await;
     let (list, other) = of_two_lanes(&db.pool().await).await;
-    // Fifty events show the time that an event takes.
+    // Fifty events establish the time per event.
     let fifty = list.as_array().unwrap()[..50].to_vec().into();
     assert_eq!(send(&site, SCORES, &fifty).await.0, StatusCode::OK);
-    let lists = send_what_is_welcome(&site, &list).await;
+    let lists = fill_always_accepted_requests(&site, &list).await;
     let (status, text) = send(&site, SCORES, &other).await;
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{text}");
     db.execute("UPDATE public.pace SET seconds = 0").await;
@@ -182,7 +184,7 @@ async fn the_slowest_lane_says_whether_more_is_taken() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lane_that_stands_still_keeps_no_other_idle() {
+async fn a_blocked_lane_does_not_stop_others() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--statement-timeout", "60"]).await;
     site.board(json!({"lanes": LANES}), &[]).await;
@@ -192,10 +194,10 @@ async fn a_lane_that_stands_still_keeps_no_other_idle() {
     let mut holding = pool.begin().await.unwrap();
     let lane = "SELECT 1 FROM centile_store.board_lanes WHERE lane = 0 FOR UPDATE";
     sqlx::query(lane).execute(&mut *holding).await.unwrap();
-    let lists = send_what_is_welcome(&site, &list).await;
-    // At the latest when it has stood for longer than its events take.
-    until("the other lanes go on", async || send(&site, SCORES, &other).await.0 == StatusCode::OK).await;
-    // Behind the thousand that wait for it already nobody has to.
+    let lists = fill_always_accepted_requests(&site, &list).await;
+    // At the latest when the lane has stood still for longer than its events take.
+    until("the other lanes accept events", async || send(&site, SCORES, &other).await.0 == StatusCode::OK).await;
+    // A thousand events wait for that lane already, so more are refused.
     assert_eq!(send(&site, SCORES, &list[0]).await.0, StatusCode::SERVICE_UNAVAILABLE);
     holding.rollback().await.unwrap();
     for (status, text) in lists.join_all().await {
@@ -204,7 +206,7 @@ async fn a_lane_that_stands_still_keeps_no_other_idle() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_at_once_are_taken_however_long_they_wait() {
+async fn a_thousand_events_are_accepted_however_long_they_wait() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--statement-timeout", "60"]).await;
     site.board(json!({"lanes": 1}), &[("ada", 1)]).await;
@@ -212,8 +214,8 @@ async fn a_thousand_at_once_are_taken_however_long_they_wait() {
     let holding = hold(&pool, "main").await;
     let mut callers = JoinSet::new();
     let mut waiting = 0;
-    // The first alone, the others when it has waited for longer than it should have to: the lane stands still. Events come one by
-    // one, and in lists of eight.
+    // The first request alone, the others once it has waited for longer than the limit: the lane
+    // stands still. Events arrive one by one, and in lists of eight.
     for (requests, events, wait) in [(1, 1, 2 * WRITE_WAIT), (255, 1, Duration::ZERO), (93, 8, Duration::ZERO)] {
         for _ in 0..requests {
             let event = |player| json!({"user_id": format!("p{player}"), "points": 1});

@@ -1,4 +1,4 @@
-//! What counts for a key: what its holder sends, and nothing else.
+//! The rate limit of a key counts its holder's requests and nothing else.
 
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ use crate::{
     support::{TestDb, make_key},
 };
 
-/// Sends a request from an address behind the proxy that the tests are, with a key and a signature.
+/// Sends a request as a trusted proxy for an address, with a key and a signature.
 async fn send(
     site: &Site,
     from: &str,
@@ -33,13 +33,13 @@ async fn send(
     site.send(method.clone(), target, &headers, body.to_owned()).await
 }
 
-/// Whom a refusal is for.
+/// Returns the detail of a refusal, which names the limited key or address.
 fn detail(answer: &Answer) -> &str {
     answer.body["detail"].as_str().unwrap()
 }
 
 #[tokio::test]
-async fn whoever_has_seen_a_key_that_signs_uses_up_nothing_of_its_holders() {
+async fn a_stolen_signed_key_does_not_use_up_its_holders_limit() {
     let (db, master) = (TestDb::new().await, master_key());
     let limits = ["--key-rate", "1", "--key-burst", "40", "--address-rate", "1", "--address-burst", "15"];
     let more = ["--trusted-proxies", "127.0.0.1", "--master-key", &master];
@@ -52,7 +52,8 @@ async fn whoever_has_seen_a_key_that_signs_uses_up_nothing_of_its_holders() {
         query_scalar::<_, bool>(used).bind(signer.id()).fetch_one(&pool).await.unwrap()
     };
 
-    // Whoever knows the key's text alone is refused at the expense of the address, on calls with a body and without, and from many of them.
+    // A client that knows only the key's text is limited by its address, on calls with and without
+    // a body, and from many addresses.
     let (began, wrong) = (Instant::now(), signer.now(&Method::GET, "/elsewhere", ""));
     for (place, (method, target, body)) in [
         (Method::GET, SCORES, ""),
@@ -78,9 +79,10 @@ async fn whoever_has_seen_a_key_that_signs_uses_up_nothing_of_its_holders() {
             assert_eq!(last.headers["ratelimit-limit"], "15");
         }
     }
-    assert!(!is_used().await, "nobody has used the key");
+    assert!(!is_used().await, "a refused signature must not count as a use of the key");
 
-    // The holder still has all that the key may do, whichever calls it is for, and from the thief's address.
+    // The holder can still make all of the key's requests, on every call and from the attacker's
+    // address.
     let (began, mut through, mut last) = (Instant::now(), 0, None);
     for number in 0..60 {
         let (method, target, body) = match number % 3 {
@@ -94,7 +96,7 @@ async fn whoever_has_seen_a_key_that_signs_uses_up_nothing_of_its_holders() {
         through += u64::from(answer.status != 429);
         last = Some(answer);
     }
-    // One after every four seconds may be looked for at its address' expense.
+    // One look-up in every four seconds may count for the address.
     let most = 40 + 2 * began.elapsed().as_secs() + 3;
     assert!((40..=most).contains(&through), "{through} of at most {most}");
     let last = last.unwrap();
@@ -106,7 +108,7 @@ async fn whoever_has_seen_a_key_that_signs_uses_up_nothing_of_its_holders() {
 }
 
 #[tokio::test]
-async fn what_a_signed_request_is_refused_for_before_its_body_is_read_counts_for_its_address() {
+async fn signed_requests_refused_before_their_body_count_for_the_address() {
     let (db, master) = (TestDb::new().await, master_key());
     let limits = ["--key-rate", "1", "--key-burst", "40", "--address-rate", "1", "--address-burst", "15"];
     let more = ["--trusted-proxies", "127.0.0.1", "--master-key", &master];
@@ -115,7 +117,7 @@ async fn what_a_signed_request_is_refused_for_before_its_body_is_read_counts_for
     let wrong = signer.now(&Method::GET, "/elsewhere", "");
     let (began, mut through) = (Instant::now(), 0);
     for _ in 0..20 {
-        // Not for a reader, whatever the signature.
+        // A reader key may not make this call, whatever the signature.
         let target = "/v1/users/ada";
         let answer = send(&site, "198.51.100.1", &Method::PUT, target, "{}", &signer.key, &wrong).await;
         assert!([403, 429].contains(&answer.status), "{answer:?}");
@@ -125,14 +127,14 @@ async fn what_a_signed_request_is_refused_for_before_its_body_is_read_counts_for
         let status = site.send(Method::GET, "/v1/boards", &headers, String::new()).await.status;
         through += u64::from(status != 429);
     }
-    // The first 15 are spent, and one has come with each second.
+    // The first 15 are used up; one more comes with each second.
     let most = began.elapsed().as_secs() + 1;
     assert!(through <= most, "{through} of at most {most}");
 }
 
 #[tokio::test]
-async fn an_address_that_has_made_too_many_requests_keeps_out_no_key_that_works() {
-    // On a busy machine a token may come between two requests several times in a row.
+async fn a_limited_address_does_not_block_working_keys() {
+    // On a busy machine the address may regain a token between two requests several times in a row.
     const TRIES: usize = 30;
     let db = TestDb::new().await;
     let limits = ["--key-rate", "100", "--key-burst", "200", "--address-rate", "1", "--address-burst", "20"];
@@ -143,7 +145,8 @@ async fn an_address_that_has_made_too_many_requests_keeps_out_no_key_that_works(
         let headers = [("x-forwarded-for", flood)];
         site.send(Method::GET, "/v1/boards", &headers, String::new()).await.status
     };
-    // A token comes each second, and whoever comes next has it: a key that is not known is looked up for it.
+    // The address regains a token each second, and the next request uses it: an unknown key is
+    // looked up for it.
     let with = async |key: &str| send(&site, flood, &Method::GET, SCORES, "", key, "none").await;
     let refused = async |key: &str| {
         let mut last = 0;
@@ -157,7 +160,7 @@ async fn an_address_that_has_made_too_many_requests_keeps_out_no_key_that_works(
         last
     };
     for number in 0..5 {
-        // Never seen before, and then known.
+        // First unknown, then known.
         let mut tries = 0;
         let key = loop {
             let key = make_key(db.url(), &["--role", "reader"]);
@@ -175,7 +178,7 @@ async fn an_address_that_has_made_too_many_requests_keeps_out_no_key_that_works(
             assert_eq!(answer.status, 200, "key {number}: {answer:?}");
             assert_eq!(answer.headers["ratelimit-limit"], "200");
         }
-        // One that nobody has made, one with another's secret, one that is revoked.
+        // A key that does not exist, one with another key's secret, and a revoked one.
         let id = key.split('_').nth(1).unwrap();
         let made_up = format!("ctl_{number:016x}_{}", "5a".repeat(32));
         let others = format!("ctl_{id}_{}", "5a".repeat(32));

@@ -1,4 +1,4 @@
-//! Who asks too often is told when to come again.
+//! Rate limits, and the time after which a client may retry.
 
 use std::time::{Duration, Instant};
 
@@ -13,14 +13,14 @@ use crate::{
     support::{TestDb, make_key},
 };
 
-/// A number in a header.
+/// Returns the number in a header.
 #[track_caller]
 fn number(answer: &Answer, name: &str) -> u64 {
     answer.headers.get(name).unwrap_or_else(|| panic!("no {name}: {answer:?}")).to_str().unwrap().parse().unwrap()
 }
 
-/// Reads, `times` in a row, for somebody behind the proxy that the tests are; gives how many were let through, and the last answer: of those
-/// that were refused, if any was.
+/// Reads `times` in a row as a trusted proxy for an address. Returns the number of accepted
+/// requests, and the last refused answer, or the last answer if none was refused.
 async fn read(site: &Site, forwarded: &str, key: Option<&str>, times: usize) -> (usize, Answer) {
     let authorization = key.map(|key| format!("Bearer {key}"));
     let mut headers = vec![("x-forwarded-for", forwarded)];
@@ -30,7 +30,7 @@ async fn read(site: &Site, forwarded: &str, key: Option<&str>, times: usize) -> 
         let answer = site.send(Method::GET, SCORES, &headers, String::new()).await;
         assert!([200, 429].contains(&answer.status), "{answer:?}");
         through += usize::from(answer.status == 200);
-        // On a slow machine a token may come for the very last one.
+        // On a slow machine, the very last request may get a new token.
         if answer.status == 429 || last.as_ref().is_none_or(|last: &Answer| last.status == 200) {
             last = Some(answer);
         }
@@ -39,7 +39,7 @@ async fn read(site: &Site, forwarded: &str, key: Option<&str>, times: usize) -> 
 }
 
 #[tokio::test]
-async fn each_address_makes_so_many_requests_and_no_more() {
+async fn each_address_has_a_rate_limit() {
     let db = TestDb::new().await;
     let flags = ["--address-rate", "1", "--address-burst", "20", "--trusted-proxies", "127.0.0.1"];
     let site = Site::start(&db, &flags).await;
@@ -59,27 +59,28 @@ async fn each_address_makes_so_many_requests_and_no_more() {
         assert_eq!(number(&last, "ratelimit-limit"), 20);
         assert!(number(&last, "ratelimit-reset") >= 1 && number(&last, "ratelimit-remaining") < 20);
     }
-    // The same subscriber by another address, and who writes a trusted proxy's address in front of its own.
+    // The same subscriber with another address, and a client that puts a trusted proxy's address in
+    // front of its own.
     for forwarded in ["2001:db8:1:2:ffff::1", "203.0.113.77, 198.51.100.7"] {
         let (through, _) = read(&site, forwarded, None, 10).await;
-        // The first 20 are spent, and one has come with each second.
+        // The first 20 are used up; one more comes with each second.
         let most = usize::try_from(first_began.elapsed().as_secs()).unwrap() + 1;
         assert!(through <= most, "{forwarded}: {through} of at most {most}");
     }
-    // Whoever runs the service gets an answer.
+    // Operators' paths are not limited.
     for path in ["/healthz", "/readyz", "/metrics"] {
         for _ in 0..30 {
             let answer = site.send(Method::GET, path, &[("x-forwarded-for", "198.51.100.7")], String::new()).await;
             assert!(answer.status == 200 && !answer.headers.contains_key("ratelimit-limit"), "{answer:?}");
         }
     }
-    // A key that has not been seen is looked for at its address' expense.
+    // The look-up of an unknown key counts for the address.
     let unknown = format!("ctl_0123456789abcdef_{}", "0".repeat(64));
     let began = Instant::now();
     let (through, _) = read(&site, "198.51.100.9", Some(&unknown), 60).await;
     let most = 20 + usize::try_from(began.elapsed().as_secs()).unwrap() + 1;
     assert!(through <= most, "{through} of at most {most}");
-    // After the time that was told the next request goes through.
+    // After the announced time the next request succeeds.
     let (_, last) = read(&site, "198.51.100.9", None, 1).await;
     if let Some(wait) = last.headers.get(RETRY_AFTER) {
         sleep(Duration::from_secs(wait.to_str().unwrap().parse().unwrap())).await;
@@ -88,7 +89,7 @@ async fn each_address_makes_so_many_requests_and_no_more() {
 }
 
 #[tokio::test]
-async fn each_key_makes_so_many_requests_wherever_they_come_from() {
+async fn each_key_has_a_rate_limit_across_addresses() {
     let db = TestDb::new().await;
     let flags = ["--key-rate", "1", "--key-burst", "40", "--address-rate", "1", "--address-burst", "15"];
     let site = Site::start(&db, &[&flags[..], &["--trusted-proxies", "127.0.0.1"]].concat()).await;
@@ -97,11 +98,11 @@ async fn each_key_makes_so_many_requests_wherever_they_come_from() {
     for (place, key) in keys.iter().enumerate() {
         let began = Instant::now();
         let mut through = 0;
-        // More than any of the addresses might.
+        // More than any of the addresses may make.
         for address in 0..4 {
             through += read(&site, &format!("198.51.100.{}", 10 * place + address), Some(key), 25).await.0;
         }
-        // The first, and one after every four seconds, is looked for at its address' expense.
+        // The first look-up, and one in every four seconds, counts for the address.
         let most = 40 + 2 * usize::try_from(began.elapsed().as_secs()).unwrap() + 3;
         assert!((40..=most).contains(&through), "{through} of at most {most}");
         let (_, last) = read(&site, "198.51.100.99", Some(key), 1).await;
@@ -114,7 +115,7 @@ async fn each_key_makes_so_many_requests_wherever_they_come_from() {
 }
 
 #[tokio::test]
-async fn what_is_not_limited_says_nothing_of_limits() {
+async fn unlimited_answers_have_no_rate_limit_headers() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--address-rate", "0", "--key-rate", "0"]).await;
     site.board(json!({}), &[]).await;

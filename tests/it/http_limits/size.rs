@@ -1,4 +1,4 @@
-//! Bodies that are too much: refused early, and never held.
+//! Bodies that are too large are refused early, and never kept in memory.
 
 use std::{
     io::{Read as _, Write as _},
@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::{
     SCORES, kilobytes,
-    wire::{Told, Wire, answer},
+    wire::{RawAnswer, Wire, answer},
 };
 use crate::{
     http_api::site::{Answer, Site},
@@ -21,27 +21,28 @@ use crate::{
     },
 };
 
-/// Longest body that the service is told to take: what it takes by itself.
+/// Body limit of the service, which is its default.
 const BODY_LIMIT: usize = 1 << 20;
 /// The same in kilobytes.
 const BODY_LIMIT_KB: i64 = 1 << 10;
-/// Asks for chosen players; no key is needed.
+/// Reads chosen players; needs no key.
 const QUERY: &str = "/v1/boards/main/scores/query";
-/// Longest body of that.
+/// Body limit of that call.
 const QUERY_LIMIT: usize = 384 << 10;
-/// A short one.
+/// A short body for it.
 const SMALL: &str = r#"{"users":["ada"]}"#;
-/// The most memory that a process may take more, in kilobytes, for anything that comes.
-const MOST_MORE: i64 = 10 << 10;
+/// Maximum growth of a process's memory, in kilobytes, for any input.
+const MAX_GROWTH_KB: i64 = 10 << 10;
 
-/// A request's head, with `more` at its end.
+/// Returns a request's head that ends with `more`.
 fn head(key: Option<&str>, more: &str) -> String {
     let key = key.map(|key| format!("authorization: Bearer {key}\r\n")).unwrap_or_default();
     format!("POST {SCORES} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n{key}{more}\r\n\r\n")
 }
 
-/// Sends a body of a gibibyte for as long as it is taken; gives how many bytes went off, and the answer.
-async fn pour(site: &Site, head: &str, is_chunked: bool) -> (usize, Told) {
+/// Sends a body of one gibibyte for as long as the service reads it. Returns the number of bytes
+/// sent, and the answer.
+async fn send_endless_body(site: &Site, head: &str, is_chunked: bool) -> (usize, RawAnswer) {
     let mut wire = Wire::to(&site.serve).await;
     wire.send(head).await.unwrap();
     let bytes = vec![b' '; 1 << 16];
@@ -57,8 +58,8 @@ async fn pour(site: &Site, head: &str, is_chunked: bool) -> (usize, Told) {
     tokio::join!(pouring, answer(&mut from))
 }
 
-/// A hundred million bytes that compress to a hundred thousand.
-fn bomb() -> Vec<u8> {
+/// Returns a hundred million bytes, compressed to a hundred thousand.
+fn gzip_bomb() -> Vec<u8> {
     let mut child = Command::new("gzip").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut into = child.stdin.take().unwrap();
     let filling = std::thread::spawn(move || {
@@ -74,7 +75,7 @@ fn bomb() -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn what_is_too_much_is_refused_early_and_takes_no_memory() {
+async fn large_bodies_are_refused_early_without_using_memory() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 1)]).await;
@@ -84,7 +85,7 @@ async fn what_is_too_much_is_refused_early_and_takes_no_memory() {
     }
     let process = site.serve.id();
     let before = kilobytes(process, "VmRSS");
-    // The peak is counted anew.
+    // Resets the peak.
     std::fs::write(format!("/proc/{process}/clear_refs"), "5").unwrap();
     let grown = |what: &str, most: i64| {
         let more = kilobytes(process, "VmHWM") - before;
@@ -100,12 +101,12 @@ async fn what_is_too_much_is_refused_early_and_takes_no_memory() {
         ("a length of a gibibyte", key, &*gibibyte, 413),
         ("a length of a gibibyte without a key", None, &gibibyte, 401),
     ] {
-        let (sent, told) = pour(&site, &head(key, length), length.starts_with("transfer")).await;
+        let (sent, told) = send_endless_body(&site, &head(key, length), length.starts_with("transfer")).await;
         assert_eq!(told.status, status, "{what}: {told:?}");
         eprintln!("{what}: {sent} bytes went off");
-        // Some stand in the buffers of the two systems.
+        // Some bytes are in the socket buffers of both sides.
         assert!(sent < 1 << 26, "{what}: {sent} bytes");
-        grown(what, MOST_MORE);
+        grown(what, MAX_GROWTH_KB);
     }
     let deep = [
         "[".repeat(10_000),
@@ -117,26 +118,26 @@ async fn what_is_too_much_is_refused_early_and_takes_no_memory() {
         let answer = site.post(SCORES, &body).await;
         assert!((400..500).contains(&answer.status), "{answer:?}");
     }
-    grown("JSON ten thousand deep", MOST_MORE);
+    grown("JSON ten thousand deep", MAX_GROWTH_KB);
 
-    let bomb = bomb();
+    let gzip_bomb = gzip_bomb();
     for coding in ["gzip", "x-gzip", "deflate", "gzip, gzip"] {
         let request = site.serve.client.post(site.serve.at(SCORES)).bearer_auth(&site.server_key);
         let request = request.header("content-type", "application/json").header("content-encoding", coding);
-        assert_eq!(request.body(bomb.clone()).send().await.unwrap().status(), 415, "{coding}");
+        assert_eq!(request.body(gzip_bomb.clone()).send().await.unwrap().status(), 415, "{coding}");
     }
-    grown("a bomb of gzip", MOST_MORE);
+    grown("a gzip bomb", MAX_GROWTH_KB);
 
     let chunked = head(key, "transfer-encoding: chunked");
-    let told = futures::future::join_all((0..8).map(|_| pour(&site, &chunked, true))).await;
+    let told = futures::future::join_all((0..8).map(|_| send_endless_body(&site, &chunked, true))).await;
     assert!(told.iter().all(|(sent, told)| told.status == 413 && *sent < 1 << 26), "{told:?}");
-    // Each is held up to the limit, in a buffer that has grown to it.
-    grown("eight of them at once", 8 * 2 * BODY_LIMIT_KB);
+    // Each body is kept up to the limit, in a buffer that has grown to it.
+    grown("eight bodies at once", 8 * 2 * BODY_LIMIT_KB);
     site.post(SCORES, json!({"user_id": "ada", "points": 1})).await.is(200);
 }
 
 #[tokio::test]
-async fn a_body_of_the_limit_is_taken_and_one_byte_more_is_not() {
+async fn a_body_of_the_limit_is_accepted_and_one_byte_more_is_not() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[]).await;
@@ -144,7 +145,7 @@ async fn a_body_of_the_limit_is_taken_and_one_byte_more_is_not() {
     for (length, status) in [(BODY_LIMIT, 200), (BODY_LIMIT + 1, 413)] {
         let body = format!("{event}{}", " ".repeat(length - event.len()));
         assert_eq!(site.post(SCORES, &body).await.status, status, "{length} bytes");
-        // The same in chunks, which do not say how many will come; the connection goes on being of use.
+        // The same in a chunk, which does not announce the total. The connection stays usable.
         let mut wire = Wire::to(&site.serve).await;
         let chunked = head(Some(&site.server_key), "transfer-encoding: chunked");
         wire.send(&format!("{chunked}{length:x}\r\n{body}\r\n0\r\n\r\n")).await.unwrap();
@@ -173,7 +174,7 @@ async fn a_head_that_is_too_long_is_refused() {
         ("a path of 70,000 bytes", &*"x".repeat(70_000), String::new(), 400..=431),
     ] {
         let mut wire = Wire::to(&site.serve).await;
-        // The service need not read it to its end.
+        // The service need not read it to the end.
         wire.send(&format!("GET /{path} HTTP/1.1\r\nhost: x\r\n{headers}\r\n")).await.ok();
         let told = wire.answer().await;
         assert!(statuses.contains(&told.status), "{what}: {told:?}");
@@ -181,11 +182,11 @@ async fn a_head_that_is_too_long_is_refused() {
 }
 
 #[tokio::test]
-async fn a_query_that_needs_no_key_is_no_longer_than_its_longest_list() {
+async fn the_limit_of_a_query_fits_its_longest_list() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 1)]).await;
-    // As many as may be asked for, each as long as may be, each letter as long as it can be written.
+    // The maximum number of ids, each of the maximum length and with every character escaped.
     let ids = (0..500).map(|id| format!("{id:0>128}"));
     let escaped = |id: String| id.bytes().map(|byte| format!("\\u{byte:04x}")).collect::<Vec<_>>().concat();
     let users = ids.map(|id| format!("\"{}\"", escaped(id))).collect::<Vec<_>>().join(", ");
@@ -196,13 +197,13 @@ async fn a_query_that_needs_no_key_is_no_longer_than_its_longest_list() {
     site.post(QUERY, query(QUERY_LIMIT + 1)).await.is(413);
 }
 
-/// Asks until the answer is as wanted.
+/// Repeats a request until the answer matches.
 async fn until<F: Future<Output = Answer>>(is_wanted: impl Fn(&Answer) -> bool, ask: impl Fn() -> F) -> Answer {
-    until_some("the answer that is wanted", async || Some(ask().await).filter(|answer| is_wanted(answer))).await
+    until_some("the expected answer", async || Some(ask().await).filter(|answer| is_wanted(answer))).await
 }
 
-/// Sends all but the last byte of a request; gives it, and the answer of the first `ask` that finds no room beside it. Should `ask` have taken the
-/// room first, the request is sent anew.
+/// Sends all but the last byte of a request. Returns the connection, and the first answer of `ask`
+/// that finds no memory left. If `ask` took the memory first, sends the request again.
 async fn all_but_the_end<F: Future<Output = Answer>>(
     site: &Site,
     head: &str,
@@ -220,34 +221,34 @@ async fn all_but_the_end<F: Future<Output = Answer>>(
             }
         }
     };
-    within("room for one", sending).await
+    within("memory for one body", sending).await
 }
 
 #[tokio::test]
-async fn bodies_share_a_room_and_those_without_a_key_have_one_of_their_own() {
+async fn bodies_share_a_memory_limit_and_those_without_a_key_have_their_own() {
     let db = TestDb::new().await;
-    // Room for one of the longest queries.
+    // Memory for one body of the maximum length of that call.
     let limit = QUERY_LIMIT.to_string();
     let site = Site::start(&db, &["--body-limit", &limit, "--bodies-limit", &limit]).await;
     site.board(json!({}), &[("ada", 1)]).await;
     let small = || site.send(Method::POST, QUERY, &[("content-type", "application/json")], SMALL.to_owned());
     small().await.is(200);
 
-    // What is announced only takes no room.
+    // An announced length alone reserves no memory.
     let long = format!("POST {QUERY} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n");
     let long = format!("{long}content-length: {QUERY_LIMIT}\r\n\r\n");
     let mut announced = Wire::to(&site.serve).await;
     announced.send(&long).await.unwrap();
     small().await.is(200);
-    // All but the end of it comes, and waits.
+    // All but the last byte arrives, and the request waits.
     let (mut slow, refused) = all_but_the_end(&site, &long, SMALL, small).await;
     assert_eq!((refused.status, &refused.headers["retry-after"]), (503, &HeaderValue::from_static("1")), "{refused:?}");
     assert_eq!(refused.body["type"], "urn:centile:problem:unavailable");
-    // Whoever has a key notices nothing of it.
+    // Clients with a key are not affected.
     site.post(SCORES, json!({"user_id": "ada", "points": 1})).await.is(200);
     slow.send(" ").await.unwrap();
     assert_eq!(slow.answer().await.status, 200);
-    // It has given its room back before it was answered.
+    // The request has released its memory before its answer.
     small().await.is(200);
 
     // The same with a key.
@@ -256,7 +257,7 @@ async fn bodies_share_a_room_and_those_without_a_key_have_one_of_their_own() {
     let (slow, refused) = all_but_the_end(&site, &long, &event, || site.post(SCORES, &event)).await;
     assert_eq!(refused.status, 503, "{refused:?}");
     small().await.is(200);
-    // A client that goes away gives its room back, too.
+    // A client that disconnects also releases its memory.
     drop(slow);
     until(|answer| answer.status == 200, || site.post(SCORES, &event)).await;
     let numbers = site.get("/metrics").await.text;
@@ -276,7 +277,7 @@ async fn a_connection_ends_after_a_large_head() {
         let told = wire.answer().await;
         assert_eq!((told.status, told.header("connection")), (200, connection), "{length} {more:?}");
     }
-    // It came with a request before it.
+    // The head arrived together with the request before it.
     let mut wire = Wire::to(&site.serve).await;
     let filling = format!("x-filling: {}\r\n", "x".repeat(20_000));
     let two = format!("GET /readyz HTTP/1.1\r\nhost: x\r\n\r\nGET /healthz HTTP/1.1\r\nhost: x\r\n{filling}\r\n");
@@ -286,13 +287,14 @@ async fn a_connection_ends_after_a_large_head() {
 }
 
 #[tokio::test]
-async fn requests_that_wait_behind_another_do_not_keep_a_core_busy() {
+async fn queued_requests_of_a_connection_do_not_keep_a_core_busy() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--statement-timeout", "120", "--pool-wait", "60000"]).await;
     site.get("/readyz").await.is(200);
     let held = db.hold("LOCK TABLE centile_store.applied_sql").await;
     let mut wire = Wire::to(&site.serve).await;
-    // One that waits, more than actix looks at beforehand, and more than it reads beforehand.
+    // One request that waits, and after it more requests than actix parses ahead and more bytes
+    // than it reads ahead.
     let small = "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n".repeat(40);
     wire.send(&format!("GET /readyz HTTP/1.1\r\nhost: x\r\n\r\n{small}")).await.unwrap();
     wire.send(&format!("GET /healthz HTTP/1.1\r\nx-filling: {}", "x".repeat(300_000))).await.unwrap();
@@ -304,7 +306,7 @@ async fn requests_that_wait_behind_another_do_not_keep_a_core_busy() {
 }
 
 #[tokio::test]
-async fn no_address_takes_all_the_room_of_bodies_that_need_no_key() {
+async fn no_address_takes_all_memory_of_bodies_without_a_key() {
     let db = TestDb::new().await;
     let limit = (4 * BODY_LIMIT).to_string();
     let site = Site::start(&db, &["--bodies-limit", &limit, "--trusted-proxies", "127.0.0.1"]).await;
@@ -314,14 +316,14 @@ async fn no_address_takes_all_the_room_of_bodies_that_need_no_key() {
             [("x-forwarded-for", from), ("authorization", authorization), ("content-type", "application/json")];
         site.send(Method::POST, QUERY, &headers, SMALL.to_owned()).await
     };
-    // The longest query is more than an eighth of the room, and one of them is taken.
+    // The longest query exceeds an eighth of the memory, and one of them is accepted.
     let head = format!("POST {QUERY} HTTP/1.1\r\nhost: x\r\nx-forwarded-for: 2001:db8::1\r\n");
     let head = format!("{head}content-length: {QUERY_LIMIT}\r\ncontent-type: application/json\r\n\r\n");
     let (mut slow, refused) = all_but_the_end(&site, &head, SMALL, || ask("2001:db8::2", "")).await;
     assert_eq!(refused.status, 503, "{refused:?}");
     assert!(refused.body["detail"].as_str().unwrap().contains("your network"), "{refused:?}");
     ask("198.51.100.7", "").await.is(200);
-    // A key that works has room of its own there, and one that is made up has not.
+    // A working key has its own share there; an invalid one has not.
     site.post(SCORES, json!({"user_id": "ada", "points": 1})).await.is(200);
     ask("2001:db8::3", &format!("Bearer {}", site.server_key)).await.is(200);
     ask("2001:db8::3", &format!("Bearer ctl_0123456789abcdef_{}", "0".repeat(64))).await.is(503);
@@ -330,11 +332,11 @@ async fn no_address_takes_all_the_room_of_bodies_that_need_no_key() {
     ask("2001:db8::2", "").await.is(200);
 }
 
-/// Connections whose memory is looked at.
+/// Connections whose memory is measured.
 const MANY: i64 = 200;
 
 #[tokio::test]
-async fn what_was_answered_takes_no_memory_of_a_connection_that_stays() {
+async fn an_open_connection_keeps_no_memory_of_answered_requests() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 1)]).await;

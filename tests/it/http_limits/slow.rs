@@ -1,4 +1,5 @@
-//! Clients that are slow with all they can be slow with, a thousand at a time in torture: they are closed, and nobody else notices.
+//! Clients that are slow in every way, a thousand at a time in the long run: the service closes
+//! them, and other clients are unaffected.
 
 use std::{fs, sync::Arc, time::Duration};
 
@@ -23,24 +24,26 @@ use crate::{
     },
 };
 
-/// How often a slow client sends or takes a byte.
+/// Interval at which a slow client sends or reads a byte.
 const PACE: Duration = Duration::from_millis(700);
-/// Callers who are not slow.
+/// Number of normal callers.
 const CALLERS: usize = 4;
 
-/// Connections of clients that the service at this port has not closed.
+/// Returns the number of client connections that the service at this port has not closed.
 fn connections(port: u16) -> usize {
     let table = fs::read_to_string("/proc/net/tcp").unwrap();
     let is_its = |line: &&str| {
         let fields: Vec<&str> = line.split_whitespace().collect();
-        // Not those that listen, nor those that only the kernel still has: these have no file any more.
+        // Leaves out listeners and connections that only the kernel still holds: these have no
+        // inode.
         fields[1].ends_with(&format!(":{port:04X}")) && fields[3] != "0A" && fields[9] != "0"
     };
     table.lines().skip(1).filter(is_its).count()
 }
 
-/// Sends `first` at once and then bytes one by one, until the service closes the connection; returns what the service said.
-async fn dribble(mut wire: Wire, first: String, bytes: &str) -> String {
+/// Sends `first` at once and then single bytes until the service closes the connection. Returns the
+/// service's answer.
+async fn send_slowly(mut wire: Wire, first: String, bytes: &str) -> String {
     wire.send(&first).await.unwrap();
     let (mut from, mut to) = wire.0.into_inner().into_split();
     let mut said = Vec::new();
@@ -56,7 +59,7 @@ async fn dribble(mut wire: Wire, first: String, bytes: &str) -> String {
     };
     let reading = async {
         let mut part = [0; 4096];
-        // A reset is an end as well.
+        // A reset also ends the answer.
         while let Ok(length @ 1..) = from.read(&mut part).await {
             said.extend_from_slice(&part[..length]);
         }
@@ -68,8 +71,8 @@ async fn dribble(mut wire: Wire, first: String, bytes: &str) -> String {
     String::from_utf8_lossy(&said).into_owned()
 }
 
-/// Takes a byte of an answer now and then, until the reset comes.
-async fn sip(mut stream: TcpStream) {
+/// Reads a byte of an answer now and then until the connection is reset.
+async fn read_slowly(mut stream: TcpStream) {
     let mut ticks = interval(PACE);
     loop {
         ticks.tick().await;
@@ -79,7 +82,7 @@ async fn sip(mut stream: TcpStream) {
     }
 }
 
-/// Calls again and again; returns the number of calls. Each has to be answered well.
+/// Calls until `stop`; returns the number of calls. Each must succeed.
 async fn call(site: &Site, stop: &CancellationToken) -> usize {
     let mut calls = 0;
     let client = crate::support::client();
@@ -99,11 +102,11 @@ async fn call(site: &Site, stop: &CancellationToken) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slow_clients_are_closed_and_keep_nobody_waiting() {
+async fn slow_clients_are_closed_and_delay_no_other() {
     // Connections of each of five kinds.
     let of_each_kind = amount(40, 200);
     let db = TestDb::new().await;
-    // A look at so many keys at once takes long on a busy machine.
+    // Looking up so many keys at once takes long on a busy machine.
     let site = Arc::new(Site::start(&db, &["--client-timeout", "4", "--pool-wait", "60000"]).await);
     site.board(json!({}), &[("ada", 1)]).await;
     let stop = CancellationToken::new();
@@ -127,33 +130,33 @@ async fn slow_clients_are_closed_and_keep_nobody_waiting() {
         ("a body in chunks", format!("{submit}transfer-encoding: chunked\r\n\r\n"), "1\r\n \r\n", too_slow),
     ];
     let mut slow = JoinSet::new();
-    let mut sipping = JoinSet::new();
+    let mut slow_readers = JoinSet::new();
     for of_kind in 0..of_each_kind {
         for (kind, first, bytes, wanted) in &kinds {
             let (kind, first, bytes, wanted) = (*kind, first.clone(), *bytes, *wanted);
             let wire = Wire::to(&site.serve).await;
             slow.spawn(async move {
-                let said = dribble(wire, first, bytes).await;
+                let said = send_slowly(wire, first, bytes).await;
                 assert!(said.starts_with(wanted), "slow with {kind}: {said:?}");
             });
         }
-        // More than the system keeps for the service, or just so much.
+        // More than the socket buffer holds, or just as much.
         let (path, times) = if of_kind % 2 == 0 { ("/docs/swagger-ui-bundle.js", 16) } else { ("/openapi.json", 1) };
-        let mut stream = taking_little(&site.serve).await;
+        let mut stream = connect_with_small_buffer(&site.serve).await;
         let many = format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").repeat(times);
         stream.write_all(many.as_bytes()).await.unwrap();
-        sipping.spawn(sip(stream));
+        slow_readers.spawn(read_slowly(stream));
     }
     slow.join_all().await;
-    // Those of the callers are left.
+    // The normal callers' connections remain.
     until("slow connections are closed", async || connections(port) <= 2 * CALLERS).await;
-    sipping.abort_all();
-    // Others were answered all the time.
+    slow_readers.abort_all();
+    // The normal callers got answers all the time.
     stop.cancel();
     let calls: usize = others.join_all().await.into_iter().sum();
     eprintln!("{calls} calls of others");
     assert!(calls >= CALLERS, "{calls}");
-    // What was closed, the numbers tell.
+    // The metrics count the closed connections.
     let numbers = site.get("/metrics").await.text;
     for (why, least) in [("head", of_each_kind / 2), ("body", 1), ("answer", of_each_kind / 4)] {
         let name = format!("centile_http_connections_cut_total{{why=\"{why}\"}} ");
@@ -162,7 +165,7 @@ async fn slow_clients_are_closed_and_keep_nobody_waiting() {
     }
 }
 
-/// Bytes that a client has sent to the service at `port` from its port `from`, and that the service has not read.
+/// Returns the number of bytes from port `from` that the service at `port` has not read.
 fn unread(port: u16, from: u16) -> usize {
     let table = fs::read_to_string("/proc/net/tcp").unwrap();
     let mut lines = table.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
@@ -173,25 +176,25 @@ fn unread(port: u16, from: u16) -> usize {
     usize::from_str_radix(line[4].split_once(':').unwrap().1, 16).unwrap()
 }
 
-/// Times that the longest answer is asked for at first.
+/// Number of requests for the largest file at the beginning.
 const BUNDLES: usize = 8;
 
-/// Asks for more, on a connection of one that has taken no answer yet, and then takes all answers; the service at `port` has one worker, of
-/// whom `ask` asks something by another connection.
-pub async fn ask_on_and_take_late<F: Future<Output = ()>>(
+/// Sends more requests on a connection that has read no answer yet, and then reads all answers. The
+/// service at `port` has one worker; `ask` sends it a request on another connection.
+pub async fn request_more_and_read_late<F: Future<Output = ()>>(
     port: u16,
     from: u16,
     stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
     ask: impl Fn() -> F,
 ) {
-    // What was sent before has been looked at once others were answered.
+    // Once other requests are answered, the worker has seen the bytes sent before.
     let others = async || {
         for _ in 0..10 {
             ask().await;
         }
     };
     let bundle = "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: x\r\n\r\n";
-    // More than the system keeps for the service.
+    // More than the socket buffer holds.
     stream.write_all(bundle.repeat(BUNDLES).as_bytes()).await.unwrap();
     stream.flush().await.unwrap();
     others().await;
@@ -218,20 +221,20 @@ pub async fn ask_on_and_take_late<F: Future<Output = ()>>(
     assert!(players.contains("\"ada\"") && players == others, "{players}");
 }
 
-/// A connection of a client whose system takes little for it.
-async fn taking_little(serve: &Serve) -> TcpStream {
+/// Opens a connection with a small receive buffer.
+async fn connect_with_small_buffer(serve: &Serve) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
     socket.connect(serve.url.strip_prefix("http://").unwrap().parse().unwrap()).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_sent_while_an_answer_waits_is_read_once_that_is_taken() {
+async fn a_request_behind_an_unread_answer_is_read_later() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--workers", "1", "--client-timeout", "60"]).await;
     site.board(json!({}), &[("ada", 1)]).await;
-    let mut stream = taking_little(&site.serve).await;
+    let mut stream = connect_with_small_buffer(&site.serve).await;
     let (port, from) = (stream.peer_addr().unwrap().port(), stream.local_addr().unwrap().port());
     let ask = async || assert_eq!(site.get("/healthz").await.status, 200);
-    ask_on_and_take_late(port, from, &mut stream, ask).await;
+    request_more_and_read_late(port, from, &mut stream, ask).await;
 }

@@ -1,4 +1,4 @@
-//! HTTP by hand, for what no client would send.
+//! Raw HTTP, for requests that no client library sends.
 
 use std::io;
 
@@ -9,21 +9,21 @@ use tokio::{
 
 use crate::support::{Serve, wait::within};
 
-/// A connection to the service. What has been read and not asked for is in the buffer.
+/// A connection to the service. Its buffer holds bytes that were read but not used yet.
 #[derive(Debug)]
 pub struct Wire(pub BufReader<TcpStream>);
 
-/// An answer as it came.
+/// A parsed answer.
 #[derive(Debug)]
-pub struct Told {
+pub struct RawAnswer {
     pub status: u16,
     /// Status line and headers, in lower case.
     pub head: String,
     pub body: String,
 }
 
-impl Told {
-    /// The value of a header, empty where there is none.
+impl RawAnswer {
+    /// Returns the value of a header; empty if it is missing.
     pub fn header(&self, name: &str) -> &str {
         let line = self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         line.unwrap_or_default().trim()
@@ -41,21 +41,21 @@ impl Wire {
         self.0.write_all(text.as_bytes()).await
     }
 
-    /// One answer, whole.
-    pub async fn answer(&mut self) -> Told {
+    /// Reads one whole answer.
+    pub async fn answer(&mut self) -> RawAnswer {
         answer(&mut self.0).await
     }
 }
 
-/// The next answer on a connection, whole.
-pub async fn answer(stream: &mut (impl AsyncRead + Unpin)) -> Told {
+/// Reads the next whole answer on a connection.
+pub async fn answer(stream: &mut (impl AsyncRead + Unpin)) -> RawAnswer {
     let read = async {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             head.push(stream.read_u8().await?);
         }
         let head = String::from_utf8(head).unwrap().to_ascii_lowercase();
-        let mut told = Told { status: head[9..12].parse().unwrap(), head, body: String::new() };
+        let mut told = RawAnswer { status: head[9..12].parse().unwrap(), head, body: String::new() };
         let mut body = vec![0; told.header("content-length").parse().unwrap_or(0)];
         stream.read_exact(&mut body).await?;
         told.body = String::from_utf8_lossy(&body).into_owned();

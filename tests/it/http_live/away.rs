@@ -1,4 +1,4 @@
-//! What is shown while PostgreSQL cannot be asked, and after that.
+//! Live events while PostgreSQL is unreachable, and afterwards.
 
 use reqwest::StatusCode;
 use serde_json::json;
@@ -15,7 +15,8 @@ use crate::{
     },
 };
 
-/// A service with these flags that reaches its database through a proxy, and a board on which ada has 40.
+/// Starts a service with these flags that reaches its database through a proxy, and a board on
+/// which ada has 40.
 async fn behind_a_proxy(flags: &[&str]) -> (TestDb, Proxy, Site) {
     let db = TestDb::new().await;
     let way = Proxy::to(db.port()).await;
@@ -28,7 +29,7 @@ async fn behind_a_proxy(flags: &[&str]) -> (TestDb, Proxy, Site) {
 }
 
 #[tokio::test]
-async fn while_postgresql_is_away_it_is_told_once() {
+async fn an_unreachable_postgresql_is_reported_once() {
     let (db, way, site) = behind_a_proxy(&[]).await;
     let mut stream = Stream::open(&site.serve, EVENTS, &[]).await;
     stream.one("started").await;
@@ -46,7 +47,7 @@ async fn while_postgresql_is_away_it_is_told_once() {
 }
 
 #[tokio::test]
-async fn who_comes_while_postgresql_is_away_is_shown_tops_alone() {
+async fn a_new_subscriber_gets_top_lists_only_while_postgresql_is_unreachable() {
     let (_db, way, site) = behind_a_proxy(&[]).await;
     let chosen = format!("{EVENTS}?users=ada");
     let mut stream = Stream::open(&site.serve, &chosen, &[]).await;
@@ -60,8 +61,8 @@ async fn who_comes_while_postgresql_is_away_is_shown_tops_alone() {
 }
 
 #[tokio::test]
-async fn a_silent_postgresql_is_told_of_soon() {
-    // The end of a statement would come after the deadline.
+async fn a_silent_postgresql_is_reported_soon() {
+    // The statement timeout would end after the deadline.
     let (_db, way, site) = behind_a_proxy(&["--statement-timeout", "600"]).await;
     let mut stream = Stream::open(&site.serve, EVENTS, &[]).await;
     stream.one("started").await;

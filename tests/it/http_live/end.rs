@@ -1,4 +1,4 @@
-//! How streams end: with their key, with their reader, with the service.
+//! The end of streams: by their key, by their reader, by the service.
 
 use std::time::Duration;
 
@@ -28,35 +28,35 @@ async fn a_stream_ends_with_its_key() {
     let mut with_other = Stream::open(&site.serve, EVENTS, &[("authorization", &kept)]).await;
     with_key.one("started").await;
     with_other.one("started").await;
-    // Who came without a key may not read any more.
+    // Readers without a key may no longer read.
     site.admin(Method::PATCH, "/v1/boards/main", json!({"reading": "key"})).await.is(200);
     post(&site, "ada", 1).await;
-    // Not even once more.
+    // Not even one more event.
     assert_eq!(open.next().await.map(|event| event.data), None);
     assert_eq!(super::ask(&site.serve, EVENTS, &[]).await.status(), 401);
     with_key.one("changed").await;
-    // Not by this instance, which would know at once.
+    // Not through this instance, which would notice at once.
     let id = key.split('_').nth(1).unwrap();
     db.execute(&format!("SELECT centile.revoke_key('{id}')")).await;
     with_key.end().await;
-    // The other one goes on.
+    // The other stream continues.
     post(&site, "ada", 1).await;
     with_other.until(|event| event.data["scores"][0]["score"] == 42).await;
 }
 
 #[tokio::test]
-async fn a_reader_who_takes_nothing_is_dropped() {
+async fn a_subscriber_that_reads_nothing_is_dropped() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--client-timeout", "1"]).await;
     let players: Vec<String> = (0..100).map(|player| format!("{player:0>120}")).collect();
     let scores: Vec<(&str, i64)> = players.iter().map(|id| (&**id, 5)).collect();
     site.board(json!({}), &scores).await;
-    let slow = sipping(&site).await;
+    let slow = open_unread_stream(&site).await;
     until_number(&site.serve, "centile_live_listeners", |listeners| (0.5..1.5).contains(&listeners)).await;
-    // Somebody else takes all that there is, for far longer than the other may wait.
+    // Another subscriber reads everything, for much longer than the slow one may wait.
     let mut healthy = Stream::open(&site.serve, &format!("{EVENTS}?limit=100"), &[]).await;
     healthy.one("started").await;
-    until("who takes nothing is dropped", async || {
+    until("the slow subscriber is dropped", async || {
         post(&site, &players[0], 1).await;
         healthy.one("changed").await;
         number(&site.serve, "centile_live_listeners_dropped_total").await >= 1.0
@@ -68,8 +68,9 @@ async fn a_reader_who_takes_nothing_is_dropped() {
     drop(slow);
 }
 
-/// Asks for long events, and takes nothing. The client's buffer is small, so that little is on its way.
-async fn sipping(site: &Site) -> TcpStream {
+/// Subscribes to long events and reads nothing. The receive buffer is small, so that little data is
+/// in flight.
+async fn open_unread_stream(site: &Site) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
     let place = site.serve.url.strip_prefix("http://").unwrap().parse().unwrap();
@@ -79,26 +80,26 @@ async fn sipping(site: &Site) -> TcpStream {
 }
 
 #[tokio::test]
-async fn who_goes_away_gives_the_place_free() {
+async fn a_disconnected_subscriber_frees_its_place() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 40)]).await;
     let mut stream = Stream::open(&site.serve, EVENTS, &[]).await;
     stream.one("started").await;
     drop(stream);
-    // Long before anything would be sent again.
+    // Long before the next event or keep-alive.
     until_number(&site.serve, "centile_live_listeners", |listeners| listeners < 0.5).await;
-    // And nobody looks any more.
+    // The instance stops reading for it, too.
     let looks = number(&site.serve, "centile_live_reads_total").await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     let more = number(&site.serve, "centile_live_reads_total").await - looks;
-    assert!(more <= 1.0, "{more} looks for nobody");
+    assert!(more <= 1.0, "{more} reads without a subscriber");
 }
 
 #[tokio::test]
 async fn a_stop_does_not_wait_for_streams() {
     let db = TestDb::new().await;
-    // Requests under way would have until after the deadline.
+    // Other requests in progress would have until after the deadline.
     let mut site = Site::start(&db, &["--stop-within", "600"]).await;
     site.board(json!({}), &[("ada", 40)]).await;
     let streams = open_all(&site.serve, (0..20).map(|_| EVENTS.to_owned())).await;

@@ -1,4 +1,4 @@
-//! What listeners may cost.
+//! Limits of live streams, and their cost.
 
 use std::time::Instant;
 
@@ -13,10 +13,10 @@ use super::{
 };
 use crate::{http_api::site::Site, support::TestDb};
 
-const LOOKS: &str = "centile_live_reads_total";
+const READS_METRIC: &str = "centile_live_reads_total";
 
 #[tokio::test]
-async fn there_are_as_many_listeners_as_may_be() {
+async fn the_number_of_subscribers_is_limited() {
     let db = TestDb::new().await;
     let flags = ["--listeners", "3", "--address-listeners", "2", "--trusted-proxies", "127.0.0.1"];
     let site = Site::start(&db, &flags).await;
@@ -41,7 +41,7 @@ async fn there_are_as_many_listeners_as_may_be() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_followed_is_refused_by_name() {
+async fn invalid_subscriptions_are_refused_with_their_field() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 40)]).await;
@@ -60,7 +60,7 @@ async fn what_cannot_be_followed_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn a_stream_is_neither_kept_nor_held_back() {
+async fn a_stream_is_neither_cached_nor_buffered() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--cors-origins", "https://game.example", "--heartbeat", "1"]).await;
     site.board(json!({}), &[("ada", 40)]).await;
@@ -77,9 +77,9 @@ async fn a_stream_is_neither_kept_nor_held_back() {
     }
     assert!(!stream.response.headers().contains_key("content-encoding"));
     stream.one("started").await;
-    // Nothing happens, and there are signs of life.
+    // Without changes there are keep-alives.
     for _ in 0..2 {
-        let part = stream.part().await.expect("a sign of life");
+        let part = stream.part().await.expect("a keep-alive");
         assert!(part.kind.is_empty(), "{part:?}");
     }
     let head = site.send(Method::HEAD, EVENTS, &[], String::new()).await;
@@ -87,10 +87,11 @@ async fn a_stream_is_neither_kept_nor_held_back() {
     assert_eq!(head.headers["content-type"], "text/event-stream");
 }
 
-/// Most statements of one look: for the board, the period, the state of its ranking, and what is followed of it.
-const STATEMENTS_OF_LOOK: f64 = 4.0;
+/// Maximum statements of one read: for the board, the period, the ranking's state, and the rows
+/// that are followed.
+const STATEMENTS_PER_READ: f64 = 4.0;
 
-/// Returns what the service has logged up to a request that it logs last: lines keep their order.
+/// Returns the log up to a request that is logged last: lines keep their order.
 async fn logged(site: &Site, mark: &str) -> String {
     let path = format!("/nowhere/{mark}");
     site.get(&path).await.is(404);
@@ -98,7 +99,7 @@ async fn logged(site: &Site, mark: &str) -> String {
 }
 
 #[tokio::test]
-async fn postgresql_is_asked_as_often_for_fifty_as_for_one() {
+async fn fifty_subscribers_cost_no_more_statements_than_one() {
     const CHANGES: i64 = 6;
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--log", "centile=info,sqlx::query=debug"]).await;
@@ -110,22 +111,22 @@ async fn postgresql_is_asked_as_often_for_fifty_as_for_one() {
             format!("{EVENTS}?limit={}{users}", 2 + number % 7)
         });
         streams.extend(open_all(&site.serve, paths).await);
-        let (begun, looks) = (Instant::now(), number(&site.serve, LOOKS).await);
+        let (begun, reads) = (Instant::now(), number(&site.serve, READS_METRIC).await);
         let before = logged(&site, &format!("before-{listeners}")).await;
         for _ in 0..CHANGES {
-            // By SQL, so that the service has no statements but those of its looks.
+            // Written by SQL, so that the service runs no statements other than its live reads.
             db.execute("SELECT testing.submit_score('main', 'bob', 1)").await;
             score += 1;
             let is_shown = |event: &Event| event.data["scores"][1]["score"] == score;
             join_all(streams.iter_mut().map(|stream| stream.until(is_shown))).await;
         }
         let after = logged(&site, &format!("after-{listeners}")).await;
-        let (looks, seconds) = (number(&site.serve, LOOKS).await - looks, begun.elapsed().as_secs_f64());
+        let (reads, seconds) = (number(&site.serve, READS_METRIC).await - reads, begun.elapsed().as_secs_f64());
         let statements = after[before.len()..].lines().filter(|line| line.contains("sqlx::query")).count() as f64;
-        eprintln!("{listeners} listeners: {statements} statements of {looks} looks in {seconds:.1} s");
-        assert!(looks <= 4.0 * seconds + 2.0, "{looks} looks in {seconds} s");
-        // With the look that was under way before they were counted.
-        let most = STATEMENTS_OF_LOOK * (looks + 1.0);
-        assert!((CHANGES as f64..=most).contains(&statements), "{statements} statements of {looks} looks");
+        eprintln!("{listeners} listeners: {statements} statements of {reads} reads in {seconds:.1} s");
+        assert!(reads <= 4.0 * seconds + 2.0, "{reads} reads in {seconds} s");
+        // Includes the read that was in progress when counting began.
+        let most = STATEMENTS_PER_READ * (reads + 1.0);
+        assert!((CHANGES as f64..=most).contains(&statements), "{statements} statements of {reads} reads");
     }
 }

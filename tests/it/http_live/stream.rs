@@ -1,4 +1,4 @@
-//! Server-Sent Events, read as the standard says (WHATWG HTML, 9.2.6).
+//! Server-Sent Events, parsed as the standard defines them (WHATWG HTML, 9.2.6).
 
 use std::time::Duration;
 
@@ -19,19 +19,19 @@ pub struct Event {
 pub struct Stream {
     pub response: Response,
     text: String,
-    /// The id to come again with.
+    /// The id for `Last-Event-ID` when reconnecting.
     pub last_id: String,
 }
 
 impl Stream {
-    /// Opens a stream, which has to begin.
+    /// Opens a stream, which must succeed.
     pub async fn open(serve: &Serve, path: &str, headers: &[(&str, &str)]) -> Self {
         let response = ask(serve, path, headers).await;
         assert_eq!(response.status(), StatusCode::OK, "{path}");
         Self { response, text: String::new(), last_id: String::new() }
     }
 
-    /// What comes next, comments too; `None` at the end.
+    /// Returns the next event or comment; `None` at the end.
     pub async fn part(&mut self) -> Option<Event> {
         loop {
             if let Some((block, rest)) = self.text.split_once("\n\n") {
@@ -60,7 +60,7 @@ impl Stream {
         event
     }
 
-    /// The next event; `None` at the end.
+    /// Returns the next event; `None` at the end.
     pub async fn next(&mut self) -> Option<Event> {
         let reading = async {
             loop {
@@ -73,7 +73,8 @@ impl Stream {
         within("an event", reading).await
     }
 
-    /// The next event, which has to be of this kind. On a machine that stood still a `stale`, and the `continued` that ends it, may come first.
+    /// Returns the next event, which must be of this kind. On a machine that stood still, a `stale`
+    /// event and the `continued` after it may precede it.
     pub async fn one(&mut self, kind: &str) -> Value {
         let mut event = self.next().await.expect("an event");
         while kind != "stale" && event.kind == "stale" {
@@ -87,7 +88,7 @@ impl Stream {
         event.data
     }
 
-    /// Reads on until an event is as it should be; gives it.
+    /// Reads until an event matches; returns it.
     pub async fn until(&mut self, what: impl Fn(&Event) -> bool) -> Event {
         let reading = async {
             loop {
@@ -97,7 +98,7 @@ impl Stream {
                 }
             }
         };
-        within("such an event", reading).await
+        within("a matching event", reading).await
     }
 
     /// Reads to the end.
@@ -107,7 +108,7 @@ impl Stream {
     }
 }
 
-/// Asks for a stream.
+/// Requests a stream.
 pub async fn ask(serve: &Serve, path: &str, headers: &[(&str, &str)]) -> Response {
     let mut request = serve.client.get(serve.at(path)).timeout(Duration::from_mins(10));
     for (name, value) in headers {

@@ -1,4 +1,4 @@
-//! The files of a page, and how little is sent.
+//! The static files of a page, and their size.
 
 use std::io::Read as _;
 
@@ -9,10 +9,10 @@ use sha2::{Digest as _, Sha256};
 use super::{board, header, page, players, read};
 use crate::{http_api::site::Site, support::TestDb};
 
-/// Most bytes of a board's first page with all that it asks for.
+/// Maximum bytes of a board's first page together with its files.
 const FIRST_LOAD: usize = 60_000;
 
-/// What is sent for `path`, and what it says once it is decompressed.
+/// Requests `url`; returns the headers, the number of bytes sent, and the decompressed text.
 async fn compressed(client: &Client, url: &str, encodings: &str) -> (reqwest::header::HeaderMap, usize, String) {
     let response = client.get(url).header(ACCEPT_ENCODING, encodings).send().await.unwrap();
     assert_eq!(response.status(), 200, "{url}");
@@ -29,7 +29,7 @@ async fn compressed(client: &Client, url: &str, encodings: &str) -> (reqwest::he
 }
 
 #[tokio::test]
-async fn files_bear_what_is_in_them_in_their_names_and_are_kept_for_ever() {
+async fn file_names_contain_a_digest_and_files_are_cached_forever() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     board(&site, &players(100)).await;
@@ -59,14 +59,15 @@ async fn files_bear_what_is_in_them_in_their_names_and_are_kept_for_ever() {
         let tag = header(&plain.headers, "etag");
         let known = site.send(reqwest::Method::GET, file, &[("if-none-match", tag)], String::new()).await;
         assert_eq!((known.status, &*known.text), (304, ""), "{file}");
-        // While instances of two versions run, a page may ask either for a file of the other: it is given its own, and keeps it for nobody.
+        // During an upgrade, a page may request a file of the other version from either instance.
+        // It gets this version's file, which must not be cached.
         let other = site.get(&file.replace(&digest, "0123456789abcdef")).await;
         assert_eq!((other.status, &other.text, header(&other.headers, "cache-control")), (200, &text, "no-cache"));
         assert_eq!(site.get(&file.replace("/centile.", "/other.")).await.status, 404, "{file}");
         assert_eq!(site.get(&file.replace(&digest, "0123456789abcdeg")).await.status, 404, "{file}");
     }
     assert!(sent <= FIRST_LOAD, "{sent} bytes");
-    // Who wants none gets none; events are sent as they come.
+    // A client that refuses compression gets none. Event streams are never compressed.
     let (headers, ..) = compressed(&site.serve.client, &url, "gzip;q=0, identity").await;
     assert!(!headers.contains_key("content-encoding"), "{headers:?}");
     let events = site.serve.client.get(site.serve.at("/v1/boards/main/events")).header(ACCEPT_ENCODING, "gzip");

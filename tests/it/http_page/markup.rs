@@ -1,4 +1,4 @@
-//! Whatever ids, names and titles hold, they are text.
+//! Ids, names and titles are shown as text, whatever they contain.
 
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use reqwest::Method;
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{address, of_list, page, read, rows};
 use crate::{http_api::site::Site, support::TestDb};
 
-/// Ids of players, and what the players are called.
+/// Returns ids of players, and their names.
 pub fn hostile() -> Vec<(String, String)> {
     let wide = "\u{1f469}\u{200d}\u{1f680}".repeat(11);
     assert_eq!(wide.len(), 121);
@@ -22,19 +22,19 @@ pub fn hostile() -> Vec<(String, String)> {
     ]
 }
 
-/// What stands in a query, as it is meant.
+/// Decodes a value of a query string.
 fn plain(text: &str) -> String {
     percent_decode_str(text).decode_utf8().unwrap().into_owned()
 }
 
-/// Makes a player of this name.
+/// Gives a player this name.
 pub async fn call(site: &Site, id: &str, name: &str) {
     let path = format!("/v1/users/{}", utf8_percent_encode(id, NON_ALPHANUMERIC));
     site.admin(Method::PUT, &path, json!({"name": name})).await.is(201);
 }
 
 #[tokio::test]
-async fn names_are_text_whatever_they_hold() {
+async fn names_are_shown_as_text() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({"title": "</h1><script>alert(0)</script>"}), &[]).await;
@@ -45,7 +45,7 @@ async fn names_are_text_whatever_they_hold() {
     }
     let list = site.get("/v1/boards/main/scores").await.is(200);
     assert_eq!(list["scores"].as_array().map(Vec::len), Some(players.len()));
-    // Elements of a page where everybody is called by letters.
+    // Number of scripts, if everything else matches a page with plain names.
     let kinds = |text: &str| {
         let names = read::elements(text)
             .into_iter()
@@ -64,7 +64,7 @@ async fn names_are_text_whatever_they_hold() {
                 [id, name, row["rank"].to_string(), row["score"].to_string()]
             })
         );
-        // The way to each player leads to that player.
+        // Each player's link has that player's id.
         let leads_to = |id: &str| {
             let wanted = format!("player={id}");
             read::links(&text).iter().any(|link| {

@@ -1,6 +1,6 @@
-//! A reader of HTML as it is sent: elements in their order, their attributes, and the text between them.
+//! An HTML parser for the pages: elements in order, their attributes, and the text between them.
 
-/// A piece of a page.
+/// A part of a page.
 #[derive(Debug, PartialEq, Eq)]
 enum Piece {
     Start(String, Vec<(String, String)>),
@@ -8,7 +8,7 @@ enum Piece {
     Text(String),
 }
 
-/// Text as a browser reads it.
+/// Decodes the entities of a text.
 fn unescaped(text: &str) -> String {
     text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&")
 }
@@ -40,7 +40,7 @@ fn pieces(page: &str) -> Vec<Piece> {
             found.push(Piece::Text(unescaped(&left[..at])));
         }
         let inside = &left[at + 1..];
-        // A quoted `>` does not end it.
+        // A quoted `>` does not end the tag.
         let mut is_quoted = false;
         let end = inside
             .find(|c: char| {
@@ -60,7 +60,7 @@ fn pieces(page: &str) -> Vec<Piece> {
     found
 }
 
-/// All elements with their attributes.
+/// Returns all elements with their attributes.
 pub fn elements(page: &str) -> Vec<(String, Vec<(String, String)>)> {
     let starts = pieces(page).into_iter();
     starts
@@ -71,13 +71,13 @@ pub fn elements(page: &str) -> Vec<(String, Vec<(String, String)>)> {
         .collect()
 }
 
-/// Where the links of a page lead.
+/// Returns the targets of a page's links.
 pub fn links(page: &str) -> Vec<String> {
     let anchors = elements(page).into_iter().filter(|(name, _)| name == "a");
     anchors.flat_map(|(_, attributes)| attributes).filter(|(name, _)| name == "href").map(|(_, value)| value).collect()
 }
 
-/// The pieces within each element that `is_wanted`.
+/// Returns the parts within each element that `is_wanted`.
 fn within(page: &str, is_wanted: impl Fn(&[(String, String)]) -> bool) -> Vec<Vec<Piece>> {
     let mut found: Vec<Vec<Piece>> = Vec::new();
     let mut open: Option<(String, usize)> = None;
@@ -114,12 +114,12 @@ fn text(pieces: &[Piece]) -> String {
     texts.collect()
 }
 
-/// What stands in the elements that are live under this name.
+/// Returns the texts of the elements with this `data-live` name.
 pub fn texts(page: &str, live: &str) -> Vec<String> {
     within(page, |attributes| has(attributes, "data-live", live)).iter().map(|pieces| text(pieces)).collect()
 }
 
-/// The number in the element that is live under this name.
+/// Returns the number in the element with this `data-live` name.
 pub fn data(page: &str, live: &str) -> String {
     let found = within(page, |attributes| has(attributes, "data-live", live));
     let [pieces] = &found[..] else { panic!("{} elements {live}", found.len()) };
@@ -134,7 +134,7 @@ fn value(pieces: &[Piece]) -> String {
     values.map(|(_, value)| value.clone()).next().expect("a number")
 }
 
-/// Id, name, rank and score of each row of the table of this name.
+/// Returns id, name, rank and score of each row of the table with this name.
 pub fn rows(page: &str, table: &str) -> Vec<[String; 4]> {
     let Some(at) = page.find(&format!("<table data-live=\"{table}\"")) else { return Vec::new() };
     let table = &page[at..page[at..].find("</table>").expect("a table ends") + at];

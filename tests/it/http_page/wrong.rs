@@ -1,4 +1,4 @@
-//! Whatever is wrong, people are told on a page.
+//! Errors are shown on an HTML page.
 
 use reqwest::Method;
 use serde_json::json;
@@ -13,7 +13,8 @@ use crate::{
     },
 };
 
-/// Fails unless this is a page that names `status`, says all of `words`, and leads on.
+/// Fails unless the answer is an error page with this status, all of `words`, and a link to the
+/// home page.
 fn assert_page(answer: &Answer, status: u16, words: &[&str]) {
     assert_eq!(answer.status, status, "{}", answer.text);
     assert_strict(answer);
@@ -27,7 +28,7 @@ fn assert_page(answer: &Answer, status: u16, words: &[&str]) {
 }
 
 #[tokio::test]
-async fn what_there_is_not_and_what_cannot_be_taken_is_told_on_a_page() {
+async fn unknown_items_and_invalid_values_get_an_error_page() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     board(&site, &players(3)).await;
@@ -56,9 +57,9 @@ async fn what_there_is_not_and_what_cannot_be_taken_is_told_on_a_page() {
     assert_page(&get(&address(&[("player", &"x".repeat(129))])).await, 422, &["player", "128"]);
     assert_page(&get("/?a=b").await, 422, &["a"]);
     assert_page(&get("/boards/A%3Cb%3E").await, 404, &["A&lt;b&gt;"]);
-    // An empty field is what a form sends of a player whom nobody typed.
+    // A form with an empty field sends an empty parameter.
     assert_eq!(get("/boards/main?player=").await.status, 200);
-    // Whoever is looked for is no part of the address's path: the board is there.
+    // An unknown player does not make the board's page a 404.
     for (query, words) in [
         ("player=nobody", "Unknown player."),
         ("period=day:previous&player=p001", "No score in this period."),
@@ -73,7 +74,7 @@ async fn what_there_is_not_and_what_cannot_be_taken_is_told_on_a_page() {
     let answer = site.send(Method::POST, "/boards/main", &[], String::new()).await;
     assert_page(&answer, 405, &["not POST"]);
     assert_eq!(header(&answer.headers, "allow"), "GET, HEAD");
-    // Programs are told as ever.
+    // Paths for programs still answer with JSON or plain text.
     for path in ["/assets/none.css", "/v1/boards/nowhere", "/nowhere"] {
         let answer = get(path).await;
         assert_eq!(
@@ -85,7 +86,7 @@ async fn what_there_is_not_and_what_cannot_be_taken_is_told_on_a_page() {
 }
 
 #[tokio::test]
-async fn who_asks_too_often_is_told_on_a_page() {
+async fn a_rate_limited_client_gets_an_error_page() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--address-rate", "1", "--address-burst", "3"]).await;
     site.board(json!({}), &[]).await;
@@ -97,11 +98,11 @@ async fn who_asks_too_often_is_told_on_a_page() {
             return;
         }
     }
-    panic!("nobody is told");
+    panic!("no request was refused");
 }
 
 #[tokio::test]
-async fn a_board_that_asks_for_a_key_has_no_page_for_those_without() {
+async fn a_board_that_needs_a_key_has_no_page_without_one() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({"reading": "key", "title": "Hidden"}), &[("ada", 5)]).await;
@@ -116,7 +117,7 @@ async fn a_board_that_asks_for_a_key_has_no_page_for_those_without() {
 }
 
 #[tokio::test]
-async fn while_the_database_is_away_a_page_says_so_and_how_old_it_is() {
+async fn a_page_shows_an_outage_and_its_age() {
     let db = TestDb::new().await;
     let way = Proxy::to(db.port()).await;
     let (url, prefix) = (way.instead(db.url()), db.redis_prefix());
@@ -133,8 +134,8 @@ async fn while_the_database_is_away_a_page_says_so_and_how_old_it_is() {
     assert!(before.contains("data-state=\"open\""), "{before}");
 
     way.set(Way::Reset);
-    // A top may lag for a moment.
-    let away = until_some("the page says that something is wrong", async || {
+    // A top list may lag.
+    let away = until_some("the page shows the outage", async || {
         let away = site.get(path).await;
         assert_eq!(away.status, 200, "{}", away.text);
         (texts(&away.text, "state") != [""]).then_some(away)
@@ -143,12 +144,12 @@ async fn while_the_database_is_away_a_page_says_so_and_how_old_it_is() {
     assert_strict(&away);
     assert_eq!(rows(&away.text, "top"), rows(&before, "top"));
     assert!(texts(&away.text, "state")[0].contains("cannot be reached"), "{}", away.text);
-    // Nor is it told whether the period is still open: a script would load the page again and again for that.
+    // The state is missing too: otherwise the script would reload the page again and again.
     assert!(!away.text.contains("data-state"), "{}", away.text);
-    // No rank is shown that nobody has proven.
+    // Ranks that cannot be verified are not shown.
     assert!(rows(&away.text, "around").is_empty() && rows(&away.text, "friends").is_empty(), "{}", away.text);
     assert!(away.text.contains("cannot be looked up now"), "{}", away.text);
-    // Positions further down are not known, nor boards that nobody has looked at.
+    // Lists further down and boards that were not read before are not cached.
     for path in ["/boards/main?from=26", "/boards/other"] {
         let answer = site.get(path).await;
         assert_page(&answer, 503, &["Service unavailable"]);
@@ -156,8 +157,8 @@ async fn while_the_database_is_away_a_page_says_so_and_how_old_it_is() {
     }
 
     way.set(Way::Open);
-    // Connections that were cut are found out one by one.
-    until("the page is as it was", async || {
+    // Broken connections are found one by one.
+    until("the page recovers", async || {
         let after = page(&site, path).await;
         texts(&after, "state") == [""] && rows(&after, "around") == rows(&before, "around")
     })

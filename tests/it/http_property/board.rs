@@ -1,4 +1,4 @@
-//! A board behind HTTP beside its oracle: operations go to both, and their answers are compared.
+//! A board of the service and its oracle: operations go to both, and their answers are compared.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -14,28 +14,28 @@ use crate::support::{
     random::Source,
 };
 
-/// A period and the time that it holds, by its name.
+/// Periods by name, with their time ranges.
 pub type Periods = BTreeMap<String, Slice>;
 
-/// What was answered of a score: per period the score after it, and the entry before.
-type Told = BTreeMap<String, (i64, Option<Entry>)>;
+/// The answer to a score: per period the score after it, and the entry before it.
+type PeriodResults = BTreeMap<String, (i64, Option<Entry>)>;
 
-/// A board in both worlds.
+/// A board of the service with its oracle.
 #[derive(Debug)]
 pub struct Board {
     pub slug: String,
     pub oracle: Oracle,
     pub periods: Periods,
-    /// What was answered to each score that came by HTTP, by its id in the ledger.
-    told: HashMap<i64, Told>,
-    /// Ids in the ledger of events by their number in [`Source::sent`].
+    /// The answers to the scores sent over HTTP, by transaction id.
+    told: HashMap<i64, PeriodResults>,
+    /// Transaction ids of events, by their number in [`Source::sent`].
     ids: HashMap<usize, i64>,
-    /// The last row of the ledger that was read.
+    /// Id of the last ledger row that was read.
     last_id: i64,
 }
 
 impl Board {
-    /// Makes a board with the rules of `source`.
+    /// Creates a board with the rules of `source`.
     pub async fn create(client: &Client, source: &mut Source, slug: &str, lanes: i16) -> Self {
         let rules = source.rules;
         let mut body = json!({
@@ -58,10 +58,11 @@ impl Board {
         Self { slug: slug.to_owned(), oracle: Oracle::new(rules), periods, told, ids, last_id: 0 }
     }
 
-    /// Sends the latest events of `source` in one request, as an object when there is but one.
+    /// Sends the latest events of `source` in one request; a single event as an object.
     pub async fn submit<'a>(&mut self, client: &Client, pool: &PgPool, source: &mut Source, events: &'a [Event]) {
         let numbered = (source.sent.len() - events.len()..).zip(events);
-        // The same id from players of two lanes: which comes first is for the lanes to settle.
+        // Leaves out an id that players of different lanes share: the order of the lanes decides
+        // which one wins.
         let mut owners: HashMap<&String, &String> = HashMap::new();
         let mut one_owner = |event: &'a Event| {
             event.id.as_ref().is_none_or(|id| *owners.entry(id).or_insert(&event.user) == &event.user)
@@ -86,7 +87,8 @@ impl Board {
         let mut accepted = Vec::new();
         for ((number, event), result) in sent.iter().zip(&results) {
             let what = || format!("{event:?} on {}: {result}", self.slug);
-            // What cannot be a tiebreak anywhere is refused before any board sees it.
+            // A tiebreak outside every board's range is refused before the board's rules are
+            // checked.
             if event.tiebreak.is_some_and(|tiebreak| !(-2048..=2047).contains(&tiebreak)) {
                 assert_eq!(
                     (&result["status"], &result["error"]["status"]),
@@ -143,19 +145,19 @@ impl Board {
             self.compare_told(id, user, result, ranks);
         }
         let mut found = self.new_rows(pool).await;
-        // Lanes write side by side.
+        // Lanes write concurrently, so sort by id.
         found.sort_by_key(|row| row.id);
         rows.sort_by_key(|row| row.id);
         assert_eq!(found, rows, "new rows in the ledger of {}", self.slug);
     }
 
-    /// A player's entries in the periods that hold an instant.
+    /// Returns a player's entries in the periods that contain an instant.
     fn entries(&self, user: i64, at: DateTime<Utc>) -> BTreeMap<String, Option<Entry>> {
         let held = self.periods.iter().filter(|(_, slice)| slice.holds(at));
         held.map(|(name, slice)| (name.clone(), self.oracle.entry(user, *slice))).collect()
     }
 
-    /// Scores as they were right after the event; ranks as they are now.
+    /// Compares the answer about an event: scores as of the event, ranks as of now.
     fn compare_told(&self, id: i64, user: Option<i64>, result: &Value, ranks: bool) {
         let Some(told) = self.told.get(&id) else { panic!("{id} came by HTTP") };
         let mut expected = serde_json::Map::new();
@@ -175,10 +177,10 @@ impl Board {
         assert_eq!(result["periods"], Value::from(expected), "{result} on {}", self.slug);
     }
 
-    /// Imports those of the events that cannot be refused.
+    /// Imports those events that cannot be refused.
     pub async fn import(&mut self, client: &Client, pool: &PgPool, source: &mut Source, events: &[Event]) {
         let rules = self.oracle.rules;
-        // Which of several would not fit a sum depends on the order in which lanes write.
+        // Which of several events would overflow a sum depends on the order of the lanes.
         if rules.mode == Mode::Sum && rules.points_max > 1000 {
             return;
         }
@@ -222,7 +224,7 @@ impl Board {
         }
     }
 
-    /// Undoes the score that came from this event, if it was accepted.
+    /// Voids the score of this event, if it was accepted.
     pub async fn void(&mut self, client: &Client, pool: &PgPool, source: &mut Source, number: usize) {
         let Some(&id) = self.ids.get(&number) else { return };
         let target = *self.oracle.rows.iter().find(|row| row.id == id).unwrap();
@@ -236,12 +238,12 @@ impl Board {
         self.take_acts(pool, (is_new && !overflows).then_some((target.user, Act::Void(id)))).await;
     }
 
-    /// A player was reset, if there is such a player.
+    /// Records a reset of a player; `None` if there is no such player.
     pub async fn take_reset(&mut self, pool: &PgPool, player: Option<&Player>) -> Option<DateTime<Utc>> {
         self.take_acts(pool, player.map(|player| (player.internal_id, Act::Reset))).await
     }
 
-    /// A player was banned or unbanned, on this board if there is anything in its ledger.
+    /// Records a ban or unban, which has a row on this board if the player has any.
     pub async fn take_ban(&mut self, pool: &PgPool, player: &Player, banned: bool) {
         let user = player.internal_id;
         let is_new = self.oracle.is_banned(user) != banned && self.oracle.rows.iter().any(|row| row.user == user);
@@ -249,13 +251,13 @@ impl Board {
         self.take_acts(pool, is_new.then_some((user, act))).await;
     }
 
-    /// Whether an unban cannot put the player back.
+    /// Returns whether an unban would overflow one of the player's sums.
     pub fn unban_overflows(&self, player: &Player) -> bool {
         let slices: Vec<Slice> = self.periods.values().copied().collect();
         self.oracle.is_banned(player.internal_id) && self.oracle.out_of_range(player.internal_id, None, &slices)
     }
 
-    /// Changes the layouts of all rankings behind the service's back.
+    /// Changes the layouts of all rankings in SQL, without the service.
     pub async fn scatter(&self, pool: &PgPool, seed: u64) {
         let mut connection = pool.acquire().await.unwrap();
         let mut random = StdRng::seed_from_u64(seed);
@@ -267,7 +269,8 @@ impl Board {
         }
     }
 
-    /// Reads which acts the ledger has gained, takes them, and returns the time of the last.
+    /// Reads the ledger's new acts, compares them with `expected`, and records them. Returns the
+    /// time of the last one.
     async fn take_acts(&mut self, pool: &PgPool, expected: Option<(i64, Act)>) -> Option<DateTime<Utc>> {
         let rows = self.new_rows(pool).await;
         let found: Vec<(i64, Act)> = rows.iter().map(|row| (row.user, row.act)).collect();
@@ -279,7 +282,7 @@ impl Board {
         at
     }
 
-    /// What the ledger has gained.
+    /// Returns the new rows of the ledger.
     async fn new_rows(&mut self, pool: &PgPool) -> Vec<Row> {
         type Written = (i64, i64, String, Option<i64>, Option<i16>, Option<i64>, DateTime<Utc>);
         let rows: Vec<Written> = sqlx::query_as(
@@ -307,7 +310,7 @@ impl Board {
         rows.into_iter().map(row).collect()
     }
 
-    /// Reads which periods there are.
+    /// Reads the list of periods.
     async fn find_periods(&mut self, client: &Client, source: &mut Source) {
         let path = format!("/v1/boards/{}/periods?limit=1000", self.slug);
         let (status, answer) = client.get(&path, &mut source.rng).await;
@@ -321,7 +324,7 @@ impl Board {
     }
 }
 
-/// An event as it is sent; what is absent is left out.
+/// Returns an event's JSON without absent fields.
 fn body_of(event: &Event) -> Value {
     let mut body = json!({"user_id": event.user, "points": event.points});
     let given = [
@@ -338,7 +341,7 @@ fn body_of(event: &Event) -> Value {
     body
 }
 
-/// The status of a refusal.
+/// Returns the HTTP status of a refusal.
 fn status_of(reason: &str) -> u16 {
     match reason {
         "banned" => 403,
@@ -347,7 +350,7 @@ fn status_of(reason: &str) -> u16 {
     }
 }
 
-/// A time in an answer.
+/// Parses a time in an answer.
 pub fn time_of(value: &Value) -> DateTime<Utc> {
     let text = value.as_str().unwrap_or_else(|| panic!("{value} is a time"));
     text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::support::{Serve, TestDb, centile, folder, load::PATIENT, spawn_serve};
 
-/// How much later than a write elsewhere an instance may show it in a top, and what a busy machine adds to that.
+/// Maximum lag of a top list behind writes of the other instance, with a margin for a busy machine.
 const TOP_LAG: Duration = Duration::from_secs(2);
 
 /// The service, as two processes.
@@ -23,17 +23,17 @@ pub struct Client {
     instances: [Serve; 2],
     database_url: String,
     key: String,
-    /// When the last write was acknowledged, and by which instance; by none when it came from elsewhere.
+    /// When the last write was acknowledged, and by which instance; `None` if by neither.
     last_write: Mutex<(Instant, Option<usize>)>,
 }
 
 impl Client {
-    /// Starts both, and makes a key that may do everything.
+    /// Starts both instances, and creates a key for everything.
     pub async fn start(db: &TestDb, redis: &str) -> Self {
         Self::of(db, [spawn_serve(db, Some(redis), PATIENT).await, spawn_serve(db, None, PATIENT).await])
     }
 
-    /// Two instances on `db` that run already.
+    /// Wraps two running instances on `db`.
     pub fn of(db: &TestDb, instances: [Serve; 2]) -> Self {
         let output = centile()
             .args(["key", "create", "--name", "tests", "--role", "admin"])
@@ -49,22 +49,23 @@ impl Client {
         }
     }
 
-    /// Reads from either instance.
+    /// Reads from a random instance.
     pub async fn get(&self, path: &str, rng: &mut StdRng) -> (u16, Value) {
         self.call(Method::GET, path, None, rng.random_range(0..2)).await
     }
 
-    /// Reads a list of chosen players, whose ids are too many for a URL.
+    /// Reads chosen players whose ids are too many for a URL.
     pub async fn query(&self, path: &str, body: &Value, rng: &mut StdRng) -> (u16, Value) {
         self.call(Method::POST, path, Some(body), rng.random_range(0..2)).await
     }
 
-    /// Reads a top until it is `expected`: at once from the instance that wrote last, after a while from the other.
+    /// Reads a top list until it is `expected`: at once from the last writer, within the lag from
+    /// the other instance.
     pub async fn top(&self, path: &str, rng: &mut StdRng, expected: impl Fn(&Value) -> bool) -> Value {
         let instance = rng.random_range(0..2);
         loop {
             let (at, writer) = *self.last_write.lock().unwrap_or_else(PoisonError::into_inner);
-            // Seen before it is asked: what is asked after that has to be right.
+            // Checked before the request, because only a later request must include the write.
             let has_to_be_right = writer == Some(instance) || at.elapsed() > TOP_LAG;
             let (status, answer) = self.call(Method::GET, path, None, instance).await;
             assert_eq!(status, 200, "{path}: {answer}");
@@ -91,14 +92,14 @@ impl Client {
         let instance = rng.random_range(0..2);
         let answer = self.call(method, path, body, instance).await;
         let mut last = self.last_write.lock().unwrap_or_else(PoisonError::into_inner);
-        // The other may not have seen yet what this one wrote before.
+        // The other instance's top list may lag behind this one's earlier write.
         let seen = last.1 == Some(instance) || last.0.elapsed() > TOP_LAG;
         *last = (Instant::now(), seen.then_some(instance));
         drop(last);
         answer
     }
 
-    /// Notes a write that none of the instances made.
+    /// Records a write that neither instance made.
     pub fn wrote_elsewhere(&self) {
         *self.last_write.lock().unwrap_or_else(PoisonError::into_inner) = (Instant::now(), None);
     }
@@ -116,7 +117,7 @@ impl Client {
         (status, serde_json::from_str(&text).unwrap_or(Value::Null))
     }
 
-    /// Imports lines of NDJSON by the command, all of which can be taken.
+    /// Imports NDJSON lines by the command; all of them must be accepted.
     pub async fn import(&self, board: &str, lines: String) {
         let rejects = folder("rejects");
         let mut command = centile();
@@ -134,7 +135,7 @@ impl Client {
     }
 }
 
-/// A text as part of a path or as the value of a parameter.
+/// Encodes a text for a path or a parameter.
 pub fn escaped(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }

@@ -1,4 +1,4 @@
-//! Every way to read a board, against the oracle.
+//! Every read of a board, compared with the oracle.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use crate::{
 /// A row of a list: position, rank, user, name, score, time.
 type Shown = (i64, i64, String, String, i64, DateTime<Utc>);
 
-/// One period, as it has to be read.
+/// Reads of one period and their expected rows.
 struct Reading<'a> {
     client: &'a Client,
     board: &'a Board,
@@ -30,7 +30,7 @@ struct Reading<'a> {
 }
 
 impl Board {
-    /// Reads all of some of the periods, and the ledgers of some players.
+    /// Reads some of the periods completely, and the ledgers of some players.
     pub async fn read(&self, client: &Client, players: &Players, rng: &mut StdRng, periods: usize) {
         let names: Vec<&String> = self.periods.keys().collect();
         let amount = periods.min(names.len());
@@ -52,7 +52,7 @@ impl Board {
         }
     }
 
-    /// A player's ledger, page by page.
+    /// Reads a player's ledger page by page.
     async fn history(&self, client: &Client, user: &str, internal_id: i64, rng: &mut StdRng) {
         let limit = rng.random_range(1..30);
         let path = format!("/v1/boards/{}/scores/{}/history?limit={limit}", self.slug, escaped(user));
@@ -100,12 +100,12 @@ impl Reading<'_> {
         format!("{what} of {} on {} ({:?})", self.period, self.board.slug, self.board.oracle.rules)
     }
 
-    /// The path of a read of this period.
+    /// Returns the path of a read of this period.
     fn path(&self, rest: &str, parameters: &str) -> String {
         format!("/v1/boards/{}/{rest}?period={}{parameters}", self.board.slug, escaped(self.period))
     }
 
-    /// A read that succeeds and says what it is about.
+    /// Reads a path, which must succeed, and checks the common fields.
     async fn read(&mut self, rest: &str, parameters: &str) -> Value {
         let path = self.path(rest, parameters);
         let (status, answer) = self.client.get(&path, self.rng).await;
@@ -114,14 +114,14 @@ impl Reading<'_> {
         answer
     }
 
-    /// Every answer about a ranking names board, period, version and the number of players.
+    /// Checks board, period, version and the number of players.
     fn about(&self, answer: &Value) {
         assert_eq!(answer["players"], json!(self.places.len()), "{}: {answer}", self.what("players"));
         assert_eq!((&answer["board"], &answer["period"]["name"]), (&json!(self.board.slug), &json!(self.period)));
         assert!(answer["version"].is_string(), "{answer}");
     }
 
-    /// What a list shows from a place (from 0) on.
+    /// Returns the rows that a list shows from an index on.
     fn shown(&self, from: usize, limit: usize) -> Vec<Shown> {
         self.places.iter().skip(from).take(limit).map(|place| self.row(place)).collect()
     }
@@ -132,7 +132,7 @@ impl Reading<'_> {
         (place.position, place.rank, user.clone(), player.name.clone(), entry.score, entry.reached_at)
     }
 
-    /// The top, which may be cached, and pages from anywhere.
+    /// Reads top lists, which may be cached, and pages from any position.
     async fn tops_and_pages(&mut self) {
         let limit = self.rng.random_range(1..=self.places.len() + 2);
         let expected = self.shown(0, limit);
@@ -151,7 +151,7 @@ impl Reading<'_> {
         }
     }
 
-    /// All pages by cursors, after a first one that is not the top.
+    /// Follows all pages by cursors, after a first one that is no top list.
     async fn walk(&mut self) {
         let limit = self.rng.random_range(self.places.len() / 6 + 1..=self.places.len() + 2);
         let mut parameters = format!("&limit={limit}&from=2");
@@ -166,7 +166,8 @@ impl Reading<'_> {
         same(&walked, &self.shown(1, usize::MAX), &self.what(&format!("walk by {limit}")));
     }
 
-    /// Players one by one with their neighbours; the first, the last, and some who may not be there.
+    /// Reads single players with their neighbours: the first, the last, random ones, and ids that
+    /// may be unknown.
     async fn standings(&mut self) {
         let users: Vec<&String> = self.players.keys().collect();
         let mut users: Vec<String> = users.sample(self.rng, 5).map(|user| (*user).clone()).collect();
@@ -193,7 +194,7 @@ impl Reading<'_> {
         }
     }
 
-    /// A chosen list, by URL or by body; with repetitions, and ids that nobody has.
+    /// Reads chosen players by URL or by body, with duplicates and unknown ids.
     async fn chosen(&mut self) {
         let users: Vec<&String> = self.players.keys().collect();
         let amount = self.rng.random_range(1..=users.len());
@@ -213,7 +214,7 @@ impl Reading<'_> {
         let expected: Vec<Shown> =
             self.places.iter().map(|place| self.row(place)).filter(|row| users.contains(&row.2)).collect();
         same(&rows_of(&answer["scores"]), &expected, &self.what("chosen players"));
-        // Places among the chosen are shared as ranks are.
+        // Places among the chosen players are shared like ranks.
         let mut first_of_rank = BTreeMap::new();
         for (place, row) in (1..).zip(&expected) {
             first_of_rank.entry(row.1).or_insert(place);
@@ -227,7 +228,7 @@ impl Reading<'_> {
         assert_eq!(answer["missing"], json!(users), "{}", self.what("missing players"));
     }
 
-    /// Ranks of scores that nobody need have.
+    /// Reads the ranks of arbitrary scores.
     async fn newcomers(&mut self) {
         let mut scores = vec![self.rng.random_range(-8..8), self.rng.random_range(-i64::MAX..=i64::MAX)];
         scores.extend(self.places.choose(self.rng).map(|place| place.entry.score));
@@ -257,7 +258,7 @@ impl Reading<'_> {
     }
 }
 
-/// A row of a list in an answer.
+/// Parses a row of a list.
 fn row_of(row: &Value) -> Shown {
     let number = |name: &str| row[name].as_i64().unwrap_or_else(|| panic!("{name} in {row}"));
     let text = |name: &str| row[name].as_str().unwrap_or_else(|| panic!("{name} in {row}")).to_owned();

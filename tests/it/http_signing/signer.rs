@@ -1,4 +1,4 @@
-//! Signed requests, made with nothing of the service's: the HMAC is openssl's.
+//! Signed requests, made without the service's code: openssl computes the HMAC.
 
 use std::{
     io::Write as _,
@@ -14,7 +14,7 @@ use crate::{
     support::{Ran, TestDb, centile, next_number},
 };
 
-/// A master key that no other call gives.
+/// Returns a new random master key.
 pub fn master_key() -> String {
     let made = Command::new("openssl").args(["rand", "-base64", "32"]).output().expect("openssl is installed");
     let key = String::from_utf8(made.stdout).unwrap().trim().to_owned();
@@ -22,13 +22,13 @@ pub fn master_key() -> String {
     key
 }
 
-/// Runs a command to its end, with the database of a test and master keys.
+/// Runs a command to its end, with a test's database and master keys.
 pub fn run_with(db: &TestDb, master_keys: &str, arguments: &[&str]) -> Ran {
     let mut command = centile();
     Ran::of(command.args(arguments).env("DATABASE_URL", db.url()).env("CENTILE_MASTER_KEY", master_keys))
 }
 
-/// The HMAC-SHA256 of `text`, as openssl has it. The key is given in hexadecimal digits.
+/// Returns the HMAC-SHA256 of `text`, computed by openssl. The key is in hexadecimal digits.
 pub fn hmac(hex_key: &str, text: &[u8]) -> String {
     let mut openssl = Command::new("openssl");
     openssl.args(["dgst", "-sha256", "-mac", "HMAC", "-macopt", &format!("hexkey:{hex_key}")]);
@@ -39,7 +39,7 @@ pub fn hmac(hex_key: &str, text: &[u8]) -> String {
     String::from_utf8(output.stdout).unwrap().trim().rsplit(' ').next().unwrap().to_owned()
 }
 
-/// A key that signs, as its holder has it.
+/// A signed key and its secret, as its holder stores them.
 #[derive(Debug, Clone)]
 pub struct Signer {
     pub key: String,
@@ -48,7 +48,7 @@ pub struct Signer {
 }
 
 impl Signer {
-    /// Makes a key by the command line.
+    /// Creates a key on the command line.
     pub fn make(db: &TestDb, master_keys: &str, flags: &[&str]) -> Self {
         let name = format!("signer {}", next_number());
         let all: &[&str] = if flags.contains(&"--board") { &[] } else { &["--all-boards"] };
@@ -58,22 +58,22 @@ impl Signer {
         Self { key: key.to_owned(), secret: secret.strip_prefix("ctls_").unwrap().to_owned() }
     }
 
-    /// Its id.
+    /// Returns its id.
     pub fn id(&self) -> &str {
         self.key.split('_').nth(1).unwrap()
     }
 
-    /// The header for a request at `seconds`.
+    /// Returns the header for a request at `seconds`.
     pub fn signature(&self, seconds: i64, method: &Method, target: &str, body: &str) -> String {
         format!("t={seconds},v1={}", hmac(&self.secret, format!("{seconds}.{method}.{target}.{body}").as_bytes()))
     }
 
-    /// The header for a request now.
+    /// Returns the header for a request now.
     pub fn now(&self, method: &Method, target: &str, body: &str) -> String {
         self.signature(chrono::Utc::now().timestamp(), method, target, body)
     }
 
-    /// Sends a request with this for a signature, or none.
+    /// Sends a request with this signature, or with none.
     pub async fn send(
         &self,
         site: &Site,

@@ -1,4 +1,5 @@
-//! A little HTTP server that takes events, or does not, as it is told; on threads, so that a test may wait for a command meanwhile.
+//! A small HTTP server that answers events as its script says. It uses threads, so that a test can
+//! wait for a command meanwhile.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -16,46 +17,46 @@ use rustls::{
 
 use crate::support::wait::DEADLINE;
 
-/// What a request is answered with.
+/// The answer to a request.
 #[derive(Debug, Clone)]
 pub enum Answer {
     /// This status.
     Status(u16),
-    /// 200, once so many requests have come as the barrier waits for.
+    /// 200, once as many requests have arrived as the barrier waits for.
     Together(Arc<Barrier>),
-    /// Nothing: the connection is closed.
+    /// None: the connection is closed.
     Close,
-    /// Nothing: the connection is closed once the test comes to the barrier.
+    /// None: the connection is closed once the test reaches the barrier.
     Held(Arc<Barrier>),
-    /// Nothing: the connection is left open.
+    /// None: the connection stays open.
     Hang,
 }
 
-/// A request as it came.
+/// A received request.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// `POST /hook HTTP/1.1`
     pub line: String,
     /// By name in lower case.
     pub headers: BTreeMap<String, String>,
-    /// The bytes.
+    /// The raw bytes.
     pub body: Vec<u8>,
 }
 
 #[derive(Debug)]
 pub struct Receiver {
-    /// Where it takes events.
+    /// The address that accepts events.
     pub url: String,
     requests: mpsc::Receiver<Request>,
 }
 
 impl Receiver {
-    /// Answers the requests one after the other with `script`, and all later ones with 200.
+    /// Answers the requests in order with `script`, and all later ones with 200.
     pub fn start(script: &[Answer]) -> Self {
         Self::serve("http", script, |stream| Box::new(stream))
     }
 
-    /// As [`Receiver::start`], over TLS, with the certificate of `receiver.pem`.
+    /// Like [`Receiver::start`], over TLS, with the certificate of `receiver.pem`.
     pub fn start_tls() -> Self {
         let certificate = CertificateDer::from(&include_bytes!("receiver.der")[..]);
         let key = PrivatePkcs8KeyDer::from(&include_bytes!("receiver-key.der")[..]);
@@ -80,7 +81,7 @@ impl Receiver {
             for stream in listener.incoming().map_while(Result::ok) {
                 let (stream, sender, answers) = (wrap(stream), sender.clone(), Arc::clone(&answers));
                 thread::spawn(move || {
-                    // Whoever breaks off has been killed, or has not liked the certificate.
+                    // The client may have been killed, or have refused the certificate.
                     answer(stream, &sender, &answers).ok();
                 });
             }
@@ -88,18 +89,18 @@ impl Receiver {
         Self { url, requests }
     }
 
-    /// The next request, waited for.
+    /// Waits for the next request.
     pub fn next(&self) -> Request {
-        self.requests.recv_timeout(DEADLINE).expect("an event comes")
+        self.requests.recv_timeout(DEADLINE).expect("an event arrives")
     }
 
-    /// All requests that have come and were not looked at yet.
+    /// Returns all received requests that were not read yet.
     pub fn all(&self) -> Vec<Request> {
         self.requests.try_iter().collect()
     }
 }
 
-/// Plain or with TLS.
+/// A plain or a TLS connection.
 trait Stream: Read + Write + Send {}
 impl<T: Read + Write + Send> Stream for T {}
 
@@ -127,7 +128,7 @@ fn answer(
     let mut body = vec![0; length];
     stream.read_exact(&mut body)?;
     let next = script.lock().unwrap().pop_front().unwrap_or(Answer::Status(200));
-    // Told before it is answered: what the answer leads to comes after.
+    // Reported before the answer, so that the consequences of the answer come later.
     requests.send(Request { line, headers, body }).ok();
     match next {
         Answer::Close => Ok(()),

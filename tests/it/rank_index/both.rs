@@ -1,5 +1,5 @@
-//! Every read from the index equals the same read by SQL, on random boards. A failure names its seed: `CENTILE_TEST_SEED` repeats it,
-//! with `CENTILE_TEST_CASES=1`.
+//! Every read from the index equals the same read by SQL, on random boards. A failure names its
+//! seed: `CENTILE_TEST_SEED` repeats it, with `CENTILE_TEST_CASES=1`.
 
 use std::{
     collections::HashMap,
@@ -25,14 +25,14 @@ use crate::{
     },
 };
 
-/// A board, its periods and those who play on it.
+/// A case: boards with periods and players.
 struct Arena<'a> {
     pair: &'a Pair,
     db: &'a TestDb,
     rules: Rules,
     rng: StdRng,
     users: Vec<String>,
-    /// Two boards that get the same events in the same order, and one of several lanes.
+    /// Two boards that get the same events in the same order, and one with several lanes.
     boards: [String; 3],
 }
 
@@ -77,7 +77,7 @@ impl<'a> Arena<'a> {
         Self { pair, db, rules, rng, users, boards }
     }
 
-    /// A score like many others.
+    /// Returns a random event; scores often repeat.
     fn event(&mut self) -> Value {
         let user = self.users.choose(&mut self.rng).unwrap();
         let mut event = json!({"user_id": user, "points": self.rng.random_range(-3..9)});
@@ -87,7 +87,8 @@ impl<'a> Arena<'a> {
         event
     }
 
-    /// Single scores, one through the index and one by SQL, which are answered with the same ranks; and many at once.
+    /// Submits single scores, one through the index and one by SQL, whose answers must have the
+    /// same ranks; and many at once.
     async fn play(&mut self, events: usize) {
         for number in 0..events {
             let event = self.event();
@@ -108,7 +109,7 @@ impl<'a> Arena<'a> {
         self.pair.sql.post(&path, json!(events)).await.is(200);
     }
 
-    /// Bans, an unban, voids, resets, renames, and steps of the layout.
+    /// Bans, an unban, voids, resets, renames, and layout changes.
     async fn act(&mut self) {
         let users: Vec<String> = self.users.sample(&mut self.rng, 8).cloned().collect();
         for (number, user) in users.iter().enumerate() {
@@ -137,7 +138,7 @@ impl<'a> Arena<'a> {
             }
         }
         self.pair.sql.admin(Method::POST, &format!("/v1/users/{}/unban", escaped(&users[2])), Value::Null).await;
-        // Events of the banned are refused.
+        // Banned players' events would be refused.
         self.users.retain(|user| !users[3..5].contains(user));
         let mut connection = self.db.pool().await.acquire().await.unwrap();
         for board in &self.boards {
@@ -169,7 +170,7 @@ impl<'a> Arena<'a> {
         }
     }
 
-    /// One of every read but the top.
+    /// Returns a path for every read except the top list.
     fn paths(&mut self, board: &str, period: &str) -> Vec<String> {
         let players = u64::try_from(self.users.len()).unwrap();
         let path = |rest: &str| format!("/v1/boards/{board}/{rest}period={period}");
@@ -190,7 +191,7 @@ impl<'a> Arena<'a> {
         paths
     }
 
-    /// From a page on by cursors to the end.
+    /// Follows the cursors from a page to the end.
     async fn walk(&mut self, board: &str, period: &str) {
         let limit = self.rng.random_range(20..90);
         let path = format!("/v1/boards/{board}/scores?period={period}&limit={limit}");
@@ -203,7 +204,7 @@ impl<'a> Arena<'a> {
         assert_eq!(page["players"], walked, "{path}");
     }
 
-    /// Chosen players by a body.
+    /// Reads chosen players by a body.
     async fn query(&mut self, board: &str, period: &str) {
         let users: Vec<&String> = self.users.sample(&mut self.rng, 50).collect();
         let (path, body) = (format!("/v1/boards/{board}/scores/query"), json!({"users": users, "period": period}));
@@ -217,7 +218,7 @@ impl<'a> Arena<'a> {
         until_some("the index answers a query", look).await;
     }
 
-    /// While scores are written: answers that name the same version are the same.
+    /// While scores are written, answers with the same version must be equal.
     async fn compare_under_writes(&mut self, rounds: usize) {
         let board = self.boards[2].clone();
         let mut paths = Vec::new();
@@ -230,7 +231,7 @@ impl<'a> Arena<'a> {
         let read = async |site, number: usize| {
             let site: &crate::http_api::site::Site = site;
             let answer = site.get(&paths[number]).await;
-            // A player who has not scored yet.
+            // The player has no score yet.
             if answer.status == 404 {
                 return 0;
             }

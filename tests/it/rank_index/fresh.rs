@@ -1,4 +1,5 @@
-//! A score that one instance acknowledges is in the next answer of another, which reads from its index.
+//! A score that one instance acknowledges is in the next answer of another one that reads from its
+//! index.
 
 use rand::RngExt as _;
 use reqwest::Method;
@@ -13,7 +14,7 @@ use crate::{
 
 const LIST: &str = "/v1/boards/main/scores?from=2&limit=1000";
 
-/// An instance that writes, and one that reads from its index.
+/// Starts an instance that writes, and one that reads from its index.
 async fn two(db: &TestDb, scores: &[(&str, i64)]) -> (Site, Site) {
     let (writer, reader) = (Site::start(db, &BY_SQL).await, Site::start(db, &INDEXED).await);
     writer.board(json!({"lanes": 3, "periods": ["all_time"]}), scores).await;
@@ -21,7 +22,7 @@ async fn two(db: &TestDb, scores: &[(&str, i64)]) -> (Site, Site) {
     (writer, reader)
 }
 
-/// Requests that keep rounds running all the time.
+/// Sends reads that keep rounds running all the time.
 fn crowd(reader: &Site) -> JoinSet<()> {
     let mut crowd = JoinSet::new();
     for _ in 0..3 {
@@ -45,7 +46,7 @@ async fn a_score_is_in_the_next_answer_of_another_instance() {
     sums.add("p1", 1);
     let mut rng = rand::rng();
     let (mut written, mut seen) = (0, 0);
-    // Answers by SQL, for which a busy machine may be the reason, are right too but do not count.
+    // Answers by SQL, which a busy machine may cause, must be right but do not count.
     while seen < amount(300, 100_000) {
         written += 1;
         assert!(written < amount(6_000, 2_000_000), "{seen} answers of {written} came from the index");
@@ -72,7 +73,7 @@ async fn a_score_is_in_the_next_answer_of_another_instance() {
     }
 }
 
-/// Repeats an act and a look at what came of it, until the index has answered so often.
+/// Repeats an act and the reads after it until the index has given enough answers.
 async fn repeat(mut act: impl AsyncFnMut(usize) -> Vec<Answer>) {
     let mut seen = 0;
     for number in 0.. {
@@ -85,7 +86,7 @@ async fn repeat(mut act: impl AsyncFnMut(usize) -> Vec<Answer>) {
     }
 }
 
-/// Names of a player in a list of rows.
+/// Returns a player's names in a list of rows.
 fn names(rows: &Value, user: &str) -> Vec<Value> {
     let rows = rows.as_array().unwrap().iter();
     rows.filter(|row| row["user_id"] == user).map(|row| row["user_name"].clone()).collect()
@@ -129,7 +130,7 @@ async fn an_erasure_is_in_the_next_answer_of_another_instance() {
         assert_eq!(reader.get("/v1/boards/main/scores/cyd").await.is(200)["user_name"], "Cyd Vicious");
         let erased = writer.admin(Method::DELETE, "/v1/users/cyd", Value::Null).await.is(200);
         let new_id = erased["user_id"].as_str().unwrap();
-        // The newest player has the most points of those below.
+        // The newest player ranks first among those below bob.
         let answer = reader.get("/v1/boards/main/scores/bob?around=1").await;
         assert_eq!(
             (&answer.body["below"][0]["user_id"], &answer.body["below"][0]["user_name"]),
@@ -139,7 +140,7 @@ async fn an_erasure_is_in_the_next_answer_of_another_instance() {
         reader.get("/v1/boards/main/scores/cyd").await.is(404);
         let under_new_id = reader.get(&format!("/v1/boards/main/scores/{new_id}")).await;
         assert_eq!((under_new_id.status, &under_new_id.body["score"]), (200, &json!(7 + number)), "{under_new_id:?}");
-        // The old id is another player's from now on.
+        // The old id now belongs to a new player.
         writer.post("/v1/boards/main/scores", json!({"user_id": "cyd", "points": 1})).await.is(200);
         let other = reader.get("/v1/boards/main/scores/cyd").await;
         assert_eq!((&other.body["score"], &other.body["user_name"]), (&json!(1), &json!("cyd")), "{other:?}");

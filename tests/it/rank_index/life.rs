@@ -1,4 +1,5 @@
-//! Another life of the database under a running instance: nothing is answered from the life before.
+//! The database changes to another epoch or state under a running instance, which must not answer
+//! from the old one.
 
 use reqwest::Method;
 use serde_json::json;
@@ -9,7 +10,7 @@ use crate::{
     support::{TestDb, amount, load::PATIENT, make_key, redis_url, spawn_serve, wait::until_some},
 };
 
-/// The answer once the instance has found the database again.
+/// Returns the answer once the instance has reconnected.
 async fn answered(site: &Site, path: &str) -> Answer {
     until_some("the instance finds the database", async || {
         let answer = site.get(path).await;
@@ -23,7 +24,7 @@ async fn score(db: &TestDb, sums: &mut Sums, user: &str, points: i64) {
     sums.add(user, points);
 }
 
-/// The first answers, and those of the index once it is loaded, are these.
+/// Checks the first answers, and the index's answers once it is loaded.
 async fn shows(site: &Site, sums: &Sums) {
     for user in sums.0.keys() {
         let path = format!("/v1/boards/main/scores/{user}?around=1");
@@ -39,9 +40,9 @@ async fn shows(site: &Site, sums: &Sums) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_earlier_state_of_the_database_is_answered_at_once() {
+async fn a_restore_to_another_epoch_is_answered_at_once() {
     let db = TestDb::new().await;
-    // One lane: a score is a batch, and the numbers of batches come again.
+    // With one lane each score is a batch, and batch numbers repeat.
     db.execute("SELECT centile.create_board('main', p_lanes => 1::smallint, p_periods => '{all_time}')").await;
     db.execute("SELECT centile.create_board('beside', p_lanes => 1::smallint, p_periods => '{all_time}')").await;
     let mut sums = Sums::default();
@@ -55,13 +56,14 @@ async fn an_earlier_state_of_the_database_is_answered_at_once() {
         let site = Site::of(serve, db.url());
         shows(&site, &sums).await;
         from_index(&site, "/v1/boards/beside/distribution").await;
-        // Scores, a newcomer and a name that the index has and the restore will lose.
+        // The index knows scores, a new player and a name that the restore loses.
         let mut lost = sums.clone();
         for (user, points) in [("p1", 50), ("lost", 7), ("p2", 3)] {
             score(&db, &mut lost, user, points).await;
         }
         shows(&site, &lost).await;
-        // As many batches, with other players: only the epoch tells them apart. The internal ids of newcomers come again too.
+        // The same number of batches with other players: only the epoch differs. Internal ids of
+        // new players repeat, too.
         for (user, points) in [("p3", 60), (if round == 0 { "swapped" } else { "p4" }, 9), ("p5", 4)] {
             score(&copy, &mut sums, user, points).await;
         }
@@ -78,10 +80,10 @@ async fn an_earlier_state_of_the_database_is_answered_at_once() {
             source(&beside),
             beside.body
         );
-        // And life goes on, on what is there now.
+        // Writes work on the restored data.
         score(&db, &mut sums, "p7", 11).await;
         shows(&site, &sums).await;
-        // The keys of before the restore are lost.
+        // The restored data lack the keys from before the restore.
         let key = make_key(db.url(), &["--role", "server"]);
         let event = json!({"user_id": "p8", "points": 2}).to_string();
         site.json(Method::POST, "/v1/boards/main/scores", &key, event).await.is(200);
@@ -91,7 +93,7 @@ async fn an_earlier_state_of_the_database_is_answered_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn data_that_are_restored_in_place_are_answered_at_once() {
+async fn a_restore_in_place_is_answered_at_once() {
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('main', p_lanes => 2::smallint, p_periods => '{all_time}')").await;
     let mut sums = Sums::default();
@@ -108,7 +110,7 @@ async fn data_that_are_restored_in_place_are_answered_at_once() {
         score(&db, &mut lost, &format!("p{n}"), 100 - n).await;
     }
     shows(&site, &lost).await;
-    // The epoch stays, for it is the same database; the numbers of batches go back.
+    // The epoch stays, because the database is the same. The batch numbers go back.
     let tables: String = sqlx::query_scalar(
         "SELECT string_agg(oid::regclass::text, ', ') FROM pg_class
          WHERE relnamespace = 'centile_store'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition",

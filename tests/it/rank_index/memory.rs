@@ -1,4 +1,4 @@
-//! The bound on memory, and boards that load at the start.
+//! The memory limit of indexes, and boards that load at the start.
 
 use std::fmt::Write as _;
 
@@ -13,11 +13,11 @@ use crate::{
     },
 };
 
-/// Players of whose boards one fits into a mebibyte.
+/// Number of players of a board; one such board fits into a mebibyte, two do not.
 const MANY: u64 = 12_000;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_board_that_does_not_fit_is_read_by_sql_and_named() {
+async fn a_board_that_does_not_fit_is_read_by_sql_and_reported() {
     let db = TestDb::new().await;
     let files = Files::new();
     let site = Site::start(&db, &["--index-memory", "1"]).await;
@@ -51,13 +51,13 @@ async fn a_board_that_does_not_fit_is_read_by_sql_and_named() {
     })
     .await;
     assert!(value(&metrics, refused) > 30.0 * f64::from(u32::try_from(MANY).unwrap()), "{metrics}");
-    // The refused load dropped nothing.
+    // The refused load evicted nothing.
     assert!(value(&metrics, "centile_directory_users ") >= names, "{names} before: {metrics}");
     let taken =
         value(&metrics, "centile_index_bytes{index=\"first/all_time\"} ") + value(&metrics, "centile_directory_bytes ");
     assert!(taken <= f64::from(1 << 20) && taken <= value(&metrics, "centile_index_memory_bytes "), "{metrics}");
     assert!(!metrics.contains("centile_index_bytes{index=\"second/all_time\"}"), "{metrics}");
-    // Both stay right while they change, and the first stays in memory.
+    // Both boards stay right while they change, and the first stays in memory.
     for n in [3, MANY - 2] {
         for board in ["first", "second"] {
             let event = json!({"user_id": format!("p{n}"), "points": 0});
@@ -79,7 +79,7 @@ async fn an_instance_is_ready_once_its_boards_are_in_memory() {
          SELECT testing.submit_score('main', 'bob', 3);",
     )
     .await;
-    // A load gets no further than the first bucket.
+    // A load waits at the first bucket.
     let mut held = db.hold("LOCK TABLE centile_store.leaderboard_bucket_99 IN ACCESS EXCLUSIVE MODE").await;
     let flags = ["--index-memory", "8", "--index-boards", "main", "--ready-when-indexed"];
     let site = Site::of(spawn_serve(&db, None, &flags).await, db.url());
@@ -94,7 +94,7 @@ async fn an_instance_is_ready_once_its_boards_are_in_memory() {
         answer.status == 200
     })
     .await;
-    // Ready, so it is there: nothing has to be read first.
+    // A ready instance has loaded the index before any read.
     let metrics = site.get("/metrics").await.text;
     assert!(metrics.contains("centile_index_players{index=\"main/all_time\"} 2\n"), "{metrics}");
     assert_eq!(from_index(&site, "/v1/boards/main/scores/bob").await["rank"], 2);
@@ -102,7 +102,7 @@ async fn an_instance_is_ready_once_its_boards_are_in_memory() {
 }
 
 #[tokio::test]
-async fn a_board_to_load_that_there_is_not_is_refused_at_the_start() {
+async fn an_unknown_board_to_load_is_refused_at_the_start() {
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('main')").await;
     let start = |flags: &[&str]| {

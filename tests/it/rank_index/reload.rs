@@ -1,4 +1,4 @@
-//! Events that make an index load anew: answers stay right, and come from the index again.
+//! Causes of a reload: answers stay right, and come from the index again.
 
 use std::fmt::Write as _;
 
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use super::{Pair, Sums, from_index, source};
 use crate::support::{Files, TestDb, amount, import, layout, run, wait::until};
 
-/// Loads that the instance with indexes has logged.
+/// Log message of a load.
 const LOADED: &str = "rank index loaded";
 
-/// A board with players, of which there is an index.
+/// Creates a board with players and an index.
 async fn played(pair: &Pair) -> Sums {
     pair.index.board(json!({"periods": ["all_time"]}), &[]).await;
     let mut sums = Sums::default();
@@ -33,12 +33,13 @@ fn loads(pair: &Pair) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_index_that_the_feed_no_longer_reaches_loads_anew() {
+async fn an_index_beyond_the_feed_reloads() {
     let db = TestDb::new().await;
     let pair = Pair::start(&db).await;
     let mut sums = played(&pair).await;
     for round in 0..amount(6, 60) {
-        // In one transaction, so that no round sees the batch in the feed: a newcomer, a player who moves, or a ban.
+        // Deletes the feed in the same transaction, so that no round sees the batch: a new player,
+        // a player who moves, or a ban.
         let (user, points) = (format!("p{}", [3, 500 + round][usize::try_from(round % 2).unwrap()]), 40 + round);
         db.execute(&format!(
             "BEGIN; SELECT testing.submit_score('main', '{user}', {points}); DELETE FROM centile_store.batch_changes; COMMIT"
@@ -46,8 +47,8 @@ async fn an_index_that_the_feed_no_longer_reaches_loads_anew() {
         .await;
         sums.add(&user, points);
         pair.shows("main", &sums).await;
-        assert!(loads(&pair) > usize::try_from(round).unwrap() + 1, "round {round}: it did not load anew");
-        // One that the feed reaches does not load.
+        assert!(loads(&pair) > usize::try_from(round).unwrap() + 1, "round {round}: it did not reload");
+        // A batch that the feed still has causes no reload.
         let before = loads(&pair);
         db.execute("SELECT testing.submit_score('main', 'p4', 2)").await;
         sums.add("p4", 2);
@@ -57,7 +58,7 @@ async fn an_index_that_the_feed_no_longer_reaches_loads_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_index_whose_instance_stood_still_loads_anew() {
+async fn an_index_of_a_stopped_instance_reloads() {
     let db = TestDb::new().await;
     let pair = Pair::start(&db).await;
     let mut sums = played(&pair).await;
@@ -67,7 +68,8 @@ async fn an_index_whose_instance_stood_still_loads_anew() {
         sums.add(&user, n);
         pair.sql.post("/v1/boards/main/scores", json!({"user_id": user, "points": n})).await.is(200);
     }
-    // Nothing is old enough for the hour that is kept; without any, all goes.
+    // No batch is older than the kept hour, so nothing is deleted. Deleting the whole feed forces a
+    // reload.
     db.execute("SELECT centile.forget_batch_changes()").await;
     let pool = db.pool().await;
     let count = "SELECT count(*) FROM centile_store.batch_changes";
@@ -109,7 +111,7 @@ async fn a_rebuilt_ranking_is_loaded_while_answers_stay_right() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_closed_period_leaves_the_index_and_the_others_stay() {
+async fn a_closed_period_leaves_the_index_and_others_stay() {
     let db = TestDb::new().await;
     let pair = Pair::start(&db).await;
     pair.index.board(json!({"periods": ["all_time", "week"]}), &[]).await;
@@ -142,7 +144,7 @@ async fn a_closed_period_leaves_the_index_and_the_others_stay() {
             assert_eq!(index.body[part], open[part], "{part} of {path}");
         }
     }
-    // A correction of the closed week changes the period that is open.
+    // A correction of the closed week changes the open period.
     run(&db, &["correct", "p7", "7", "--board", "main", "--at", "2024-01-16T13:00:00Z", "--reason", "a match"]).well();
     sums.add("p7", 7);
     pair.shows("main", &sums).await;
@@ -153,16 +155,16 @@ async fn a_closed_period_leaves_the_index_and_the_others_stay() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whole_files_are_in_the_index_when_their_import_has_ended() {
+async fn imported_events_are_in_the_index_when_the_import_ends() {
     let db = TestDb::new().await;
     let pair = Pair::start(&db).await;
     let files = Files::new();
     let mut sums = Sums::default();
     pair.index.board(json!({"periods": ["all_time"]}), &[]).await;
-    // The empty ranking is read, and loaded if there is one.
+    // Reads the empty ranking, which loads it if there is one.
     pair.index.get("/v1/boards/main/distribution").await.is(200);
     for round in 0..3 {
-        // The first is a load of an empty board; the others add to it.
+        // The first round may load an empty board; the others add to it.
         let mut file = String::from("id,user_id,points,occurred_at\n");
         let lines = amount([1_500, 900, 1], [100_000, 60_000, 1])[round];
         for n in 0..lines {
@@ -180,7 +182,7 @@ async fn whole_files_are_in_the_index_when_their_import_has_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_changed_layout_is_named_and_loads_nothing() {
+async fn a_changed_layout_is_in_the_version_and_causes_no_reload() {
     let db = TestDb::new().await;
     let pair = Pair::start(&db).await;
     let mut sums = played(&pair).await;
@@ -193,7 +195,7 @@ async fn a_changed_layout_is_named_and_loads_nothing() {
         let mut random = StdRng::seed_from_u64(seed);
         let before = from_index(&pair.index, "/v1/boards/main/distribution").await["version"].clone();
         assert!(layout::scatter(&mut connection, ranking, &mut random, layout::MANY).await > 0);
-        // Both name the layout in their versions, which `shows` compares.
+        // Both versions contain the layout number, which `shows` compares.
         pair.shows("main", &sums).await;
         let after = from_index(&pair.index, "/v1/boards/main/distribution").await["version"].clone();
         assert_ne!(before, after);
@@ -205,7 +207,7 @@ async fn a_changed_layout_is_named_and_loads_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn buckets_in_no_order_of_their_numbers_are_loaded() {
+async fn buckets_in_any_order_of_their_numbers_are_loaded() {
     let db = TestDb::new().await;
     let mut sums = Sums::default();
     let mut scores =
@@ -234,17 +236,17 @@ async fn buckets_in_no_order_of_their_numbers_are_loaded() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_directory_keeps_the_names_that_a_load_brought() {
+async fn the_directory_keeps_the_names_of_a_load() {
     let db = TestDb::new().await;
     let pair = Pair::start(&db).await;
     played(&pair).await;
     let users = "centile_directory_users";
     let metrics = pair.index.get("/metrics").await.text;
     assert!(metrics.contains(&format!("{users} 120\n")), "{metrics}");
-    // A name that changes, changes there; nobody else is forgotten.
+    // A changed name is updated there, and no other name is evicted.
     pair.sql.admin(Method::PUT, "/v1/users/p3", json!({"name": "Three"})).await.is(200);
     assert_eq!(pair.index.get("/v1/boards/main/scores/p3").await.is(200)["user_name"], "Three");
-    // More than a round can bring: the directory begins anew, and every name is right.
+    // More changes than a round can carry: the directory starts again, and every name is right.
     db.execute(
         "SELECT centile.put_user('q' || n, 'Q ' || n) FROM generate_series(1, 1100) AS n;
          SELECT centile.put_user('p' || n, 'P ' || n) FROM generate_series(0, 119) AS n",

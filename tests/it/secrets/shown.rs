@@ -1,4 +1,5 @@
-//! What the program says of itself, at its most talkative, while all goes wrong that can: no secret is among it.
+//! No output of the program contains a secret, at the most verbose log level and with every kind of
+//! failure.
 
 use std::{
     io::{Read as _, Write as _},
@@ -23,8 +24,9 @@ const FORMATS: [&str; 2] = ["text", "json"];
 const SERVE: [&str; 3] = ["serve", "--listen", "127.0.0.1:0"];
 const SET_WEBHOOK: [&str; 5] = ["webhook", "set", "--board", "main", "http://127.0.0.1:1/hook"];
 
-/// Where everything is, with the passwords for it; what was said, by whom, and what must not be among it.
-struct Scene {
+/// Addresses and passwords of the servers, all collected output, and the secrets that it must not
+/// contain.
+struct Transcript {
     login: String,
     /// Host, port and name of the database.
     place: String,
@@ -35,7 +37,7 @@ struct Scene {
     said: Vec<(String, String)>,
 }
 
-impl Scene {
+impl Transcript {
     fn database(&self, password: &str) -> String {
         format!("postgres://{}:{password}@{}", self.login, self.place)
     }
@@ -44,7 +46,7 @@ impl Scene {
         format!("redis://:{password}@127.0.0.1:{}", self.redis_port)
     }
 
-    /// Runs a command with all secrets among its variables.
+    /// Runs a command with all secrets in its environment.
     fn run(&self, database: &str, redis: &str, format: &str, arguments: &[&str]) -> Ran {
         let mut command = centile();
         command.args(arguments).env("DATABASE_URL", database).env("REDIS_URL", redis);
@@ -53,7 +55,7 @@ impl Scene {
         Ran::of(&mut command)
     }
 
-    /// As it should be.
+    /// Runs a command with the right passwords.
     fn run_well(&self, format: &str, arguments: &[&str]) -> Ran {
         self.run(&self.database(DATABASE_PASSWORD), &self.redis(REDIS_PASSWORD), format, arguments)
     }
@@ -67,7 +69,7 @@ impl Scene {
     }
 
     fn hear_answer(&mut self, what: &str, answer: &Answer, sent: &str) {
-        // What a caller has sent may come back to that caller.
+        // The answer may repeat what its caller sent.
         self.hear(what, format!("{:?} {}", answer.headers, answer.text.replace(sent, "")));
     }
 
@@ -83,7 +85,7 @@ impl Scene {
     }
 }
 
-/// Has a Redis ask for its password from now on.
+/// Makes Redis require its password.
 fn ask_for_password(port: u16) {
     let mut redis = TcpStream::connect(("127.0.0.1", port)).unwrap();
     write!(redis, "CONFIG SET requirepass {REDIS_PASSWORD}\r\n").unwrap();
@@ -92,8 +94,8 @@ fn ask_for_password(port: u16) {
     assert_eq!(&answer, b"+OK\r\n");
 }
 
-/// What commands say that go well, and those that cannot.
-fn hear_commands(scene: &mut Scene) {
+/// Collects the output of commands that succeed and of commands that fail.
+fn hear_commands(scene: &mut Transcript) {
     for format in FORMATS {
         for arguments in [
             SET_WEBHOOK.as_slice(),
@@ -142,7 +144,7 @@ fn hear_commands(scene: &mut Scene) {
             scene.hear_ran(&arguments, &ran);
         }
     }
-    // What is shown once is shown where it is asked for, and nowhere else.
+    // A secret is printed once, by the command that creates it, and nowhere else.
     let made =
         scene.run_well("text", &["key", "create", "--signed", "--name", "x", "--role", "reader", "--all-boards"]);
     for line in made.out.trim().lines() {
@@ -151,10 +153,11 @@ fn hear_commands(scene: &mut Scene) {
     scene.hear("key create", made.err);
 }
 
-/// What an instance answers and logs, with this password for Redis, while it is asked for what it cannot do.
-async fn hear_instance(scene: &mut Scene, db: &TestDb, keys: (&Signer, &str), format: &str, redis_password: &str) {
+/// Collects an instance's answers and log, with this password for Redis, for requests that fail in
+/// many ways.
+async fn hear_instance(scene: &mut Transcript, db: &TestDb, keys: (&Signer, &str), format: &str, redis_password: &str) {
     let (signer, plain) = keys;
-    // What actix has to say of what comes is told only to those who name it.
+    // actix logs the details of requests only if its modules are named.
     let flags = [
         "--log",
         "trace,actix_http::h1=trace",
@@ -185,9 +188,9 @@ async fn hear_instance(scene: &mut Scene, db: &TestDb, keys: (&Signer, &str), fo
             scene.hear_answer(path, &answer, "");
         }
     }
-    // A fault: what is known of a key cannot be read any more.
+    // A fault: the stored keys become unreadable.
     db.execute("ALTER TABLE centile_store.api_keys RENAME COLUMN secret_sha256 TO gone").await;
-    // An id that is not cached.
+    // A key id that is not cached.
     let unknown = signer.key.replace(signer.id(), "0123456789abcdef");
     for key in [&signer.key, &unknown] {
         let answer = site.json(Method::GET, "/v1/keys", key, String::new()).await;
@@ -204,19 +207,19 @@ async fn hear_instance(scene: &mut Scene, db: &TestDb, keys: (&Signer, &str), fo
     scene.hear(format!("serve, {format}"), output);
 }
 
-/// Bytes as hexadecimal digits.
+/// Returns bytes as hexadecimal digits.
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat()
 }
 
 #[tokio::test]
-async fn no_secret_is_in_a_log_an_answer_an_error_or_help() {
+async fn no_log_answer_error_or_help_contains_a_secret() {
     let (db, redis) = (TestDb::new().await, own_redis());
     ask_for_password(redis.port());
     let (login, _) = db.login("SUPERUSER").await;
     db.execute(&format!("ALTER ROLE {login} PASSWORD '{DATABASE_PASSWORD}'")).await;
     board(&db, "main").await;
-    let mut scene = Scene {
+    let mut scene = Transcript {
         login,
         place: db.url().split_once('@').unwrap().1.to_owned(),
         redis_port: redis.port(),
@@ -230,7 +233,7 @@ async fn no_secret_is_in_a_log_an_answer_an_error_or_help() {
     let texts = [scene.master.clone(), scene.webhook_secret[6..].to_owned()];
     let others = [DATABASE_PASSWORD, WRONG_PASSWORD, REDIS_PASSWORD, &signer.secret, &plain[21..], &signer.key[21..]];
     scene.secrets.extend(others.map(str::to_owned).into_iter().chain(texts.clone()));
-    // As bytes, in the two ways in which bytes are shown.
+    // As bytes, in the two usual notations.
     for bytes in texts.map(|text| BASE64_STANDARD.decode(text).unwrap()) {
         scene.secrets.push(hex(&bytes));
         scene.secrets.push(format!("{:?}", &bytes[..8]).trim_matches(['[', ']']).to_owned());

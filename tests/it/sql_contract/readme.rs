@@ -1,4 +1,4 @@
-//! `sql/README.md`: what is read from it, and what is written into it.
+//! Reading `sql/README.md` and rendering its generated parts.
 
 use std::{
     collections::BTreeSet,
@@ -7,29 +7,29 @@ use std::{
 
 use super::session::{Object, READER, Session};
 
-/// As it was when the tests were built.
+/// Its text when the tests were built.
 pub const README: &str = include_str!("../../../sql/README.md");
 
-/// The key of the sample data, as the README gives it.
+/// The command that creates the sample data's key, as in the README.
 pub const KEY_COMMAND: [&str; 8] = ["key", "create", "--name", "game server", "--role", "server", "--board", "main"];
 
-/// Where it lies.
+/// Returns its path.
 pub fn path() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("sql/README.md")
 }
 
-/// Makes the sample data.
+/// Creates the sample data.
 pub const SAMPLE: &str = include_str!("sample.sql");
 
-/// A line of the table of SQLSTATEs.
+/// A row of the table of SQLSTATEs.
 pub struct SqlState {
     pub codes: Vec<String>,
-    /// The constraint named beside them; may be empty.
+    /// The constraint in the same row; empty if there is none.
     pub constraint: String,
     pub status: u16,
 }
 
-/// The table under `| SQLSTATE |`.
+/// Parses the table under `| SQLSTATE |`.
 pub fn sqlstates() -> Vec<SqlState> {
     let (_, table) = README.split_once("| SQLSTATE |").expect("sql/README.md has a table of SQLSTATEs");
     let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
@@ -42,7 +42,7 @@ pub fn sqlstates() -> Vec<SqlState> {
     .collect()
 }
 
-/// The text with its generated parts as they should be now.
+/// Returns the text with its generated parts rendered again.
 pub async fn render(text: &str, session: &mut Session) -> String {
     let objects = session.objects().await;
     let mut left: BTreeSet<&str> =
@@ -68,7 +68,7 @@ pub async fn render(text: &str, session: &mut Session) -> String {
             for name in names.split(", ").map(|name| format!("centile.{name}")) {
                 left.remove(name.as_str());
                 let found: Vec<&Object> = objects.iter().filter(|object| object.name == name).collect();
-                assert!(!found.is_empty(), "sql/README.md asks for {name}, which there is none of");
+                assert!(!found.is_empty(), "sql/README.md asks for {name}, which does not exist");
                 for object in found {
                     result.push_str(&described(object, session).await);
                 }
@@ -76,7 +76,7 @@ pub async fn render(text: &str, session: &mut Session) -> String {
         } else if marker == "internal" {
             result.push_str(&internal(&objects));
         } else if marker == "output" {
-            let query = block.split_once("\n```").expect("a SQL block comes first").0;
+            let query = block.split_once("\n```").expect("a SQL block before it").0;
             result.push_str(&fenced("text", &session.run(Some(READER), query).await.expect(query)));
         } else {
             panic!("sql/README.md has an unknown marker: {line}");
@@ -89,7 +89,7 @@ pub async fn render(text: &str, session: &mut Session) -> String {
     result
 }
 
-/// A view or function of the contract: sentence, shape, example, output.
+/// Renders a view or function of the contract: sentence, signature or columns, example, output.
 async fn described(object: &Object, session: &mut Session) -> String {
     let name = object.name.trim_start_matches("centile.");
     let shape = match (&object.columns, object.arguments.as_deref()) {
@@ -103,12 +103,12 @@ async fn described(object: &Object, session: &mut Session) -> String {
     format!("### {name}\n{}\n\n{shape}\n{sql}{text}\n", object.sentence)
 }
 
-/// A code block.
+/// Returns a code block.
 fn fenced(language: &str, text: &str) -> String {
     format!("```{language}\n{text}\n```\n")
 }
 
-/// The functions that only the service calls.
+/// Renders the list of functions that only the service calls.
 fn internal(objects: &[Object]) -> String {
     let rows = objects.iter().filter(|object| object.schema == "centile_store").map(|object| {
         let name = object.name.trim_start_matches("centile_store.");
@@ -118,7 +118,7 @@ fn internal(objects: &[Object]) -> String {
     heading.into_iter().chain(rows).collect::<Vec<_>>().join("\n") + "\n"
 }
 
-/// The first line that is not the same, as it is and as it should be.
+/// Returns the first line that differs, now and as expected.
 pub fn first_difference(there: &str, wanted: &str) -> String {
     let (mut there, mut wanted) = (there.lines(), wanted.lines());
     loop {

@@ -21,13 +21,12 @@ FROM (SELECT array_agg(user_id ORDER BY at) AS users, array_agg(points ORDER BY 
                    ('bob', 25, 'daily bonus', '2024-01-17 19:15Z')) AS v (user_id, points, reason, at)) e
 CROSS JOIN LATERAL testing.record_scores(1, 0::smallint, e.users, e.points, e.reasons, '{}', '{}', e.times) r;
 
--- The week of January 15 is closed, as `centile close` does it.
+-- The week of January 15 is closed, as by `centile close`.
 SELECT centile_store.build_archive(c.id), centile_store.compare_archive(c.id) AS differences, centile_store.finish_close(c.id, c.at)
 FROM (SELECT period_id AS id, centile_store.cut_off_period(period_id) AS at
       FROM centile.periods WHERE board = 'main' AND kind = 'week' AND label = '2024-01-15') c;
 
--- A board that keeps weeks, with scores of the week before this one and of this one, whenever you
--- read this.
+-- A board with weeks, and scores of the previous and the current week, whenever this runs.
 SELECT centile.create_board('arena', 'Arena', p_lanes => 1::smallint, p_periods => '{week}');
 SELECT centile.ensure_ledger_months(w.starts_at, w.ends_at),
        centile.open_periods(b.board_id, ARRAY[w.starts_at, now()])
@@ -49,7 +48,7 @@ FROM centile.period_before('week', now(), 'UTC') w
 CROSS JOIN LATERAL centile.correct_score('arena', 'cyd', -10, w.starts_at + interval '6 days 20 hours', 'counted twice', 'dora') c;
 SELECT testing.submit_score('arena', 'dan', 12);
 
--- A board that keeps months, and quarantines events that break its rules.
+-- A board with months that quarantines events that break its rules.
 SELECT centile.create_board('ladder', 'Ladder', p_lanes => 1::smallint, p_periods => '{month}', p_points_max => 1000, p_on_violation => 'quarantine');
 SELECT centile.ensure_ledger_months(m.starts_at, m.ends_at), centile.open_periods(b.board_id, ARRAY[m.starts_at, now()])
 FROM centile.boards b CROSS JOIN LATERAL centile.period_before('month', now(), b.time_zone) m WHERE b.slug = 'ladder';

@@ -1,4 +1,4 @@
-//! A database with the README's sample data, in which statements run and leave nothing behind.
+//! A database with the README's sample data, in which statements run and are rolled back.
 
 use std::fmt::Write as _;
 
@@ -12,10 +12,10 @@ use sqlx::{
 use super::readme;
 use crate::support::{TestDb, centile};
 
-/// The role of whoever only reads.
+/// The role for read-only access.
 pub const READER: &str = "centile_reader";
 
-/// Columns whose values differ from one database to the next, and with the version of PostgreSQL.
+/// Columns whose values differ between databases and versions of PostgreSQL.
 const MASKED: [&str; 3] = ["epoch", "size", "version"];
 
 /// A function or view.
@@ -45,13 +45,14 @@ impl Object {
 
 pub struct Session {
     connection: PgConnection,
-    /// Sets the sequences, which no rollback sets back, to where the sample data left them.
+    /// Statement that resets the sequences to their values after the sample data, because a
+    /// rollback does not.
     rewind: String,
     db: TestDb,
 }
 
 impl Session {
-    /// A new database with the sample data.
+    /// Creates a database with the sample data.
     pub async fn new() -> Self {
         let db = TestDb::new().await;
         assert!(readme::README.contains(r#"`centile key create --name "game server" --role server --board main`"#));
@@ -74,7 +75,7 @@ impl Session {
         Self { connection, rewind, db }
     }
 
-    /// Its database.
+    /// Returns its database.
     pub fn db(&self) -> &TestDb {
         &self.db
     }
@@ -83,7 +84,7 @@ impl Session {
         &mut self.connection
     }
 
-    /// All functions of both schemas and the views of the contract, by name.
+    /// Returns all functions of both schemas and the views of the contract, by name.
     pub async fn objects(&mut self) -> Vec<Object> {
         query_as(
             "SELECT o.*, split_part(o.comment, ' Example: ', 1) AS sentence, substring(o.comment FROM ' Example: (.*;)$') AS example
@@ -107,12 +108,13 @@ impl Session {
         .unwrap()
     }
 
-    /// The strings that a query of one column gives.
+    /// Returns the strings of a one-column query.
     pub async fn strings(&mut self, query: &'static str) -> Vec<String> {
         query_scalar(query).fetch_all(&mut self.connection).await.unwrap()
     }
 
-    /// Runs one statement, as `role` if given, in a transaction that is rolled back; gives what psql would print.
+    /// Runs one statement, as `role` if given, in a transaction that is rolled back. Returns the
+    /// output of psql.
     pub async fn run(&mut self, role: Option<&str>, statement: &str) -> sqlx::Result<String> {
         let mut transaction = self.connection.begin().await?;
         raw_sql(AssertSqlSafe(self.rewind.as_str())).execute(&mut *transaction).await?;
@@ -125,12 +127,12 @@ impl Session {
     }
 }
 
-/// The SQLSTATE of an error, empty if it is none of the database's.
+/// Returns the SQLSTATE of an error; empty if it is no database error.
 pub fn code_of(error: &sqlx::Error) -> String {
     error.as_database_error().and_then(DatabaseError::code).unwrap_or_default().into_owned()
 }
 
-/// Rows as psql prints them, without blanks at the ends of lines.
+/// Formats rows as psql does, without trailing spaces.
 fn printed(rows: &[PgRow]) -> String {
     let count = if rows.len() == 1 { "(1 row)".to_owned() } else { format!("({} rows)", rows.len()) };
     let Some(first) = rows.first() else { return count };
@@ -159,7 +161,7 @@ fn printed(rows: &[PgRow]) -> String {
     text + &count
 }
 
-/// A value as text: that is how it comes without a prepared statement.
+/// Returns a value as text, which the simple query protocol sends.
 fn cell(row: &PgRow, column: &sqlx::postgres::PgColumn) -> String {
     let value: PgValueRef<'_> = row.try_get_raw(column.ordinal()).unwrap();
     match value {

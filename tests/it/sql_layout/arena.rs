@@ -1,4 +1,4 @@
-//! A board of one period with random rules, and players who come, play and leave.
+//! A board of one period with random rules, and players who join, score and leave.
 
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 use sqlx::{Connection as _, PgConnection};
@@ -31,18 +31,18 @@ pub const KINDS: [(&str, &str); 8] = [
     ("latest", "tiebreak"),
 ];
 
-/// How scores are spread.
+/// Distributions of scores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scores {
     Uniform,
     /// Three distinct scores.
     Three,
     Equal,
-    /// Newcomers and old players alike have more than anybody before.
+    /// Each score of new and old players exceeds all earlier ones.
     Growing,
-    /// Few large ones, many small ones, and one out of all proportion.
+    /// Few large scores, many small ones, and one far above all others.
     FrontRunner,
-    /// The ends of all scores, and few in between.
+    /// Both extremes of the score range, and few scores in between.
     Extreme,
 }
 
@@ -51,19 +51,19 @@ impl Scores {
         [Self::Uniform, Self::Three, Self::Equal, Self::Growing, Self::FrontRunner, Self::Extreme];
 }
 
-/// A score that a player sends.
+/// A score event of a player.
 #[derive(Debug, Clone, Copy)]
 struct Event {
     player: u32,
     points: i64,
-    /// On boards with this rule for ties.
+    /// On boards with the tiebreak rule.
     tiebreak: Option<i16>,
 }
 
 pub struct Arena {
     pub connection: PgConnection,
     pub rng: StdRng,
-    /// The number of its board.
+    /// The id of its board.
     pub number: i32,
     pub ranking_id: i64,
     url: String,
@@ -76,7 +76,7 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// A board whose rules follow from the seed; `seed % 8` decides mode and ties.
+    /// Creates a board whose rules follow from the seed; `seed % 8` selects mode and ties.
     pub async fn random(db: &TestDb, seed: u64) -> Self {
         let mut rng = StdRng::seed_from_u64(seed);
         let mut connection = PgConnection::connect(db.url()).await.unwrap();
@@ -107,7 +107,7 @@ impl Arena {
         Self { connection, rng, number, ranking_id, url, slug, lanes, ties, ascending, players: 0, high: 0 }
     }
 
-    /// So many newcomers score, and as many of those who are there play again.
+    /// Adds scores of `newcomers` new players and of as many existing ones.
     pub async fn play(&mut self, scores: Scores, newcomers: u32) {
         let mut events = Vec::new();
         for _ in 0..newcomers {
@@ -123,7 +123,7 @@ impl Arena {
                     Scores::Growing => self.high,
                     Scores::FrontRunner if self.rng.random_ratio(1, 300) => 1_000_000_000_000_000,
                     Scores::FrontRunner => 1_000 / self.rng.random_range(1..=200),
-                    // Anything else might be more than a sum can hold.
+                    // Another value could overflow a sum.
                     Scores::Extreme if player == old => 0,
                     Scores::Extreme => {
                         *[i64::MAX, -i64::MAX, i64::MAX - 1, 0, 1 - i64::MAX].choose(&mut self.rng).unwrap()
@@ -136,8 +136,8 @@ impl Arena {
         record_all(&mut self.connection, self.number, self.lanes, &events).await;
     }
 
-    /// Starts writers with connections of their own. Each writes `batches` batches of a few scores,
-    /// and goes on until `stop`.
+    /// Starts writers with separate connections. Each writes at least `batches` batches of a few
+    /// scores, and continues until `stop`.
     pub fn writers(&mut self, writers: u32, batches: u32, stop: &CancellationToken) -> Vec<JoinHandle<()>> {
         let mut all = Vec::new();
         for writer in 0..writers {
@@ -161,7 +161,7 @@ impl Arena {
         all
     }
 
-    /// All but one player in so many are reset.
+    /// Resets all players but one in `one_in`.
     pub async fn leave(&mut self, one_in: u32) {
         sqlx::query(
             "SELECT centile.reset_player($1, u.external_id, 'left')
@@ -176,12 +176,12 @@ impl Arena {
         .unwrap();
     }
 
-    /// Random steps, so that players stand in many buckets.
+    /// Takes random steps, so that players are in many buckets.
     pub async fn scatter(&mut self) {
         assert!(layout::scatter(&mut self.connection, self.ranking_id, &mut self.rng, layout::MANY).await > 100);
     }
 
-    /// Moves all players to one place, counted from 1. Returns how many there are.
+    /// Moves all players to one place, counted from 1. Returns their number.
     pub async fn gather(&mut self, place: i32) -> i32 {
         loop {
             let (number, players) = layout::occupied(&mut self.connection, self.ranking_id).await;
@@ -198,8 +198,8 @@ impl Arena {
         }
     }
 
-    /// Takes random steps. After each of them everything that is stored and everything that is read
-    /// must be as predicted.
+    /// Takes random steps. After each step, everything stored and everything read must be as
+    /// predicted.
     pub async fn step_and_check(&mut self, steps: u32) {
         let sorted = self.sorted().await;
         self.check(&sorted, "before any step").await;
@@ -218,8 +218,8 @@ impl Arena {
         }
     }
 
-    /// A step that may be taken: mostly such as `centile maintain` takes, and now and then one that
-    /// it never would.
+    /// Returns a valid step: usually one that `centile maintain` could take, sometimes one that it
+    /// never would.
     fn step(&mut self, players: &[i64]) -> Option<Step> {
         let step = layout::random_step(&mut self.rng, players)?;
         Some(match step {
@@ -228,7 +228,7 @@ impl Arena {
                 let (from, to) = *[(1, 2), (2, 1), (99, 100), (100, 99)].choose(&mut self.rng).unwrap();
                 Step::Move { from, to, rows }
             }
-            // A bucket may be empty: then its range goes.
+            // An empty bucket is allowed: its range moves.
             Step::Move { .. } if self.rng.random_ratio(1, 6) => {
                 let from = self.rng.random_range(2..=99);
                 let to = if self.rng.random() { from + 1 } else { from - 1 };
@@ -238,24 +238,23 @@ impl Arena {
         })
     }
 
-    /// Everything that is stored, and everything that is read of each player, against a sorted
-    /// list.
+    /// Compares everything stored, and everything read of each player, with a sorted list.
     pub async fn check(&mut self, sorted: &Sorted, what: &str) {
         check_ranking(&mut self.connection, self.ranking_id, what).await;
         sorted.check(&mut self.connection, &mut self.rng, what).await;
     }
 
-    /// The players as they stand now.
+    /// Reads the players in their current order.
     pub async fn sorted(&mut self) -> Sorted {
         Sorted::read(&mut self.connection, self.ranking_id, self.ties == "shared", self.ascending).await
     }
 
-    /// Buckets and bounds as they are stored.
+    /// Reads the stored buckets and bounds.
     pub async fn places(&mut self) -> Places {
         Places::read(&mut self.connection, self.ranking_id).await
     }
 
-    /// Builds the ranking anew beside the live one, and goes on with that.
+    /// Builds a second ranking and makes it the current one.
     pub async fn rebuild(&mut self) {
         sqlx::query(
             "SELECT centile_store.fill_entries(r.ranking_id), centile_store.fill_buckets(r.ranking_id),
@@ -269,12 +268,12 @@ impl Arena {
         self.ranking_id = current(&mut self.connection, self.number).await;
     }
 
-    /// Everything that is stored of the ranking, as text.
+    /// Returns everything stored of the ranking, as text.
     pub async fn dump(&mut self) -> Vec<String> {
         self.dump_of(self.ranking_id).await
     }
 
-    /// As [`Self::dump`], of another ranking.
+    /// Like [`Self::dump`], for another ranking.
     pub async fn dump_of(&mut self, ranking_id: i64) -> Vec<String> {
         sqlx::query_scalar(
             "SELECT x FROM (
@@ -299,7 +298,7 @@ async fn current(connection: &mut PgConnection, board: i32) -> i64 {
     sqlx::query_scalar(statement).bind(board).fetch_one(connection).await.unwrap()
 }
 
-/// A batch of each lane.
+/// Writes a batch in each lane.
 async fn record_all(connection: &mut PgConnection, board: i32, lanes: i16, events: &[Event]) {
     for lane in 0..lanes {
         let is_of_lane = |event: &&Event| lane_of(&name(event.player), lanes) == lane;

@@ -1,4 +1,4 @@
-//! The layout that a step must leave.
+//! The expected layout after a step.
 
 use sqlx::PgConnection;
 
@@ -7,11 +7,12 @@ use crate::support::layout::Step;
 /// Rank key, tie key and user key: larger is better.
 pub type Key = (i64, i64, i64);
 
-/// The bounds of all keys. The greatest stands at the places that have no keys above the others.
-const LEAST: Key = (i64::MIN, i64::MIN, i64::MIN);
-const GREATEST: Key = (i64::MAX, i64::MAX, i64::MAX);
+/// The smallest and the largest key. Places without keys at the top have the largest as their
+/// bound.
+const MIN_KEY: Key = (i64::MIN, i64::MIN, i64::MIN);
+const MAX_KEY: Key = (i64::MAX, i64::MAX, i64::MAX);
 
-/// The places of a ranking, lowest first. Here they are counted from 0.
+/// The places of a ranking, lowest first, counted from 0 here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Places {
     pub buckets: Vec<i16>,
@@ -19,7 +20,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// Reads them as they are stored.
+    /// Reads the stored places.
     pub async fn read(connection: &mut PgConnection, ranking_id: i64) -> Self {
         let rows: Vec<(i16, i64, i64, i64)> = sqlx::query_as(
             "SELECT u.bucket, u.rank_key, u.tie_key, u.user_key
@@ -36,7 +37,8 @@ impl Places {
         Self { buckets, bounds }
     }
 
-    /// Takes a step in a ranking with these keys, lowest first. Returns the rows that it moves.
+    /// Applies a step to a ranking with these keys, lowest first. Returns the number of rows that
+    /// it moves.
     pub fn take(&mut self, keys: &[Key], step: Step) -> i32 {
         let index = |place: i32| usize::try_from(place - 1).unwrap();
         match step {
@@ -48,7 +50,7 @@ impl Places {
         }
     }
 
-    /// Keys below the one at a place, and those at it.
+    /// Returns the keys below a place, and those at it.
     fn split<'a>(&self, keys: &'a [Key], place: usize) -> (&'a [Key], &'a [Key]) {
         let (below, rest) = keys.split_at(keys.partition_point(|key| *key < self.bounds[place]));
         let next = self.bounds.get(place + 1);
@@ -60,9 +62,9 @@ impl Places {
         let rows = rows.min(own.len());
         let upper = from.max(to);
         self.bounds[upper] = match (to > from, rows == own.len()) {
-            // All of them go, and their range with them.
+            // All rows move, together with the range.
             (true, true) => self.bounds[from],
-            (false, true) => self.bounds.get(from + 1).copied().unwrap_or(GREATEST),
+            (false, true) => self.bounds.get(from + 1).copied().unwrap_or(MAX_KEY),
             (true, false) => bound_between(own[own.len() - rows - 1], own[own.len() - rows]),
             (false, false) => bound_between(own[rows - 1], own[rows]),
         };
@@ -72,25 +74,25 @@ impl Places {
     fn reposition(&mut self, keys: &[Key], place: usize, beside: usize, is_above: bool) {
         let bucket = self.buckets.remove(place);
         self.bounds.remove(place);
-        self.bounds[0] = LEAST;
+        self.bounds[0] = MIN_KEY;
         let beside = beside - usize::from(place < beside);
         if is_above {
-            let next = self.bounds.get(beside + 1).copied().unwrap_or(GREATEST);
+            let next = self.bounds.get(beside + 1).copied().unwrap_or(MAX_KEY);
             self.buckets.insert(beside + 1, bucket);
             self.bounds.insert(beside + 1, next);
             return;
         }
         let lowest = self.split(keys, beside).1[0];
-        // Newcomers who are equal to the lowest player come below it, unless that would part equals
-        // who stand in no other bucket.
+        // New players who equal the lowest player go below it, unless that would split equals who
+        // are all in one bucket.
         let parts = self.bounds[beside].0 == lowest.0;
         self.buckets.insert(beside, bucket);
         self.bounds.insert(beside + 1, if parts { lowest } else { (lowest.0, i64::MIN, i64::MIN) });
     }
 }
 
-/// The bound of a bucket between two keys: below as many equal keys as it can be without coming
-/// below the lower one.
+/// Returns the bound between two keys: below as many equal keys as possible without passing the
+/// lower key.
 pub fn bound_between(below: Key, above: Key) -> Key {
     match (below.0 == above.0, below.1 == above.1) {
         (false, _) => (above.0, i64::MIN, i64::MIN),

@@ -1,4 +1,4 @@
-//! The layout that a new period begins with, before anybody has scored in it.
+//! The layout of a new period, before its first score.
 
 use sqlx::{Connection as _, PgConnection};
 
@@ -18,7 +18,7 @@ use crate::{
 /// Players of a full week.
 const PLAYERS: i64 = 600;
 
-/// A weekly board.
+/// Creates a weekly board.
 async fn board(db: &TestDb, bounds: &str) -> PgConnection {
     let connection = PgConnection::connect(db.url()).await.unwrap();
     let statement = format!(
@@ -30,8 +30,8 @@ async fn board(db: &TestDb, bounds: &str) -> PgConnection {
     connection
 }
 
-/// The first `players` of all score on a day, more the higher their number: a third of them level
-/// at the lower end.
+/// Adds scores of the first `players` players on a day, higher with their number. The lowest third
+/// are equal.
 async fn play(db: &TestDb, day: &str, players: i64) {
     db.execute(&format!(
         "SELECT centile.ensure_ledger_months('{day}', '{day}'), centile.open_periods(1, ARRAY[timestamptz '{day} 12:00Z']);
@@ -43,7 +43,7 @@ async fn play(db: &TestDb, day: &str, players: i64) {
     .await;
 }
 
-/// The week that a day lies in, opened if it is not open yet.
+/// Returns the ranking of the week that contains a day, and opens the week if needed.
 async fn open(connection: &mut PgConnection, day: &str) -> i64 {
     let statement = "SELECT centile.open_periods(1, ARRAY[($1 || ' 12:00Z')::timestamptz])";
     sqlx::query(statement).bind(day).execute(&mut *connection).await.unwrap();
@@ -52,8 +52,8 @@ async fn open(connection: &mut PgConnection, day: &str) -> i64 {
     sqlx::query_scalar(statement).bind(day).fetch_one(connection).await.unwrap()
 }
 
-/// Lays a ranking out with as many players in each place but the highest. All of them stand in the
-/// lowest ones before.
+/// Gives each place the same number of players, except the highest. Before, all players are in the
+/// lowest places.
 async fn even(connection: &mut PgConnection, ranking_id: i64, players: i64) -> Layout {
     for place in 1..100 {
         let (number, of_places) = layout::occupied(connection, ranking_id).await;
@@ -67,8 +67,8 @@ async fn even(connection: &mut PgConnection, ranking_id: i64, players: i64) -> L
     check_ranking(connection, ranking_id, "even").await
 }
 
-/// Looks at a first layout that begins as another one stood: without players, with a place for each
-/// rank key of a bound.
+/// Checks a first layout that copies another ranking's: no players, and a place for each rank key
+/// of a bound.
 async fn like(connection: &mut PgConnection, ranking_id: i64, before: &Layout, what: &str) {
     let first = check_ranking(connection, ranking_id, what).await;
     assert_eq!(first.players(), vec![0; 100], "{what}");
@@ -79,19 +79,19 @@ async fn like(connection: &mut PgConnection, ranking_id: i64, before: &Layout, w
     assert_eq!(Places::read(connection, ranking_id).await, Places { buckets: (0..100).collect(), bounds }, "{what}");
 }
 
-/// Looks at the even layout of a full week: a place for every six players, but for the third who
-/// are level, whom only their times and ids tell apart.
+/// Checks the even layout of a full week: a place for every six players. The equal third differ
+/// only in their times and ids.
 fn like_a_full_week(full: &Layout) {
     assert_eq!(full.players(), vec![6; 100]);
     assert_eq!(full.bounds().len(), 100);
     let mut scores: Vec<i64> = full.bounds().iter().map(|bound| bound[0]).collect();
     scores.dedup();
-    // Six to a place from the lowest on.
+    // Six players in each place from the lowest up.
     assert_eq!(scores.len(), 68, "{scores:?}");
     assert!(scores[1..].iter().eq([0].iter().chain(&(5..=395).step_by(6).collect::<Vec<_>>())), "{scores:?}");
 }
 
-/// Scores from the first on, and ranks that are as the ledger says.
+/// Adds scores, and compares the ranks with the ledger.
 async fn ranks_are_exact(db: &TestDb, day: &str, players: i64) {
     play(db, day, players).await;
     let pool = db.pool().await;
@@ -108,7 +108,7 @@ async fn ranks_are_exact(db: &TestDb, day: &str, players: i64) {
          WHERE substr(u.external_id, 2)::bigint <= $2 ORDER BY u.external_id",
     )
     .bind(&selector)
-    // Some who have no entry, too.
+    // Includes some users without an entry.
     .bind(players + 20)
     .fetch_all(&pool)
     .await
@@ -122,10 +122,10 @@ async fn ranks_are_exact(db: &TestDb, day: &str, players: i64) {
 }
 
 #[tokio::test]
-async fn a_week_begins_as_the_last_one_stood_open_or_closed_or_removed() {
+async fn a_week_begins_with_the_bounds_of_the_last_one() {
     for state in ["open", "closed", "removed"] {
         let db = TestDb::new().await;
-        // The bounds of a past week are better than the hints.
+        // The bounds of a past week have priority over the hints.
         let mut connection = board(&db, "{0,100}").await;
         db.execute("UPDATE centile_store.boards SET layout_bounds = '{}'").await;
         play(&db, "2024-01-03", PLAYERS).await;
@@ -147,7 +147,7 @@ async fn a_week_begins_as_the_last_one_stood_open_or_closed_or_removed() {
         let second = open(&mut connection, "2024-01-10").await;
         like(&mut connection, second, &full, state).await;
 
-        // Scores go where they belong from the first on; the bounds fit a smaller week too.
+        // Scores go to the right bucket from the first on. The bounds fit a smaller week too.
         ranks_are_exact(&db, "2024-01-10", 30).await;
         let told = run(&db, &["maintain"]).well();
         assert!(told.contains("layouts     0 boundaries moved with 0 rows, 0 buckets repositioned\n"), "{told}");
@@ -160,11 +160,11 @@ async fn a_week_begins_as_the_last_one_stood_open_or_closed_or_removed() {
 }
 
 #[tokio::test]
-async fn a_week_in_which_nobody_scored_hands_on_the_bounds_of_the_one_before() {
+async fn a_week_without_scores_passes_on_earlier_bounds() {
     let db = TestDb::new().await;
     let mut connection = board(&db, "{}").await;
     play(&db, "2024-01-03", PLAYERS).await;
-    // Opened before the first week has any bounds: it has none to hand on, ever.
+    // Opened before the first week has bounds, so it never has any.
     let bare = open(&mut connection, "2024-01-10").await;
     assert_eq!(check_ranking(&mut connection, bare, "no bounds yet").await.bounds().len(), 1);
     let first = open(&mut connection, "2024-01-03").await;
@@ -181,14 +181,14 @@ async fn a_week_in_which_nobody_scored_hands_on_the_bounds_of_the_one_before() {
 }
 
 #[tokio::test]
-async fn the_first_of_its_kind_begins_with_the_hints_or_with_one_bucket() {
+async fn the_first_period_of_a_kind_begins_with_the_hints_or_one_bucket() {
     let mut many: Vec<i64> = (-48..=48).map(|n| n * 1_000).collect();
     many.extend([-i64::MAX, i64::MAX]);
     let many = format!("{{{}}}", many.iter().map(ToString::to_string).collect::<Vec<_>>().join(","));
     for (order, hints, bounds) in [
         ("desc", "{-5,10,20}", vec![-5, 10, 20]),
         ("asc", "{-5,10,20}", vec![-20, -10, 5]),
-        // It has no negative, and a bound below all scores is none.
+        // This value cannot be negated, and a bound below all scores has no effect.
         ("asc", "{-9223372036854775808,3}", vec![-3]),
         ("desc", "{}", vec![]),
         ("asc", &many, [vec![-i64::MAX], (-48..=48).map(|n| n * 1_000).collect(), vec![i64::MAX]].concat()),
@@ -202,7 +202,7 @@ async fn the_first_of_its_kind_begins_with_the_hints_or_with_one_bucket() {
             [&[i64::MIN][..], &bounds].concat().into_iter().map(|bound| [bound, i64::MIN, i64::MIN]).collect();
         assert_eq!(hinted.bounds(), expected, "{order} {hints}");
         assert_eq!(hinted.occupied(), [0_i16; 0]);
-        // The next one begins in the same way.
+        // The next period begins in the same way.
         let next = open(&mut connection, "2024-01-10").await;
         let next = check_ranking(&mut connection, next, hints).await;
         assert_eq!(next.bounds(), expected.into_iter().filter(|bound| bound[0] < i64::MAX).collect::<Vec<_>>());
@@ -210,7 +210,7 @@ async fn the_first_of_its_kind_begins_with_the_hints_or_with_one_bucket() {
 }
 
 #[tokio::test]
-async fn a_season_begins_as_the_one_before_stood() {
+async fn a_season_begins_with_the_bounds_of_the_one_before() {
     let db = TestDb::new().await;
     let mut connection = board(&db, "{}").await;
     let season = async |connection: &mut PgConnection, name: &str, from: &str, until: &str| -> (i64, Layout) {
@@ -233,9 +233,9 @@ async fn a_season_begins_as_the_one_before_stood() {
     like_a_full_week(&full);
     let (second, _) = season(&mut connection, "two", "2024-02-01Z", "2024-03-01Z").await;
     like(&mut connection, second, &full, "the second season").await;
-    // Made later, and begins before any other.
+    // Created later, but earlier in time than all others.
     assert_eq!(season(&mut connection, "zero", "2023-12-01Z", "2024-01-01Z").await.1.bounds().len(), 1);
-    // A week begins as a week.
+    // A week copies weeks only.
     let next = open(&mut connection, "2024-01-10").await;
     assert_eq!(check_ranking(&mut connection, next, "a week").await.bounds().len(), 1);
 }

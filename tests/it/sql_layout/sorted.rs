@@ -1,4 +1,4 @@
-//! The players of a ranking as a plain sorted list, and every way of reading them beside it.
+//! The players of a ranking as a plain sorted list, and comparisons of every read with it.
 
 use std::cmp::Reverse;
 
@@ -8,7 +8,7 @@ use sqlx::PgConnection;
 use super::expected::Key;
 use crate::sql_property::same;
 
-/// A player and where that player stands.
+/// A player with its expected rank and position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Player {
     id: i64,
@@ -28,7 +28,7 @@ pub struct Sorted {
     players: Vec<Player>,
 }
 
-/// Position, rank, user and score, as most readings give them.
+/// Position, rank, user and score, which most reads return.
 type Row = (i64, i64, String, i64);
 
 impl Sorted {
@@ -53,7 +53,7 @@ impl Sorted {
         let scores: Vec<i64> = players.iter().map(|player| player.key.0).collect();
         let number = |count: usize| i64::try_from(count).unwrap();
         for (index, player) in players.iter_mut().enumerate() {
-            // Equals are neither better nor worse where they share a rank.
+            // Equals that share a rank are neither better nor worse.
             let better = scores.iter().filter(|score| **score > player.key.0).count();
             let worse = scores.iter().filter(|score| **score < player.key.0).count();
             player.position = number(index) + 1;
@@ -63,12 +63,12 @@ impl Sorted {
         Self { ranking_id, is_shared, players }
     }
 
-    /// All keys, lowest first.
+    /// Returns all keys, lowest first.
     pub fn keys(&self) -> Vec<Key> {
         self.players.iter().rev().map(|player| player.key).collect()
     }
 
-    /// Compares what is read of all players with the list.
+    /// Compares all reads with the list.
     pub async fn check(&self, connection: &mut PgConnection, rng: &mut StdRng, what: &str) {
         self.check_players(connection, what).await;
         self.check_standings(connection, what).await;
@@ -85,7 +85,7 @@ impl Sorted {
         (player.position, player.rank, player.user.clone(), player.score)
     }
 
-    /// As reports and exports count.
+    /// Ranks as reports and exports count them.
     async fn check_players(&self, connection: &mut PgConnection, what: &str) {
         let found: Vec<(i64, i64, i64, i64)> = sqlx::query_as(
             "SELECT r.position, r.rank, r.worse, r.score FROM unnest($2::bigint[]) WITH ORDINALITY AS u (id, n)
@@ -100,7 +100,7 @@ impl Sorted {
         same(&found, &self.players.iter().map(row).collect::<Vec<_>>(), &format!("players {what}"));
     }
 
-    /// As the service adds counts of buckets and rows of one bucket up.
+    /// Ranks as the service counts them, from bucket counts and rows of one bucket.
     async fn check_standings(&self, connection: &mut PgConnection, what: &str) {
         type Found = (i32, Vec<i64>, bool, Option<Vec<i64>>, Vec<i64>, i64);
         let found: Vec<Found> = sqlx::query_as(
@@ -126,7 +126,7 @@ impl Sorted {
                     (false, None) => (above(1), above(1) + 1),
                     (true, None) => (above(0), above(2)),
                     (true, Some(counted)) => (counted[0], counted[1]),
-                    (false, Some(_)) => panic!("equals do not matter here"),
+                    (false, Some(_)) => panic!("equals must not be counted here"),
                 };
                 (above(1) + 1, better + 1, counts.iter().sum::<i64>() - not_worse, score)
             })
@@ -152,7 +152,7 @@ impl Sorted {
         same(&found, &expected, &format!("{around} neighbours {what}"));
     }
 
-    /// Pages of so many rows one after the other, and one beyond the last.
+    /// Pages of `limit` rows in sequence, and one beyond the last.
     async fn check_pages(&self, connection: &mut PgConnection, limit: i64, what: &str) {
         let players = i64::try_from(self.players.len()).unwrap();
         let found: Vec<Row> = sqlx::query_as(
@@ -168,8 +168,8 @@ impl Sorted {
         same(&found, &self.players.iter().map(Self::row).collect::<Vec<_>>(), &format!("pages of {limit} {what}"));
     }
 
-    /// Players above and from the scores on that somebody has, and the ones beside these: also
-    /// where nobody stands.
+    /// Counts of players at and above the existing scores and the scores next to them, which may
+    /// have no players.
     async fn check_counts(&self, connection: &mut PgConnection, what: &str) {
         let mut scores: Vec<i64> = self.players.iter().map(|player| player.key.0).collect();
         scores.dedup();

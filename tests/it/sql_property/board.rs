@@ -1,4 +1,4 @@
-//! A board in the database beside its oracle: operations go to both, and their answers are compared.
+//! A board of the database and its oracle: operations go to both, and their answers are compared.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -25,35 +25,35 @@ pub struct Period {
     pub slice: Slice,
 }
 
-/// The state of all periods, by id, after some batch of each lane.
+/// The state of all periods, by id, at some batch of each lane.
 #[derive(Debug)]
 pub struct Moment {
     pub batches: Vec<i64>,
     pub entries: HashMap<i64, Vec<Entry>>,
 }
 
-/// A board in both worlds.
+/// A board of the database with its oracle.
 #[derive(Debug)]
 pub struct Board {
     pub id: i32,
     pub slug: String,
     pub lanes: i16,
     pub oracle: Oracle,
-    /// Batches of each lane.
+    /// Last batch of each lane.
     pub batches: Vec<i64>,
     pub periods: Vec<Period>,
     pub moments: Vec<Moment>,
     /// Lane of each player, by internal id.
     pub player_lanes: HashMap<i64, i16>,
-    /// Lane and batch of each row of the ledger.
+    /// Lane and batch of each ledger row.
     pub numbers: HashMap<i64, (i16, i64)>,
-    /// What a clock showed that has been set back.
+    /// The time of a clock that was set back since.
     clock_was: Option<DateTime<Utc>>,
-    /// What was answered to each score, by its id in the ledger.
+    /// The answer to each score, by transaction id.
     answers: HashMap<i64, Value>,
-    /// Ids in the ledger of events by their number in [`Source::sent`].
+    /// Transaction ids of events, by their number in [`Source::sent`].
     ids: HashMap<usize, i64>,
-    /// The service's way of writing.
+    /// Writes batches with the service's code.
     writer: Arc<Batches>,
 }
 
@@ -61,7 +61,7 @@ pub struct Board {
 type Answer = (&'static str, bool, Option<Value>);
 
 impl Board {
-    /// Makes a board with the rules of `source`.
+    /// Creates a board with the rules of `source`.
     pub async fn create(
         connection: &mut PgConnection,
         source: &Source,
@@ -113,7 +113,8 @@ impl Board {
         }
     }
 
-    /// Sends the latest events of `source`, in one batch per lane; `dated` when they may have times of their own.
+    /// Sends the latest events of `source`, in one batch per lane. If `dated`, events may have
+    /// their own times.
     pub async fn record(
         &mut self,
         connection: &mut PgConnection,
@@ -200,7 +201,8 @@ impl Board {
         assert_eq!(batch, *last, "{answers:?}");
     }
 
-    /// Writes a batch as the service does; the batch of the lane after it, and an answer for each event.
+    /// Writes a batch like the service. Returns the lane's last batch, and an answer for each
+    /// event.
     async fn send(
         &self,
         connection: &mut PgConnection,
@@ -229,7 +231,7 @@ impl Board {
         self.writer.write(self.id, lane, dated, &submitted.collect::<Vec<_>>()).await.unwrap()
     }
 
-    /// What is said of each period in the answer to a live event, with the entries before it.
+    /// Returns the expected answer about each period of a live event, given the entries before it.
     fn answer(&self, user: i64, at: DateTime<Utc>, was: &[Option<Entry>]) -> Value {
         let mut periods = serde_json::Map::new();
         for (period, was) in self.periods.iter().zip(was).filter(|(period, _)| period.slice.holds(at)) {
@@ -241,18 +243,19 @@ impl Board {
         periods.into()
     }
 
-    /// A score as the database orders it.
+    /// Returns a score's rank key.
     pub fn rank_key(&self, score: i64) -> i64 {
         i64::try_from(self.oracle.rules.better(score)).expect("a score within bounds")
     }
 
-    /// The time that nothing in a lane may be before: that of its last row in the ledger, or of a clock set back since.
+    /// Returns the time that no event of a lane may precede: that of its last ledger row, or of a
+    /// clock set back since.
     fn last_at(&self, lane: i16) -> Option<DateTime<Utc>> {
         let rows = self.oracle.rows.iter().filter(|row| self.numbers[&row.id].0 == lane);
         rows.map(|row| row.at).max().max(self.clock_was)
     }
 
-    /// As if the database's clock had been ahead for a while and were set right now.
+    /// Simulates that the database's clock was ahead and has just been corrected.
     pub async fn set_clock_back(&mut self, connection: &mut PgConnection) {
         let statement = "UPDATE centile_store.board_lanes SET last_at = greatest(last_at, $2) WHERE board_id = $1";
         let ahead = now() + TimeDelta::milliseconds(400);
@@ -260,7 +263,7 @@ impl Board {
         self.clock_was = Some(ahead);
     }
 
-    /// Checks and keeps the lane and batch of a row of the ledger.
+    /// Checks and records the lane and batch of a ledger row.
     fn note(&mut self, id: i64, lane: i16, batch: i64) {
         let number = self.batches[usize::from(lane.unsigned_abs())] + 1;
         assert_eq!(batch, number, "batch of lane {lane} of {}", self.slug);
@@ -282,12 +285,12 @@ impl Board {
         if expected {
             self.take_act(connection, if banned { Act::Ban } else { Act::Unban }, internal_id).await;
         } else if banned {
-            // Only so that a batch that has begun begins again.
+            // An empty batch, which makes a batch in progress start again.
             self.batches[usize::from(self.player_lanes[&internal_id].unsigned_abs())] += 1;
         }
     }
 
-    /// Undoes the score that came from this event, if it was accepted.
+    /// Voids the score of this event, if it was accepted.
     pub async fn void(&mut self, connection: &mut PgConnection, number: usize) {
         let Some(&id) = self.ids.get(&number) else { return };
         let target = *self.oracle.rows.iter().find(|row| row.id == id).unwrap();
@@ -306,7 +309,7 @@ impl Board {
         }
     }
 
-    /// Resets a player and returns when.
+    /// Resets a player; returns the time.
     pub async fn reset(&mut self, connection: &mut PgConnection, user: &str, internal_id: i64) -> DateTime<Utc> {
         let statement = "SELECT centile.reset_player($1, $2, 'because')";
         let id: i64 =
@@ -318,7 +321,7 @@ impl Board {
         row.at
     }
 
-    /// Reads the act that the ledger ends with.
+    /// Reads the last act of the ledger.
     async fn take_act(&mut self, connection: &mut PgConnection, act: Act, user: i64) -> Row {
         let (id, kind, at, lane, batch): (i64, String, DateTime<Utc>, i16, i64) = sqlx::query_as(
             "SELECT transaction_id, kind, occurred_at, lane, batch FROM centile.score_history
@@ -345,7 +348,7 @@ impl Board {
         }
     }
 
-    /// Reads which periods are open.
+    /// Reads the open periods.
     async fn find_periods(&mut self, connection: &mut PgConnection) {
         type Known = (i64, i64, String, Option<DateTime<Utc>>, Option<DateTime<Utc>>);
         let rows: Vec<Known> = sqlx::query_as(
@@ -371,7 +374,7 @@ impl Board {
     }
 }
 
-/// What PostgreSQL says when a number leaves the range of its type.
+/// SQLSTATE of a number that leaves the range of its type.
 const OUT_OF_RANGE: &str = "22003";
 
 fn code(error: &sqlx::Error) -> String {

@@ -1,4 +1,4 @@
-//! Everything that can be read of a board, against the oracle.
+//! Every read of a board, compared with the oracle.
 
 use std::{collections::HashMap, fmt::Debug};
 
@@ -20,12 +20,12 @@ use crate::support::{
 /// A row of a list: position, rank, user, name, score, time.
 type Shown = (i64, i64, String, String, i64, DateTime<Utc>);
 
-/// What one period is compared with, and how.
+/// The expected state of one period.
 struct Comparison<'a> {
     board: &'a Board,
     period: &'a Period,
     places: Vec<Place>,
-    /// Caller's id and name by internal id.
+    /// External id and name by internal id.
     names: HashMap<i64, (&'a str, &'a str)>,
     rng: &'a mut StdRng,
 }
@@ -78,7 +78,7 @@ impl Comparison<'_> {
         format!("{what} of {} on {board} ({rules:?})", self.period.selector)
     }
 
-    /// What a list shows from a place (from 0) on.
+    /// Returns the rows that a list shows from an index on.
     fn shown(&self, from: usize, limit: usize) -> Vec<Shown> {
         self.places.iter().skip(from).take(limit).map(|place| self.row(place)).collect()
     }
@@ -93,7 +93,7 @@ impl Comparison<'_> {
         self.places.iter().find(|place| self.names[&place.entry.user].0 == user)
     }
 
-    /// Ranks one by one, and those of a chosen list.
+    /// Compares the ranks of single players, and those of a chosen list.
     async fn players(&mut self, connection: &mut PgConnection) {
         type Chosen = (i64, i64, i64, String, String, i64, DateTime<Utc>);
         type Ranked = (String, Option<i64>, Option<i64>, Option<i64>, Option<f64>, Option<i64>, Option<DateTime<Utc>>);
@@ -110,7 +110,7 @@ impl Comparison<'_> {
         .fetch_all(&mut *connection)
         .await
         .unwrap();
-        // Percentiles as whole millionths: the last digit of a quotient is anybody's.
+        // Compares percentiles in millionths, because the last digits of a quotient may differ.
         let millionths = |percent: f64| format!("{percent:.6}");
         for (user, rank, position, score, percent, players, at) in found {
             let expected = self.place(&user).map(|place| (place, millionths(percentile(place, &self.places))));
@@ -166,7 +166,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// All pages by cursors, and one page after a key that nobody has.
+    /// Follows all pages by cursors, and reads one page after a key that does not exist.
     async fn walk(&mut self, connection: &mut PgConnection) {
         let limit = self.rng.random_range(self.places.len() / 8 + 1..=self.places.len() + 2);
         let mut cursor = [i64::MAX; 3];
@@ -191,7 +191,7 @@ impl Comparison<'_> {
         same(&page, &expected, &self.what(&format!("rows after {ghost:?}")));
     }
 
-    /// A page and the key it ends with.
+    /// Returns a page and its last key.
     async fn rows_after(
         &self,
         connection: &mut PgConnection,
@@ -215,7 +215,8 @@ impl Comparison<'_> {
         (rows.into_iter().map(|row| (row.0, row.1, row.2, row.3, row.4, row.5)).collect(), last)
     }
 
-    /// Neighbours of the first, the last and some others; of those who are not in the period nothing.
+    /// Neighbours of the first, the last and some other players; none for players outside the
+    /// period.
     async fn around(&mut self, connection: &mut PgConnection) {
         let mut users: Vec<&str> = self.names.values().map(|(user, _)| *user).collect();
         users = users.sample(self.rng, 4).copied().collect();
@@ -238,7 +239,8 @@ impl Comparison<'_> {
         }
     }
 
-    /// Ranks now and ranks that keys of before would have: what an answer to a score tells, also of who has left since.
+    /// Ranks now and ranks of earlier keys, which the answer to a score contains; also of players
+    /// who have left since.
     async fn earlier_keys(&mut self, connection: &mut PgConnection) {
         let users: Vec<i64> = self.names.keys().copied().collect();
         for user in users.sample(self.rng, 3) {
@@ -262,7 +264,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// Ranks of scores that nobody need have, percentiles, histogram.
+    /// Ranks of arbitrary scores, percentiles, histogram.
     async fn distribution(&mut self, connection: &mut PgConnection) {
         let mut scores: Vec<i64> = (0..4).map(|_| self.rng.random_range(-8..8)).collect();
         scores.extend([i64::MAX, i64::MIN, self.rng.random_range(-i64::MAX..=i64::MAX)]);

@@ -1,4 +1,5 @@
-//! Rule 4: rows and counts agree, in total and per bucket, and every row lies where the layout says.
+//! Rule 4: rows and counts agree, in total and per bucket, and every row is in the bucket of its
+//! key.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +18,7 @@ pub(super) async fn check(connection: &mut PgConnection, board: &Board) {
     }
 }
 
-/// Checks one ranking, and gives what it is like.
+/// Checks one ranking, and returns its layout.
 pub async fn check_ranking(connection: &mut PgConnection, ranking_id: i64, what: &str) -> Layout {
     let mut layouts = read(connection, vec![ranking_id]).await;
     let layout = layouts.remove(&ranking_id).unwrap_or_default();
@@ -25,10 +26,10 @@ pub async fn check_ranking(connection: &mut PgConnection, ranking_id: i64, what:
     layout
 }
 
-/// A ranking as it is stored.
+/// A stored ranking.
 #[derive(Debug, Default, PartialEq)]
 pub struct Layout {
-    /// Bucket and lower bound at each place, lowest first.
+    /// Bucket and lower bound of each place, lowest first.
     places: Vec<(i16, Key)>,
     /// Bucket and key of each row.
     rows: Vec<(i16, Key)>,
@@ -92,17 +93,17 @@ async fn read(connection: &mut PgConnection, rankings: Vec<i64>) -> BTreeMap<i64
 }
 
 impl Layout {
-    /// Players at each place, lowest first.
+    /// Returns the number of players in each place, lowest first.
     pub fn players(&self) -> Vec<i64> {
         self.places.iter().map(|(bucket, _)| self.bucket_counts[bucket]).collect()
     }
 
-    /// Numbers of the buckets with players, lowest first.
+    /// Returns the numbers of the buckets with players, lowest first.
     pub fn occupied(&self) -> Vec<i16> {
         self.places.iter().map(|(bucket, _)| *bucket).filter(|bucket| self.bucket_counts[bucket] > 0).collect()
     }
 
-    /// Lower bounds of the places that have a range, lowest first.
+    /// Returns the lower bounds of the places that have a range, lowest first.
     pub fn bounds(&self) -> Vec<Key> {
         let distinct: BTreeSet<Key> = self.places.iter().map(|(_, bound)| *bound).collect();
         distinct.into_iter().filter(|bound| *bound != [i64::MAX; 3]).collect()
@@ -110,12 +111,12 @@ impl Layout {
 
     fn check(&self, what: &str) {
         let rows: BTreeSet<Key> = self.rows.iter().map(|(_, key)| *key).collect();
-        assert_eq!(rows.len(), self.rows.len(), "no key stands in two buckets: {what}");
-        assert_eq!(rows, self.entries, "bucket rows are the entries: {what}");
-        assert_eq!(self.places[0].1, [i64::MIN; 3], "every key has a place: {what}");
-        assert!(self.places.is_sorted_by_key(|(_, bound)| *bound), "bounds follow each other: {what}");
+        assert_eq!(rows.len(), self.rows.len(), "no key may be in two buckets: {what}");
+        assert_eq!(rows, self.entries, "bucket rows must match the entries: {what}");
+        assert_eq!(self.places[0].1, [i64::MIN; 3], "the lowest bound must be the smallest key: {what}");
+        assert!(self.places.is_sorted_by_key(|(_, bound)| *bound), "bounds must ascend: {what}");
         let numbers: BTreeSet<i16> = self.places.iter().map(|(bucket, _)| *bucket).collect();
-        assert!(numbers.into_iter().eq(0..100), "every bucket has one place: {what}");
+        assert!(numbers.into_iter().eq(0..100), "every bucket must have one place: {what}");
 
         let mut bucket_counts: BTreeMap<i16, i64> = (0..100).map(|bucket| (bucket, 0)).collect();
         for (bucket, key) in &self.rows {

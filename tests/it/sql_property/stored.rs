@@ -1,4 +1,4 @@
-//! What is stored of a board: its entries, now and as of earlier batches, and its ledger.
+//! The stored entries of a board, now and as of earlier batches, and its ledger.
 
 use chrono::{DateTime, Utc};
 use rand::{rngs::StdRng, seq::IndexedRandom as _};
@@ -17,10 +17,11 @@ use crate::support::{
 /// An entry: period, user, score, rank key, tie key, time, whether only zeros count.
 type Stored = (i64, i64, i64, i64, i64, DateTime<Utc>, bool);
 
-/// A line of `centile.standings`: period, position, rank, user, name, score, time.
+/// A row of `centile.standings`: period, position, rank, user, name, score, time.
 type Standing = (i64, i64, i64, String, String, i64, DateTime<Utc>);
 
-/// Entries of all periods: as they are kept, as the ledger gives them, as people see them.
+/// Compares the entries of all periods as stored, as recomputed from the ledger, and as the view
+/// shows them.
 pub async fn check(connection: &mut PgConnection, board: &Board, players: &Players) {
     let mut expected = Vec::new();
     let mut shown = Vec::new();
@@ -73,7 +74,7 @@ pub async fn check(connection: &mut PgConnection, board: &Board, players: &Playe
     same(&found, &shown, &format!("centile.standings of {}", board.slug));
 }
 
-/// States gone by, each lane as of some batch of its own.
+/// Compares earlier states, each lane as of a different batch.
 pub async fn past(connection: &mut PgConnection, board: &Board, rng: &mut StdRng) {
     if board.moments.is_empty() {
         return;
@@ -97,7 +98,7 @@ pub async fn past(connection: &mut PgConnection, board: &Board, rng: &mut StdRng
     }
 }
 
-/// The ledger says what happened, each in its lane and batch.
+/// Compares the ledger's rows with their lanes and batches.
 pub async fn ledger(connection: &mut PgConnection, board: &Board) {
     type Written = (i64, i64, String, Option<i64>, Option<i16>, Option<i64>, DateTime<Utc>, i16, i64);
     let found: Vec<Written> = sqlx::query_as(
@@ -128,7 +129,7 @@ pub async fn ledger(connection: &mut PgConnection, board: &Board) {
     same(&batches, &board.batches, &format!("batches of {}", board.slug));
 }
 
-/// What is stored of entries, in the order of the users.
+/// Returns the expected stored entries, in the order of the users.
 fn stored(board: &Board, period: &Period, mut entries: Vec<Entry>) -> Vec<Stored> {
     entries.sort_by_key(|entry| entry.user);
     let row = |e: Entry| (period.id, e.user, e.score, board.rank_key(e.score), e.tie_key(), e.reached_at, e.only_zeros);

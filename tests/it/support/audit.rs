@@ -1,12 +1,12 @@
-//! Whether what is derived agrees with itself and with the ledger, for every current ranking of a database.
+//! Audits the derived data of every current ranking against each other and against the ledger.
 
 use sqlx::PgPool;
 
-/// Name, entries, and how many there are of everything that must be as many.
+/// A ranking's name, its number of entries, and the counts that must equal it.
 type Counted = (String, i64, i64, i64, i64, i64, i64);
 
-/// Rule 4 (as many players in the bucket counts as rows in the bucket tables and in `leaderboard`), the
-/// same keys in both, and the entries that the ledger gives. Returns how many rankings there are.
+/// Checks rule 4: the bucket counts, the bucket tables and `leaderboard` agree on the players and
+/// their keys, and the entries are those that the ledger gives. Returns the number of rankings.
 pub async fn rankings_are_sound(pool: &PgPool) -> usize {
     let found: Vec<Counted> = sqlx::query_as(
         "SELECT p.board || ' ' || p.kind || ' ' || p.label,
@@ -34,7 +34,8 @@ pub async fn rankings_are_sound(pool: &PgPool) -> usize {
         let counts = [rows, in_buckets, same_keys, same_entries, in_ledger];
         assert!(counts.iter().all(|count| *count == entries), "{name}: {entries} entries, but {counts:?}");
     }
-    // Rows of each lane and bucket against its count, and rows outside the bounds of their bucket.
+    // Compares the rows of each lane and bucket with their count, and finds rows outside their
+    // bucket's bounds.
     let miscounted: Vec<(i64, i16, i16, i64, i64, i64)> = sqlx::query_as(
         "WITH place AS (
              SELECT g.id, u.bucket, ARRAY[u.rank_key, u.tie_key, u.user_key] AS low,
@@ -71,6 +72,6 @@ pub async fn rankings_are_sound(pool: &PgPool) -> usize {
     .fetch_one(pool)
     .await
     .expect("an audit");
-    assert_eq!(strangers, 0, "rows of another lane than their player's");
+    assert_eq!(strangers, 0, "rows in another lane than their player's");
     found.len()
 }

@@ -1,11 +1,11 @@
-//! Boundaries between periods that pass while a test runs.
+//! Period boundaries that pass while a test runs.
 
 use sqlx::PgPool;
 
 use super::wait::until;
 
-/// Cuts time into days of a second, weeks of three and months of six: `period_at` is the one place that boundaries come
-/// from, so that real ones pass by the real clock many times within a test.
+/// Makes days of one second, weeks of three and months of six. All boundaries come from
+/// `period_at`, so many of them pass by the real clock within a test.
 pub const SHORT_DAYS: &str = "
     CREATE OR REPLACE FUNCTION centile.period_at(p_kind text, p_at timestamptz, p_zone text)
         RETURNS TABLE (label text, starts_at timestamptz, ends_at timestamptz)
@@ -19,19 +19,19 @@ pub const SHORT_DAYS: &str = "
         WHERE s.kind = p_kind
     $$";
 
-/// Waits until so many periods of each of these kinds are over.
+/// Waits until the given number of periods of each kind is over.
 pub async fn until_over(pool: &PgPool, kinds: &[(&str, i64)]) {
     let over = "SELECT count(*) FROM centile_store.periods WHERE kind = $1 AND ends_at < clock_timestamp()";
     for &(kind, least) in kinds {
-        until("periods follow each other", async || {
+        until("the periods are over", async || {
             sqlx::query_scalar::<_, i64>(over).bind(kind).fetch_one(pool).await.expect("periods") >= least
         })
         .await;
     }
 }
 
-/// Fails unless every event lies in exactly one period of each of these kinds, and there are at least so many of them. Gives how
-/// many events there are.
+/// Fails unless every event is in exactly one period of each kind, and there are at least as many
+/// periods as given. Returns the number of events.
 pub async fn events_lie_in_one_each(pool: &PgPool, kinds: &[(&str, i64)]) -> i64 {
     let events: i64 = sqlx::query_scalar("SELECT count(*) FROM centile_store.score_transactions WHERE kind = 'score'")
         .fetch_one(pool)
@@ -50,7 +50,7 @@ pub async fn events_lie_in_one_each(pool: &PgPool, kinds: &[(&str, i64)]) -> i64
         .expect("periods");
         eprintln!("{kind}: {periods} periods with {holding} of {events} events");
         assert!(periods >= least, "only {periods} periods of kind {kind}");
-        assert_eq!(holding, events, "every event lies in exactly one {kind}");
+        assert_eq!(holding, events, "every event must be in exactly one {kind}");
     }
     events
 }

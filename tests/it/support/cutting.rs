@@ -1,4 +1,4 @@
-//! A service that is cut off from PostgreSQL under load.
+//! A service that loses its connection to PostgreSQL under load.
 
 use std::{
     sync::Arc,
@@ -21,7 +21,8 @@ use super::{
 /// Callers of each kind.
 const CALLERS: usize = 16;
 
-/// How long statements may run, and how long the way is cut at least: it stays cut until the writers have noticed.
+/// The statement timeout, and the minimum duration of a cut. A cut lasts until all writers have
+/// noticed it.
 #[derive(Debug)]
 pub struct Limits {
     pub statement: Duration,
@@ -29,27 +30,27 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The longest that a call may take: for a connection, for its statement and the way back, and once more for each, since what is
-    /// shared is asked again where the first caller went away.
+    /// Maximum duration of a call: waiting for a connection, the statement and the way back, each
+    /// of them twice, because a shared read is repeated when its first caller goes away.
     pub fn deadline(&self) -> Duration {
         2 * (Duration::from_secs(2) + self.statement + Duration::from_secs(2)) + Duration::from_secs(1)
     }
 }
 
-/// What was seen.
+/// The measurements of a run.
 #[derive(Debug)]
 pub struct Seen {
-    /// The longest time that a read took.
+    /// The longest duration of a read.
     pub longest_read: Duration,
-    /// How long after each cut all connections were usable again.
-    pub whole_again: Vec<Duration>,
+    /// Time after each cut until all connections were usable again.
+    pub recovery_times: Vec<Duration>,
     /// Answers 503 to writers.
     pub unavailable: usize,
     /// Acknowledged events, each of which is in the ledger once.
     pub acknowledged: usize,
 }
 
-/// Reads until told to stop; gives the longest time that an answer took.
+/// Reads until `stop`; returns the longest duration of an answer.
 async fn read(url: String, stop: CancellationToken) -> Duration {
     let (client, mut longest) = (client(), Duration::ZERO);
     let mut number = 0;
@@ -70,19 +71,20 @@ async fn read(url: String, stop: CancellationToken) -> Duration {
     longest
 }
 
-/// Whether as many callers as there are connections are all answered at once.
+/// Returns whether as many concurrent callers as there are connections all get an answer.
 async fn all_are_answered(url: &str) -> bool {
-    // In torture, where the time is measured, a call that hangs is made again; a busy machine is given more time.
-    let (client, patience) = (client(), Duration::from_secs(amount(20, 1)));
+    // `make torture` measures the time, so a call that hangs is repeated soon. Otherwise a busy
+    // machine gets more time.
+    let (client, timeout) = (client(), Duration::from_secs(amount(20, 1)));
     let answers = (0..2 * CALLERS).map(|caller| {
         let get = client.get(format!("{url}/v1/boards/arena/scores?from={}", caller + 1));
-        async move { get.timeout(patience).send().await.is_ok_and(|answer| answer.status() == StatusCode::OK) }
+        async move { get.timeout(timeout).send().await.is_ok_and(|answer| answer.status() == StatusCode::OK) }
     });
     join_all(answers).await.into_iter().all(|is_well| is_well)
 }
 
-/// Cuts a service off from PostgreSQL in each of these ways, one after the other, under load. Every answer has to be right or 503, every
-/// acknowledged event in the ledger once, in the end.
+/// Cuts a service off from PostgreSQL in each of these ways in turn, under load. Every answer must
+/// be right or 503, and in the end every acknowledged event must be in the ledger once.
 pub async fn cut_off(ways: &[Way], limits: &Limits) -> Seen {
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('arena', p_lanes => 4::smallint)").await;
@@ -95,7 +97,7 @@ pub async fn cut_off(ways: &[Way], limits: &Limits) -> Seen {
     let sender = Arc::new(Sender::new(key(db.url(), "server")));
     let (address, stop) = (format!("{}/v1/boards/arena/scores", serve.url), CancellationToken::new());
     let (writers, mut readers) = (sender.spawn(CALLERS, &address, &stop), JoinSet::new());
-    let mut whole_again = Vec::new();
+    let mut recovery_times = Vec::new();
     let before = sender.wait_for_more(100).await;
     for _ in 0..CALLERS {
         readers.spawn(read(serve.url.clone(), stop.clone()));
@@ -104,17 +106,17 @@ pub async fn cut_off(ways: &[Way], limits: &Limits) -> Seen {
         proxy.set(*way);
         let before = sender.counts().2;
         tokio::time::sleep(limits.cut).await;
-        until("every writer is answered 503", async || sender.counts().2 >= before + CALLERS).await;
+        until("every writer gets a 503", async || sender.counts().2 >= before + CALLERS).await;
         let refused = sender.counts().2;
         proxy.set(Way::Open);
         let healed = Instant::now();
         until("all connections are usable again", async || all_are_answered(&serve.url).await).await;
-        whole_again.push(healed.elapsed());
+        recovery_times.push(healed.elapsed());
         sender.wait_for_more(100).await;
         eprintln!(
             "{way:?} for {:?}: {refused} times 503 so far, whole again after {:?}",
             limits.cut,
-            whole_again.last()
+            recovery_times.last()
         );
     }
     stop.cancel();
@@ -123,9 +125,9 @@ pub async fn cut_off(ways: &[Way], limits: &Limits) -> Seen {
     eprintln!("{before} events before; the longest read took {longest_read:?} of {:?}", limits.deadline());
     sender.finish(&address).await;
     let (acknowledged, _, unavailable) = sender.counts();
-    assert!(unavailable > 0, "the cut was noticed");
+    assert!(unavailable > 0, "no request noticed the cut");
     let pool = db.pool().await;
     sender.expect_all_once(&pool).await;
     assert_eq!(audit::rankings_are_sound(&pool).await, 4);
-    Seen { longest_read, whole_again, unavailable, acknowledged }
+    Seen { longest_read, recovery_times, unavailable, acknowledged }
 }

@@ -12,14 +12,14 @@ use tokio::{sync::OnceCell, task::JoinHandle};
 
 use super::{folder, folder_on_disk, next_number, wait::until};
 
-/// The migrated database that tests get copies of.
+/// The migrated database from which tests get their copies.
 const TEMPLATE: &str = "centile_template";
 
-/// Functions by which tests write scores from SQL.
 /// Functions that write scores from SQL.
 pub const TESTING: &str = include_str!("testing.sql");
 
-/// Settings of the shared PostgreSQL, which no test kills and nobody restores: it writes no more than queries need.
+/// Settings of the shared PostgreSQL. No test kills or restores it, so it writes only what queries
+/// need.
 const SHARED_SETTINGS: [(&str, &str); 7] = [
     ("full_page_writes", "off"),
     ("wal_level", "minimal"),
@@ -36,7 +36,8 @@ struct Servers {
     redis: LocalRedis,
 }
 
-/// Started at first use. A static is never dropped; the servers' watchdogs stop them when the process ends.
+/// Starts the servers at first use. A static is never dropped; the servers' watchdogs stop them
+/// when the process ends.
 async fn servers() -> &'static Servers {
     static SERVERS: OnceCell<Servers> = OnceCell::const_new();
     SERVERS
@@ -53,35 +54,40 @@ async fn servers() -> &'static Servers {
         .await
 }
 
-/// A connection to the Redis at `url` that waits as long as it takes: by itself a client gives up after half a second.
+/// Returns a connection to the Redis at `url` without timeouts; the client's default is half a
+/// second.
 pub async fn redis_connection(url: &str) -> MultiplexedConnection {
-    let patient = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
+    let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
     let client = Client::open(url).expect("a client");
-    client.get_multiplexed_async_connection_with_config(&patient).await.expect("a connection")
+    client.get_multiplexed_async_connection_with_config(&config).await.expect("a connection")
 }
 
-/// The shared Redis: use it with a prefix of your own ([`TestDb::redis_prefix`]), and never FLUSHALL it.
+/// Returns the address of the shared Redis. Use it with your own prefix ([`TestDb::redis_prefix`]),
+/// and never FLUSHALL it.
 pub async fn redis_url() -> String {
     servers().await.redis.url()
 }
 
-/// A migrated PostgreSQL (database `postgres`) for one test alone, which may stop and kill it. With `fsync` it lives on disk.
+/// Starts a migrated PostgreSQL (database `postgres`) for one test, which may stop and kill it.
+/// With `fsync`, its data are on disk.
 pub async fn own_postgres(options: PostgresOptions) -> LocalPostgres {
     let folder = if options.fsync { folder_on_disk("own-postgres") } else { folder("own-postgres") };
     let original = migrated_data().await;
     fs::create_dir_all(&folder).unwrap();
     let copied =
         Command::new("cp").arg("-a").args(["data", "password"].map(|name| original.join(name))).arg(&folder).status();
-    assert!(copied.unwrap().success(), "the data folder is copied");
+    assert!(copied.unwrap().success(), "cp of the data folder");
     let server = LocalPostgres::start(&folder, options).unwrap();
-    // Does something only if PostgreSQL's account cannot reach the folder, so that its data lie elsewhere.
+    // Has an effect only if PostgreSQL's account cannot reach the folder, so that its data are
+    // elsewhere.
     migrate_url(&server.url("postgres")).await.unwrap();
     server
 }
 
-/// The folder of a migrated PostgreSQL that is stopped: copying it takes a tenth of the time of making another.
+/// Returns the folder of a stopped, migrated PostgreSQL. Copying it takes a tenth of the time of
+/// creating another.
 async fn migrated_data() -> &'static Path {
-    // Held for ever, so that its watchdog removes the folder when the process ends.
+    // Kept until the process ends, because its watchdog then removes the folder.
     static ORIGINAL: OnceCell<LocalPostgres> = OnceCell::const_new();
     let make = async || {
         let mut server = LocalPostgres::start(&folder("migrated"), PostgresOptions::ephemeral()).unwrap();
@@ -93,12 +99,12 @@ async fn migrated_data() -> &'static Path {
     ORIGINAL.get_or_init(make).await.home()
 }
 
-/// A Redis for one test alone, which may pause, kill and empty it.
+/// Starts a Redis for one test, which may pause, kill and empty it.
 pub fn own_redis() -> LocalRedis {
     LocalRedis::start(&folder("own-redis")).unwrap()
 }
 
-/// A database of one test; dropped with this value.
+/// The database of one test; dropped with this value.
 #[derive(Debug)]
 pub struct TestDb {
     name: String,
@@ -108,17 +114,17 @@ pub struct TestDb {
 }
 
 impl TestDb {
-    /// A migrated database.
+    /// Creates a migrated database.
     pub async fn new() -> Self {
         Self::create(TEMPLATE).await
     }
 
-    /// A database without anything in it.
+    /// Creates an empty database.
     pub async fn empty() -> Self {
         Self::create("template0").await
     }
 
-    /// A copy of a database that has no sessions any more.
+    /// Copies a database that has no sessions.
     pub async fn copy(&self) -> Self {
         Self::create(&self.name).await
     }
@@ -131,7 +137,8 @@ impl TestDb {
         Self { url: postgres.url(&name), name, admin_url, pg_dump: postgres.program("pg_dump") }
     }
 
-    /// Exchanges the contents of two databases, as a restore would: each address leads to the other's. All sessions end.
+    /// Exchanges the contents of two databases like a restore: each address leads to the other's
+    /// data. All sessions end.
     pub async fn exchange(&self, other: &Self) {
         let (one, two) = (&self.name, &other.name);
         let statements = [
@@ -151,19 +158,19 @@ impl TestDb {
         }
     }
 
-    /// Its address, for a superuser.
+    /// Returns its address for a superuser.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// The port of its server on loopback.
+    /// Returns the port of its server on loopback.
     pub fn port(&self) -> u16 {
         let (_, place) = self.url.split_once('@').unwrap();
         let (host, _) = place.split_once('/').unwrap();
         host.rsplit_once(':').unwrap().1.parse().unwrap()
     }
 
-    /// The name of a new login with these attributes, and its address of the database.
+    /// Creates a login with these attributes. Returns its name, and its address of the database.
     pub async fn login(&self, attributes: &str) -> (String, String) {
         let name = format!("login_{}", next_number());
         self.execute(&format!("CREATE ROLE {name} LOGIN PASSWORD 'secret' {attributes}")).await;
@@ -172,12 +179,12 @@ impl TestDb {
         (name, url)
     }
 
-    /// What the keys of this test in the shared Redis begin with.
+    /// Returns the prefix of this test's keys in the shared Redis.
     pub fn redis_prefix(&self) -> String {
         format!("{}-{}:", self.name, std::process::id())
     }
 
-    /// A few connections to it.
+    /// Returns a pool of a few connections.
     pub async fn pool(&self) -> PgPool {
         PgPoolOptions::new().max_connections(5).connect(&self.url).await.unwrap()
     }
@@ -187,20 +194,21 @@ impl TestDb {
         execute(&self.url, statements.to_owned()).await.unwrap();
     }
 
-    /// A session that has run these statements and goes no further: what they lock stays locked until it is dropped or told to go on.
+    /// Returns a session that has run these statements and stays idle. Its locks are held until it
+    /// is dropped or continues.
     pub async fn hold(&self, statements: &str) -> PgConnection {
         let mut session = PgConnection::connect(&self.url).await.unwrap();
         sqlx::raw_sql(AssertSqlSafe(format!("BEGIN; {statements}"))).execute(&mut session).await.unwrap();
         session
     }
 
-    /// What becomes of these statements, which a session of its own runs from now on.
+    /// Runs these statements in a new session in the background.
     pub fn spawn(&self, statements: &str) -> JoinHandle<sqlx::Result<()>> {
         let (url, statements) = (self.url.clone(), statements.to_owned());
         tokio::spawn(async move { execute(&url, statements).await })
     }
 
-    /// Returns when so many sessions wait for a lock, or `ended` says that none will.
+    /// Waits until this many sessions wait for a lock, or `ended` returns true.
     pub async fn until_waiting(&self, sessions: i64, ended: impl Fn() -> bool) {
         let mut asking = PgConnection::connect(&self.url).await.unwrap();
         let waiting =
@@ -211,19 +219,19 @@ impl TestDb {
         .await;
     }
 
-    /// The major version of its server.
+    /// Returns the major version of its server.
     pub async fn server_version(&self) -> i32 {
         let mut connection = PgConnection::connect(&self.url).await.unwrap();
         let version = "SELECT current_setting('server_version_num')::int / 10000";
         sqlx::query_scalar(version).fetch_one(&mut connection).await.unwrap()
     }
 
-    /// The data as `pg_dump` writes them.
+    /// Returns the data as `pg_dump` writes them.
     pub fn data_dump(&self) -> String {
         self.pg_dump(&["--data-only"])
     }
 
-    /// The schema as `pg_dump` writes it.
+    /// Returns the schema as `pg_dump` writes it.
     pub fn dump(&self) -> String {
         let text = self.pg_dump(&["--schema-only", "--exclude-schema=testing"]);
         // Newer versions put a random word in these two lines.
@@ -233,7 +241,7 @@ impl TestDb {
             .join("\n")
     }
 
-    /// What `pg_dump` with these arguments writes.
+    /// Returns the output of `pg_dump` with these arguments.
     pub fn pg_dump(&self, arguments: &[&str]) -> String {
         let output = Command::new(&self.pg_dump).args(arguments).arg(&self.url).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -244,7 +252,8 @@ impl TestDb {
 impl Drop for TestDb {
     fn drop(&mut self) {
         let (url, statement) = (self.admin_url.clone(), format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name));
-        // A runtime cannot block inside another one, hence the thread. A database left over goes with the server.
+        // A runtime cannot block inside another one, so a thread drops the database. A database
+        // that remains is removed with the server.
         let dropper = thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             runtime.block_on(execute(&url, statement)).map_err(std::io::Error::other)

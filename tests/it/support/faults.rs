@@ -1,6 +1,6 @@
-//! Load on two instances under faults. Periods close, rankings are rebuilt, layouts change, and players
-//! are renamed and banned. PostgreSQL and one instance are killed. Each answer is compared with a
-//! replay of the ledger at the answer's version.
+//! Load on two instances under faults. Periods close, rankings are rebuilt, layouts change, and
+//! players are renamed and banned. PostgreSQL and one instance are killed. Each answer is compared
+//! with a replay of the ledger at the answer's version.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::{
     wait::{until, within},
 };
 
-/// Flags of the instances: they close periods and look after layouts.
+/// Flags of the instances: they close periods and rebalance layouts.
 const FLAGS: [&str; 6] = ["--maintenance-every", "1", "--pool-wait", "5000", "--index-memory", "256"];
 
 /// Counts of one run.
@@ -53,8 +53,8 @@ struct Servers {
     instances: Vec<Serve>,
 }
 
-/// Runs until rank indexes have given at least `wanted` answers. After about `per_ledger` answers it
-/// starts over with new boards, which bounds the ledger that a replay reads.
+/// Runs until rank indexes have given at least `wanted` answers. After about `per_ledger` answers
+/// it starts over with new boards, which bounds the ledger that a replay reads.
 pub async fn compare_under_faults(wanted: usize, per_ledger: usize) -> Summary {
     let postgres = own_postgres(PostgresOptions::ephemeral()).await;
     let url = postgres.url("postgres");
@@ -89,7 +89,8 @@ impl Servers {
         tokio::task::spawn_blocking(move || Serve::spawn(&url, None, &prefix, &flags)).await.expect("an instance")
     }
 
-    /// Creates two boards, loads them until at least `answers` answers are recorded, and compares these.
+    /// Creates two boards, loads them until at least `answers` answers are recorded, and compares
+    /// these.
     async fn compare(&mut self, summary: &mut Summary, admin: &str, answers: usize) {
         let number = next_number();
         let boards = [format!("shared-{number}"), format!("first-{number}")];
@@ -111,14 +112,14 @@ impl Servers {
             let stop = CancellationToken::new();
             let running = Arc::new(load);
             // Some answers before and after each disruption.
-            let go_on = async || {
+            let until_progress = async || {
                 let wanted = running.answered() + answers / 30;
-                until("the load goes on", async || running.answered() >= wanted).await;
+                until("the load continues", async || running.answered() >= wanted).await;
             };
             let disrupted = async {
-                go_on().await;
+                until_progress().await;
                 self.disrupt(disruption, &boards, summary).await;
-                go_on().await;
+                until_progress().await;
                 stop.cancel();
             };
             let (more, ()) = within("a load under faults", async { tokio::join!(running.run(&stop), disrupted) }).await;
@@ -149,7 +150,7 @@ impl Servers {
             }
             Disruption::InstanceIsKilled => {
                 summary.instance_kills += 1;
-                // The load learns the address of the next one when it begins again.
+                // The load gets the new instance's address when it continues.
                 self.instances[1].kill();
                 self.instances[1] = self.instance().await;
             }
@@ -160,7 +161,7 @@ impl Servers {
                     let rebuild = move || {
                         run_at(&url, &["rebuild", "--board", &board, "--period", "all_time", "--by", "a test"]).well()
                     };
-                    tokio::task::spawn_blocking(rebuild).await.expect("a rebuilding");
+                    tokio::task::spawn_blocking(rebuild).await.expect("a rebuild");
                 }
             }
         }

@@ -1,4 +1,5 @@
-//! The least that an answer must hold, and the most that it can have held.
+//! Bounds on an answer's version: the lower bound from acknowledged changes, and the upper bound
+//! from later answers.
 
 use std::{
     collections::HashMap,
@@ -11,55 +12,55 @@ use super::{
     replay::{Ledger, LedgerRow},
 };
 
-/// How far top lists may lag behind what other instances acknowledged.
-const MAY_LAG: Duration = Duration::from_millis(250);
+/// Maximum lag of top lists behind changes that other instances acknowledged.
+const MAX_LAG: Duration = Duration::from_millis(250);
 
-/// From when on which last batch of each lane was acknowledged.
+/// The last acknowledged batch of each lane from a time on.
 type Steps = Vec<(Instant, Vec<i64>)>;
 
-/// What had been acknowledged when, by all instances and by each.
+/// What all instances, and each of them, had acknowledged at any time.
 #[derive(Debug)]
-pub struct Floors {
+pub struct MinimumVersions {
     all: Steps,
     of_instance: HashMap<usize, Steps>,
     nothing: Vec<i64>,
 }
 
-impl Floors {
-    /// From the confirmed changes of a board; the ledger says in which batch each of them is.
+impl MinimumVersions {
+    /// Computes the steps from a board's confirmed changes. The ledger gives the batch of each.
     pub fn new(changes: &[&Acknowledged], ledger: &Ledger) -> Self {
         let places = Places::new(ledger);
         let mut changes = changes.to_vec();
         changes.sort_by_key(|change| change.at);
         let nothing = vec![0; ledger.lanes()];
-        let mut floors = Self { all: Vec::new(), of_instance: HashMap::new(), nothing };
+        let mut minimum = Self { all: Vec::new(), of_instance: HashMap::new(), nothing };
         for change in changes {
-            // An act that had nothing to do has no row.
+            // An act that changed nothing has no row.
             let Some(row) = places.row(&change.what) else { continue };
-            for steps in [&mut floors.all, floors.of_instance.entry(change.instance).or_default()] {
-                let mut held = steps.last().map_or_else(|| floors.nothing.clone(), |(_, held)| held.clone());
+            for steps in [&mut minimum.all, minimum.of_instance.entry(change.instance).or_default()] {
+                let mut held = steps.last().map_or_else(|| minimum.nothing.clone(), |(_, held)| held.clone());
                 if held[row.lane] < row.batch {
                     held[row.lane] = row.batch;
                     steps.push((change.at, held));
                 }
             }
         }
-        floors
+        minimum
     }
 
-    /// The least that an answer must hold.
+    /// Returns the minimum version of an answer.
     pub fn of(&self, answer: &Answer) -> Vec<i64> {
         if !matches!(answer.question, Question::Top { .. }) {
             return self.before(&self.all, answer.sent_at);
         }
-        let others = answer.sent_at.checked_sub(MAY_LAG);
+        let others = answer.sent_at.checked_sub(MAX_LAG);
         let others = others.map_or_else(|| self.nothing.clone(), |at| self.before(&self.all, at));
         let own = self.of_instance.get(&answer.instance);
         let own = own.map_or_else(|| self.nothing.clone(), |steps| self.before(steps, answer.sent_at));
         own.into_iter().zip(others).map(|(own, others)| own.max(others)).collect()
     }
 
-    /// What is wrong when an answer does not hold what it must.
+    /// Describes the error if an answer is below its minimum version.
     pub fn missed(&self, answer: &Answer, batches: &[i64]) -> Option<String> {
         let least = self.of(answer);
         let is_old = batches.iter().zip(&least).any(|(held, least)| held < least);
@@ -72,7 +73,7 @@ impl Floors {
     }
 }
 
-/// Where in a ledger confirmed changes are.
+/// Finds the ledger rows of confirmed changes.
 struct Places<'a> {
     scores: HashMap<i64, &'a LedgerRow>,
     reasons: HashMap<&'a str, &'a LedgerRow>,
@@ -102,14 +103,14 @@ impl<'a> Places<'a> {
     }
 }
 
-/// What the answers to later questions held: no earlier one can have held more.
+/// The versions of later answers: an earlier answer cannot be newer.
 #[derive(Debug)]
-pub struct Seen(Steps);
+pub struct LaterVersions(Steps);
 
-impl Seen {
-    /// From all answers with their versions.
+impl LaterVersions {
+    /// Collects all answers with their versions.
     pub fn new<'a>(versions: impl Iterator<Item = (&'a Answer, &'a [i64])>) -> Self {
-        // Top lists may be older than what others have seen already.
+        // Top lists may be older than answers that others have received.
         let exact = versions.filter(|(answer, _)| !matches!(answer.question, Question::Top { .. }));
         let mut seen: Steps = exact.map(|(answer, batches)| (answer.sent_at, batches.to_vec())).collect();
         seen.sort_by_key(|(sent_at, _)| *sent_at);
@@ -122,7 +123,7 @@ impl Seen {
         Self(seen)
     }
 
-    /// The least that was seen by questions asked after `at`.
+    /// Returns the lowest version of the answers to questions sent after `at`.
     pub fn after(&self, at: Instant) -> Option<&[i64]> {
         self.0.get(self.0.partition_point(|(sent_at, _)| *sent_at <= at)).map(|(_, batches)| batches.as_slice())
     }

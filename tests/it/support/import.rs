@@ -1,4 +1,4 @@
-//! `centile import`, and files for it.
+//! Runs `centile import`, and creates its files.
 
 use std::{
     collections::BTreeMap,
@@ -15,13 +15,14 @@ use super::{TestDb, centile, folder};
 #[derive(Debug)]
 pub struct Files(PathBuf);
 
-/// What an import said.
+/// The result of an import.
 #[derive(Debug)]
 pub struct Imported {
     pub code: Option<i32>,
     pub out: String,
     pub err: String,
-    /// The rejects by line number, each with its reason and the line as it stood in the file; `None` without such a file.
+    /// The rejects by line number, each with its reason and the original line; `None` without a
+    /// file of rejects.
     pub rejects: Option<BTreeMap<u64, (String, String)>>,
 }
 
@@ -32,12 +33,12 @@ impl Files {
         Self(folder)
     }
 
-    /// The path of a file that need not exist.
+    /// Returns the path of a file that may not exist.
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
-    /// Makes a file.
+    /// Creates a file.
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);
         fs::write(&path, content).unwrap();
@@ -58,14 +59,14 @@ pub fn spawn_import(db: &TestDb, file: &Path, board: &str, flags: &[&str]) -> Ch
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Runs `centile import` to its end. The rejects are looked for where they are by default.
+/// Runs `centile import` to its end, and reads the rejects from their default place.
 pub fn import(db: &TestDb, file: &Path, board: &str, flags: &[&str]) -> Imported {
     let mut rejects = file.as_os_str().to_owned();
     rejects.push(".rejects.csv");
     finish(spawn_import(db, file, board, flags), &[], Path::new(&rejects))
 }
 
-/// As [`import`], from standard input; the rejects go to `rejects`.
+/// Like [`import`], from standard input; the rejects go to `rejects`.
 pub fn import_stdin(db: &TestDb, input: &[u8], board: &str, rejects: &Path, flags: &[&str]) -> Imported {
     let flags = [&["--rejects", rejects.to_str().unwrap()], flags].concat();
     finish(spawn_import(db, Path::new("-"), board, &flags), input, rejects)
@@ -91,7 +92,7 @@ fn finish(mut child: Child, input: &[u8], rejects: &Path) -> Imported {
 }
 
 impl Imported {
-    /// A number of the summary: `read`, `accepted`, `repeated` or `rejected`.
+    /// Returns a number of the summary: `read`, `accepted`, `repeated` or `rejected`.
     #[track_caller]
     pub fn count(&self, name: &str) -> u64 {
         let line = self.out.lines().find_map(|line| line.strip_prefix(name));
@@ -99,7 +100,7 @@ impl Imported {
         number.unwrap_or_else(|| panic!("no {name} in {self:?}"))
     }
 
-    /// Fails unless all lines were taken, so many of them anew and so many that were there already.
+    /// Fails unless all lines were imported, with these numbers of new and repeated events.
     #[track_caller]
     pub fn well(&self, accepted: u64, repeated: u64) {
         assert_eq!((self.code, self.rejects.as_ref()), (Some(0), None), "{self:?}");

@@ -1,23 +1,22 @@
-//! Layouts changed by hand: random steps, each one that `centile maintain` could take, and others
-//! that it never would.
+//! Manual layout changes: random steps, including some that `centile maintain` would never take.
 
 use rand::{RngExt as _, rngs::StdRng, seq::IndexedRandom as _};
 use sqlx::PgConnection;
 
-/// Steps that change a layout a little, and steps that bring players into many buckets.
+/// Numbers of steps: a few, and enough to spread players over many buckets.
 pub const FEW: u32 = 12;
 pub const MANY: u32 = 150;
 
 /// A change of a layout. Places are counted from 1.
 #[derive(Debug, Clone, Copy)]
 pub enum Step {
-    /// Rows go to a neighbour.
+    /// Moves rows to a neighbour.
     Move { from: i32, to: i32, rows: i32 },
-    /// An empty bucket goes beside another one.
+    /// Moves an empty bucket beside another one.
     Reposition { place: i32, beside: i32, is_above: bool },
 }
 
-/// Number of a ranking's layout, and players at each place.
+/// Returns a ranking's layout number, and its players in each place.
 pub async fn occupied(connection: &mut PgConnection, ranking_id: i64) -> (i32, Vec<i64>) {
     sqlx::query_as("SELECT layout, centile_store.bucket_totals(id) FROM centile_store.rankings WHERE id = $1")
         .bind(ranking_id)
@@ -26,7 +25,7 @@ pub async fn occupied(connection: &mut PgConnection, ranking_id: i64) -> (i32, V
         .unwrap()
 }
 
-/// A step that is possible with these players; none in a ranking without players.
+/// Returns a possible step for these players; `None` if there are no players.
 pub fn random_step(random: &mut StdRng, players: &[i64]) -> Option<Step> {
     let place = |index: usize| i32::try_from(index + 1).unwrap();
     let places = |has_players: bool| -> Vec<i32> {
@@ -40,13 +39,13 @@ pub fn random_step(random: &mut StdRng, players: &[i64]) -> Option<Step> {
     }
     let to = if from == 1 || from < 100 && random.random() { from + 1 } else { from - 1 };
     let most = i32::try_from(players[usize::try_from(from - 1).unwrap()]).unwrap();
-    // All of them now and then.
+    // Sometimes all rows.
     let rows = if random.random_bool(0.2) { most } else { random.random_range(1..=most) };
     Some(Step::Move { from, to, rows })
 }
 
-/// Takes a step that was thought out for a layout; gives the rows moved, 0 for a bucket that has a
-/// new place. `None` when nothing was done.
+/// Takes a step that was planned for a layout. Returns the number of rows moved, 0 for a
+/// repositioned bucket, or `None` if nothing was done.
 pub async fn take(
     connection: &mut PgConnection,
     ranking_id: i64,
@@ -68,8 +67,8 @@ pub async fn take(
     }
 }
 
-/// Takes random steps, so that players stand in many buckets in no order of their numbers. Returns
-/// how many steps changed something.
+/// Takes random steps, so that players are in many buckets in an order unrelated to the buckets'
+/// numbers. Returns the number of steps that changed something.
 pub async fn scatter(connection: &mut PgConnection, ranking_id: i64, random: &mut StdRng, steps: u32) -> u32 {
     let mut taken = 0;
     for _ in 0..steps {

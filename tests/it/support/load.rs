@@ -1,4 +1,4 @@
-//! Writers and readers at work at the same time, over HTTP, on one or more instances.
+//! Concurrent writers and readers over HTTP, on one or more instances.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -24,18 +24,18 @@ use super::{
     wait::within,
 };
 
-/// Scores and ids that may be met again.
+/// Number of scores and ids that are kept for reuse.
 const REMEMBERED: usize = 2_000;
 
-/// Flags of an instance under load: on a busy machine requests wait, and are not refused.
+/// Flags of an instance under load: on a busy machine requests wait instead of being refused.
 pub const PATIENT: &[&str] = &["--pool-wait", "60000", "--statement-timeout", "60"];
 
-/// A key for a role, made by the command line.
+/// Creates a key with a role on the command line.
 pub fn key(database_url: &str, role: &str) -> String {
     make_key(database_url, &["--role", role])
 }
 
-/// Stops what listens to it after some time.
+/// Returns a token that is cancelled after some time.
 pub fn stop_after(time: Duration) -> CancellationToken {
     let stop = CancellationToken::new();
     let after = stop.clone();
@@ -46,28 +46,28 @@ pub fn stop_after(time: Duration) -> CancellationToken {
     stop
 }
 
-/// A load, and where it goes.
+/// A load and its targets.
 #[derive(Debug)]
 pub struct Load {
     /// `http://HOST:PORT` of each instance.
     pub instances: Vec<String>,
-    /// Slugs; the points of events are -2 to 5 everywhere.
+    /// Slugs of the boards. The points of their events are -2 to 5.
     pub boards: Vec<String>,
-    /// The kinds of period that are asked for.
+    /// The kinds of period to read.
     pub periods: Vec<&'static str>,
-    /// Whether nothing is to be written.
+    /// Whether the load only reads.
     pub read_only: bool,
-    /// Whether pages are gone on with by their cursors, which takes periods whose labels are dates.
+    /// Whether pages are continued by their cursors, which needs periods whose labels are dates.
     pub cursors: bool,
-    /// Whether the test kills servers during the load. The record then omits requests without an answer
-    /// or with status 503.
+    /// Whether the test kills servers during the load. The record then omits requests without an
+    /// answer or with status 503.
     pub may_fail: bool,
-    /// A key of an administrator.
+    /// A key with the role admin.
     pub key: String,
-    /// How many players there are.
+    /// Number of players.
     pub players: usize,
     client: reqwest::Client,
-    /// Events with ids that were sent, for sending again, also while they are on their way.
+    /// Sent events with ids, for repetition, possibly while still in flight.
     sent: Mutex<VecDeque<(usize, Value)>>,
     /// Scores that may be voided.
     scores: Mutex<VecDeque<(usize, i64)>>,
@@ -77,7 +77,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// A load on `boards`, reading `all_time` and `week`.
+    /// Creates a load on `boards` that reads `all_time` and `week`.
     pub fn new(instances: Vec<String>, boards: &[&str], key: String) -> Self {
         Self {
             instances,
@@ -97,12 +97,12 @@ impl Load {
         }
     }
 
-    /// Questions that were answered so far.
+    /// Returns the number of answered questions.
     pub fn answered(&self) -> usize {
         self.answered.load(Ordering::Relaxed)
     }
 
-    /// Gives most players a first score, so that there is something to read from the start.
+    /// Gives most players a first score, so that there are entries from the start.
     pub async fn begin(&self) -> Record {
         let mut record = Record::default();
         for board in 0..self.boards.len() {
@@ -115,7 +115,7 @@ impl Load {
         record
     }
 
-    /// Writes and reads until told to stop.
+    /// Writes and reads until `stop`.
     pub async fn run(self: &Arc<Self>, stop: &CancellationToken) -> Record {
         let mut tasks = JoinSet::new();
         for worker in if self.read_only { 6..14 } else { 0..14 } {
@@ -148,7 +148,8 @@ impl Load {
         all
     }
 
-    /// Begins, and runs for `time` again and again until the record is `enough`. Fails the test if it is not by the deadline.
+    /// Begins, and runs for `time` repeatedly until the record is `enough`. Fails the test if it is
+    /// not by the deadline.
     pub async fn run_until(self: &Arc<Self>, time: Duration, mut enough: impl AsyncFnMut(&Record) -> bool) {
         let mut record = self.begin().await;
         let running = async {
@@ -159,7 +160,7 @@ impl Load {
                 }
             }
         };
-        within("the load meets enough", running).await;
+        within("the load has covered enough", running).await;
     }
 
     fn url(&self, instance: usize, board: usize, path: &str) -> String {
@@ -170,7 +171,7 @@ impl Load {
         format!("p{}", rng.random_range(0..self.players))
     }
 
-    /// A random event; a third have ids, some of which were sent before.
+    /// Returns a random event; a third have ids, some of which were sent before.
     fn event(&self, rng: &mut StdRng, board: usize) -> Value {
         let mut event = json!({"user_id": self.user(rng), "points": rng.random_range(-2..=5)});
         if rng.random_ratio(1, 3) {
@@ -197,7 +198,7 @@ impl Load {
         let Some((status, text)) = self.send(self.client.post(url).json(&event)).await else { return };
         match status {
             StatusCode::OK => self.accepted(record, board, instance, event, parsed(&text)),
-            // Of a player who is banned.
+            // The player is banned.
             StatusCode::FORBIDDEN => {}
             other => panic!("{other} to {event}: {text}"),
         }
@@ -230,7 +231,7 @@ impl Load {
         }
     }
 
-    /// A ban, an unban, a void, a reset or a rename.
+    /// Sends a ban, an unban, a void, a reset or a rename.
     async fn administer(&self, record: &mut Record, rng: &mut StdRng, instance: usize) {
         let url = &self.instances[instance];
         let reason = format!("act-{}", next_number());
@@ -241,7 +242,7 @@ impl Load {
                 self.banned.lock().expect("no panic").push(user.clone());
                 let request = self.client.post(format!("{url}/v1/users/{user}/ban")).json(&body);
                 let Some((status, text)) = self.send(request).await else { return };
-                // A player without any score so far does not exist; a later unban may have begun.
+                // A player without any score does not exist, and a later unban may have begun.
                 let allowed = [StatusCode::OK, StatusCode::NOT_FOUND, StatusCode::CONFLICT];
                 assert!(allowed.contains(&status), "{status}: {text}");
                 self.acted(record, instance, &reason, status);
@@ -284,7 +285,7 @@ impl Load {
         }
     }
 
-    /// Notes an act that concerns every board.
+    /// Records an act that concerns every board.
     fn acted(&self, record: &mut Record, instance: usize, reason: &str, status: StatusCode) {
         for board in (0..self.boards.len()).filter(|_| status.is_success()) {
             let what = Change::Act { reason: reason.to_owned() };
@@ -292,14 +293,14 @@ impl Load {
         }
     }
 
-    /// The answer to a request of the administrator; see [`Self::answer`].
+    /// Sends a request with the admin key; see [`Self::answer`].
     async fn send(&self, request: RequestBuilder) -> Option<(StatusCode, String)> {
         let (status, _, text) = self.answer(request.bearer_auth(&self.key)).await?;
         Some((status, text))
     }
 
-    /// Sends a request and returns its answer. Returns `None` on a connection error or 503 if `may_fail` is
-    /// set; otherwise a failure panics.
+    /// Sends a request and returns its answer. Returns `None` on a connection error or 503 if
+    /// `may_fail` is set; otherwise a failure panics.
     async fn answer(&self, request: RequestBuilder) -> Option<(StatusCode, HeaderMap, String)> {
         let answer = async {
             let response = request.send().await?;
@@ -317,17 +318,17 @@ impl Load {
     }
 }
 
-/// One that reads, with what it has seen.
+/// A reader and its earlier answers.
 #[derive(Debug, Default)]
 struct Reader {
-    /// The page read last, with its cursor: board, kind of period, cursor, last row.
+    /// The last page with its cursor: board, kind of period, cursor, last row.
     page: Option<(usize, &'static str, String, Box<Value>)>,
-    /// Top lists with their tags, by the address.
+    /// Top lists with their tags, by address.
     tops: HashMap<String, (String, String)>,
 }
 
 impl Reader {
-    /// Asks something at random.
+    /// Asks a random question.
     async fn ask(&mut self, load: &Load, record: &mut Record, rng: &mut StdRng, instance: usize) {
         let mut board = rng.random_range(0..load.boards.len());
         let mut period = *load.periods.choose(rng).expect("a period");
@@ -405,7 +406,7 @@ impl Reader {
     }
 }
 
-/// JSON that must be there.
+/// Parses a text that must be JSON.
 pub fn parsed(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }

@@ -1,8 +1,10 @@
-//! What the tests stand on: one PostgreSQL and one Redis per test process, a database per test, the real binary.
+//! Shared test support: one PostgreSQL and one Redis per test process, a database per test, the
+//! real binary.
 //!
-//! Nothing here needs tidying up: the servers end with the test process, however it ends, and take their folders along.
+//! Tests need no clean-up: the servers and their folders go when the test process ends, however it
+//! ends.
 
-#![allow(dead_code, unused_imports, reason = "each helper is here for whichever test needs it")]
+#![allow(dead_code, unused_imports, reason = "not every test binary uses every helper")]
 
 pub mod audit;
 pub mod boundary;
@@ -42,26 +44,27 @@ use std::{
     time::Duration,
 };
 
-/// The file system in memory that Linux offers.
+/// Linux's file system in memory.
 const MEMORY: &str = "/dev/shm";
-/// Kilobytes that have to be free in [`MEMORY`] for servers to live there; a run of the whole suite takes about a third.
-const MEMORY_WANTED: u64 = 6 << 20;
+/// Free kilobytes of [`MEMORY`] that the servers need; a run of the whole suite takes about a
+/// third.
+const MIN_FREE_KILOBYTES: u64 = 6 << 20;
 
-/// A number that no other call in this process gets.
+/// Returns a number that is unique in this process.
 pub fn next_number() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// A new folder for one server of this test process: in memory (`/dev/shm`) if there is room, else inside the project.
-/// `make test` waits until all of these are gone.
+/// Creates a folder for one server of this test process: in memory (`/dev/shm`) if there is enough
+/// space, otherwise inside the project. `make test` waits until all of these are gone.
 pub fn folder(what: &str) -> PathBuf {
     static IN_MEMORY: LazyLock<bool> =
-        LazyLock::new(|| free_kilobytes(MEMORY).is_some_and(|free| free >= MEMORY_WANTED));
+        LazyLock::new(|| free_kilobytes(MEMORY).is_some_and(|free| free >= MIN_FREE_KILOBYTES));
     if *IN_MEMORY { new_folder(Path::new(MEMORY), "centile-test", what) } else { folder_on_disk(what) }
 }
 
-/// A new folder inside the project, for a server whose data have to reach the disk.
+/// Creates a folder inside the project, for a server whose data must be on disk.
 pub fn folder_on_disk(what: &str) -> PathBuf {
     new_folder(Path::new(env!("CARGO_MANIFEST_DIR")), ".centile/test", what)
 }
@@ -70,26 +73,27 @@ fn new_folder(base: &Path, prefix: &str, what: &str) -> PathBuf {
     base.join(format!("{prefix}-{}-{what}-{}", std::process::id(), next_number()))
 }
 
-/// Free space of the file system that holds `folder`, as `df` prints it.
+/// Returns the free space of the file system that holds `folder`, as `df` prints it.
 fn free_kilobytes(folder: &str) -> Option<u64> {
     let output = Command::new("df").arg("-Pk").arg(folder).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     text.lines().nth(1)?.split_whitespace().nth(3)?.parse().ok()
 }
 
-/// The amount of random work: `quick` in `make test`, `full` in `make torture`, which sets `CENTILE_FULL=1`.
+/// Selects the amount of random work: `quick` in `make test`, `full` in `make torture`, which sets
+/// `CENTILE_FULL=1`.
 pub fn amount<T>(quick: T, full: T) -> T {
     if std::env::var_os("CENTILE_FULL").is_some_and(|flag| flag == "1") { full } else { quick }
 }
 
-/// A client that gives a connection up before the service does (after 75 seconds): a request that crosses with the service's
-/// closing is lost.
+/// Returns a client that closes an idle connection before the service does (after 75 seconds).
+/// Otherwise a request could be lost because the service closes the connection at the same moment.
 pub fn client() -> reqwest::Client {
     let builder = reqwest::Client::builder().timeout(Duration::from_mins(1)).pool_idle_timeout(Duration::from_secs(30));
     builder.build().expect("a client")
 }
 
-/// The `centile` binary, with none of the settings of the environment that the tests run in.
+/// Returns the `centile` binary, without Centile's settings from the test's environment.
 pub fn centile() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_centile"));
     command.env_clear();

@@ -1,5 +1,5 @@
-//! What a ranking has to be, worked out the plain way from a list of what happened: sums over vectors, sorted anew for
-//! every question. Shares nothing with what it checks, neither SQL nor functions of the crate.
+//! The expected rankings, computed in the simplest way from a list of acts: sums over vectors,
+//! sorted again for every question. Shares neither SQL nor functions with the code that it checks.
 
 use std::{
     cmp::Reverse,
@@ -17,7 +17,7 @@ pub enum Mode {
     Latest,
 }
 
-/// What becomes of equal scores.
+/// The rule for equal scores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ties {
     Shared,
@@ -36,13 +36,13 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// A score as a number of which larger is better.
+    /// Returns a score as a number of which larger is better.
     pub fn better(self, score: i64) -> i128 {
         if self.ascending { -i128::from(score) } else { i128::from(score) }
     }
 }
 
-/// A score as a caller sends it; `at` only when it brings a time of its own.
+/// A score as a caller sends it; `at` is set only if the caller gives a time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     pub user: String,
@@ -53,16 +53,17 @@ pub struct Event {
     pub at: Option<DateTime<Utc>>,
 }
 
-/// What has to be answered to an event.
+/// The expected answer to an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     Accepted,
-    /// The answer given to this row of the ledger again.
+    /// The same answer as for this ledger row.
     Repeated(i64),
     Refused(&'static str),
 }
 
-/// From when (inclusive) until when (exclusive) events count in a period; all time when open at both ends.
+/// The time range of a period, from its start (inclusive) to its end (exclusive); open at both ends
+/// for all time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slice {
     pub starts_at: Option<DateTime<Utc>>,
@@ -70,20 +71,20 @@ pub struct Slice {
 }
 
 impl Slice {
-    /// Whether an instant lies in it.
+    /// Returns whether an instant is in the range.
     pub fn holds(self, at: DateTime<Utc>) -> bool {
         self.starts_at.is_none_or(|start| start <= at) && self.ends_at.is_none_or(|end| at < end)
     }
 }
 
-/// What a row of the ledger says.
+/// The act of a ledger row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Act {
     Score {
         points: i64,
         tiebreak: Option<i16>,
     },
-    /// Undoes the row of this id.
+    /// Cancels the row of this id.
     Void(i64),
     Reset,
     Ban,
@@ -91,7 +92,7 @@ pub enum Act {
 }
 
 impl Act {
-    /// What the ledger calls it.
+    /// Returns the ledger's name of the kind.
     pub fn kind(self) -> &'static str {
         match self {
             Self::Score { .. } => "score",
@@ -103,7 +104,7 @@ impl Act {
     }
 }
 
-/// A row of the ledger; `user` is the internal id, the last of what decides between equals.
+/// A row of the ledger; `user` is the internal id, which breaks the last ties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
     pub id: i64,
@@ -112,7 +113,7 @@ pub struct Row {
     pub at: DateTime<Utc>,
 }
 
-/// A player's standing in a period, without the place.
+/// A player's entry in a period, without its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
     pub user: i64,
@@ -123,7 +124,8 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// The tiebreak above 51 bits of (2^51 - 1 - microseconds since 2000), as the design packs them.
+    /// Packs the tiebreak above 51 bits of (2^51 - 1 - microseconds since 2000), as the design
+    /// defines it.
     pub fn tie_key(&self) -> i64 {
         let epoch = DateTime::from_timestamp_secs(946_684_800).expect("the year 2000");
         let microseconds = (self.reached_at - epoch).num_microseconds().expect("within centuries");
@@ -131,7 +133,7 @@ impl Entry {
     }
 }
 
-/// An entry with its place among the others; `worse` is the number of players whose rank is worse.
+/// An entry with its place; `worse` is the number of players with a worse rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     pub position: i64,
@@ -140,26 +142,27 @@ pub struct Place {
     pub entry: Entry,
 }
 
-/// A board and all that happened on it.
+/// A board and all acts on it.
 #[derive(Debug)]
 pub struct Oracle {
     pub rules: Rules,
     pub rows: Vec<Row>,
     voided: HashSet<i64>,
-    /// Ids of players' events that are remembered, with the event and its row.
+    /// Known ids of players' events, with the event and its row.
     known: HashMap<(String, String), (Event, Row)>,
-    /// Those of the batch being judged.
+    /// Those of the current batch.
     in_batch: HashMap<(String, String), (Event, Row)>,
 }
 
 impl Oracle {
-    /// A board that nobody has played on.
+    /// Creates a board without events.
     pub fn new(rules: Rules) -> Self {
         Self { rules, rows: Vec::new(), voided: HashSet::new(), known: HashMap::new(), in_batch: HashMap::new() }
     }
 
-    /// What has to be answered to the next event of a batch. `user` is the internal id if there is such a user, `marked`
-    /// whether that user is banned everywhere, `at` the event's time, `periods` all that are open.
+    /// Returns the expected answer to the next event of a batch. `user` is the internal id if the
+    /// user exists, `marked` whether that user is banned everywhere, `at` the event's time,
+    /// `periods` all open periods.
     pub fn judge(
         &self,
         event: &Event,
@@ -169,7 +172,7 @@ impl Oracle {
         periods: &[Slice],
     ) -> Verdict {
         let key = event.id.clone().map(|id| (event.user.clone(), id));
-        // One without a time of its own repeats one of any time.
+        // An event without a time repeats one of any time.
         let repeats = |(first, row): &(Event, Row)| {
             let is_same = Event { at: None, ..first.clone() } == Event { at: None, ..event.clone() };
             if is_same && event.at.is_none_or(|at| at == row.at) {
@@ -204,7 +207,7 @@ impl Oracle {
         }
     }
 
-    /// Takes note of an event; of an accepted one with its row of the ledger.
+    /// Records an event, and the ledger row of an accepted one.
     pub fn take(&mut self, event: &Event, row: Option<Row>) {
         if let Some(row) = row {
             self.rows.push(row);
@@ -214,12 +217,12 @@ impl Oracle {
         }
     }
 
-    /// The batch is committed: ids of accepted events are remembered, those of refused ones are free.
+    /// Commits the batch: ids of accepted events are known, those of refused ones stay free.
     pub fn end_batch(&mut self) {
         self.known.extend(self.in_batch.drain());
     }
 
-    /// Takes an act of an administrator.
+    /// Records an administrative act.
     pub fn act(&mut self, row: Row) {
         if let Act::Void(target) = row.act {
             self.voided.insert(target);
@@ -227,18 +230,19 @@ impl Oracle {
         self.rows.push(row);
     }
 
-    /// Whether a score was undone.
+    /// Returns whether a score was voided.
     pub fn is_voided(&self, id: i64) -> bool {
         self.voided.contains(&id)
     }
 
-    /// Whether the last that the ledger says of it is a ban.
+    /// Returns whether a player's latest ban or unban in the ledger is a ban.
     pub fn is_banned(&self, user: i64) -> bool {
         let acts = self.rows.iter().filter(|row| row.user == user && matches!(row.act, Act::Ban | Act::Unban));
         acts.max_by_key(|row| row.id).is_some_and(|row| row.act == Act::Ban)
     }
 
-    /// Scores of a player that would count in a period, were the player not banned: not undone, not before a reset.
+    /// Returns a player's scores that count in a period if the player is not banned: neither voided
+    /// nor before a reset.
     fn counted(&self, user: i64, period: Slice) -> Vec<(Row, i64, i16)> {
         let of_player = || self.rows.iter().filter(|row| row.user == user && period.holds(row.at));
         let reset = of_player().filter(|row| row.act == Act::Reset).map(|row| row.at).max();
@@ -251,7 +255,7 @@ impl Oracle {
             .collect()
     }
 
-    /// Whether one more event would take a sum out of the range of scores in some period where it counts.
+    /// Returns whether one more event would overflow a sum in some period that contains it.
     fn overflows(&self, user: i64, points: i64, at: DateTime<Utc>, periods: &[Slice]) -> bool {
         self.rules.mode == Mode::Sum
             && periods.iter().filter(|period| period.holds(at)).any(|period| {
@@ -264,7 +268,7 @@ impl Oracle {
             })
     }
 
-    /// Whether a sum of a player, who is not banned, would leave the range of scores, when a row is left out.
+    /// Returns whether a sum of a player who is not banned would overflow without one of the rows.
     pub fn out_of_range(&self, user: i64, without: Option<i64>, periods: &[Slice]) -> bool {
         let total = |period: &Slice| {
             let rest = self.counted(user, *period).into_iter().filter(|(row, ..)| Some(row.id) != without);
@@ -273,7 +277,7 @@ impl Oracle {
         self.rules.mode == Mode::Sum && periods.iter().any(|period| total(period).abs() > i128::from(i64::MAX))
     }
 
-    /// A player's entry in a period.
+    /// Returns a player's entry in a period.
     pub fn entry(&self, user: i64, period: Slice) -> Option<Entry> {
         if self.is_banned(user) {
             return None;
@@ -302,7 +306,7 @@ impl Oracle {
         Some(Entry { user, score, tiebreak, reached_at, only_zeros })
     }
 
-    /// Everybody in a period, best first.
+    /// Returns all players of a period, best first.
     pub fn standings(&self, period: Slice) -> Vec<Place> {
         let users: BTreeSet<i64> = self.rows.iter().map(|row| row.user).collect();
         let mut entries: Vec<Entry> = users.into_iter().filter_map(|user| self.entry(user, period)).collect();
@@ -320,12 +324,12 @@ impl Oracle {
         places
     }
 
-    /// What players are sorted by, best first.
+    /// Returns the sort key of players, best first.
     pub fn key(&self, entry: &Entry) -> impl Ord + use<> {
         (Reverse(self.rules.better(entry.score)), Reverse(entry.tiebreak), entry.reached_at, entry.user)
     }
 
-    /// The rank of a newcomer: behind equals, except where they share a rank.
+    /// Returns the rank of a new player with a score: behind equals, unless they share a rank.
     pub fn rank_of_score(&self, places: &[Place], score: i64) -> i64 {
         let ahead = places.iter().filter(|place| {
             let (theirs, ours) = (self.rules.better(place.entry.score), self.rules.better(score));
@@ -334,7 +338,7 @@ impl Oracle {
         1 + number(ahead.count())
     }
 
-    /// The rank that an entry would have now, were its player not there otherwise.
+    /// Returns the rank that an entry would have now if its player had no other entry.
     pub fn rank_among_others(&self, places: &[Place], entry: &Entry) -> i64 {
         let others = places.iter().map(|place| place.entry).filter(|other| other.user != entry.user);
         let ahead = others.filter(|other| match self.rules.ties {
@@ -344,7 +348,7 @@ impl Oracle {
         1 + number(ahead.count())
     }
 
-    /// Players in ranges of scores of equal width, worst first, as (first, last, players).
+    /// Counts players in score ranges of equal width, worst first, as (first, last, players).
     pub fn histogram(&self, places: &[Place], bars: i128) -> Vec<(i128, i128, i64)> {
         let keys: Vec<i128> = places.iter().map(|place| self.rules.better(place.entry.score)).collect();
         let (Some(&high), Some(&low)) = (keys.first(), keys.last()) else { return Vec::new() };
@@ -360,12 +364,13 @@ impl Oracle {
     }
 }
 
-/// Percentile of a place among all: 100 × players with a worse rank ÷ max(players − 1, 1).
+/// Returns the percentile of a place: 100 × players with a worse rank ÷ max(players − 1, 1).
 pub fn percentile(place: &Place, places: &[Place]) -> f64 {
     100.0 * place.worse as f64 / (places.len().max(2) - 1) as f64
 }
 
-/// The score at each tenth percentile: the first, from the worst on, that this share of the players does not exceed.
+/// Returns the score at each tenth percentile: the first score, from the worst up, that this share
+/// of the players does not exceed.
 pub fn tenth_percentiles(places: &[Place]) -> Vec<(i32, i64)> {
     let worst_first: Vec<i64> = places.iter().rev().map(|place| place.entry.score).collect();
     let at = |percent: i32| {
@@ -375,14 +380,15 @@ pub fn tenth_percentiles(places: &[Place]) -> Vec<(i32, i64)> {
     (0..=100).step_by(10).filter_map(at).collect()
 }
 
-/// The writer lane of a player: the first two bytes of the SHA-256 of the user id, modulo the board's lanes.
+/// Returns a player's lane: the first two bytes of the SHA-256 of the user id, modulo the board's
+/// lanes.
 pub fn lane_of(user: &str, lanes: i16) -> i16 {
     let hash = Sha256::digest(user.as_bytes());
     let lane = u16::from_be_bytes([hash[0], hash[1]]) % lanes.unsigned_abs();
     lane.cast_signed()
 }
 
-/// A length as the database counts.
+/// Returns a length as a bigint.
 pub fn number(count: usize) -> i64 {
     i64::try_from(count).expect("a count of players")
 }

@@ -12,7 +12,7 @@ use centile::dev::local::Watchdog;
 
 use super::wait::until_blocking;
 
-/// A pooler before a server; ends when it is dropped.
+/// A pooler in front of a server; stopped when it is dropped.
 #[derive(Debug)]
 pub struct Pooler {
     port: u16,
@@ -22,15 +22,16 @@ pub struct Pooler {
 }
 
 impl Pooler {
-    /// Before the server of the database at `url`, whose account it uses for everybody, with `sessions` sessions for a
-    /// database, and more settings, a line each. Its files are in `folder`, which it makes, and which goes with it.
+    /// Starts a pooler for the server of the database at `url`. All clients use that URL's account.
+    /// Each database has `sessions` sessions. `more` holds further settings, one a line. The pooler
+    /// creates `folder` for its files and removes it at its end.
     pub fn start(folder: PathBuf, url: &str, sessions: u32, more: &str) -> Self {
         let (account, place) = url.strip_prefix("postgres://").unwrap().split_once('@').unwrap();
         let (user, password) = account.split_once(':').unwrap();
         let (server, _) = place.split_once('/').unwrap();
         let server_port = server.rsplit_once(':').unwrap().1;
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
-        // It does not run as root.
+        // PgBouncer refuses to run as root.
         let is_root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
         let as_whom = if is_root { "user = nobody" } else { "" };
         let settings = format!(
@@ -59,7 +60,7 @@ impl Pooler {
         pooler
     }
 
-    /// `url` with this pooler in place of the server's own address.
+    /// Returns `url` with the pooler's address in place of the server's.
     pub fn instead(&self, url: &str) -> String {
         let (before, rest) = url.split_once('@').unwrap();
         let (_, after) = rest.split_once('/').unwrap();

@@ -1,4 +1,4 @@
-//! A way to a server that a test can cut.
+//! A proxy in front of a server whose connections a test can cut.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -12,19 +12,19 @@ use tokio::{
     task::JoinHandle,
 };
 
-/// What becomes of what is sent.
+/// The state of the proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// It arrives.
+    /// Bytes are forwarded.
     Open,
-    /// Nothing arrives and nothing is said, as behind a firewall that has forgotten the connection. New connections are taken, and
-    /// get no answer.
+    /// Nothing is forwarded and no error is sent, like a firewall that has forgotten the
+    /// connection. New connections are accepted and get no answer.
     Silent,
-    /// Every connection is reset, and every new one.
+    /// Every connection is reset, including new ones.
     Reset,
 }
 
-/// Listens for whoever wants to reach a server. Ends, with all connections, when it is dropped.
+/// Accepts connections to a server. Ends with all its connections when it is dropped.
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddr,
@@ -33,7 +33,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// The way to the server at `port` on loopback, open.
+    /// Starts an open proxy to the server at `port` on loopback.
     pub async fn to(port: u16) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -47,14 +47,14 @@ impl Proxy {
         Self { address, way, accepting }
     }
 
-    /// `url` with this way in place of the server's own address.
+    /// Returns `url` with the proxy's address in place of the server's.
     pub fn instead(&self, url: &str) -> String {
         let (before, rest) = url.split_once('@').unwrap();
         let (_, after) = rest.split_once('/').unwrap();
         format!("{before}@{}/{after}", self.address)
     }
 
-    /// From now on this becomes of what is sent.
+    /// Sets the proxy's state.
     pub fn set(&self, way: Way) {
         self.way.send_replace(way);
     }
@@ -67,9 +67,9 @@ impl Drop for Proxy {
     }
 }
 
-/// One connection, to its end.
+/// Forwards one connection until it ends.
 async fn carry(near: TcpStream, port: u16, mut way: watch::Receiver<Way>) {
-    // Closing is a reset.
+    // Closing sends a reset.
     near.set_zero_linger().unwrap();
     if way.wait_for(|way| *way != Way::Silent).await.is_err() || *way.borrow() == Way::Reset {
         return;
@@ -84,7 +84,7 @@ async fn carry(near: TcpStream, port: u16, mut way: watch::Receiver<Way>) {
     }
 }
 
-/// Carries bytes one way, while it is open.
+/// Forwards bytes in one direction while the proxy is open.
 async fn pump(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut way: watch::Receiver<Way>) {
     let mut buffer = vec![0; 16 << 10];
     while let Ok(length @ 1..) = from.read(&mut buffer).await {

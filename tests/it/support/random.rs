@@ -1,29 +1,29 @@
-//! Random boards, and what may happen on them, from a seed.
+//! Random boards and random operations on them, from a seed.
 
 use chrono::{DateTime, DurationRound as _, TimeDelta, Utc};
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 
 use super::oracle::{Event, Mode, Rules, Ties};
 
-/// Kinds of board: every mode with every rule for ties that it allows, in one order.
+/// Number of kinds of board in one order: every mode with every rule for ties that it allows.
 pub const RULES: u64 = 8;
 /// The same in both orders.
 pub const KINDS: u64 = 2 * RULES;
-/// Zones with offsets of all sorts.
+/// Zones with various offsets.
 const ZONES: &[&str] = &["UTC", "Asia/Kolkata", "America/New_York", "Pacific/Kiritimati", "Europe/Berlin"];
 
-/// Something that happens on a board. Voids name scores by their number in [`Source::sent`].
+/// A random operation on a board. Voids name scores by their number in [`Source::sent`].
 #[derive(Debug, Clone)]
 pub enum Operation {
-    /// Scores that get their time from the database.
+    /// Scores at the database's current time.
     Live(Vec<Event>),
-    /// Scores with times of their own, or most of them.
+    /// Scores of which most have their own times.
     Import(Vec<Event>),
     Ban(String),
     Unban(String),
     Void(Vec<usize>),
     Reset(String),
-    /// The layouts change by random steps, from a seed.
+    /// Random layout changes from a seed.
     Scatter(u64),
     Rename(String, String),
 }
@@ -36,17 +36,17 @@ pub struct Source {
     pub time_zone: &'static str,
     pub layout_bounds: Vec<i64>,
     pub users: Vec<String>,
-    /// Every event made so far, the accepted and the others.
+    /// Every event made so far, whether it was accepted or not.
     pub sent: Vec<Event>,
-    /// Instants worth meeting again: events' times, resets, bounds of periods.
+    /// Instants to reuse: events' times, resets, bounds of periods.
     pub instants: Vec<DateTime<Utc>>,
     banned: Vec<String>,
     next_id: u32,
 }
 
 impl Source {
-    /// The board of a seed; `seed % KINDS` decides mode, order and ties: [`RULES`] seeds on end go through all modes and ties,
-    /// [`KINDS`] through both orders of each.
+    /// Creates the board of a seed. `seed % KINDS` selects mode, order and ties: [`RULES`]
+    /// consecutive seeds cover all modes and ties, [`KINDS`] also both orders of each.
     pub fn new(seed: u64) -> Self {
         let mut rng = StdRng::seed_from_u64(seed);
         let kind = seed % KINDS;
@@ -71,7 +71,7 @@ impl Source {
         let players = *[3, 12, 25, 45].choose(&mut rng).unwrap();
         let users = (0..players).map(|number| format!("ü {number}/{seed}")).collect();
         let now = now();
-        // A few days of their own, so that there are few periods and much happens in each.
+        // Times on a few days only, so that there are few periods with many events each.
         let days = [rng.random_range(1..4), rng.random_range(20..50)];
         let instants = days.map(|days| now - TimeDelta::days(days)).to_vec();
         let time_zone = ZONES.choose(&mut rng).unwrap();
@@ -79,17 +79,17 @@ impl Source {
         Self { rng, rules, time_zone, layout_bounds, users, sent, instants, banned, next_id: 0 }
     }
 
-    /// True once in `times`.
+    /// Returns true with probability 1 in `times`.
     pub fn one_in(&mut self, times: u32) -> bool {
         self.rng.random_ratio(1, times)
     }
 
-    /// One of the players.
+    /// Returns a random player.
     pub fn user(&mut self) -> String {
         self.users.choose(&mut self.rng).unwrap().clone()
     }
 
-    /// What happens next.
+    /// Returns the next operation.
     pub fn operation(&mut self) -> Operation {
         match self.rng.random_range(0..24) {
             0..=8 => Operation::Live(self.batch(false)),
@@ -99,7 +99,7 @@ impl Source {
                 self.banned.push(user.clone());
                 Operation::Ban(user)
             }
-            // Also of players who are not banned.
+            // The player may not be banned.
             16 | 17 if self.one_in(5) => Operation::Unban(self.user()),
             16 | 17 if !self.banned.is_empty() => {
                 let place = self.rng.random_range(0..self.banned.len());
@@ -119,7 +119,7 @@ impl Source {
         }
     }
 
-    /// 1 to 60 events, mostly few.
+    /// Returns 1 to 60 events, mostly few.
     pub fn batch(&mut self, dated: bool) -> Vec<Event> {
         let most = *[2, 8, 30, 60].choose(&mut self.rng).unwrap();
         (0..self.rng.random_range(1..=most)).map(|_| self.event(dated)).collect()
@@ -135,7 +135,7 @@ impl Source {
             tiebreak: None,
             reason: self.one_in(4).then(|| "because".to_owned()),
             id: None,
-            // Also in a batch with times an event may leave its time to the database.
+            // Even among dated events, one may leave its time to the database.
             at: (dated && !self.one_in(10)).then(|| self.instant()),
         };
         if self.rules.ties == Ties::Tiebreak && !self.one_in(4) {
@@ -152,7 +152,7 @@ impl Source {
         event
     }
 
-    /// An event that was sent before, sometimes with other content under the same id.
+    /// Returns an event that was sent before, sometimes with other content under the same id.
     fn repetition(&mut self, dated: bool) -> Event {
         let with_id: Vec<&Event> = self.sent.iter().filter(|event| event.id.is_some()).collect();
         let mut event = match with_id.choose(&mut self.rng) {
@@ -172,7 +172,7 @@ impl Source {
         event
     }
 
-    /// Makes one thing wrong with an event.
+    /// Makes an event invalid in one way.
     fn spoil(&mut self, event: &mut Event) {
         match self.rng.random_range(0..5) {
             0 => "nobody".clone_into(&mut event.user),
@@ -184,7 +184,8 @@ impl Source {
         }
     }
 
-    /// Points that often equal others, and on boards that allow it get near the end of what a sum can hold.
+    /// Returns points that often repeat, and that come close to overflowing a sum on boards that
+    /// allow it.
     fn points(&mut self) -> i64 {
         let Rules { points_min, points_max, .. } = self.rules;
         let (low, high) = (points_min.max(-3), points_max.min(3));
@@ -199,7 +200,7 @@ impl Source {
         }
     }
 
-    /// A time in the past: met before, or close to one that was.
+    /// Returns a past time: one used before, or one close to it.
     fn instant(&mut self) -> DateTime<Utc> {
         let latest = now();
         let base = if self.one_in(3) { latest } else { *self.instants.choose(&mut self.rng).unwrap() };
@@ -213,7 +214,7 @@ impl Source {
     }
 }
 
-/// Now, as exactly as the database keeps time.
+/// Returns the current time in microseconds, the database's precision.
 pub fn now() -> DateTime<Utc> {
     Utc::now().duration_trunc(TimeDelta::microseconds(1)).expect("a time of this century")
 }

@@ -1,10 +1,10 @@
-//! What a load sent and what it was answered, with the order of both.
+//! The requests and answers of a load, with their times.
 
 use std::time::Instant;
 
 use serde_json::Value;
 
-/// All that a load did.
+/// Everything that a load did.
 #[derive(Debug, Default)]
 pub struct Record {
     pub answers: Vec<Answer>,
@@ -12,13 +12,14 @@ pub struct Record {
 }
 
 impl Record {
-    /// Takes over what another part of the load did.
+    /// Adds the record of another part of the load.
     pub fn join(&mut self, mut other: Self) {
         self.answers.append(&mut other.answers);
         self.acknowledged.append(&mut other.acknowledged);
     }
 
-    /// Gives its instances other numbers, before it is joined to what was done on others.
+    /// Shifts the instances' numbers, so that the record can be joined with that of other
+    /// instances.
     pub fn renumber(mut self, by: usize) -> Self {
         self.answers.iter_mut().for_each(|answer| answer.instance += by);
         self.acknowledged.iter_mut().for_each(|change| change.instance += by);
@@ -26,29 +27,29 @@ impl Record {
     }
 }
 
-/// What was asked about a ranking.
+/// A question about a ranking.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Question {
-    /// One player with so many above and below.
+    /// One player with this many neighbours on each side.
     Player {
         user: String,
         around: usize,
     },
-    /// So many from a position on.
+    /// A page from a position.
     Page {
         from: usize,
         limit: usize,
     },
-    /// So many below the last row of an earlier page.
+    /// A page after the last row of an earlier one.
     After {
         last: Box<Value>,
         limit: usize,
     },
-    /// Just these players.
+    /// Chosen players.
     Chosen(Vec<String>),
-    /// The rank that a score would have.
+    /// The rank of a score.
     RankOf(i64),
-    /// The best.
+    /// The top list.
     Top {
         limit: usize,
     },
@@ -60,16 +61,16 @@ pub enum Question {
 pub struct Answer {
     pub board: usize,
     pub instance: usize,
-    /// The kind of period asked for.
+    /// The requested kind of period.
     pub period: &'static str,
     pub question: Question,
     /// Whether it came from a rank index.
     pub is_from_index: bool,
-    /// Before the request went out.
+    /// Time before the request was sent.
     pub sent_at: Instant,
-    /// After the answer was there.
+    /// Time after the answer arrived.
     pub done_at: Instant,
-    /// The body; none when the player has no entry (404).
+    /// The body; `None` if the player has no entry (404).
     pub body: Option<String>,
 }
 
@@ -78,18 +79,18 @@ pub struct Answer {
 pub struct Acknowledged {
     pub board: usize,
     pub instance: usize,
-    /// After the confirmation was there.
+    /// Time after the confirmation arrived.
     pub at: Instant,
     pub what: Change,
 }
 
-/// How a confirmed change is found in the ledger.
+/// How to find a confirmed change in the ledger.
 #[derive(Debug)]
 pub enum Change {
-    /// The event that was sent, and what was answered.
+    /// A sent event and its result.
     Score { event: Value, result: Value },
-    /// An act with a reason of its own.
+    /// An act with a unique reason.
     Act { reason: String },
-    /// The void of a score, this one's or an earlier one's.
+    /// The void of a score, by this request or an earlier one.
     Void { transaction_id: i64 },
 }

@@ -1,4 +1,4 @@
-//! A board's ledger, and its rankings at any version, worked out step by step from nothing but that ledger.
+//! A board's ledger, and its rankings at any version, replayed from that ledger alone.
 
 use std::{
     cmp::Reverse,
@@ -11,7 +11,7 @@ use sqlx::PgPool;
 
 use super::oracle::{Act, Entry, Mode, Oracle, Row, Rules, Slice, Ties};
 
-/// A row of the ledger with all that is to be known of it.
+/// A row of the ledger with its lane, batch and reason.
 #[derive(Debug, Clone)]
 pub struct LedgerRow {
     pub row: Row,
@@ -20,7 +20,7 @@ pub struct LedgerRow {
     pub reason: Option<String>,
 }
 
-/// All that happened on a board.
+/// The ledger of a board.
 #[derive(Debug)]
 pub struct Ledger {
     pub slug: String,
@@ -29,12 +29,12 @@ pub struct Ledger {
     pub rows: Vec<LedgerRow>,
     /// Of each lane, by batch.
     lanes: Vec<Vec<LedgerRow>>,
-    /// The callers' ids of the players, and back.
+    /// External ids of the players, and the reverse map.
     pub names: HashMap<i64, String>,
     pub ids: HashMap<String, i64>,
-    /// The last batch of each lane, by how versions name them: of every state that there may have been.
+    /// The last batch of each lane, by its digest in versions, of every possible state.
     pub versions: HashMap<String, Vec<i64>>,
-    /// Every period there is, by its name.
+    /// Every period by its name.
     pub periods: HashMap<String, Slice>,
 }
 
@@ -42,7 +42,7 @@ type StoredPeriod = (String, Option<DateTime<Utc>>, Option<DateTime<Utc>>);
 type StoredRow = (i64, i64, String, Option<i64>, Option<i16>, Option<i64>, Option<String>, DateTime<Utc>, i16, i64);
 
 impl Ledger {
-    /// The board's ledger as it stands.
+    /// Reads a board's ledger.
     pub async fn read(pool: &PgPool, slug: &str) -> Self {
         let (id, mode, order, ties, lanes, points_min, points_max): (i32, String, String, String, i16, i64, i64) =
             sqlx::query_as(
@@ -60,7 +60,7 @@ impl Ledger {
                 _ => Mode::Latest,
             },
             ascending: order == "asc",
-            // Nobody sends tiebreaks here.
+            // The load sends no tiebreaks.
             ties: if ties == "shared" { Ties::Shared } else { Ties::First },
             points_min,
             points_max,
@@ -114,12 +114,12 @@ impl Ledger {
         }
     }
 
-    /// How many lanes the board has.
+    /// Returns the number of lanes.
     pub fn lanes(&self) -> usize {
         self.lanes.len()
     }
 
-    /// What a player did, in order.
+    /// Returns each player's rows in order.
     pub fn of_player(&self) -> HashMap<i64, Vec<&LedgerRow>> {
         let mut players: HashMap<i64, Vec<&LedgerRow>> = HashMap::new();
         for row in &self.rows {
@@ -129,8 +129,9 @@ impl Ledger {
     }
 }
 
-/// All vectors of last batches that may have been committed at one moment. Batches come in the order
-/// of the moments at which they were written; until its commit the last one of a lane is not seen yet.
+/// Returns the digests of all vectors of last batches that may have been visible at one moment.
+/// Batches are in the order of their write times; the last one of a lane is invisible until its
+/// commit.
 fn versions(lanes: usize, batches: &[(i16, i64)]) -> HashMap<String, Vec<i64>> {
     let mut states = BTreeSet::from([vec![0; lanes]]);
     let mut last = vec![[0, 0]; lanes];
@@ -162,15 +163,15 @@ fn ledger_row(stored: StoredRow) -> LedgerRow {
     LedgerRow { row: Row { id, user, act, at }, lane: usize::from(lane.unsigned_abs()), batch, reason }
 }
 
-/// What players are ordered by, best first: score, time, internal id.
+/// The sort key of players, best first: score, time, internal id.
 pub type Key = (Reverse<i128>, DateTime<Utc>, i64);
 
-/// A ranking at one version, which can be taken on to later ones.
+/// A ranking at one version, which can advance to later ones.
 #[derive(Debug)]
 pub struct View<'a> {
     pub ledger: &'a Ledger,
     pub slice: Slice,
-    /// How many rows of each lane are in.
+    /// Number of applied rows of each lane.
     taken: Vec<usize>,
     players: HashMap<i64, Oracle>,
     pub entries: HashMap<i64, Entry>,
@@ -178,13 +179,13 @@ pub struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// The ranking before the first act.
+    /// Creates the ranking before the first act.
     pub fn new(ledger: &'a Ledger, slice: Slice) -> Self {
         let taken = vec![0; ledger.lanes()];
         Self { ledger, slice, taken, players: HashMap::new(), entries: HashMap::new(), order: Vec::new() }
     }
 
-    /// Goes on to a version, given as the last batch of each lane; none of them may be lower than before.
+    /// Advances to a version, given as the last batch of each lane. No lane may go back.
     pub fn advance(&mut self, batches: &[i64]) {
         let mut touched = BTreeSet::new();
         for (lane, batch) in batches.iter().enumerate() {
@@ -214,19 +215,19 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The place of an entry in the order.
+    /// Returns an entry's sort key.
     pub fn key(&self, entry: &Entry) -> Key {
         (Reverse(self.ledger.rules.better(entry.score)), entry.reached_at, entry.user)
     }
 
-    /// How many players are above a place, or above all that share its rank.
+    /// Returns the number of players above a key, and above all that share its rank.
     pub fn above(&self, key: &Key) -> (usize, usize) {
         let own = self.order.partition_point(|other| other < key);
         let shared = self.ledger.rules.ties == Ties::Shared;
         (own, if shared { self.order.partition_point(|other| other.0 < key.0) } else { own })
     }
 
-    /// How many players rank below a place.
+    /// Returns the number of players who rank below a key.
     pub fn worse(&self, key: &Key) -> usize {
         let shared = self.ledger.rules.ties == Ties::Shared;
         let better_or_equal = self.order.partition_point(|other| if shared { other.0 <= key.0 } else { other <= key });

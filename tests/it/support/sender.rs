@@ -1,4 +1,4 @@
-//! A caller who sends every event until it is acknowledged, whatever happens to the service meanwhile.
+//! A caller that repeats every event until it is acknowledged, whatever happens to the service.
 
 use std::{
     collections::BTreeMap,
@@ -19,10 +19,11 @@ use super::{
 
 /// Players of the board.
 const PLAYERS: u32 = 200;
-/// No more are made while so many have no answer: whoever is refused at once would make more in half a minute than get in within the next.
-const OPEN: usize = 2_000;
+/// Maximum number of unanswered events. Without it, refusals at once would create more events in
+/// half a minute than can be accepted in the next.
+const MAX_OPEN: usize = 2_000;
 
-/// Events with ids: those without an answer yet, and those acknowledged with their id in the ledger.
+/// Events with ids: unanswered ones, and acknowledged ones with their transaction ids.
 #[derive(Debug)]
 pub struct Sender {
     client: Client,
@@ -35,32 +36,33 @@ struct State {
     next_id: u32,
     open: BTreeMap<u32, Value>,
     acknowledged: BTreeMap<u32, (Value, i64)>,
-    /// Answers that said that an event was there already.
+    /// Answers that marked an event as a repeat.
     repeated: usize,
     /// Answers 503.
     unavailable: usize,
 }
 
 impl Sender {
-    /// Nothing sent yet; `key` may write.
+    /// Creates a sender with a key that may write.
     pub fn new(key: String) -> Self {
         Self { client: super::client(), key, state: Mutex::default() }
     }
 
-    /// Acknowledged events, answers that told of a repetition, and answers 503.
+    /// Returns the numbers of acknowledged events, repeats, and answers 503.
     pub fn counts(&self) -> (usize, usize, usize) {
         let state = self.state.lock().expect("no panic");
         (state.acknowledged.len(), state.repeated, state.unavailable)
     }
 
-    /// Waits until so many more events are acknowledged; gives how many there are.
+    /// Waits until this many more events are acknowledged; returns the total.
     pub async fn wait_for_more(&self, more: usize) -> usize {
         let wanted = self.counts().0 + more;
-        until("events get in", async || self.counts().0 >= wanted).await;
+        until("events are acknowledged", async || self.counts().0 >= wanted).await;
         self.counts().0
     }
 
-    /// So many at work on one instance, each until told to stop, or until the service has gone.
+    /// Starts this many callers on one instance. Each sends until `stop` or until the service no
+    /// longer answers.
     pub fn spawn(self: &Arc<Self>, callers: usize, address: &str, stop: &CancellationToken) -> JoinSet<()> {
         let mut tasks = JoinSet::new();
         for _ in 0..callers {
@@ -70,7 +72,7 @@ impl Sender {
         tasks
     }
 
-    /// Sends to `address` until told to stop, or the service has gone.
+    /// Sends to `address` until `stop` or until the service no longer answers.
     pub async fn run(&self, address: &str, stop: &CancellationToken) {
         let mut rng = StdRng::seed_from_u64(rand::random());
         while !stop.is_cancelled() {
@@ -81,30 +83,30 @@ impl Sender {
         }
     }
 
-    /// Sends what has no answer yet until all has.
+    /// Sends all unanswered events until each is acknowledged.
     pub async fn finish(&self, address: &str) {
-        within("events get in", async {
+        within("all events are acknowledged", async {
             loop {
                 let open: Vec<_> = self.state.lock().expect("no panic").open.clone().into_iter().collect();
                 if open.is_empty() {
                     return;
                 }
                 for events in open.chunks(500) {
-                    assert!(self.send(address, events.to_vec()).await, "the service has gone");
+                    assert!(self.send(address, events.to_vec()).await, "the service no longer answers");
                 }
             }
         })
         .await;
     }
 
-    /// New events, unanswered ones of earlier and acknowledged ones again.
+    /// Returns new events, unanswered earlier ones and repeats of acknowledged ones.
     fn events(&self, rng: &mut StdRng) -> Vec<(u32, Value)> {
         let mut state = self.state.lock().expect("no panic");
         let again: Vec<_> = state.open.iter().sample(rng, 2).into_iter().map(|(n, e)| (*n, e.clone())).collect();
         let known = state.acknowledged.iter().choose(rng).map(|(n, (event, _))| (*n, event.clone()));
         let mut events: Vec<_> = again.into_iter().chain(known.filter(|_| rng.random_ratio(1, 3))).collect();
         let most = if rng.random_ratio(1, 5) { 200 } else { 3 };
-        let new = if state.open.len() < OPEN { rng.random_range(1..=most) } else { 0 };
+        let new = if state.open.len() < MAX_OPEN { rng.random_range(1..=most) } else { 0 };
         for _ in 0..new {
             let id = state.next_id;
             state.next_id += 1;
@@ -118,11 +120,11 @@ impl Sender {
         events
     }
 
-    /// Sends events once and notes what was acknowledged; `false` when nobody answered.
+    /// Sends events once and records the acknowledged ones; `false` if there was no answer.
     async fn send(&self, address: &str, events: Vec<(u32, Value)>) -> bool {
         let bodies: Vec<&Value> = events.iter().map(|(_, event)| event).collect();
         let request = self.client.post(address).bearer_auth(&self.key);
-        // A list of one now and then goes as an event by itself.
+        // A single event is sometimes sent as an object instead of a list.
         let sent = match bodies[..] {
             [one] => request.json(one).send().await,
             _ => request.json(&bodies).send().await,
@@ -143,7 +145,7 @@ impl Sender {
         };
         assert_eq!(results.len(), events.len());
         for ((id, event), result) in events.into_iter().zip(results) {
-            // One lane could not write while another did.
+            // The event's lane was unavailable.
             if result["error"]["status"] == 503 {
                 state.unavailable += 1;
                 continue;
@@ -153,12 +155,13 @@ impl Sender {
             state.repeated += usize::from(result["repeated"] == true);
             state.open.remove(&id);
             let (_, first) = state.acknowledged.entry(id).or_insert((event, row));
-            assert_eq!(*first, row, "event {id} was acknowledged twice, as two");
+            assert_eq!(*first, row, "event {id} was acknowledged with two transaction ids");
         }
         true
     }
 
-    /// Every event is in the ledger once, as it was acknowledged, and the scores are their sums.
+    /// Checks that every event is in the ledger once, as acknowledged, and that the scores are the
+    /// sums.
     pub async fn expect_all_once(&self, pool: &PgPool) {
         let state = self.state.lock().expect("no panic").acknowledged.clone();
         let rows: Vec<(String, i64, String, i64)> = sqlx::query_as(

@@ -1,4 +1,4 @@
-//! The service, as a process of its own.
+//! The service as a separate process.
 
 use std::{
     io::{BufRead as _, BufReader, Read},
@@ -14,18 +14,19 @@ use super::{
     wait::{DEADLINE, until_some},
 };
 
-/// What `centile serve` prints, followed by its address, when it takes connections.
+/// The start of the line in which `centile serve` prints its address once it accepts connections.
 const LISTENING: &str = "listening on ";
 
-/// Flags for a service that waits for PostgreSQL as long as a busy machine needs: nothing is answered 503 for that.
+/// Flags for a service that waits for PostgreSQL as long as a busy machine needs, instead of
+/// answering 503.
 pub const PATIENT: [&str; 4] = ["--pool-wait", "60000", "--statement-timeout", "120"];
 
-/// A running `centile serve`; killed when this value is dropped. A failing test prints what it logged.
+/// A running `centile serve`; killed when this value is dropped. A failing test prints its output.
 #[derive(Debug)]
 pub struct Serve {
-    /// `http://127.0.0.1:PORT`, without a slash at the end.
+    /// `http://127.0.0.1:PORT`, without a trailing slash.
     pub url: String,
-    /// A client without any settings.
+    /// A client with default settings.
     pub client: reqwest::Client,
     child: Child,
     watchdog: Watchdog,
@@ -33,9 +34,10 @@ pub struct Serve {
     following: Vec<JoinHandle<()>>,
 }
 
-/// Starts `centile serve` on a free port, with `db`, with Redis at `redis` (none: the in-process cache), and with more
-/// flags. Returns when it takes connections. It closes no periods of the past behind a test's back, unless the flags say how
-/// often to look (`--maintenance-every`), and takes any number of requests, unless they limit them (`--address-rate`, `--key-rate`).
+/// Starts `centile serve` on a free port, with `db`, with Redis at `redis` (`None`: the in-process
+/// cache), and with more flags. Returns once it accepts connections. Unless flags say otherwise, it
+/// runs no maintenance (`--maintenance-every`), so that it closes no past periods, and has no rate
+/// limits (`--address-rate`, `--key-rate`).
 pub async fn spawn_serve(db: &TestDb, redis: Option<&str>, flags: &[&str]) -> Serve {
     let (url, redis, prefix) = (db.url().to_owned(), redis.map(ToOwned::to_owned), db.redis_prefix());
     let flags: Vec<String> = flags.iter().map(|&flag| flag.to_owned()).collect();
@@ -43,12 +45,12 @@ pub async fn spawn_serve(db: &TestDb, redis: Option<&str>, flags: &[&str]) -> Se
 }
 
 impl Serve {
-    /// As [`spawn_serve`], for any database; blocks.
+    /// Like [`spawn_serve`], for any database; blocks.
     pub fn spawn(database_url: &str, redis_url: Option<&str>, redis_prefix: &str, flags: &[String]) -> Self {
         Self::start(&mut Self::command(database_url, redis_url, redis_prefix, flags))
     }
 
-    /// What [`Self::spawn`] runs, for who has more to say about it.
+    /// Returns the command of [`Self::spawn`], for more settings.
     pub fn command(database_url: &str, redis_url: Option<&str>, redis_prefix: &str, flags: &[String]) -> Command {
         let mut command = centile();
         command.args(["serve", "--listen", "127.0.0.1:0"]).args(flags);
@@ -67,7 +69,7 @@ impl Serve {
         command
     }
 
-    /// Runs a prepared command, and returns when it takes connections; blocks.
+    /// Runs a prepared command, and returns once it accepts connections; blocks.
     pub fn start(command: &mut Command) -> Self {
         let mut watchdog = Watchdog::new(&[]).unwrap();
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -80,32 +82,33 @@ impl Serve {
         ];
         let url = addresses.recv_timeout(DEADLINE);
         let mut serve = Self { url: String::new(), client: super::client(), child, watchdog, output, following };
-        // The value exists by now, so that a failure kills the process and prints what it said.
-        serve.url = url.expect("centile serve says where it listens");
+        // The value exists already, so that a failure here kills the process and prints its output.
+        serve.url = url.expect("centile serve prints its address");
         serve
     }
 
-    /// The full address of a path that begins with a slash.
+    /// Returns the full address of a path that begins with a slash.
     pub fn at(&self, path: &str) -> String {
         format!("{}{path}", self.url)
     }
 
-    /// Its process id.
+    /// Returns its process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// All it has written so far to standard output and error; all it ever wrote, once it was stopped.
+    /// Returns its standard output and error so far, which is complete once it has stopped.
     pub fn output(&self) -> String {
         self.output.lock().unwrap().clone()
     }
 
-    /// Reads nothing of what it writes, beyond what pipes hold, until what is returned is dropped.
+    /// Stops reading its output, so that its pipes fill, until the returned guard is dropped.
     pub fn leave_unread(&self) -> MutexGuard<'_, String> {
         self.output.lock().unwrap()
     }
 
-    /// All it has written, once there are as many lines that hold `words`: lines come by another way than answers.
+    /// Returns its output once this many lines contain `words`. Log lines may arrive later than
+    /// answers.
     pub async fn told(&self, words: &str, times: usize) -> String {
         until_some(&format!("centile serve writes {words:?} {times} times"), async || {
             let output = self.output();
@@ -114,7 +117,7 @@ impl Serve {
         .await
     }
 
-    /// Asks it to stop (SIGTERM), and waits until it has.
+    /// Sends SIGTERM, and waits until it has stopped.
     pub async fn stop(&mut self) -> ExitStatus {
         signal(self.child.id(), "TERM").unwrap();
         let status = until_some("centile serve stops", async || self.child.try_wait().unwrap()).await;
@@ -123,7 +126,7 @@ impl Serve {
         status
     }
 
-    /// Ends it as a crash would (SIGKILL).
+    /// Kills it like a crash (SIGKILL).
     pub fn kill(&mut self) {
         self.child.kill().ok();
         self.child.wait().ok();
@@ -140,7 +143,7 @@ impl Drop for Serve {
     }
 }
 
-/// Collects what comes out of `stream`, and sends the address on once it is named.
+/// Collects the output of `stream`, and sends the address on once it is printed.
 fn follow(
     stream: impl Read + Send + 'static,
     output: Arc<Mutex<String>>,

@@ -1,4 +1,4 @@
-//! Redis with anything but what Centile has put there.
+//! Overwrites Centile's values in Redis.
 
 use std::time::{Duration, Instant};
 
@@ -8,44 +8,44 @@ use rand::{Rng as _, RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRa
 
 use super::{redis_connection, wait::until};
 
-/// One who overwrites what Centile keeps there.
+/// Overwrites the values that Centile stores.
 pub struct Spoiler {
     redis: MultiplexedConnection,
     prefix: String,
     rng: StdRng,
-    /// Values met before, with their keys.
+    /// Earlier values, with their keys.
     old: Vec<(String, Vec<u8>)>,
-    /// Values that were overwritten so far.
+    /// Number of overwritten values so far.
     pub spoiled: usize,
 }
 
 impl Spoiler {
-    /// For the keys that begin with `prefix`.
+    /// Creates a spoiler of the keys that begin with `prefix`.
     pub async fn new(redis: &LocalRedis, prefix: String) -> Self {
         let rng = StdRng::seed_from_u64(rand::random());
         Self { redis: redis_connection(&redis.url()).await, prefix, rng, old: Vec::new(), spoiled: 0 }
     }
 
     /// Overwrites everything again and again for a while.
-    pub async fn go_on(&mut self, time: Duration) {
+    pub async fn spoil_for(&mut self, time: Duration) {
         let end = Instant::now() + time;
         while Instant::now() < end {
             self.spoil(true).await;
         }
     }
 
-    /// Overwrites everything again and again until so many more values were.
+    /// Overwrites everything again and again, until this many more values are overwritten.
     pub async fn spoil_more(&mut self, values: usize) {
         let wanted = self.spoiled + values;
-        until("values to overwrite", async || {
+        until("enough values are overwritten", async || {
             self.spoil(true).await;
             self.spoiled >= wanted
         })
         .await;
     }
 
-    /// Overwrites everything once: with what other keys held, and if wanted also with bytes of no meaning, other types and
-    /// what the same key held long ago.
+    /// Overwrites every value once with another key's value. With `in_every_way`, also uses
+    /// garbage, other types and the key's own earlier values.
     pub async fn spoil(&mut self, in_every_way: bool) {
         let pattern = format!("{}*", self.prefix);
         let keys: Vec<String> = cmd("KEYS").arg(pattern).query_async(&mut self.redis).await.expect("the keys");
@@ -57,7 +57,7 @@ impl Spoiler {
             let way = if in_every_way { self.rng.random_range(0..5) } else { 0 };
             if way == 1 {
                 cmd("DEL").arg(&key).exec_async(&mut self.redis).await.expect("a deletion");
-                // Fails where the service was quicker.
+                // Fails if the service has stored a value again.
                 cmd("RPUSH").arg(&key).arg("a list").exec_async(&mut self.redis).await.ok();
             } else if let Some(value) = self.value(&key, way) {
                 cmd("SET").arg(&key).arg(value).exec_async(&mut self.redis).await.expect("garbage in its place");
@@ -77,7 +77,7 @@ impl Spoiler {
                 self.rng.fill_bytes(&mut garbage);
                 Some(garbage)
             }
-            // Whole but for one bit.
+            // One bit is changed.
             3 => held.last().filter(|value| !value.is_empty()).map(|&value| {
                 let mut value = value.clone();
                 let place = self.rng.random_range(0..value.len());

@@ -1,10 +1,11 @@
 -- Writes scores from SQL, for tests that need some: rows of the ledger, and then the entries that
--- the ledger gives. It shares no code with the service's own way. For tests about that way, use
--- HTTP or `centile import`.
+-- the ledger gives. Shares no code with the service's writers. Tests of these use HTTP or `centile
+-- import`.
 CREATE SCHEMA testing;
 GRANT USAGE ON SCHEMA testing TO centile_service;
 
--- A batch of one lane, all accepted. Without p_times it gets the time of the lane's clock.
+-- Writes a batch of one lane; all events are accepted. Without p_times, their time is the lane's
+-- clock.
 CREATE FUNCTION testing.record_scores(
     p_board_id integer, p_lane smallint, p_users text[], p_points bigint[], p_reasons text[] DEFAULT '{}', p_ids text[] DEFAULT '{}',
     p_tiebreaks smallint[] DEFAULT '{}', p_times timestamptz[] DEFAULT NULL)
@@ -45,7 +46,7 @@ BEGIN
 END
 $$;
 
--- One score, as if it had just come.
+-- Writes one score at the current time.
 CREATE FUNCTION testing.submit_score(
     p_board text, p_user text, p_points bigint, p_reason text DEFAULT NULL, p_id text DEFAULT NULL, p_tiebreak smallint DEFAULT NULL)
 RETURNS bigint

@@ -1,5 +1,5 @@
-//! Whether the answers of a load were right: each against the ranking at the version that it names, and none older than
-//! it may be.
+//! Checks the answers of a load: each against the ranking at its version, and none older than
+//! allowed.
 
 use std::{
     cmp::Reverse,
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use sqlx::PgPool;
 
 use super::{
-    freshness::{Floors, Seen},
+    freshness::{LaterVersions, MinimumVersions},
     load::{Load, parsed},
     oracle::{Act, Oracle, Place, Slice, Ties, tenth_percentiles},
     record::{Acknowledged, Answer, Change, Question, Record},
@@ -21,25 +21,25 @@ use super::{
 /// Bars of a histogram.
 const BARS: i128 = 20;
 
-/// What was found.
+/// The result of the comparison.
 #[derive(Debug, Default)]
 pub struct Verdict {
-    /// Answers that were compared, by kind.
+    /// Compared answers, by kind.
     pub answers: BTreeMap<&'static str, usize>,
-    /// Confirmed changes that were compared with the ledger.
+    /// Compared changes.
     pub changes: usize,
-    /// Scores that were answered as sent before.
+    /// Repeated scores.
     pub repeated: usize,
-    /// Versions that were met.
+    /// Number of distinct versions.
     pub versions: usize,
-    /// The highest number of a layout.
+    /// The highest layout number.
     pub layout: i64,
-    /// Everything that was not right.
+    /// All errors.
     pub wrong: Vec<String>,
 }
 
 impl Verdict {
-    /// Fails if anything was wrong, and says what was looked at.
+    /// Fails if there was an error, and prints what was compared.
     pub fn expect_right(&self, what: &str) {
         let total: usize = self.answers.values().sum();
         eprintln!(
@@ -51,7 +51,7 @@ impl Verdict {
     }
 }
 
-/// Reads the ledgers of a load's boards and compares everything that it was answered with them.
+/// Reads the ledgers of a load's boards and compares all of its answers with them.
 pub async fn of(pool: &PgPool, load: &Load, record: &Record) -> Verdict {
     let mut ledgers = Vec::new();
     for slug in &load.boards {
@@ -61,7 +61,7 @@ pub async fn of(pool: &PgPool, load: &Load, record: &Record) -> Verdict {
     judge(record, &ledgers, &epoch)
 }
 
-/// Looks at everything. The ledgers stand in the order of the load's boards.
+/// Compares everything. The ledgers are in the order of the load's boards.
 fn judge(record: &Record, ledgers: &[Ledger], epoch: &str) -> Verdict {
     let mut verdict = Verdict::default();
     for (board, ledger) in ledgers.iter().enumerate() {
@@ -73,7 +73,7 @@ fn judge(record: &Record, ledgers: &[Ledger], epoch: &str) -> Verdict {
     verdict
 }
 
-/// Compares what was confirmed of scores with the ledger: who, how many, and the score that each made.
+/// Compares the confirmed scores with the ledger: player, points, and resulting score.
 fn written(changes: &[&Acknowledged], ledger: &Ledger, verdict: &mut Verdict) {
     let mut wanted: HashMap<i64, Vec<(&Value, &Value)>> = HashMap::new();
     for change in changes {
@@ -108,7 +108,7 @@ fn written(changes: &[&Acknowledged], ledger: &Ledger, verdict: &mut Verdict) {
     }
 }
 
-/// An answer with the version it names.
+/// An answer with its parsed version.
 struct Versioned<'a> {
     answer: &'a Answer,
     body: Value,
@@ -124,7 +124,7 @@ fn read(answers: &[&Answer], changes: &[&Acknowledged], ledger: &Ledger, epoch: 
         let later = pair[0].batches.iter().zip(&pair[1].batches).all(|(earlier, later)| earlier <= later);
         assert!(later, "no state can be between {:?} and {:?}", pair[0].batches, pair[1].batches);
     }
-    let floors = Floors::new(changes, ledger);
+    let minimum = MinimumVersions::new(changes, ledger);
     let mut views: HashMap<String, (View<'_>, i64)> = HashMap::new();
     let mut last = Vec::new();
     for version in &versions {
@@ -142,7 +142,7 @@ fn read(answers: &[&Answer], changes: &[&Acknowledged], ledger: &Ledger, epoch: 
         }
         *layout = version.layout;
         verdict.layout = verdict.layout.max(version.layout);
-        problems.extend(floors.missed(version.answer, &version.batches));
+        problems.extend(minimum.missed(version.answer, &version.batches));
         if last != version.batches {
             last.clone_from(&version.batches);
             verdict.versions += 1;
@@ -153,25 +153,26 @@ fn read(answers: &[&Answer], changes: &[&Acknowledged], ledger: &Ledger, epoch: 
             format!("{} {name}, instance {instance}, {question:?}: {problem}\n  {}", ledger.slug, version.body)
         }));
     }
-    let seen = Seen::new(versions.iter().map(|version| (version.answer, version.batches.as_slice())));
+    let seen = LaterVersions::new(versions.iter().map(|version| (version.answer, version.batches.as_slice())));
     for answer in answers.iter().filter(|answer| answer.body.is_none()) {
-        if !may_be_missing(answer, &floors, &seen, ledger) {
+        if !may_be_missing(answer, &minimum, &seen, ledger) {
             verdict.wrong.push(format!("{} has no {:?}, who had an entry all the time", ledger.slug, answer.question));
         }
         *verdict.answers.entry("no entry").or_default() += 1;
     }
 }
 
-/// Whether a player was without an entry at some version between what an answer had to hold and what others saw after it.
-fn may_be_missing(answer: &Answer, floors: &Floors, seen: &Seen, ledger: &Ledger) -> bool {
+/// Returns whether a player had no entry at some version between the answer's minimum and what
+/// others saw after it.
+fn may_be_missing(answer: &Answer, minimum: &MinimumVersions, seen: &LaterVersions, ledger: &Ledger) -> bool {
     let Question::Player { user, .. } = &answer.question else { return false };
     let Some(&user) = ledger.ids.get(user) else { return true };
-    // Of periods that follow each other nobody can tell which one was meant.
+    // Among several periods of a kind, the requested one is unknown.
     let mut periods = ledger.periods.iter().filter(|(name, _)| name.split(':').next() == Some(answer.period));
     let (Some((_, slice)), None) = (periods.next(), periods.next()) else { return true };
     let rows: Vec<_> = ledger.rows.iter().filter(|row| row.row.user == user).collect();
     let Some(lane) = rows.first().map(|row| row.lane) else { return true };
-    let (from, to) = (floors.of(answer)[lane], seen.after(answer.done_at).map_or(i64::MAX, |batches| batches[lane]));
+    let (from, to) = (minimum.of(answer)[lane], seen.after(answer.done_at).map_or(i64::MAX, |batches| batches[lane]));
     let batches = rows.iter().map(|row| row.batch).filter(|batch| (from..=to).contains(batch));
     [from].into_iter().chain(batches).any(|batch| {
         let mut oracle = Oracle::new(ledger.rules);
@@ -184,7 +185,7 @@ fn versioned<'a>(answer: &'a Answer, epoch: &str, ledger: &Ledger) -> Option<Ver
     let body = parsed(answer.body.as_deref()?);
     let parts: Vec<&str> = body["version"].as_str().expect("a version").split('.').collect();
     let [of, layout, batches] = parts[..] else { panic!("{parts:?} is no version") };
-    assert_eq!(of, epoch, "another life of the database");
+    assert_eq!(of, epoch, "another epoch");
     let batches = ledger.versions.get(batches).unwrap_or_else(|| panic!("{parts:?} never was a version")).clone();
     let layout = layout.parse().expect("a layout");
     Some(Versioned { answer, body, layout, batches })
@@ -203,7 +204,7 @@ fn kind(question: &Question) -> &'static str {
     }
 }
 
-/// What an answer gets wrong about the ranking.
+/// Returns the errors of an answer about the ranking.
 fn compare(view: &View<'_>, version: &Versioned<'_>) -> Vec<String> {
     let body = &version.body;
     let mut wrong = Vec::new();
@@ -286,7 +287,7 @@ fn compare(view: &View<'_>, version: &Versioned<'_>) -> Vec<String> {
     wrong
 }
 
-/// Whether a line shows the player of this key as the ranking has it.
+/// Returns whether a row shows this key's player as the ranking has it.
 fn is_row(view: &View<'_>, found: &Value, key: &Key) -> bool {
     let (own, better) = view.above(key);
     let (entry, user) = (&view.entries[&key.2], view.ledger.names[&key.2].as_str());

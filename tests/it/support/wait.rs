@@ -1,4 +1,4 @@
-//! Waiting: every test waits for an event, and all of them with the same deadline.
+//! Waiting for events, with one deadline for all tests.
 
 use std::{
     thread,
@@ -7,11 +7,11 @@ use std::{
 
 use tokio::time::{sleep, timeout};
 
-/// Time limit for an event that has to happen. It is far above what a busy machine needs, so only a fault reaches it; how
-/// fast things happen is measured by the benchmarks.
+/// Deadline for an event that must happen. It is far above what a busy machine needs, so only a
+/// fault reaches it. The benchmarks measure speed.
 pub const DEADLINE: Duration = Duration::from_mins(3);
 
-/// Interval between two looks at a condition.
+/// Interval between two checks of a condition.
 const POLL: Duration = Duration::from_millis(10);
 
 /// Returns the result of `future`. Fails the test if there is none by the deadline.

@@ -1,4 +1,4 @@
-//! The service over TLS: its clients are curl, openssl and rustls.
+//! The service over TLS, with curl, openssl and rustls as clients.
 
 use std::{
     fs,
@@ -21,9 +21,9 @@ use tokio::{
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-use super::{Vouched, certified};
+use super::{TestAuthority, certified};
 use crate::{
-    http_limits::{slow::ask_on_and_take_late, wire::answer},
+    http_limits::{slow::request_more_and_read_late, wire::answer},
     support::{
         Serve, TestDb, make_key, run, run_at, spawn_serve,
         wait::{DEADLINE, until, within},
@@ -32,9 +32,9 @@ use crate::{
 
 const BUNDLE: &str = "/docs/swagger-ui-bundle.js";
 
-/// A service that shows the certificate, with more flags.
-async fn serve(db: &TestDb, vouched: &Vouched, flags: &[&str]) -> Serve {
-    let files = [vouched.file("server.pem"), vouched.file("server.key")];
+/// Starts a service with the certificate and more flags.
+async fn serve(db: &TestDb, authority_files: &TestAuthority, flags: &[&str]) -> Serve {
+    let files = [authority_files.file("server.pem"), authority_files.file("server.key")];
     spawn_serve(db, None, &[&["--tls-cert", &files[0], "--tls-key", &files[1]], flags].concat()).await
 }
 
@@ -42,7 +42,7 @@ async fn ran(mut command: Command) -> Output {
     tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
 }
 
-/// What curl gets, and how it ends.
+/// Returns curl's output and exit code.
 async fn curl(arguments: &[&str]) -> (String, Option<i32>) {
     let mut curl = Command::new("curl");
     curl.args(["--silent", "--show-error", "--max-time", "60"]).args(arguments);
@@ -50,10 +50,10 @@ async fn curl(arguments: &[&str]) -> (String, Option<i32>) {
     (String::from_utf8_lossy(&output.stdout).into_owned(), output.status.code())
 }
 
-/// What openssl says of a handshake.
-async fn handshake(serve: &Serve, vouched: &Vouched, flags: &[&str]) -> String {
+/// Returns openssl's report of a handshake.
+async fn handshake(serve: &Serve, authority_files: &TestAuthority, flags: &[&str]) -> String {
     let mut openssl = Command::new("openssl");
-    openssl.args(["s_client", "-connect", place(serve), "-CAfile", &vouched.file("ca.pem")]).args(flags);
+    openssl.args(["s_client", "-connect", place(serve), "-CAfile", &authority_files.file("ca.pem")]).args(flags);
     let output = ran(openssl).await;
     String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
 }
@@ -62,40 +62,41 @@ fn place(serve: &Serve) -> &str {
     serve.url.strip_prefix("https://").expect("it says that it serves over TLS")
 }
 
-/// A connection over TLS, of a client that takes little at a time.
-async fn connect(serve: &Serve, vouched: &Vouched) -> TlsStream<TcpStream> {
-    try_connect(serve, vouched, "127.0.0.1").await.expect("TLS")
+/// Opens a TLS connection with a small receive buffer.
+async fn connect(serve: &Serve, authority_files: &TestAuthority) -> TlsStream<TcpStream> {
+    try_connect(serve, authority_files, "127.0.0.1").await.expect("TLS")
 }
 
-/// The same from this address of the machine's own, if the service agrees.
-async fn try_connect(serve: &Serve, vouched: &Vouched, from: &str) -> Option<TlsStream<TcpStream>> {
+/// The same from one of the machine's addresses; `None` if the service refuses.
+async fn try_connect(serve: &Serve, authority_files: &TestAuthority, from: &str) -> Option<TlsStream<TcpStream>> {
     let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_file(vouched.file("ca.pem")).unwrap()).unwrap();
+    roots.add(CertificateDer::from_pem_file(authority_files.file("ca.pem")).unwrap()).unwrap();
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
     let config = config.with_safe_default_protocol_versions().unwrap();
     let connector = TlsConnector::from(Arc::new(config.with_root_certificates(roots).with_no_client_auth()));
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
     socket.bind(SocketAddr::new(from.parse().unwrap(), 0)).unwrap();
-    // It may be reset before the client knows that it is there.
+    // The service may reset the connection before the client sees that it is open.
     let stream = socket.connect(place(serve).parse().unwrap()).await.ok()?;
     connector.connect(ServerName::try_from("127.0.0.1").unwrap(), stream).await.ok()
 }
 
-/// The certificate that a new connection is shown.
-async fn shown(serve: &Serve, vouched: &Vouched) -> CertificateDer<'static> {
-    connect(serve, vouched).await.get_ref().1.peer_certificates().unwrap()[0].clone().into_owned()
+/// Returns the certificate that a new connection gets.
+async fn shown(serve: &Serve, authority_files: &TestAuthority) -> CertificateDer<'static> {
+    connect(serve, authority_files).await.get_ref().1.peer_certificates().unwrap()[0].clone().into_owned()
 }
 
 #[tokio::test]
-async fn requests_come_over_tls_and_answers_go_back() {
-    let (db, vouched) = (TestDb::new().await, Vouched::new());
+async fn requests_and_answers_use_tls() {
+    let (db, authority_files) = (TestDb::new().await, TestAuthority::new());
     run(&db, &["board", "create", "main"]).well();
-    let serve = serve(&db, &vouched, &[]).await;
-    let (ca, key) = (vouched.file("ca.pem"), make_key(db.url(), &["--role", "server"]));
+    let serve = serve(&db, &authority_files, &[]).await;
+    let (ca, key) = (authority_files.file("ca.pem"), make_key(db.url(), &["--role", "server"]));
     let (authorization, scores) = (format!("Authorization: Bearer {key}"), serve.at("/v1/boards/main/scores"));
 
-    // Two requests of one connection, which both versions bring; HTTP/2, which curl would like better, is not spoken.
+    // Two requests on one connection, with each TLS version. The service does not offer HTTP/2,
+    // which curl would prefer.
     for version in ["1.2", "1.3"] {
         let version = [&format!("--tlsv{version}"), "--tls-max", version];
         let event = json!({"user_id": format!("ada {}", version[2]), "points": 5}).to_string();
@@ -114,15 +115,15 @@ async fn requests_come_over_tls_and_answers_go_back() {
         assert!(list["scores"].to_string().contains(version[2]), "{list}");
     }
 
-    // A client who does not know the authority, one who comes in clear.
+    // A client that does not trust the authority, and one without TLS.
     assert_eq!(curl(&[&scores]).await.1, Some(60));
     assert!(curl(&[&scores.replace("https://", "http://")]).await.1.is_some_and(|code| code != 0));
 
-    // Browsers are to come in no other way again.
+    // Browsers must use TLS from now on.
     let (head, _) = curl(&["--cacert", &ca, "--head", &scores]).await;
     assert!(head.to_ascii_lowercase().contains("\nstrict-transport-security: max-age=31536000\r\n"), "{head}");
 
-    // What is far longer than what is kept for a client, taken as fast as it comes, and slowly.
+    // A response far larger than the buffers, read fast and slowly.
     let bundle = serve.at(BUNDLE);
     let (whole, _) = curl(&["--cacert", &ca, &bundle]).await;
     assert!(whole.len() > 1_000_000);
@@ -131,25 +132,25 @@ async fn requests_come_over_tls_and_answers_go_back() {
     let events: Vec<Value> = (0..1_000)
         .map(|number| json!({"user_id": format!("p{number}"), "points": 1, "reason": "r".repeat(100)}))
         .collect();
-    fs::write(vouched.file("events.json"), json!(events).to_string()).unwrap();
-    let data = format!("@{}", vouched.file("events.json"));
+    fs::write(authority_files.file("events.json"), json!(events).to_string()).unwrap();
+    let data = format!("@{}", authority_files.file("events.json"));
     let (answer, _) = curl(&["--cacert", &ca, "-H", &authorization, "--json", &data, &scores]).await;
     assert_eq!(answer.matches(r#""status":"accepted""#).count(), 1_000);
 }
 
 #[tokio::test]
-async fn what_comes_in_clear_is_refused_where_tls_is_spoken() {
-    let (db, vouched) = (TestDb::new().await, Vouched::new());
-    let serve = serve(&db, &vouched, &[]).await;
+async fn clear_text_is_refused_on_a_tls_port() {
+    let (db, authority_files) = (TestDb::new().await, TestAuthority::new());
+    let serve = serve(&db, &authority_files, &[]).await;
     for sent in ["GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n", "\u{16}\u{3}\u{1}\0\u{4}gibberish", "\0"] {
         let mut stream = TcpStream::connect(place(&serve)).await.unwrap();
         stream.write_all(sent.as_bytes()).await.unwrap();
         let mut said = Vec::new();
-        // The end, which may be a reset.
+        // The connection ends, possibly by a reset.
         within("the end of the connection", stream.read_to_end(&mut said)).await.ok();
         assert!(!said.windows(4).any(|part| part == b"HTTP"), "{:?}", String::from_utf8_lossy(&said));
     }
-    let (numbers, _) = curl(&["--cacert", &vouched.file("ca.pem"), &serve.at("/metrics")]).await;
+    let (numbers, _) = curl(&["--cacert", &authority_files.file("ca.pem"), &serve.at("/metrics")]).await;
     let count =
         numbers.lines().find_map(|line| line.strip_prefix("centile_http_connections_cut_total{why=\"handshake\"} "));
     assert!(count.is_some_and(|count| count.parse::<f64>().unwrap() >= 2.0), "{count:?}");
@@ -161,38 +162,39 @@ async fn what_comes_in_clear_is_refused_where_tls_is_spoken() {
 }
 
 #[tokio::test]
-async fn what_is_older_than_tls_1_2_is_refused() {
-    let (db, vouched) = (TestDb::new().await, Vouched::new());
-    let serve = serve(&db, &vouched, &[]).await;
+async fn versions_below_tls_1_2_are_refused() {
+    let (db, authority_files) = (TestDb::new().await, TestAuthority::new());
+    let serve = serve(&db, &authority_files, &[]).await;
     for old in ["-tls1", "-tls1_1"] {
-        // Else openssl itself would not try.
-        let said = handshake(&serve, &vouched, &[old, "-cipher", "ALL:@SECLEVEL=0"]).await;
+        // Otherwise openssl itself would refuse to try.
+        let said = handshake(&serve, &authority_files, &[old, "-cipher", "ALL:@SECLEVEL=0"]).await;
         let is_refused = said.contains("alert protocol version") || said.contains("alert handshake failure");
         assert!(is_refused && said.contains("Cipher is (NONE)"), "{old}: {said}");
     }
     for (good, version) in [("-tls1_2", "TLSv1.2"), ("-tls1_3", "TLSv1.3")] {
-        let said = handshake(&serve, &vouched, &[good, "-alpn", "h2,http/1.1"]).await;
+        let said = handshake(&serve, &authority_files, &[good, "-alpn", "h2,http/1.1"]).await;
         assert!(said.contains(version) && said.contains("Verify return code: 0 (ok)"), "{good}: {said}");
         assert!(said.contains("ALPN protocol: http/1.1"), "{good}: {said}");
     }
-    let said = handshake(&serve, &vouched, &["-alpn", "h2"]).await;
+    let said = handshake(&serve, &authority_files, &["-alpn", "h2"]).await;
     assert!(said.contains("no application protocol"), "{said}");
 }
 
 #[tokio::test]
-async fn files_that_are_no_pair_are_refused_by_name_at_the_start() {
-    let (db, vouched, other) = (TestDb::new().await, Vouched::new(), Vouched::new());
+async fn mismatched_certificate_files_are_named_and_refused_at_the_start() {
+    let (db, authority_files, other) = (TestDb::new().await, TestAuthority::new(), TestAuthority::new());
     let write = |name: &str, text: &str| {
-        fs::write(vouched.file(name), text).unwrap();
-        vouched.file(name)
+        fs::write(authority_files.file(name), text).unwrap();
+        authority_files.file(name)
     };
-    let (chain, key) = (vouched.file("server.pem"), vouched.file("server.key"));
-    let (none, empty) = (vouched.file("none.pem"), write("empty.pem", ""));
+    let (chain, key) = (authority_files.file("server.pem"), authority_files.file("server.key"));
+    let (none, empty) = (authority_files.file("none.pem"), write("empty.pem", ""));
     let broken = write("broken.pem", "-----BEGIN CERTIFICATE-----\nnot base64!\n-----END CERTIFICATE-----\n");
-    let cut = write("cut.pem", &vouched.certificate.pem()[..200]);
+    let cut = write("cut.pem", &authority_files.certificate.pem()[..200]);
     let false_one = write("false.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
-    let backwards = write("backwards.pem", &[vouched.authority.pem(), vouched.certificate.pem()].concat());
-    let sealed = vouched.file("sealed.key");
+    let backwards =
+        write("backwards.pem", &[authority_files.authority.pem(), authority_files.certificate.pem()].concat());
+    let sealed = authority_files.file("sealed.key");
     let mut openssl = Command::new("openssl");
     openssl.args(["pkey", "-in", &key, "-aes256", "-passout", "pass:hunter2", "-out", &sealed]);
     assert!(ran(openssl).await.status.success());
@@ -223,10 +225,10 @@ async fn files_that_are_no_pair_are_refused_by_name_at_the_start() {
 }
 
 #[tokio::test]
-async fn a_client_that_is_slow_with_its_handshake_is_closed_as_one_that_is_slow_with_its_head() {
-    let (db, vouched) = (TestDb::new().await, Vouched::new());
-    let serve = serve(&db, &vouched, &["--client-timeout", "2", "--workers", "1"]).await;
-    // The head of a record that announces a ClientHello, and a bit of it.
+async fn a_client_with_a_slow_handshake_or_head_is_closed() {
+    let (db, authority_files) = (TestDb::new().await, TestAuthority::new());
+    let serve = serve(&db, &authority_files, &["--client-timeout", "2", "--workers", "1"]).await;
+    // The head of a TLS record that announces a ClientHello, and the first bytes of it.
     let hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
     let mut ends = Vec::new();
     for sent in [&hello[..0], &hello[..3], hello] {
@@ -234,9 +236,9 @@ async fn a_client_that_is_slow_with_its_handshake_is_closed_as_one_that_is_slow_
         stream.write_all(sent).await.unwrap();
         ends.push(tokio::spawn(async move { stream.read_to_end(&mut Vec::new()).await.ok() }));
     }
-    // After the handshake, before a head and in the middle of one, also with a byte now and then.
+    // After the handshake: no head, half a head, and a head that arrives byte by byte.
     for (head, pace) in [("", DEADLINE), ("GET /healthz HT", DEADLINE), ("GET /", Duration::from_millis(100))] {
-        let mut stream = connect(&serve, &vouched).await;
+        let mut stream = connect(&serve, &authority_files).await;
         stream.write_all(head.as_bytes()).await.unwrap();
         ends.push(tokio::spawn(async move {
             let (mut from, mut to) = split(stream);
@@ -253,11 +255,11 @@ async fn a_client_that_is_slow_with_its_handshake_is_closed_as_one_that_is_slow_
             }
         }));
     }
-    // One that takes no answer.
-    let mut full = connect(&serve, &vouched).await;
+    // A client that reads no answer.
+    let mut full = connect(&serve, &authority_files).await;
     full.write_all(format!("GET {BUNDLE} HTTP/1.1\r\nhost: x\r\n\r\n").repeat(8).as_bytes()).await.unwrap();
-    // Meanwhile others are answered.
-    let (_, code) = curl(&["--cacert", &vouched.file("ca.pem"), &serve.at("/healthz")]).await;
+    // Meanwhile other clients get answers.
+    let (_, code) = curl(&["--cacert", &authority_files.file("ca.pem"), &serve.at("/healthz")]).await;
     assert_eq!(code, Some(0));
     for end in ends {
         within("the end of a slow connection", end).await.unwrap();
@@ -265,11 +267,11 @@ async fn a_client_that_is_slow_with_its_handshake_is_closed_as_one_that_is_slow_
     let wanted = [
         ("centile_http_connections_cut_total{why=\"head\"}", 6.0),
         ("centile_http_connections_cut_total{why=\"answer\"}", 1.0),
-        // The one that asks.
+        // The connection of the request itself.
         ("centile_http_connections", 1.0),
     ];
-    until("the numbers of closed connections", async || {
-        let (numbers, _) = curl(&["--cacert", &vouched.file("ca.pem"), &serve.at("/metrics")]).await;
+    until("the metrics of closed connections", async || {
+        let (numbers, _) = curl(&["--cacert", &authority_files.file("ca.pem"), &serve.at("/metrics")]).await;
         let number =
             |name: &str| numbers.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());
         wanted.iter().all(|(name, value)| number(name) == Some(*value))
@@ -278,36 +280,36 @@ async fn a_client_that_is_slow_with_its_handshake_is_closed_as_one_that_is_slow_
 }
 
 #[tokio::test]
-async fn a_stop_waits_for_no_handshake() {
-    let (db, vouched) = (TestDb::new().await, Vouched::new());
-    let mut serve = serve(&db, &vouched, &["--client-timeout", "600", "--stop-within", "600"]).await;
+async fn a_stop_does_not_wait_for_handshakes() {
+    let (db, authority_files) = (TestDb::new().await, TestAuthority::new());
+    let mut serve = serve(&db, &authority_files, &["--client-timeout", "600", "--stop-within", "600"]).await;
     let _silent = TcpStream::connect(place(&serve)).await.unwrap();
     let mut half = TcpStream::connect(place(&serve)).await.unwrap();
     half.write_all(b"\x16\x03\x01\x02\x00\x01").await.unwrap();
-    let _idle = connect(&serve, &vouched).await;
+    let _idle = connect(&serve, &authority_files).await;
     assert!(serve.stop().await.success());
 }
 
 #[tokio::test]
-async fn a_renewed_certificate_is_taken_up_and_a_broken_one_is_not() {
-    let (db, vouched) = (TestDb::new().await, Vouched::new());
-    let serve = serve(&db, &vouched, &["--client-timeout", "600", "--log", "info"]).await;
-    let first = vouched.certificate.der().clone();
-    assert_eq!(shown(&serve, &vouched).await, first);
-    let mut open = connect(&serve, &vouched).await;
+async fn a_renewed_certificate_is_loaded_and_a_broken_one_is_not() {
+    let (db, authority_files) = (TestDb::new().await, TestAuthority::new());
+    let serve = serve(&db, &authority_files, &["--client-timeout", "600", "--log", "info"]).await;
+    let first = authority_files.certificate.der().clone();
+    assert_eq!(shown(&serve, &authority_files).await, first);
+    let mut open = connect(&serve, &authority_files).await;
 
-    // The new key is there, its certificate is not yet.
-    let (second, key) = certified(&vouched.authority);
-    fs::write(vouched.file("server.key"), &key).unwrap();
+    // The new key is written, but its certificate is not.
+    let (second, key) = certified(&authority_files.authority);
+    fs::write(authority_files.file("server.key"), &key).unwrap();
     let output = serve.told("cannot be renewed", 1).await;
-    assert!(output.contains(&vouched.file("server.key")), "the file is named");
-    assert_eq!(shown(&serve, &vouched).await, first);
+    assert!(output.contains(&authority_files.file("server.key")), "the file is named");
+    assert_eq!(shown(&serve, &authority_files).await, first);
 
-    fs::write(vouched.file("server.pem"), second.pem()).unwrap();
+    fs::write(authority_files.file("server.pem"), second.pem()).unwrap();
     serve.told("a new certificate is shown", 1).await;
-    assert_eq!(&shown(&serve, &vouched).await, second.der());
+    assert_eq!(&shown(&serve, &authority_files).await, second.der());
 
-    // Who was here before goes on.
+    // An open connection continues.
     open.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
     let mut said = String::new();
     within("the answer", open.read_to_string(&mut said)).await.unwrap();
@@ -315,44 +317,44 @@ async fn a_renewed_certificate_is_taken_up_and_a_broken_one_is_not() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_sent_while_an_answer_waits_is_read_once_that_is_taken() {
-    let (db, vouched) = (TestDb::new().await, Vouched::new());
+async fn a_request_behind_an_unread_answer_is_read_later() {
+    let (db, authority_files) = (TestDb::new().await, TestAuthority::new());
     run(&db, &["board", "create", "main"]).well();
-    let serve = serve(&db, &vouched, &["--workers", "1", "--client-timeout", "60"]).await;
+    let serve = serve(&db, &authority_files, &["--workers", "1", "--client-timeout", "60"]).await;
     let key = make_key(db.url(), &["--role", "server"]);
-    let ca = vouched.file("ca.pem");
+    let ca = authority_files.file("ca.pem");
     let (authorization, event) = (format!("Authorization: Bearer {key}"), r#"{"user_id":"ada","points":1}"#);
     let scores = serve.at("/v1/boards/main/scores");
     assert_eq!(curl(&["--cacert", &ca, "-H", &authorization, "--json", event, &scores]).await.1, Some(0));
-    let mut stream = connect(&serve, &vouched).await;
+    let mut stream = connect(&serve, &authority_files).await;
     let from = stream.get_ref().0.local_addr().unwrap().port();
     let port = place(&serve).rsplit_once(':').unwrap().1.parse().unwrap();
     let healthz = serve.at("/healthz");
     let ask = async || assert_eq!(curl(&["--cacert", &ca, &healthz]).await.0, "ok");
-    ask_on_and_take_late(port, from, &mut stream, ask).await;
+    request_more_and_read_late(port, from, &mut stream, ask).await;
 }
 
 #[tokio::test]
-async fn no_address_has_the_service_shake_hands_as_often_as_it_likes() {
-    let (db, vouched) = (TestDb::new().await, Vouched::new());
-    // The next one in a minute or so.
+async fn handshakes_of_an_address_are_limited() {
+    let (db, authority_files) = (TestDb::new().await, TestAuthority::new());
+    // The address gets its next token after about a minute.
     let flags = ["--address-rate", "1", "--address-burst", "60", "--client-timeout", "60"];
     let from = async |serve: &Serve, address: &str| {
         let end = Instant::now() + DEADLINE;
         let mut open = Vec::new();
-        while let Some(stream) = try_connect(serve, &vouched, address).await {
-            assert!(open.len() < 200 && Instant::now() < end, "there is no limit");
+        while let Some(stream) = try_connect(serve, &authority_files, address).await {
+            assert!(open.len() < 200 && Instant::now() < end, "the service sets no limit");
             open.push(stream);
         }
         open
     };
-    let limited = serve(&db, &vouched, &flags).await;
+    let limited = serve(&db, &authority_files, &flags).await;
     let began = Instant::now();
     let mut open = from(&limited, "127.0.0.1").await;
     let most = 60 + usize::try_from(began.elapsed().as_secs()).unwrap() + 1;
     assert!((60..=most).contains(&open.len()), "{} of at most {most}", open.len());
-    // Others are let in, and who is in stays.
-    let mut other = try_connect(&limited, &vouched, "127.0.0.2").await.expect("another address");
+    // Other addresses are accepted, and open connections stay open.
+    let mut other = try_connect(&limited, &authority_files, "127.0.0.2").await.expect("another address");
     for stream in [&mut other, &mut open[0]] {
         stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
         let told = answer(stream).await;
@@ -360,9 +362,9 @@ async fn no_address_has_the_service_shake_hands_as_often_as_it_likes() {
         let count = told.body.lines().find_map(|line| line.strip_prefix(cut)?.parse::<f64>().ok());
         assert!(count.is_some_and(|count| count >= 1.0), "{count:?}");
     }
-    // All come from the proxy's address.
-    let trusting = serve(&db, &vouched, &[&flags[..], &["--trusted-proxies", "127.0.0.1"]].concat()).await;
+    // All connections come from the proxy's address.
+    let trusting = serve(&db, &authority_files, &[&flags[..], &["--trusted-proxies", "127.0.0.1"]].concat()).await;
     for number in 0..70 {
-        assert!(try_connect(&trusting, &vouched, "127.0.0.1").await.is_some(), "{number}");
+        assert!(try_connect(&trusting, &authority_files, "127.0.0.1").await.is_some(), "{number}");
     }
 }
