@@ -1,6 +1,5 @@
 //! Creates, lists and revokes API keys.
 
-use rand::TryRng as _;
 use sha2::{Digest as _, Sha256};
 
 use crate::{
@@ -9,6 +8,7 @@ use crate::{
     model::{
         act::Actor,
         key::{Key, NewKey, hex},
+        secret,
         signing::SigningSecret,
         user::check_text,
     },
@@ -35,8 +35,8 @@ pub struct NewSecrets {
 /// [`Error::Invalid`] for a signing key when there is no master key to encrypt its secret.
 pub async fn create(keys: &ApiKeys, new: NewKey, by: &Actor) -> Result<(Key, NewSecrets)> {
     check_text("name", &new.name, 128)?;
-    let id = random_hex(ID_DIGITS / 2)?;
-    let secret = random_hex(SECRET_BYTES)?;
+    let id = hex(&secret::random::<{ ID_DIGITS / 2 }>()?);
+    let secret = hex(&secret::random::<SECRET_BYTES>()?);
     let (signing_secret, sealed) = if new.signed {
         let master_keys = keys.master_keys.as_deref().ok_or_else(|| {
             Error::invalid("signed", "needs a master key to encrypt the signing secret: set CENTILE_MASTER_KEY")
@@ -53,15 +53,6 @@ pub async fn create(keys: &ApiKeys, new: NewKey, by: &Actor) -> Result<(Key, New
     let NewKey { name, role, boards, signed, expires_at } = new;
     let key = Key { id, name, role, boards, signed, created_at, expires_at, revoked_at: None, last_used_at: None };
     Ok((key, secrets))
-}
-
-/// Returns random bytes from the operating system, as hexadecimal digits.
-fn random_hex(bytes: usize) -> Result<String> {
-    let mut random = vec![0; bytes];
-    rand::rngs::SysRng
-        .try_fill_bytes(&mut random)
-        .map_err(|error| Error::Internal(format!("cannot read random bytes: {error}")))?;
-    Ok(hex(&random))
 }
 
 /// Returns [`Error::Conflict`] if the secret of a valid key is a published example, from

@@ -9,11 +9,10 @@
 use std::{fmt, str::FromStr};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use rand::TryRng as _;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use sha2::{Digest as _, Sha256};
 
-use crate::{Error, Result};
+use crate::{Error, Result, model::secret};
 
 /// Version of the format.
 const FORMAT: u8 = 1;
@@ -78,10 +77,7 @@ impl MasterKeys {
     pub(crate) fn seal(&self, purpose: &str, secret: &[u8]) -> Result<Vec<u8>> {
         let failed = |_| Error::Internal("a secret could not be encrypted".to_owned());
         let MasterKey { name, key } = &self.0[0];
-        let mut nonce = [0; NONCE_LEN];
-        rand::rngs::SysRng
-            .try_fill_bytes(&mut nonce)
-            .map_err(|error| Error::Internal(format!("no randomness: {error}")))?;
+        let nonce = secret::random::<NONCE_LEN>()?;
         let mut text = secret.to_vec();
         key.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(purpose.as_bytes()), &mut text)
             .map_err(failed)?;
@@ -129,6 +125,14 @@ pub(crate) fn is_example(secret: &[u8]) -> bool {
     let mut steps = secret.windows(2).map(|pair| pair[1].wrapping_sub(pair[0]));
     let step = steps.next();
     different.len() * 2 < secret.len() || steps.all(|other| Some(other) == step)
+}
+
+/// Decrypts a secret as [`MasterKeys::open`] does. [`Error::Internal`] without master keys.
+pub(crate) fn open(keys: Option<&MasterKeys>, purpose: &str, sealed: &[u8]) -> Result<Vec<u8>> {
+    match keys {
+        Some(keys) => keys.open(purpose, sealed),
+        None => Err(Error::Internal(format!("the secret of {purpose} is encrypted, but no master key is set"))),
+    }
 }
 
 #[cfg(test)]

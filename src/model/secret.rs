@@ -1,10 +1,15 @@
-//! Secrets stored in the database.
+//! Secrets: random bytes, and their stored form.
 
 use std::fmt;
 
+use rand::{TryRng as _, rngs::SysRng};
+
 use crate::{
     Error, Result,
-    model::{seal::MasterKeys, signing, webhook},
+    model::{
+        seal::{self, MasterKeys},
+        signing, webhook,
+    },
 };
 
 /// A stored secret.
@@ -34,13 +39,16 @@ impl Kept {
     /// Returns the secret's bytes. [`Error::Invalid`] if it is encrypted and none of `keys`
     /// decrypts it.
     pub(crate) fn open(&self, keys: Option<&MasterKeys>) -> Result<Vec<u8>> {
-        let purpose = self.purpose();
-        match keys {
-            _ if !self.sealed => Ok(self.secret.clone()),
-            Some(keys) => {
-                keys.open(&purpose, &self.secret).map_err(|error| Error::invalid("master_key", error.to_string()))
-            }
-            None => Err(Error::invalid("master_key", format!("is missing: the secret of {purpose} is encrypted"))),
+        if !self.sealed {
+            return Ok(self.secret.clone());
         }
+        seal::open(keys, &self.purpose(), &self.secret).map_err(|error| Error::invalid("master_key", error.to_string()))
     }
+}
+
+/// Returns random bytes from the operating system.
+pub(crate) fn random<const BYTES: usize>() -> Result<[u8; BYTES]> {
+    let mut bytes = [0; BYTES];
+    SysRng.try_fill_bytes(&mut bytes).map_err(|error| Error::Internal(format!("cannot read random bytes: {error}")))?;
+    Ok(bytes)
 }

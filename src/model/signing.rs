@@ -6,12 +6,15 @@
 use std::fmt;
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use rand::TryRng as _;
 use sha2::Sha256;
 
 use crate::{
     Error, Result,
-    model::{key::hex, seal::MasterKeys},
+    model::{
+        key::hex,
+        seal::{self, MasterKeys},
+        secret,
+    },
 };
 
 /// Prefix of a secret's text.
@@ -32,11 +35,7 @@ pub struct SigningSecret([u8; BYTES]);
 impl SigningSecret {
     /// Creates a secret from the operating system's random numbers.
     pub(crate) fn random() -> Result<Self> {
-        let mut bytes = [0; BYTES];
-        rand::rngs::SysRng
-            .try_fill_bytes(&mut bytes)
-            .map_err(|error| Error::Internal(format!("no randomness: {error}")))?;
-        Ok(Self(bytes))
+        secret::random().map(Self)
     }
 
     /// Returns the secret's text, for the holder of the key only.
@@ -53,10 +52,7 @@ impl SigningSecret {
     /// Decrypts the secret of the key with this id.
     pub(crate) fn open(keys: Option<&MasterKeys>, key_id: &str, sealed: &[u8]) -> Result<Self> {
         let purpose = purpose(key_id);
-        let keys = keys.ok_or_else(|| {
-            Error::Internal(format!("the secret of {purpose} is encrypted, but no master key is set"))
-        })?;
-        let bytes = keys.open(&purpose, sealed)?;
+        let bytes = seal::open(keys, &purpose, sealed)?;
         bytes.try_into().map(Self).map_err(|_| Error::Internal(format!("the secret of {purpose} has a wrong length")))
     }
 }

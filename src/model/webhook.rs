@@ -9,10 +9,15 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use chrono::{DateTime, Utc};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use hyper::Uri;
-use rand::TryRng as _;
 use sha2::Sha256;
 
-use crate::{Error, Result, model::seal::MasterKeys};
+use crate::{
+    Error, Result,
+    model::{
+        seal::{self, MasterKeys},
+        secret,
+    },
+};
 
 /// Prefix of a secret's text.
 const SECRET_PREFIX: &str = "whsec_";
@@ -86,11 +91,7 @@ pub struct Secret(Vec<u8>);
 impl Secret {
     /// Creates a secret of 32 bytes from the operating system's random numbers.
     pub fn random() -> Result<Self> {
-        let mut bytes = vec![0; SECRET_BYTES];
-        rand::rngs::SysRng
-            .try_fill_bytes(&mut bytes)
-            .map_err(|error| Error::Internal(format!("no randomness: {error}")))?;
-        Ok(Self(bytes))
+        secret::random::<SECRET_BYTES>().map(|bytes| Self(bytes.to_vec()))
     }
 
     /// Returns the secret's text, for the receiver only.
@@ -132,12 +133,10 @@ impl StoredSecret {
 
     /// Returns the secret itself. [`Error::Internal`] if no master key decrypts it.
     pub(crate) fn open(&self, keys: Option<&MasterKeys>, board: &str) -> Result<Secret> {
-        match (self.sealed, keys) {
-            (false, _) => Ok(Secret(self.bytes.clone())),
-            (true, Some(keys)) => keys.open(&purpose(board), &self.bytes).map(Secret),
-            (true, None) => {
-                Err(Error::Internal(format!("the secret of {} is encrypted, but no master key is set", purpose(board))))
-            }
+        if self.sealed {
+            seal::open(keys, &purpose(board), &self.bytes).map(Secret)
+        } else {
+            Ok(Secret(self.bytes.clone()))
         }
     }
 }
