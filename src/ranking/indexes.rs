@@ -4,18 +4,22 @@
 //! to the state that the database has reached. It also checks which rankings are current. So an
 //! answer is as fresh as that of a separate SQL statement.
 
+mod board;
+mod memory;
 mod rounds;
+
+pub(super) use board::BoardIndexes;
+pub(crate) use board::Loaded;
 
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
+        Arc, PoisonError, RwLock, RwLockReadGuard, Weak,
         atomic::{AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
-use chrono::{DateTime, Utc};
 use tokio::{
     runtime::{Builder, Handle, Runtime},
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -28,19 +32,22 @@ use tokio_util::{
 
 use crate::{
     Error, Result,
-    model::{name::Named as _, rank::AnsweredBy},
+    model::name::Named as _,
     ranking::{
         batcher::{Answer, Batcher},
-        index::{RankIndex, RankKey},
-        indexes::rounds::Rounds,
+        index::RankKey,
+        indexes::{
+            board::{RoundResult, Slot},
+            rounds::Rounds,
+        },
         load,
         users::Users,
     },
     store::{
         Store,
-        index::{BoardState, Changes, CurrentRanking, StoredProfile},
+        index::{CurrentRanking, StoredProfile},
         period::{MeantPeriod, RankingRef},
-        rank::{RankingState, StoredKey, Version},
+        rank::StoredKey,
     },
 };
 
@@ -50,28 +57,11 @@ const MAX_ROUNDS: usize = 1;
 /// Time after which SQL may answer a request that waits for a round.
 const ROUND_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// Maximum concurrent SQL reads of a board while its index loads or lags.
-const MAX_SQL_READS: usize = 4;
-
 /// An index read within this time is kept current in the background.
 const KEEP_CURRENT_FOR: Duration = Duration::from_mins(10);
 
 /// Interval between background checks of each board.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-
-/// An index read within this time is not dropped to load another. If all indexes together exceed
-/// the memory bound, it may be dropped.
-const IN_USE_FOR: Duration = Duration::from_mins(1);
-
-/// Delay between a failed or refused load and the next attempt. SQL answers until then.
-const RETRY_DELAY: Duration = Duration::from_mins(1);
-
-/// Bytes per player that must be free before a load starts.
-const EXPECTED_BYTES: u64 = 48;
-
-/// Largest share of the memory for indexes, as numerator and denominator. The directory gets the
-/// rest.
-const INDEX_SHARE: (u64, u64) = (3, 4);
 
 /// The indexes of this instance.
 #[derive(Debug)]
@@ -95,62 +85,6 @@ pub(crate) struct Indexes {
     /// work.
     thread: Option<Runtime>,
     runtime: Handle,
-}
-
-/// The indexes of a board.
-#[derive(Debug)]
-pub(super) struct BoardIndexes {
-    pub(super) board: i32,
-    rankings: RwLock<HashMap<i64, Slot>>,
-    rounds: Arc<Batcher<(), Result<Arc<RoundResult>>>>,
-    last: Mutex<Option<LastRound>>,
-    sql: Arc<Semaphore>,
-}
-
-/// The last round. A later round with the same snapshot reuses its result.
-#[derive(Debug)]
-struct LastRound {
-    snapshot: String,
-    /// Ids of the rankings that it read.
-    asked: Vec<i64>,
-    batches: Vec<i64>,
-    epoch: String,
-    rankings: Arc<[CurrentRanking]>,
-}
-
-/// State of a ranking's index.
-#[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "most slots are ready, and there are few")]
-enum Slot {
-    /// The index is being loaded.
-    Loading,
-    /// The load failed or found too little memory. SQL answers until `until`.
-    Refused { name: Arc<str>, until: Instant, bytes: Option<u64> },
-    /// The index is in memory.
-    Ready(Loaded),
-}
-
-/// A ranking in memory.
-#[derive(Debug)]
-pub(crate) struct Loaded {
-    /// Slug of the board and name of the period.
-    pub(super) name: Arc<str>,
-    /// The state that the index has reached.
-    pub(crate) version: Version,
-    /// All players in rank order.
-    pub(crate) index: RankIndex,
-    /// Time of the last read, in milliseconds since the start of the instance.
-    read_at: AtomicU64,
-    /// End of the last round, in milliseconds since the start of the instance.
-    round_at: AtomicU64,
-}
-
-/// Result of a round: the database's time, and the rankings that are current.
-#[derive(Debug)]
-struct RoundResult {
-    epoch: String,
-    read_at: DateTime<Utc>,
-    rankings: Arc<[CurrentRanking]>,
 }
 
 /// Source of the answer to a read of an open period.
@@ -321,13 +255,7 @@ impl Indexes {
         }
         let mut boards = self.boards.write().unwrap_or_else(PoisonError::into_inner);
         let made = boards.entry(board).or_insert_with(|| {
-            Arc::new(BoardIndexes {
-                board,
-                rankings: RwLock::default(),
-                rounds: Batcher::new(MAX_ROUNDS, self.runtime.clone(), self.tasks.clone()),
-                last: Mutex::default(),
-                sql: Arc::new(Semaphore::new(MAX_SQL_READS)),
-            })
+            Arc::new(BoardIndexes::new(board, Batcher::new(MAX_ROUNDS, self.runtime.clone(), self.tasks.clone())))
         });
         Arc::clone(made)
     }
@@ -381,75 +309,6 @@ impl Indexes {
         }));
     }
 
-    /// Returns the bytes of the indexes that `counts` selects.
-    fn bytes(&self, counts: impl Fn(&Loaded) -> bool) -> u64 {
-        let of_slot = |slot: &Slot| match slot {
-            Slot::Ready(loaded) if counts(loaded) => slot.bytes(),
-            _ => 0,
-        };
-        let of_board = |board: &Arc<BoardIndexes>| board.rankings().values().map(of_slot).sum::<u64>();
-        self.boards().values().map(of_board).sum()
-    }
-
-    /// Returns the bytes that indexes may take after a load.
-    fn share(&self) -> u64 {
-        self.memory / INDEX_SHARE.1 * INDEX_SHARE.0
-    }
-
-    /// Reserves memory for an index of this many players while it loads. Returns the needed bytes
-    /// as `Err` if there is not enough.
-    pub(super) async fn reserve(&self, players: u64) -> std::result::Result<(), u64> {
-        let needed = players * EXPECTED_BYTES;
-        // Decide before dropping any index.
-        if self.bytes(|loaded| self.since(&loaded.read_at) < IN_USE_FOR) + needed > self.share() {
-            return Err(needed);
-        }
-        self.reserved.store(needed, Ordering::Relaxed);
-        if self.free_memory().await {
-            return Ok(());
-        }
-        self.release();
-        Err(needed)
-    }
-
-    /// Ends the reservation.
-    pub(super) fn release(&self) {
-        self.reserved.store(0, Ordering::Relaxed);
-    }
-
-    /// Drops the least recently read indexes until the others and the reservation fit.
-    ///
-    /// Returns `false` if they do not fit. The directory gets the memory that indexes leave.
-    async fn free_memory(&self) -> bool {
-        let _alone = self.bounds.lock().await;
-        let reserved = self.reserved.load(Ordering::Relaxed);
-        let mut used = self.bytes(|_| true) + reserved;
-        while used > self.share() {
-            // A load never drops an index in use. Growth beyond the bound does.
-            let min_idle = if used.saturating_sub(reserved) > self.memory { Duration::ZERO } else { IN_USE_FOR };
-            let Some((bytes, board, ranking_id)) = self.least_recently_read(min_idle) else { break };
-            board.rankings_mut().remove(&ranking_id);
-            used = used.saturating_sub(bytes);
-        }
-        self.users.set_max_bytes(usize::try_from(self.memory.saturating_sub(used)).unwrap_or(usize::MAX)).await;
-        used <= self.share()
-    }
-
-    /// Returns the index with the oldest last read, unless all were read within `min_idle`.
-    fn least_recently_read(&self, min_idle: Duration) -> Option<(u64, Arc<BoardIndexes>, i64)> {
-        let mut found: Option<(Duration, u64, Arc<BoardIndexes>, i64)> = None;
-        for board in self.boards().values() {
-            for (id, slot) in board.rankings().iter() {
-                let Slot::Ready(loaded) = slot else { continue };
-                let unread = self.since(&loaded.read_at);
-                if unread >= min_idle && found.as_ref().is_none_or(|(longest, ..)| unread > *longest) {
-                    found = Some((unread, slot.bytes(), Arc::clone(board), *id));
-                }
-            }
-        }
-        found.map(|(_, bytes, board, id)| (bytes, board, id))
-    }
-
     /// Returns the time since a result of [`Self::millis`].
     fn since(&self, moment: &AtomicU64) -> Duration {
         Duration::from_millis(self.millis().saturating_sub(moment.load(Ordering::Relaxed)))
@@ -481,166 +340,6 @@ impl Drop for Indexes {
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take() {
             thread.shutdown_background();
-        }
-    }
-}
-
-impl BoardIndexes {
-    fn rankings(&self) -> RwLockReadGuard<'_, HashMap<i64, Slot>> {
-        self.rankings.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn rankings_mut(&self) -> RwLockWriteGuard<'_, HashMap<i64, Slot>> {
-        self.rankings.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn put(&self, ranking_id: i64, loaded: Result<std::result::Result<Loaded, u64>>, name: Arc<str>) {
-        let until = Instant::now() + RETRY_DELAY;
-        let slot = match loaded {
-            Ok(Ok(loaded)) => {
-                tracing::info!(index = %name, players = loaded.index.len(), bytes = loaded.index.bytes(), "rank index loaded");
-                Slot::Ready(loaded)
-            }
-            Ok(Err(bytes)) => {
-                tracing::warn!(index = %name, bytes, "not enough memory for a rank index; SQL answers");
-                Slot::Refused { name, until, bytes: Some(bytes) }
-            }
-            Err(error) => {
-                tracing::warn!(index = %name, %error, "a rank index could not be loaded; SQL answers");
-                Slot::Refused { name, until, bytes: None }
-            }
-        };
-        self.rankings_mut().insert(ranking_id, slot);
-    }
-
-    /// Takes the last round, if it read the same rankings and all their indexes have reached its
-    /// state.
-    fn take_last(&self, asked: &[i64], known: &Version) -> Option<LastRound> {
-        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).take()?;
-        let is_reached = last.asked == asked && last.epoch == known.epoch && covers(&known.batches, &last.batches);
-        is_reached.then_some(last)
-    }
-
-    /// Records the end of a round at `millis`, and the result that later rounds may reuse.
-    fn end_round(&self, millis: u64, last: Option<LastRound>) {
-        for slot in self.rankings().values() {
-            if let Slot::Ready(loaded) = slot {
-                loaded.round_at.store(millis, Ordering::Relaxed);
-            }
-        }
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = last;
-    }
-
-    /// Applies the result of a round and returns the current rankings.
-    ///
-    /// `asked`: the rankings that it read. `known`: the version that all their indexes had reached.
-    fn apply(&self, asked: &[i64], known: &Version, epoch: &str, state: BoardState) -> Arc<[CurrentRanking]> {
-        let BoardState { batches, rankings: current, changes, .. } = state;
-        let mut rankings = self.rankings_mut();
-        let drop_if = |rankings: &mut HashMap<i64, Slot>, is_wrong: &dyn Fn(i64, &Loaded) -> bool| {
-            rankings.retain(|id, slot| !matches!(slot, Slot::Ready(loaded) if is_wrong(*id, loaded)));
-        };
-        // An index of another epoch does not belong to this state of the database.
-        drop_if(&mut rankings, &|_, loaded| loaded.version.epoch != epoch);
-        if epoch != known.epoch {
-            return Arc::default();
-        }
-        // Batch numbers went back: the database was restored in place.
-        drop_if(&mut rankings, &|id, loaded| asked.contains(&id) && !covers(&batches, &loaded.version.batches));
-        match changes {
-            Some(changes) => {
-                for (place, one) in current.iter().enumerate() {
-                    // Remove it from the map first: a panic must not leave a half-changed index
-                    // there.
-                    let slot = match rankings.remove(&one.ranking_id) {
-                        Some(Slot::Ready(mut loaded)) => {
-                            loaded.apply(one, &batches, place, &changes).then_some(Slot::Ready(loaded))
-                        }
-                        other => other,
-                    };
-                    if let Some(slot) = slot {
-                        rankings.insert(one.ranking_id, slot);
-                    }
-                }
-            }
-            // The feed has a gap. Keep only indexes that a load has brought to this state.
-            None => {
-                drop_if(&mut rankings, &|id, loaded| asked.contains(&id) && !covers(&loaded.version.batches, &batches));
-            }
-        }
-        drop_if(&mut rankings, &|id, _| asked.contains(&id) && !current.iter().any(|one| one.ranking_id == id));
-        current.into()
-    }
-}
-
-/// Returns whether `batches` is at least `others` in every lane.
-fn covers(batches: &[i64], others: &[i64]) -> bool {
-    batches.len() == others.len() && batches.iter().zip(others).all(|(batch, other)| batch >= other)
-}
-
-impl Slot {
-    fn bytes(&self) -> u64 {
-        match self {
-            Self::Ready(loaded) => loaded.index.bytes() as u64,
-            _ => 0,
-        }
-    }
-
-    fn status(&self, indexes: &Indexes) -> Option<IndexStatus> {
-        match self {
-            Self::Ready(loaded) => Some(IndexStatus {
-                name: Arc::clone(&loaded.name),
-                players: loaded.index.len() as u64,
-                bytes: self.bytes(),
-                age: Some(indexes.since(&loaded.round_at)),
-            }),
-            Self::Refused { name, bytes: Some(bytes), .. } => {
-                Some(IndexStatus { name: Arc::clone(name), players: *bytes / EXPECTED_BYTES, bytes: *bytes, age: None })
-            }
-            _ => None,
-        }
-    }
-}
-
-impl Loaded {
-    /// Creates an index. `millis` is the time of its last read and last round.
-    pub(super) fn new(name: Arc<str>, version: Version, index: RankIndex, millis: u64) -> Self {
-        Self { name, version, index, read_at: AtomicU64::new(millis), round_at: AtomicU64::new(millis) }
-    }
-
-    /// Applies a round's changes unless the index has them.
-    ///
-    /// `place` is the ranking's position in `changes`. Returns `false` if a user's internal id is
-    /// too large for an index.
-    pub(super) fn apply(&mut self, current: &CurrentRanking, batches: &[i64], place: usize, changes: &Changes) -> bool {
-        self.version.layout = self.version.layout.max(current.layout);
-        // Of two snapshots of one server, one is at least as new in every lane.
-        if covers(&self.version.batches, batches) {
-            return true;
-        }
-        let users = &changes.user_ids;
-        let keys = changes.keys.iter().skip(place * users.len());
-        for (user_id, key) in users.iter().zip(keys) {
-            let Ok(user_id) = u32::try_from(*user_id) else { return false };
-            match *key {
-                Some((rank_key, tie_key)) => self.index.set(RankKey { rank_key, tie_key, user_id }),
-                None => {
-                    self.index.remove(user_id);
-                }
-            }
-        }
-        self.version.batches.clear();
-        self.version.batches.extend_from_slice(batches);
-        true
-    }
-
-    /// Returns the state for answers.
-    pub(crate) fn state(&self, revision: i64) -> RankingState {
-        RankingState {
-            version: self.version.clone(),
-            players: self.index.len() as u64,
-            revision,
-            answered_by: AnsweredBy::Index,
         }
     }
 }

@@ -8,7 +8,10 @@ use crate::{
     Error, Result,
     ranking::{
         batcher::Work,
-        indexes::{BoardIndexes, Indexes, LastRound, RoundResult, Slot, covers},
+        indexes::{
+            Indexes,
+            board::{BoardIndexes, LastRound, RoundResult, Slot, covers},
+        },
     },
     store::{index::Round, rank::Version},
 };
