@@ -8,9 +8,10 @@ use serde::Serialize;
 use crate::{
     Result,
     access::key_cache,
-    import::{Format, Line, Progress, Source},
+    import::{Line, Progress, Source},
     model::{
         board::Board,
+        file_format::FileFormat,
         signing::{Signature, SigningSecret},
     },
 };
@@ -63,7 +64,7 @@ pub struct File {
 }
 
 /// Reads a file to its end. Returns [`crate::Error::Invalid`] for an invalid header.
-pub fn import(board: &Board, file: &[u8], format: Format) -> Result<File> {
+pub fn import(board: &Board, file: &[u8], format: FileFormat) -> Result<File> {
     let mut source = Source::open(Box::new(Cursor::new(file.to_vec())), format, &Arc::new(Progress::default()))?;
     let mut read = File { events: Vec::new(), rejected: Vec::new() };
     loop {

@@ -2,13 +2,13 @@
 
 use std::io::{self, ErrorKind, Write as _};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use crate::{
     Error, Result, boards,
     cli::{output, with_instance},
-    config::{Config, value},
-    model::{board::BoardSlug, period::PeriodSelector},
+    config::{Config, named, value},
+    model::{board::BoardSlug, file_format::FileFormat, period::PeriodSelector},
     ranking::export,
 };
 
@@ -22,29 +22,16 @@ pub(super) struct Export {
     #[arg(long, value_name = "PERIOD", default_value = "all_time", value_parser = value::<PeriodSelector>)]
     period: PeriodSelector,
     /// Output format
-    #[arg(long, value_enum, default_value_t = Format::Csv)]
-    format: Format,
-}
-
-/// Output format.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Format {
-    /// Comma-separated values with a header
-    Csv,
-    /// One JSON object per line
-    Ndjson,
+    #[arg(long, value_parser = named::<FileFormat>(), default_value = "csv")]
+    format: FileFormat,
 }
 
 /// Writes the period to standard output and its version to standard error. A closed pipe is not an
 /// error.
 pub(super) async fn run(config: &Config, args: Export) -> Result<()> {
-    let format = match args.format {
-        Format::Csv => export::Format::Csv,
-        Format::Ndjson => export::Format::Ndjson,
-    };
     with_instance(config, async |instance| {
         let board = boards::find(&instance.boards, &args.board).await?;
-        let mut export = export::begin(&instance.rankings, &board, &args.period, format).await?;
+        let mut export = export::begin(&instance.rankings, &board, &args.period, args.format).await?;
         let header = &export.header;
         output::note(format!(
             "{} {}: {} players, version {}",

@@ -19,9 +19,9 @@ use crate::{
         output::{self, fields, thousands},
         with_instance, with_settings,
     },
-    config::{Config, value},
-    import::{self, Counts, Format, Options, Progress, Rejects, Source},
-    model::{act::Actor, board::BoardSlug, settings::Settings},
+    config::{Config, named, value},
+    import::{self, Counts, Options, Progress, Rejects, Source},
+    model::{act::Actor, board::BoardSlug, file_format::FileFormat, settings::Settings},
     periods::closing,
 };
 
@@ -41,8 +41,8 @@ pub(super) struct Import {
     #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
     board: BoardSlug,
     /// File format [default: by file extension: .csv, .ndjson or .jsonl]
-    #[arg(long, value_enum)]
-    format: Option<Format>,
+    #[arg(long, value_parser = named::<FileFormat>())]
+    format: Option<FileFormat>,
     /// File for rejected lines and their reasons [default: FILE.rejects.csv]
     #[arg(long, value_name = "FILE")]
     rejects: Option<PathBuf>,
@@ -106,10 +106,10 @@ impl Import {
         self.file.as_deref().unwrap_or(Path::new("-"))
     }
 
-    fn format(&self) -> Result<Format> {
+    fn format(&self) -> Result<FileFormat> {
         let unknown =
             || Error::invalid("format", "is required if the file name does not end in .csv, .ndjson or .jsonl");
-        self.format.or_else(|| Format::of(self.file())).ok_or_else(unknown)
+        self.format.or_else(|| FileFormat::of(self.file())).ok_or_else(unknown)
     }
 
     /// Returns the name that identifies the import. The same file resumes an interrupted import.

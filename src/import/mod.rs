@@ -15,7 +15,7 @@ mod text;
 
 pub use progress::{Counts, Progress};
 pub use rejects::Rejects;
-pub use source::{Format, Source};
+pub use source::Source;
 
 use std::sync::Arc;
 

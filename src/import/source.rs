@@ -1,6 +1,6 @@
 //! Reads a file in its own thread, and parses its lines as events.
 
-use std::{io::Read, path::Path, sync::Arc};
+use std::{io::Read, sync::Arc};
 
 use tokio::sync::mpsc;
 
@@ -12,7 +12,7 @@ use crate::{
         progress::CountedReader,
         text::{Lines, Text},
     },
-    model::board::Board,
+    model::{board::Board, file_format::FileFormat},
 };
 
 /// Maximum lines of a chunk.
@@ -23,27 +23,6 @@ const CHUNK_BYTES: usize = 1 << 20;
 
 /// Chunks queued.
 const QUEUED_CHUNKS: usize = 2;
-
-/// Format of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
-    /// Comma-separated values (RFC 4180) in UTF-8, with a header.
-    Csv,
-    /// One JSON object per line.
-    Ndjson,
-}
-
-impl Format {
-    /// Returns the format that a file's extension names.
-    #[must_use]
-    pub fn of(path: &Path) -> Option<Self> {
-        match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
-            "csv" => Some(Self::Csv),
-            "ndjson" | "jsonl" => Some(Self::Ndjson),
-            _ => None,
-        }
-    }
-}
 
 /// A file to import, with its header already read.
 pub struct Source {
@@ -72,11 +51,11 @@ impl Source {
     ///
     /// Returns [`Error::Invalid`] for `file` when the header cannot be read, lacks `user_id` or
     /// `points`, or has an unknown column.
-    pub fn open(input: Box<dyn Read + Send>, format: Format, progress: &Arc<Progress>) -> Result<Self> {
+    pub fn open(input: Box<dyn Read + Send>, format: FileFormat, progress: &Arc<Progress>) -> Result<Self> {
         let mut lines = Lines::new(CountedReader { input, progress: Arc::clone(progress) });
         let columns = match format {
-            Format::Ndjson => None,
-            Format::Csv => {
+            FileFormat::Ndjson => None,
+            FileFormat::Csv => {
                 let first = lines.record().map_err(|error| unreadable(&error))?;
                 let first = first.ok_or_else(|| Error::invalid("file", "is empty: a CSV file needs a header"))?;
                 if let Some(fault) = first.fault {

@@ -7,6 +7,7 @@ pub mod closing;
 pub mod error;
 pub mod explain;
 pub mod export;
+pub mod file_format;
 pub mod hidden;
 pub mod key;
 pub mod layout;

@@ -6,19 +6,10 @@ use csv::{Terminator, WriterBuilder};
 
 use crate::{
     Error, Result,
-    model::{board::Board, export::Line, period::PeriodSelector, rank::Header},
+    model::{board::Board, export::Line, file_format::FileFormat, period::PeriodSelector, rank::Header},
     ranking::{Rankings, read},
     store::export::Snapshot,
 };
-
-/// Format of the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// Comma-separated values (RFC 4180) with a header line.
-    Csv,
-    /// One JSON object per line.
-    Ndjson,
-}
 
 /// Columns. The header line is present even if the period has no scores.
 const COLUMNS: [&str; 6] = ["position", "rank", "user_id", "user_name", "score", "reached_at"];
@@ -28,7 +19,7 @@ const COLUMNS: [&str; 6] = ["position", "rank", "user_id", "user_name", "score",
 pub struct Export {
     /// Period, version, players.
     pub header: Header,
-    format: Format,
+    format: FileFormat,
     /// `None` for a period without scores.
     snapshot: Option<Snapshot>,
     is_begun: bool,
@@ -39,7 +30,12 @@ pub struct Export {
 /// Starts an export of the period that `selector` means.
 ///
 /// [`Error::NotFound`] if the period does not exist.
-pub async fn begin(rankings: &Rankings, board: &Board, selector: &PeriodSelector, format: Format) -> Result<Export> {
+pub async fn begin(
+    rankings: &Rankings,
+    board: &Board,
+    selector: &PeriodSelector,
+    format: FileFormat,
+) -> Result<Export> {
     let (header, snapshot) = read::snapshot(rankings, board, selector).await?;
     Ok(Export { header, format, snapshot, is_begun: false, players: 0 })
 }
@@ -60,8 +56,8 @@ impl Export {
         }
         let is_first = !mem::replace(&mut self.is_begun, true);
         let text = match self.format {
-            Format::Csv => csv(&lines, is_first)?,
-            Format::Ndjson => ndjson(&lines)?,
+            FileFormat::Csv => csv(&lines, is_first)?,
+            FileFormat::Ndjson => ndjson(&lines)?,
         };
         Ok((!text.is_empty()).then_some(text))
     }

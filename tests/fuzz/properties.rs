@@ -6,9 +6,9 @@ use std::{collections::BTreeMap, str};
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use centile::{
     fuzzed::{self, File, Imported},
-    import::Format,
     model::{
         board::{Board, Mode, OnViolation, Order, PeriodKind, Reading, Ties},
+        file_format::FileFormat,
         period::{Period, PeriodSelector, PeriodState},
     },
     timed,
@@ -160,9 +160,9 @@ fn hex(bytes: &[u8]) -> String {
 pub fn import(data: &[u8]) {
     let Some((kind, file)) = data.split_first() else { return };
     let board = board(if kind & 2 == 0 { Ties::Shared } else { Ties::Tiebreak });
-    let format = if kind & 1 == 0 { Format::Csv } else { Format::Ndjson };
+    let format = if kind & 1 == 0 { FileFormat::Csv } else { FileFormat::Ndjson };
     let Ok(File { events, rejected }) = fuzzed::import(&board, file, format) else {
-        assert_eq!(format, Format::Csv, "only a header can be refused with the whole file");
+        assert_eq!(format, FileFormat::Csv, "only a header can be refused with the whole file");
         return;
     };
     let mut numbers: Vec<u64> = events.iter().map(|(number, _)| *number).chain(rejected).collect();
@@ -174,7 +174,7 @@ pub fn import(data: &[u8]) {
         check(&board, &event);
         // RFC 3339 years have four digits; an offset can move the instant into year 10000.
         if event.occurred_at.is_none_or(|at| at.year() <= 9_999) {
-            let again = fuzzed::import(&board, &serde_json::to_vec(&event).unwrap_or_default(), Format::Ndjson);
+            let again = fuzzed::import(&board, &serde_json::to_vec(&event).unwrap_or_default(), FileFormat::Ndjson);
             assert!(
                 again.is_ok_and(|again| again.events == [(1, event)]),
                 "an event changed when it was written and read again"

@@ -95,6 +95,33 @@ fn no_module_imports_from_a_higher_layer() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// Frameworks, and the only layers that may name them.
+const FRAMEWORKS: [(&str, &[&str]); 5] = [
+    ("sqlx::", &["store"]),
+    ("deadpool_redis::", &["cache"]),
+    ("actix_web::", &["http", "dev"]),
+    ("actix_http::", &["http"]),
+    ("clap::", &["config", "cli"]),
+];
+
+#[test]
+fn each_framework_stays_in_its_layer() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&root, &mut files);
+    let mut users = 0;
+    for path in files {
+        let file = path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
+        let layer = file.split('/').next().unwrap().trim_end_matches(".rs");
+        let code = code(&fs::read_to_string(&path).unwrap());
+        for (framework, layers) in FRAMEWORKS.iter().filter(|(framework, _)| code.contains(framework)) {
+            users += 1;
+            assert!(layers.contains(&layer), "{file} names {framework}");
+        }
+    }
+    assert!(users > 50, "{users}");
+}
+
 #[test]
 fn an_import_of_a_higher_layer_is_found() {
     let layers = ["model", "store", "http"].map(str::to_owned);

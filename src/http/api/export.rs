@@ -28,7 +28,8 @@ use crate::{
             slots::{Slot, Slots},
         },
     },
-    ranking::export::{self, Export, Format},
+    model::file_format::FileFormat,
+    ranking::export::{self, Export},
     telemetry,
 };
 
@@ -104,7 +105,7 @@ pub(crate) struct FileResponse(#[expect(dead_code, reason = "describes the body,
     ),
 )]
 pub(crate) async fn csv(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
-    file(&api, &request, Format::Csv).await
+    file(&api, &request, FileFormat::Csv).await
 }
 
 /// Read a whole period as NDJSON
@@ -123,10 +124,10 @@ pub(crate) async fn csv(api: Data<Api>, request: HttpRequest) -> Result<HttpResp
     ),
 )]
 pub(crate) async fn ndjson(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
-    file(&api, &request, Format::Ndjson).await
+    file(&api, &request, FileFormat::Ndjson).await
 }
 
-async fn file(api: &Api, request: &HttpRequest, format: Format) -> Result<HttpResponse> {
+async fn file(api: &Api, request: &HttpRequest, format: FileFormat) -> Result<HttpResponse> {
     let path = BoardPath::of(request)?;
     let board = caller::readable(api, request, &path.board).await?;
     let query: ExportQuery = query::parse(request)?;
@@ -135,8 +136,8 @@ async fn file(api: &Api, request: &HttpRequest, format: Format) -> Result<HttpRe
     let slot = api.files.take(network, caller::has_key(api, request)).await?;
     let export = export::begin(&api.instance.rankings, &board, &selector, format).await?;
     let (media_type, ending) = match format {
-        Format::Csv => ("text/csv; charset=utf-8; header=present", "csv"),
-        Format::Ndjson => ("application/x-ndjson", "ndjson"),
+        FileFormat::Csv => ("text/csv; charset=utf-8; header=present", "csv"),
+        FileFormat::Ndjson => ("application/x-ndjson", "ndjson"),
     };
     // A slug or period needs no quotes in the header. Some systems forbid colons in file names.
     let name = format!("{}-{}.{ending}", board.slug, export.header.period.name().replace(':', "-"));

@@ -1,0 +1,266 @@
+//! The indexes of one board, and the changes that rounds apply to them.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use chrono::{DateTime, Utc};
+use tokio::sync::Semaphore;
+
+use crate::{
+    Result,
+    model::rank::AnsweredBy,
+    ranking::{
+        batcher::Batcher,
+        index::{RankIndex, RankKey},
+        indexes::{IndexStatus, Indexes, memory::EXPECTED_BYTES},
+    },
+    store::{
+        index::{BoardState, Changes, CurrentRanking},
+        rank::{RankingState, Version},
+    },
+};
+
+/// Maximum concurrent SQL reads of a board while its index loads or lags.
+const MAX_SQL_READS: usize = 4;
+
+/// Delay between a failed or refused load and the next attempt. SQL answers until then.
+const RETRY_DELAY: Duration = Duration::from_mins(1);
+
+/// The indexes of a board.
+#[derive(Debug)]
+pub(in crate::ranking) struct BoardIndexes {
+    pub(in crate::ranking) board: i32,
+    pub(super) rankings: RwLock<HashMap<i64, Slot>>,
+    pub(super) rounds: Arc<Batcher<(), Result<Arc<RoundResult>>>>,
+    pub(super) last: Mutex<Option<LastRound>>,
+    pub(super) sql: Arc<Semaphore>,
+}
+
+/// The last round. A later round with the same snapshot reuses its result.
+#[derive(Debug)]
+pub(super) struct LastRound {
+    pub(super) snapshot: String,
+    /// Ids of the rankings that it read.
+    pub(super) asked: Vec<i64>,
+    pub(super) batches: Vec<i64>,
+    pub(super) epoch: String,
+    pub(super) rankings: Arc<[CurrentRanking]>,
+}
+
+/// State of a ranking's index.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "most slots are ready, and there are few")]
+pub(super) enum Slot {
+    /// The index is being loaded.
+    Loading,
+    /// The load failed or found too little memory. SQL answers until `until`.
+    Refused { name: Arc<str>, until: Instant, bytes: Option<u64> },
+    /// The index is in memory.
+    Ready(Loaded),
+}
+
+/// A ranking in memory.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    /// Slug of the board and name of the period.
+    pub(in crate::ranking) name: Arc<str>,
+    /// The state that the index has reached.
+    pub(crate) version: Version,
+    /// All players in rank order.
+    pub(crate) index: RankIndex,
+    /// Time of the last read, in milliseconds since the start of the instance.
+    pub(super) read_at: AtomicU64,
+    /// End of the last round, in milliseconds since the start of the instance.
+    pub(super) round_at: AtomicU64,
+}
+
+/// Result of a round: the database's time, and the rankings that are current.
+#[derive(Debug)]
+pub(super) struct RoundResult {
+    pub(super) epoch: String,
+    pub(super) read_at: DateTime<Utc>,
+    pub(super) rankings: Arc<[CurrentRanking]>,
+}
+
+impl BoardIndexes {
+    pub(super) fn new(board: i32, rounds: Arc<Batcher<(), Result<Arc<RoundResult>>>>) -> Self {
+        let sql = Arc::new(Semaphore::new(MAX_SQL_READS));
+        Self { board, rankings: RwLock::default(), rounds, last: Mutex::default(), sql }
+    }
+
+    pub(super) fn rankings(&self) -> RwLockReadGuard<'_, HashMap<i64, Slot>> {
+        self.rankings.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn rankings_mut(&self) -> RwLockWriteGuard<'_, HashMap<i64, Slot>> {
+        self.rankings.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn put(&self, ranking_id: i64, loaded: Result<std::result::Result<Loaded, u64>>, name: Arc<str>) {
+        let until = Instant::now() + RETRY_DELAY;
+        let slot = match loaded {
+            Ok(Ok(loaded)) => {
+                tracing::info!(index = %name, players = loaded.index.len(), bytes = loaded.index.bytes(), "rank index loaded");
+                Slot::Ready(loaded)
+            }
+            Ok(Err(bytes)) => {
+                tracing::warn!(index = %name, bytes, "not enough memory for a rank index; SQL answers");
+                Slot::Refused { name, until, bytes: Some(bytes) }
+            }
+            Err(error) => {
+                tracing::warn!(index = %name, %error, "a rank index could not be loaded; SQL answers");
+                Slot::Refused { name, until, bytes: None }
+            }
+        };
+        self.rankings_mut().insert(ranking_id, slot);
+    }
+
+    /// Takes the last round, if it read the same rankings and all their indexes have reached its
+    /// state.
+    pub(super) fn take_last(&self, asked: &[i64], known: &Version) -> Option<LastRound> {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        let is_reached = last.asked == asked && last.epoch == known.epoch && covers(&known.batches, &last.batches);
+        is_reached.then_some(last)
+    }
+
+    /// Records the end of a round at `millis`, and the result that later rounds may reuse.
+    pub(super) fn end_round(&self, millis: u64, last: Option<LastRound>) {
+        for slot in self.rankings().values() {
+            if let Slot::Ready(loaded) = slot {
+                loaded.round_at.store(millis, Ordering::Relaxed);
+            }
+        }
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = last;
+    }
+
+    /// Applies the result of a round and returns the current rankings.
+    ///
+    /// `asked`: the rankings that it read. `known`: the version that all their indexes had reached.
+    pub(super) fn apply(
+        &self,
+        asked: &[i64],
+        known: &Version,
+        epoch: &str,
+        state: BoardState,
+    ) -> Arc<[CurrentRanking]> {
+        let BoardState { batches, rankings: current, changes, .. } = state;
+        let mut rankings = self.rankings_mut();
+        let drop_if = |rankings: &mut HashMap<i64, Slot>, is_wrong: &dyn Fn(i64, &Loaded) -> bool| {
+            rankings.retain(|id, slot| !matches!(slot, Slot::Ready(loaded) if is_wrong(*id, loaded)));
+        };
+        // An index of another epoch does not belong to this state of the database.
+        drop_if(&mut rankings, &|_, loaded| loaded.version.epoch != epoch);
+        if epoch != known.epoch {
+            return Arc::default();
+        }
+        // Batch numbers went back: the database was restored in place.
+        drop_if(&mut rankings, &|id, loaded| asked.contains(&id) && !covers(&batches, &loaded.version.batches));
+        match changes {
+            Some(changes) => {
+                for (place, one) in current.iter().enumerate() {
+                    // Remove it from the map first: a panic must not leave a half-changed index
+                    // there.
+                    let slot = match rankings.remove(&one.ranking_id) {
+                        Some(Slot::Ready(mut loaded)) => {
+                            loaded.apply(one, &batches, place, &changes).then_some(Slot::Ready(loaded))
+                        }
+                        other => other,
+                    };
+                    if let Some(slot) = slot {
+                        rankings.insert(one.ranking_id, slot);
+                    }
+                }
+            }
+            // The feed has a gap. Keep only indexes that a load has brought to this state.
+            None => {
+                drop_if(&mut rankings, &|id, loaded| asked.contains(&id) && !covers(&loaded.version.batches, &batches));
+            }
+        }
+        drop_if(&mut rankings, &|id, _| asked.contains(&id) && !current.iter().any(|one| one.ranking_id == id));
+        current.into()
+    }
+}
+
+/// Returns whether `batches` is at least `others` in every lane.
+pub(super) fn covers(batches: &[i64], others: &[i64]) -> bool {
+    batches.len() == others.len() && batches.iter().zip(others).all(|(batch, other)| batch >= other)
+}
+
+impl Slot {
+    pub(super) fn bytes(&self) -> u64 {
+        match self {
+            Self::Ready(loaded) => loaded.index.bytes() as u64,
+            _ => 0,
+        }
+    }
+
+    pub(super) fn status(&self, indexes: &Indexes) -> Option<IndexStatus> {
+        match self {
+            Self::Ready(loaded) => Some(IndexStatus {
+                name: Arc::clone(&loaded.name),
+                players: loaded.index.len() as u64,
+                bytes: self.bytes(),
+                age: Some(indexes.since(&loaded.round_at)),
+            }),
+            Self::Refused { name, bytes: Some(bytes), .. } => {
+                Some(IndexStatus { name: Arc::clone(name), players: *bytes / EXPECTED_BYTES, bytes: *bytes, age: None })
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Loaded {
+    /// Creates an index. `millis` is the time of its last read and last round.
+    pub(in crate::ranking) fn new(name: Arc<str>, version: Version, index: RankIndex, millis: u64) -> Self {
+        Self { name, version, index, read_at: AtomicU64::new(millis), round_at: AtomicU64::new(millis) }
+    }
+
+    /// Applies a round's changes unless the index has them.
+    ///
+    /// `place` is the ranking's position in `changes`. Returns `false` if a user's internal id is
+    /// too large for an index.
+    pub(in crate::ranking) fn apply(
+        &mut self,
+        current: &CurrentRanking,
+        batches: &[i64],
+        place: usize,
+        changes: &Changes,
+    ) -> bool {
+        self.version.layout = self.version.layout.max(current.layout);
+        // Of two snapshots of one server, one is at least as new in every lane.
+        if covers(&self.version.batches, batches) {
+            return true;
+        }
+        let users = &changes.user_ids;
+        let keys = changes.keys.iter().skip(place * users.len());
+        for (user_id, key) in users.iter().zip(keys) {
+            let Ok(user_id) = u32::try_from(*user_id) else { return false };
+            match *key {
+                Some((rank_key, tie_key)) => self.index.set(RankKey { rank_key, tie_key, user_id }),
+                None => {
+                    self.index.remove(user_id);
+                }
+            }
+        }
+        self.version.batches.clear();
+        self.version.batches.extend_from_slice(batches);
+        true
+    }
+
+    /// Returns the state for answers.
+    pub(crate) fn state(&self, revision: i64) -> RankingState {
+        RankingState {
+            version: self.version.clone(),
+            players: self.index.len() as u64,
+            revision,
+            answered_by: AnsweredBy::Index,
+        }
+    }
+}

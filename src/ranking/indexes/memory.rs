@@ -1,0 +1,93 @@
+//! The memory bound of the indexes: reservations for loads, and which indexes to drop.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use crate::ranking::indexes::{
+    Indexes,
+    board::{BoardIndexes, Loaded, Slot},
+};
+
+/// An index read within this time is not dropped to load another. If all indexes together exceed
+/// the memory bound, it may be dropped.
+const IN_USE_FOR: Duration = Duration::from_mins(1);
+
+/// Bytes per player that must be free before a load starts.
+pub(super) const EXPECTED_BYTES: u64 = 48;
+
+/// Largest share of the memory for indexes, as numerator and denominator. The directory gets the
+/// rest.
+const INDEX_SHARE: (u64, u64) = (3, 4);
+
+impl Indexes {
+    /// Returns the bytes of the indexes that `counts` selects.
+    fn bytes(&self, counts: impl Fn(&Loaded) -> bool) -> u64 {
+        let of_slot = |slot: &Slot| match slot {
+            Slot::Ready(loaded) if counts(loaded) => slot.bytes(),
+            _ => 0,
+        };
+        let of_board = |board: &Arc<BoardIndexes>| board.rankings().values().map(of_slot).sum::<u64>();
+        self.boards().values().map(of_board).sum()
+    }
+
+    /// Returns the bytes that indexes may take after a load.
+    fn share(&self) -> u64 {
+        self.memory / INDEX_SHARE.1 * INDEX_SHARE.0
+    }
+
+    /// Reserves memory for an index of this many players while it loads. Returns the needed bytes
+    /// as `Err` if there is not enough.
+    pub(in crate::ranking) async fn reserve(&self, players: u64) -> std::result::Result<(), u64> {
+        let needed = players * EXPECTED_BYTES;
+        // Decide before dropping any index.
+        if self.bytes(|loaded| self.since(&loaded.read_at) < IN_USE_FOR) + needed > self.share() {
+            return Err(needed);
+        }
+        self.reserved.store(needed, Ordering::Relaxed);
+        if self.free_memory().await {
+            return Ok(());
+        }
+        self.release();
+        Err(needed)
+    }
+
+    /// Ends the reservation.
+    pub(in crate::ranking) fn release(&self) {
+        self.reserved.store(0, Ordering::Relaxed);
+    }
+
+    /// Drops the least recently read indexes until the others and the reservation fit.
+    ///
+    /// Returns `false` if they do not fit. The directory gets the memory that indexes leave.
+    pub(super) async fn free_memory(&self) -> bool {
+        let _alone = self.bounds.lock().await;
+        let reserved = self.reserved.load(Ordering::Relaxed);
+        let mut used = self.bytes(|_| true) + reserved;
+        while used > self.share() {
+            // A load never drops an index in use. Growth beyond the bound does.
+            let min_idle = if used.saturating_sub(reserved) > self.memory { Duration::ZERO } else { IN_USE_FOR };
+            let Some((bytes, board, ranking_id)) = self.least_recently_read(min_idle) else { break };
+            board.rankings_mut().remove(&ranking_id);
+            used = used.saturating_sub(bytes);
+        }
+        self.users.set_max_bytes(usize::try_from(self.memory.saturating_sub(used)).unwrap_or(usize::MAX)).await;
+        used <= self.share()
+    }
+
+    /// Returns the index with the oldest last read, unless all were read within `min_idle`.
+    fn least_recently_read(&self, min_idle: Duration) -> Option<(u64, Arc<BoardIndexes>, i64)> {
+        let mut found: Option<(Duration, u64, Arc<BoardIndexes>, i64)> = None;
+        for board in self.boards().values() {
+            for (id, slot) in board.rankings().iter() {
+                let Slot::Ready(loaded) = slot else { continue };
+                let unread = self.since(&loaded.read_at);
+                if unread >= min_idle && found.as_ref().is_none_or(|(longest, ..)| unread > *longest) {
+                    found = Some((unread, slot.bytes(), Arc::clone(board), *id));
+                }
+            }
+        }
+        found.map(|(_, bytes, board, id)| (bytes, board, id))
+    }
+}
