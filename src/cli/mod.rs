@@ -10,7 +10,6 @@ mod explain;
 mod export;
 mod import;
 mod key;
-mod lines;
 mod log;
 mod maintain;
 mod migrate;
@@ -150,11 +149,11 @@ pub async fn main() -> ExitCode {
 
 async fn run(cli: Cli) -> Result<()> {
     let config = &cli.config;
-    // Until all is done: what waits is written when it goes.
+    // Dropped at the end, which writes the lines that wait.
     let _log = match &cli.command {
         // The demo keeps standard error free of its log.
         Command::Demo(_) => None,
-        Command::Serve(_) => Some(log::of_instance(config)?),
+        Command::Serve(_) => Some(log::of_instance(config)),
         _ => {
             log::of_command(config);
             None

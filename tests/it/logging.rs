@@ -1,4 +1,4 @@
-//! The log of an instance, which is written beside the requests.
+//! The log of an instance, which separate threads write.
 
 use std::{net::TcpListener, process::Stdio};
 
@@ -15,9 +15,9 @@ use crate::{
     support::{Serve, TestDb, centile, client, spawn_serve, wait::within},
 };
 
-/// So many that their lines, of 400 bytes and more, find no room where lines wait, which is 4 MiB.
+/// Enough to fill the queue of the log, which holds 8,192 lines.
 const REQUESTS: usize = 12_000;
-/// Requests on their way at a time.
+/// Requests in flight at a time.
 const AT_ONCE: usize = 10;
 
 /// A path of which a line holds only the beginning.
