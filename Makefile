@@ -66,7 +66,7 @@ bench-computation: setup ## Times what needs no server: keys, batches, bodies; a
 	cargo bench --bench computation
 
 # Trials come first: they have a report (target/torture/report.md), and most of them take minutes.
-torture: setup ## Tries and measures what takes hours: faults, overload, a soak, made-up bytes; closing, layouts, ten million players, a held snapshot, settings, PgBouncer
+torture: setup ## Tries and measures what takes hours: faults, overload, a soak, made-up bytes; closing, layouts, ten million players, a held snapshot, settings
 	@scripts/setup.sh bench
 	@scripts/setup.sh test
 	@status=0; cargo test --release --test torture -- --nocapture --test-threads 1 || status=$$?; cat $(TARGET)/torture/report.md; exit $$status
@@ -77,7 +77,6 @@ torture: setup ## Tries and measures what takes hours: faults, overload, a soak,
 	cargo bench --bench snapshot
 	cargo bench --bench export
 	cargo bench --bench settings
-	cargo bench --bench pooler
 
 fuzz: setup ## Feeds what reads requests and files with made-up bytes, 10 minutes each; FUZZ_SECONDS=60 for less
 	for target in period key signature import; do tests/fuzz.sh $$target $(FUZZ_SECONDS) || exit; done

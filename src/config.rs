@@ -32,11 +32,6 @@ pub struct Config {
     #[arg(long, env = "DATABASE_URL", value_name = "URL", hide_env_values = true, global = true)]
     database_url: Option<Hidden>,
 
-    /// Address of the same database past the pooler, where `DATABASE_URL` is that of one in transaction mode (`PgBouncer`).
-    /// `serve` closes periods there, and every other command uses nothing else
-    #[arg(long, env = "DATABASE_DIRECT_URL", value_name = "URL", hide_env_values = true, global = true)]
-    database_direct_url: Option<Hidden>,
-
     /// Address of the Redis that caches, `redis://HOST:PORT`, or `rediss://` over TLS; without it each instance caches in its own memory
     #[arg(long, env = "REDIS_URL", value_name = "URL", hide_env_values = true, global = true)]
     redis_url: Option<Hidden>,
@@ -81,19 +76,14 @@ fn log_filter(text: &str) -> Result<String, String> {
 }
 
 impl Config {
-    /// The address of the database itself, past any pooler. [`Error::Invalid`] when none was given.
+    /// The address of the database. [`Error::Invalid`] when none was given.
     pub fn database_url(&self) -> Result<&str> {
-        given(self.database_direct_url.as_ref()).or(given(self.database_url.as_ref())).ok_or_else(|| {
+        given(self.database_url.as_ref()).ok_or_else(|| {
             Error::invalid(
                 "database_url",
                 "is missing: give postgres://USER:PASSWORD@HOST/DATABASE, or set DATABASE_URL",
             )
         })
-    }
-
-    /// The address of the pooler, if one stands before the database.
-    fn pooler_url(&self) -> Option<&str> {
-        given(self.database_direct_url.as_ref()).and(given(self.database_url.as_ref()))
     }
 
     /// The address of Redis, if one is to be used.
@@ -126,7 +116,6 @@ impl Config {
     pub fn for_command(&self) -> Result<settings::Settings> {
         Ok(settings::Settings {
             database_url: self.database_url()?.into(),
-            pooler_url: None,
             redis_url: self.redis_url().map(Hidden::from),
             redis_ca: self.redis_ca(),
             redis_prefix: self.redis_prefix.clone(),
@@ -145,7 +134,6 @@ impl Config {
     pub fn for_serving(&self, flags: &InstanceFlags) -> Result<settings::Settings> {
         let (database_url, redis_url) = (self.database_url()?.to_owned(), self.redis_url().map(ToOwned::to_owned));
         Ok(settings::Settings {
-            pooler_url: self.pooler_url().map(Hidden::from),
             redis_ca: self.redis_ca(),
             master_keys: self.master_keys()?,
             ..flags.settings(database_url, redis_url, &self.redis_prefix)
@@ -325,12 +313,11 @@ impl InstanceFlags {
         Duration::from_secs(self.drain.into())
     }
 
-    /// What the service is told, for these servers; no pooler, no authorities of its own, no master key.
+    /// What the service is told, for these servers; no authorities of its own, no master key.
     #[must_use]
     pub fn settings(&self, database_url: String, redis_url: Option<String>, redis_prefix: &str) -> settings::Settings {
         settings::Settings {
             database_url: database_url.into(),
-            pooler_url: None,
             redis_url: redis_url.map(Hidden::from),
             redis_ca: None,
             redis_prefix: redis_prefix.to_owned(),

@@ -15,7 +15,6 @@ use crate::{
     http,
     instance::Instance,
     maintenance::secrets,
-    store::pooler,
 };
 
 /// How long what is left may take once the last request is answered, or was given up: scores without a caller, connections.
@@ -42,7 +41,6 @@ pub(super) async fn run(config: &Config, serve: &config::Serve) -> Result<()> {
             "secrets of webhooks are kept in clear: set CENTILE_MASTER_KEY to have them sealed"
         );
     }
-    pooler::check(&settings).await?;
     if settings.redis_url.is_none() {
         tracing::info!("no REDIS_URL: the in-process cache is used; several instances share nothing but the database");
     }

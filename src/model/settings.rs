@@ -9,8 +9,6 @@ use crate::model::{hidden::Hidden, seal::MasterKeys};
 pub struct Settings {
     /// PostgreSQL, as a URL.
     pub database_url: Hidden,
-    /// A pooler before it that shares sessions, as a URL: what is short goes through it.
-    pub pooler_url: Option<Hidden>,
     /// Redis, as a URL; an in-process cache without.
     pub redis_url: Option<Hidden>,
     /// Certificates of the authorities that vouch for it over TLS; the machine's own without.

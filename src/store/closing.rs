@@ -61,7 +61,9 @@ pub(crate) struct Closer(PgConnection);
 impl Store {
     /// A connection for long work; without a time limit on statements.
     pub(super) async fn patient_connection(&self) -> Result<PgConnection> {
-        let mut connection = PgConnection::connect_with(&self.patient).await?;
+        let (options, settings) = &self.patient;
+        let mut connection = PgConnection::connect_with(options).await?;
+        settings.apply(&mut connection).await?;
         // Not on every system that PostgreSQL runs on; without it a killed closer's last step runs to its end.
         if let Err(error) = connection.execute("SET client_connection_check_interval = '500ms'").await {
             tracing::debug!(%error, "the server does not watch its clients");

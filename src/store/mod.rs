@@ -17,7 +17,6 @@ pub(crate) mod operation;
 pub(crate) mod outbox;
 pub(crate) mod period;
 mod pool;
-pub(crate) mod pooler;
 pub(crate) mod quarantine;
 pub(crate) mod rank;
 pub(crate) mod rebuild;
@@ -35,7 +34,7 @@ use std::{
 };
 
 use sqlx::{
-    ConnectOptions as _, Executor as _, PgConnection,
+    AssertSqlSafe, ConnectOptions as _, Executor as _, PgConnection,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
@@ -46,7 +45,6 @@ use crate::{
         index::RoundConnection,
         migrate::Edition,
         pool::{LastLoss, Pool},
-        pooler::Opening,
     },
 };
 
@@ -79,8 +77,8 @@ pub(crate) struct Store {
     /// For the steps that change a layout. A connection makes its plans at the first step, while it
     /// holds the structure lock; here they are kept.
     keepers: Pool,
-    /// How to connect for long work, past any pooler: a session for itself, and no limit on the time of a statement.
-    patient: PgConnectOptions,
+    /// How to connect for long work, whose statements have no timeout.
+    patient: (PgConnectOptions, SessionSettings),
     /// How long a call waits for a connection.
     patience: Duration,
 }
@@ -95,7 +93,7 @@ impl fmt::Debug for Store {
 impl Store {
     /// Prepares the pools; the first connection is made when one is asked for.
     pub(crate) fn new(settings: &Settings) -> Result<Self> {
-        let Settings { database_url, pooler_url, read_connections, write_connections, .. } = settings;
+        let Settings { database_url, read_connections, write_connections, .. } = settings;
         let Settings { statement_timeout, pool_wait, .. } = settings;
         let limit = format!("{}ms", statement_timeout.as_millis());
         let everywhere = [
@@ -122,43 +120,34 @@ impl Store {
         // Each statement of a reader is a look-up by key, whose plan no value changes; nor may it stay a scan that was made
         // when the table was small. The functions that write choose for themselves.
         let reading = [&quick[..], &[("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off")]].concat();
-        let direct = PgConnectOptions::from_str(database_url.as_str())
-            .map_err(|_| Error::invalid("database_url", "must look like postgres://user:password@host:5432/database"))?
-            .application_name("centile");
-        let pooled = pooler_url.as_ref().map(|url| pooler::options(url.as_str())).transpose()?;
+        let options = connect_options(database_url.as_str())
+            .map_err(|_| Error::invalid("database_url", "must look like postgres://user:password@host:5432/database"))?;
         let last_loss = LastLoss::default();
         let pool = |connections, settings: &[(&str, &str)]| {
+            let settings = SessionSettings::new(settings);
             let pool = pool::tested(PgPoolOptions::new(), &last_loss)
                 .max_connections(connections)
                 .acquire_timeout(*pool_wait)
-                // A test before each use would be a round trip more per request; a broken connection shows soon enough.
-                .test_before_acquire(false);
-            let limit = *statement_timeout + WAY_BACK;
-            if let Some(options) = &pooled {
-                Pool::new(
-                    pool.connect_lazy_with(options.clone()),
-                    limit,
-                    Some(Opening::new(settings, *pool_wait)),
-                    last_loss.clone(),
-                )
-            } else {
-                let options = direct.clone().options(settings.iter().copied());
-                Pool::new(
-                    pool.after_connect(|connection, _| Box::pin(keep_epoch(connection))).connect_lazy_with(options),
-                    limit,
-                    None,
-                    last_loss.clone(),
-                )
-            }
+                // A ping before each use would cost each request a round trip; a broken connection shows soon enough.
+                .test_before_acquire(false)
+                .after_connect(move |connection, _| {
+                    let settings = settings.clone();
+                    Box::pin(async move {
+                        settings.apply(connection).await?;
+                        keep_epoch(connection).await
+                    })
+                });
+            Pool::new(pool.connect_lazy_with(options.clone()), *statement_timeout + WAY_BACK, last_loss.clone())
         };
-        // Long work is not slow work: it tells by itself how far it is.
+        // Long work reports its own progress.
         let unlimited = [("statement_timeout", "0"), ("idle_in_transaction_session_timeout", "0")];
-        let patient = direct.clone().options(everywhere).options(unlimited).disable_statement_logging();
+        let patient = SessionSettings::new(&[&everywhere[..], &unlimited].concat());
+        let patient = (options.clone().disable_statement_logging(), patient);
         let keepers = pool(KEEPER_CONNECTIONS, &reading);
         let (readers, rounds) = (pool(*read_connections, &reading), pool(ROUND_CONNECTIONS, &reading));
         let few = WARM_CONNECTIONS.min(write_connections / 2);
         let writers = pool(write_connections - few, &quick);
-        let recorders = if few > 0 { writers.after(pool(few, &quick), WRITE_SOON) } else { writers.clone() };
+        let recorders = if few > 0 { writers.preferring(pool(few, &quick), WRITE_SOON) } else { writers.clone() };
         let kept = Arc::new(Mutex::new(Some(Vec::new())));
         Ok(Self { readers, rounds, kept, writers, recorders, keepers, patient, patience: *pool_wait })
     }
@@ -243,6 +232,29 @@ impl Store {
         for pool in [&self.recorders, &self.keepers, &self.readers, &self.rounds] {
             pool.close().await;
         }
+    }
+}
+
+/// How to connect to the database at `url`.
+///
+/// `PgBouncer` refuses the startup parameters `options` and `extra_float_digits`: see [`SessionSettings`].
+fn connect_options(url: &str) -> sqlx::Result<PgConnectOptions> {
+    Ok(PgConnectOptions::from_str(url)?.application_name("centile").extra_float_digits(None))
+}
+
+/// Settings that a session makes once it is connected. As startup parameters they would not pass a `PgBouncer`.
+#[derive(Clone)]
+struct SessionSettings(Arc<str>);
+
+impl SessionSettings {
+    /// Settings as (name, value), all of this program. Of two with one name the last counts.
+    fn new(settings: &[(&str, &str)]) -> Self {
+        let settings = settings.iter().map(|(name, value)| format!("set_config('{name}', '{value}', false)"));
+        Self(format!("SELECT {}", settings.collect::<Vec<_>>().join(", ")).into())
+    }
+
+    async fn apply(&self, connection: &mut PgConnection) -> sqlx::Result<()> {
+        connection.execute(sqlx::raw_sql(AssertSqlSafe(Arc::clone(&self.0)))).await.map(drop)
     }
 }
 

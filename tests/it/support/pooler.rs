@@ -1,4 +1,4 @@
-//! A `PgBouncer` in transaction mode.
+//! A `PgBouncer`.
 
 use std::{
     fs,
@@ -22,9 +22,9 @@ pub struct Pooler {
 }
 
 impl Pooler {
-    /// Before the server of the database at `url`, whose account it uses for everybody, with `sessions` sessions for a
-    /// database, and more settings, a line each. Its files are in `folder`, which it makes, and which goes with it.
-    pub fn start(folder: PathBuf, url: &str, sessions: u32, more: &str) -> Self {
+    /// Starts a pooler in this `pool_mode` before the server of the database at `url`, whose account it uses for all clients.
+    /// Its files are in `folder`, which it makes and removes.
+    pub fn start(folder: PathBuf, url: &str, pool_mode: &str) -> Self {
         let (account, place) = url.strip_prefix("postgres://").unwrap().split_once('@').unwrap();
         let (user, password) = account.split_once(':').unwrap();
         let (server, _) = place.split_once('/').unwrap();
@@ -36,7 +36,7 @@ impl Pooler {
         let settings = format!(
             "[databases]\n* = host=127.0.0.1 port={server_port} user={user} password={password}\n\
              [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any\n\
-             pool_mode = transaction\ndefault_pool_size = {sessions}\nmax_client_conn = 400\n{as_whom}\n{more}\n"
+             pool_mode = {pool_mode}\ndefault_pool_size = 60\nmax_client_conn = 400\n{as_whom}\n"
         );
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("pgbouncer.ini"), settings).unwrap();
