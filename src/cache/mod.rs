@@ -209,6 +209,12 @@ impl Cache {
         }
     }
 
+    /// Whether Redis is used.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        matches!(&self.0.place, Place::Redis(_))
+    }
+
     /// Whether Redis failed so often that it is left alone for the moment.
     #[must_use]
     pub fn is_left_alone(&self) -> bool {

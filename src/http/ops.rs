@@ -1,7 +1,7 @@
-//! `/ops/`: what whoever runs the service looks at, with an admin key. It reads, and nothing else.
+//! `/ops/`: the operator's page, read-only, with an admin key.
 //!
-//! A browser asks for the key and sends it along with this path alone, as it does with a password: by the slash at its end, that is all that
-//! the key is sent to (RFC 7617, 2.2).
+//! A browser prompts for the key as for a password. Because of the trailing slash, it sends the key to
+//! this path only (RFC 7617, 2.2).
 
 use std::future::{Ready, ready};
 
@@ -26,14 +26,14 @@ use crate::{
     },
 };
 
-/// Where the page is.
+/// Path of the page.
 pub(super) const PATH: &str = "/ops/";
 
-/// Has a browser ask for a name, whatever it may be, and for a password, which is the key.
+/// Makes a browser prompt for a name, which may be anything, and a password, which is the key.
 const CHALLENGE: HeaderValue =
     HeaderValue::from_static("Basic realm=\"Centile: an admin key as password\", charset=\"UTF-8\"");
 
-/// By which a browser tells where a request comes from, and what for.
+/// Fetch metadata: a browser tells where a request comes from, and its purpose.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
@@ -45,20 +45,20 @@ pub(super) fn endpoints() -> [Endpoint; 2] {
     [Endpoint::new("/ops").get(to_the_page), Endpoint::new(PATH).get(show)]
 }
 
-/// What may be chosen.
+/// Query of the page.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OpsQuery {
-    /// The board whose buckets are shown.
+    /// Board whose buckets are shown.
     board: Option<String>,
 }
 
-/// Leads `/ops` to `/ops/`, where the key is asked for.
+/// Redirects `/ops` to `/ops/`, which prompts for the key.
 fn to_the_page() -> Ready<HttpResponse> {
     ready(HttpResponse::PermanentRedirect().insert_header((header::LOCATION, PATH)).finish())
 }
 
-/// The page. Nothing of it is kept on the way, and a browser without a key is told to ask for one.
+/// The page. It is never cached, and a browser without a key prompts for one.
 async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     match page(&api, &request).await {
         Ok(page) => Ok(HttpResponse::Ok()
@@ -76,21 +76,21 @@ async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     }
 }
 
-/// Whether a page of another site has a browser ask, which would send the key along; but for those where somebody follows a link (Fetch
-/// Metadata, 2). Programs do not say.
-fn is_asked_for_by_others(request: &HttpRequest) -> bool {
-    let said = |name: &HeaderName| request.headers().get(name).map(HeaderValue::as_bytes);
-    let is_ours = said(&SEC_FETCH_SITE).is_none_or(|site| [&b"same-origin"[..], b"none"].contains(&site));
-    !is_ours && (said(&SEC_FETCH_MODE) != Some(b"navigate") || said(&SEC_FETCH_DEST) != Some(b"document"))
+/// Whether a page of another site caused the request, to which a browser would add the key. Following a link is
+/// allowed. Programs send no fetch metadata.
+fn is_cross_site(request: &HttpRequest) -> bool {
+    let value = |name: &HeaderName| request.headers().get(name).map(HeaderValue::as_bytes);
+    let is_ours = value(&SEC_FETCH_SITE).is_none_or(|site| [&b"same-origin"[..], b"none"].contains(&site));
+    !is_ours && (value(&SEC_FETCH_MODE) != Some(b"navigate") || value(&SEC_FETCH_DEST) != Some(b"document"))
 }
 
 async fn page(api: &Api, request: &HttpRequest) -> Result<Markup> {
-    if is_asked_for_by_others(request) {
-        return Err(Error::Forbidden("a page of another site may not ask for this; open it by itself".to_owned()));
+    if is_cross_site(request) {
+        return Err(Error::Forbidden("pages of other sites may not request this page; open it directly".to_owned()));
     }
     caller::admin(api, request).await?;
     let query: OpsQuery = query::parse(request)?;
-    let chosen = query.board.as_deref().map(str::parse).transpose()?;
-    let operation = operation::read(&api.instance, chosen.as_ref()).await?;
+    let selected = query.board.as_deref().map(str::parse).transpose()?;
+    let operation = operation::read(&api.instance, selected.as_ref()).await?;
     Ok(ops_page(&operation, Utc::now()))
 }

@@ -171,6 +171,13 @@ struct Findings {
     wrong: BTreeSet<(i64, i16)>,
 }
 
+impl CountAudit {
+    /// Number of counts that are known to be wrong.
+    pub(crate) fn wrong(&self) -> usize {
+        lock(self).wrong.len()
+    }
+}
+
 /// The light form, done by the timer: the rows of one bucket of each current ranking, another each time. A
 /// finding is logged when it is new, and counts as long as it is there. Gives how many there are.
 pub async fn look_at_counts(store: &Store, audit: &CountAudit) -> Result<usize> {

@@ -1,6 +1,4 @@
-//! The operator's page: whose it is, that it shows what views and `/metrics` have and nothing that is secret.
-
-mod instance;
+//! The operator's page: it needs an admin key, shows what the views show, and no secrets.
 
 use std::{collections::BTreeMap, time::Instant};
 
@@ -17,6 +15,7 @@ use crate::{
         TestDb, make_key,
         markup::{attribute, elements, table, text, whole},
         run,
+        wait::until_some,
     },
 };
 
@@ -174,7 +173,7 @@ async fn what_views_have_is_shown_as_they_have_it() {
     let page = page.text;
 
     let (upkeep,): (Value,) = query_as("SELECT to_jsonb(u) FROM centile.upkeep u").fetch_one(&pool).await.unwrap();
-    let shown = table(&page, "What is left to do, of all boards");
+    let shown = table(&page, "Open tasks of all boards");
     let ahead = "SELECT count(*) FROM centile.ledger_months WHERE month > now()";
     let (ahead,): (i64,) = query_as(ahead).fetch_one(&pool).await.unwrap();
     assert!(ahead >= 2, "as `migrate` makes them");
@@ -193,8 +192,8 @@ async fn what_views_have_is_shown_as_they_have_it() {
     for some in ["archives_to_refresh", "outbox_waiting", "periods_due"] {
         assert!(upkeep[some].as_i64() > Some(0), "{upkeep}");
     }
-    let wanting = shown.iter().filter(|row| row[2].starts_with("Look: ")).count();
-    assert!(wanting >= 2 && page.contains(&format!("{wanting} things want attention.")), "{shown:?}");
+    let wanting = shown.iter().filter(|row| row[2].starts_with("Check: ")).count();
+    assert!(wanting >= 2 && page.contains(&format!("{wanting} tasks need attention.")), "{shown:?}");
 
     let periods: Vec<Status> = query_as(
         "SELECT board, CASE kind WHEN 'all_time' THEN kind ELSE kind || ':' || label END, state, coalesce(players, 0), version, needs_refresh
@@ -203,7 +202,7 @@ async fn what_views_have_is_shown_as_they_have_it() {
     .fetch_all(&pool)
     .await
     .unwrap();
-    let shown = table(&page, "Open periods, and closed ones that something is the matter with");
+    let shown = table(&page, "Open periods, and closed periods with problems");
     let mut told: Vec<Status> = shown
         .iter()
         .map(|row| {
@@ -230,7 +229,7 @@ async fn what_views_have_is_shown_as_they_have_it() {
             .fetch_all(&pool)
             .await
             .unwrap();
-    let told: Vec<Acted> = table(&page, "What administrators did last, newest first")
+    let told: Vec<Acted> = table(&page, "Latest administrative actions, newest first")
         .into_iter()
         .map(|row| {
             let given = |text: &String| (!text.is_empty()).then(|| text.clone());
@@ -244,13 +243,33 @@ async fn what_views_have_is_shown_as_they_have_it() {
             .fetch_all(&pool)
             .await
             .unwrap();
-    let shown = table(&page, "Events that wait to be sent, newest first");
+    let shown = table(&page, "Events waiting for delivery, newest first");
     let told: Vec<_> = shown
         .iter()
         .map(|row| (whole(&row[0]), row[1].clone(), row[2].clone(), i32::try_from(whole(&row[4])).unwrap()))
         .collect();
     assert_eq!(told, events);
     assert!(shown[0][6].contains("Connection refused") && events[0].3 == 1, "{shown:?}");
+}
+
+#[tokio::test]
+async fn servers_and_indexes_of_the_instance_are_shown() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &["--maintenance-every", "1"]).await;
+    site.board(json!({"periods": ["all_time"]}), &[("ada", 5)]).await;
+    // The first read loads the index.
+    site.get("/v1/boards/main/scores/ada").await.is(200);
+    let page = until_some("a run of maintenance, and an index", async || {
+        let page = look(&site, Some(&site.admin_key)).await.text;
+        (page.contains("ran 0 s ago") && page.contains("Rank indexes")).then_some(page)
+    })
+    .await;
+    let servers = table(&page, "Servers and maintenance");
+    assert_eq!(servers.iter().map(|row| &*row[0]).collect::<Vec<_>>(), ["PostgreSQL", "Redis", "Background maintenance"]);
+    assert!(servers[0][1].starts_with("answers; ") && servers[0][1].ends_with(" connections busy"), "{servers:?}");
+    assert!(servers[1][1].starts_with("not configured"), "{servers:?}");
+    let indexes = table(&page, "Rank indexes");
+    assert_eq!(whole(&indexes[0][1]), 1, "{indexes:?}");
 }
 
 #[tokio::test]
@@ -330,7 +349,7 @@ async fn nothing_secret_is_shown_and_no_name_is_more_than_a_name() {
         .is(201);
     let page = look(&site, Some(&site.admin_key)).await;
     assert_eq!(page.status, 200, "{page:?}");
-    let acts = table(&page.text, "What administrators did last, newest first");
+    let acts = table(&page.text, "Latest administrative actions, newest first");
     assert!(acts.iter().any(|row| row[1] == MARKUP) && acts.iter().any(|row| row[4] == "\"><img src=x>"), "{acts:?}");
     assert_eq!((elements(&page.text, "script").len(), elements(&page.text, "img").len()), (1, 0));
     let keys = [&site.admin_key, &site.server_key];
