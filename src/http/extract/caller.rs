@@ -11,7 +11,7 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 
 use crate::{
     Error, Result,
-    access::key_cache,
+    access::key_cache::{self, CachedKey},
     boards,
     http::{Api, extract::signature, ops},
     instance::Instance,
@@ -25,7 +25,27 @@ use crate::{
 /// How long after it was looked at a key may be acted with: by so much more than what is known of it is old, and a body may take far longer.
 const GOOD_FOR: Duration = Duration::from_millis(500);
 
-/// That a request's key was looked at, and when.
+/// The key of a request, which works. The rate limit checks it first, so that its secret is hashed once.
+pub(crate) struct CheckedKey {
+    known: Arc<CachedKey>,
+    at: Instant,
+}
+
+impl CheckedKey {
+    /// The key `known`, checked now.
+    pub(crate) fn new(known: &Arc<CachedKey>) -> Self {
+        Self { known: Arc::clone(known), at: Instant::now() }
+    }
+
+    /// The key of `request`, if it was checked just now.
+    pub(crate) fn of(request: &HttpRequest) -> Option<Arc<CachedKey>> {
+        let extensions = request.extensions();
+        let checked = extensions.get::<Self>().filter(|checked| checked.at.elapsed() <= GOOD_FOR);
+        checked.map(|checked| Arc::clone(&checked.known))
+    }
+}
+
+/// When the key of a request was last checked.
 struct Seen {
     instance: Arc<Instance>,
     at: Instant,
@@ -34,7 +54,10 @@ struct Seen {
 /// The key that `request` was sent with. [`Error::Unauthorized`] when there is none, or one that is not valid, or one that signs while the
 /// request's signature is missing or wrong; over a body it is checked when that is read.
 pub(crate) async fn authenticated(api: &Api, request: &HttpRequest) -> Result<Arc<Key>> {
-    let known = key_cache::find(&api.instance.keys, authorization(request)?.as_deref()).await?;
+    let known = match CheckedKey::of(request) {
+        Some(known) => known,
+        None => key_cache::find(&api.instance.keys, authorization(request)?.as_deref()).await?,
+    };
     request.extensions_mut().insert(Seen { instance: Arc::clone(&api.instance), at: Instant::now() });
     signature::demand(api, request, &known).await?;
     Ok(Arc::clone(&known.key))
