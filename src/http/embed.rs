@@ -2,11 +2,8 @@
 //! may show it in a frame.
 
 use actix_web::{
-    Error as ActixError, HttpRequest, HttpResponse,
-    body::MessageBody,
-    dev::{ServiceRequest, ServiceResponse},
+    HttpRequest, HttpResponse,
     http::header::{self, HeaderMap},
-    middleware::Next,
     web::Data,
 };
 use maud::Markup;
@@ -46,13 +43,14 @@ const LIMIT_DEFAULT: u32 = 10;
 
 const LIMIT_MAX: u32 = 100;
 
-/// The page and its script, which are not part of the API.
-pub(super) fn endpoints() -> [Endpoint; 3] {
-    [
-        Endpoint::new("/embed/{board}").get(show),
-        Endpoint::new(SCRIPT_PATH).get(script),
-        Endpoint::new("/assets/centile-board.{digest}.js").get(script),
-    ]
+/// The page.
+pub(super) fn endpoints() -> [Endpoint; 1] {
+    [Endpoint::new("/embed/{board}").get(show)]
+}
+
+/// Its script.
+pub(super) fn assets() -> [Endpoint; 2] {
+    [Endpoint::new(SCRIPT_PATH).get(script), Endpoint::new("/assets/centile-board.{digest}.js").get(script)]
 }
 
 /// What is to be shown, and how.
@@ -163,19 +161,8 @@ async fn script(request: HttpRequest) -> Result<HttpResponse> {
     Ok(text::file(&request, response, &ELEMENT))
 }
 
-/// Takes X-Frame-Options off what others may show in a frame by its policy: that header knows no list of origins, and would forbid it to all.
-pub(super) async fn let_frame(
-    request: ServiceRequest,
-    next: Next<impl MessageBody>,
-) -> Result<ServiceResponse<impl MessageBody>, ActixError> {
-    let mut response = next.call(request).await?;
-    if may_be_framed(response.headers()) {
-        response.headers_mut().remove(header::X_FRAME_OPTIONS);
-    }
-    Ok(response)
-}
-
-fn may_be_framed(headers: &HeaderMap) -> bool {
+/// Whether the policy of a response lets other pages show it in a frame.
+pub(super) fn may_be_framed(headers: &HeaderMap) -> bool {
     let policy = headers.get(header::CONTENT_SECURITY_POLICY).and_then(|policy| policy.to_str().ok());
     let framers =
         policy.and_then(|policy| policy.split(';').find_map(|rule| rule.trim().strip_prefix("frame-ancestors")));

@@ -1,11 +1,11 @@
-//! HTTP: the one place that knows of requests and responses. A file per resource, after the URL; each holds the request,
+//! HTTP: the only layer that knows requests and responses. A file per resource, named after the URL; each holds the request,
 //! the response, its description for `OpenAPI` and the handler, in that order.
 //!
-//! Handlers take what they need step by step, in the order in which a request may be refused: key, path, query, body.
-//! So a caller without a key never makes the service read a body. Only whether scores would have to wait is asked before all that, and again at
-//! its end.
-//! A signed request's signature is checked with the key, and once more with the body, which nobody sees before: so each handler asks for the
-//! key, and whoever takes a body reads it before anything is done.
+//! Handlers check a request in the order in which it may be refused: key, path, query, body. So a caller without a key never
+//! makes the service read a body. Only the load of a board's writers is checked before, and again at the end.
+//!
+//! A signature that covers a body is checked when the body has come. So each handler checks the key first, and reads the body
+//! before it changes anything.
 
 pub(crate) mod api;
 mod embed;
@@ -35,9 +35,14 @@ use actix_http::{HttpService, KeepAlive, Protocol};
 use actix_service::{IntoServiceFactory as _, ServiceFactoryExt as _, fn_service, map_config};
 use actix_web::{
     App, HttpRequest, HttpResponse,
-    dev::{AppConfig, Server},
-    http::{Method, header},
-    middleware::{DefaultHeaders, from_fn},
+    body::MessageBody,
+    dev::{AppConfig, Server, ServiceRequest, ServiceResponse},
+    guard::fn_guard,
+    http::{
+        Method,
+        header::{self, HeaderName, HeaderValue},
+    },
+    middleware::{Next, from_fn},
     rt::net::TcpStream,
     web,
 };
@@ -70,16 +75,16 @@ use crate::{
 /// load balancers) and must be the ones to close: a request that crosses with the server's closing is lost.
 const KEEP_ALIVE: Duration = Duration::from_secs(75);
 
-/// Bytes of answers that wait in the system's buffer of a connection and are not sent yet.
+/// Unsent bytes of responses in the system's buffer of a connection.
 const UNSENT_BYTES: u32 = 32 << 10;
 
-/// How long a client that was answered before it had sent its body may go on sending.
+/// How long a client may go on sending a body that was refused.
 const CLOSING: Duration = Duration::from_secs(1);
 
-/// The longest head of a request, in bytes, by which actix goes.
+/// Longest head of a request in actix, in bytes.
 const HEAD_BYTES: usize = 131_072;
 
-/// What the HTTP layer is told from outside.
+/// Settings of the HTTP layer.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Worker threads.
@@ -151,19 +156,19 @@ impl Settings {
     }
 }
 
-/// What every handler is given.
+/// Shared state of the handlers.
 #[derive(Debug)]
 pub(crate) struct Api {
     instance: Arc<Instance>,
     settings: Settings,
     rates: Arc<Rates>,
-    /// Of bodies that come with a key.
+    /// For bodies of requests with a key.
     bodies: BodyMemory,
-    /// Of those that need none.
+    /// For bodies of requests that need no key.
     open_bodies: BodyMemory,
     files: export::DownloadSlots,
     listeners: Arc<Slots>,
-    /// Cancelled when the server stops: what has no end of its own ends then.
+    /// Cancelled when the server stops, which ends event streams.
     ending: CancellationToken,
 }
 
@@ -204,15 +209,24 @@ fn endpoints() -> Vec<Endpoint> {
     ]
 }
 
-/// Every path, and the answer to all others.
+/// All paths. Requests of pages have their own scope, which answers errors with pages.
 fn routes(config: &mut web::ServiceConfig) {
-    for endpoint in endpoints()
-        .into_iter()
-        .chain(docs::endpoints())
-        .chain(ops::endpoints())
-        .chain(embed::endpoints())
-        .chain(page::endpoints())
-    {
+    let is_page = fn_guard(|context| page::is_page(context.head().uri.path()));
+    let pages = web::scope("").guard(is_page).configure(|config| {
+        register(config, page::endpoints().into_iter().chain(ops::endpoints()).chain(embed::endpoints()));
+    });
+    let api = web::scope("").configure(|config| {
+        let assets = embed::assets().into_iter().chain(page::assets());
+        register(config, endpoints().into_iter().chain(docs::endpoints()).chain(ops::redirects()).chain(assets));
+    });
+    config
+        .service(pages.wrap(from_fn(rate::limit)).wrap(from_fn(page::explain)))
+        .service(api.wrap(from_fn(rate::limit)));
+}
+
+/// Registers these paths, and a 404 for all others.
+fn register(config: &mut web::ServiceConfig, endpoints: impl IntoIterator<Item = Endpoint>) {
+    for endpoint in endpoints {
         endpoint.register(config);
     }
     config.default_service(web::to(|request: HttpRequest| {
@@ -224,19 +238,37 @@ fn routes(config: &mut web::ServiceConfig) {
     }));
 }
 
-/// What a browser is told about every answer: to take it for what it says it is, to run nothing in it, to show it in no frame of others.
-/// The pages under `/docs` say for themselves what they run, those under `/embed` who may show them in a frame. Over TLS, also to come in no
-/// other way to this host.
-fn security_headers(is_tls: bool) -> DefaultHeaders {
-    let headers = DefaultHeaders::new()
-        .add((header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
-        .add((header::X_FRAME_OPTIONS, "DENY"))
-        .add((header::REFERRER_POLICY, "no-referrer"))
-        .add((header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"));
-    if is_tls { headers.add((header::STRICT_TRANSPORT_SECURITY, "max-age=31536000")) } else { headers }
+/// Headers of all responses, unless a response has its own: browsers keep to the content type, run nothing, and tell no other
+/// site. Pages have policies of their own.
+const SECURITY_HEADERS: [(HeaderName, HeaderValue); 3] = [
+    (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+    (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'")),
+];
+
+/// Adds the headers that browsers heed. `X-Frame-Options` knows no list of origins, so a response that some may frame has none.
+async fn secure(
+    request: ServiceRequest,
+    next: Next<impl MessageBody>,
+) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
+    let is_tls = request.app_data::<web::Data<Api>>().is_some_and(|api| api.settings.certificate.is_some());
+    let mut response = next.call(request).await?;
+    let headers = response.headers_mut();
+    if !embed::may_be_framed(headers) {
+        headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
+    }
+    for (name, value) in SECURITY_HEADERS {
+        if !headers.contains_key(&name) {
+            headers.insert(name, value);
+        }
+    }
+    if is_tls {
+        headers.insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
+    }
+    Ok(response)
 }
 
-/// Whether TLS is agreed upon with whoever connects from `peer`, or there were too many of its connections already.
+/// Whether `peer` may make a TLS handshake.
 fn may_shake_hands(api: &Api, peer: Option<SocketAddr>) -> bool {
     let address = peer.and_then(|peer| address::of_connection(&api.settings.trusted_proxies, peer));
     let may = address.is_none_or(|address| api.rates.may_shake_hands(address));
@@ -252,14 +284,14 @@ pub fn serve(instance: Arc<Instance>, listener: TcpListener, settings: Settings)
     telemetry::install();
     let failed = |error| Error::Internal(format!("cannot serve on the listening socket: {error}"));
     let address = listener.local_addr().map_err(failed)?;
-    // An answer that fits into the system's buffers is one that the stream knows nothing more of. What the client does not take in time
-    // the system gives up itself, with the connection; each has this from the socket that listens.
+    // The stream no longer sees a response that fits into the system's buffers. The system itself ends the connection of a client that
+    // acknowledges none of it in time. Connections inherit both options from the listening socket.
     #[cfg(target_os = "linux")]
     {
         let socket = socket2::SockRef::from(&listener);
         socket.set_tcp_user_timeout(Some(settings.client_timeout)).map_err(failed)?;
         // Otherwise megabytes wait in the system's buffer. It reports room for more only when a third of
-        // them is gone, which takes a slow client longer than its timeout.
+        // them is sent, which takes a slow client longer than its timeout.
         socket.set_tcp_notsent_lowat(UNSENT_BYTES).map_err(failed)?;
     }
     let (workers, stop_within) = (settings.workers.max(1), settings.stop_within);
@@ -291,22 +323,19 @@ pub fn serve(instance: Arc<Instance>, listener: TcpListener, settings: Settings)
         ended.cancel();
     });
     let api = web::Data::new(Api { instance, settings, rates, bodies, open_bodies, files, listeners, ending });
-    // As actix' own HttpServer does it, but for the stream, which is watched.
+    // As actix' own HttpServer, except for the stream.
     let connections = move || {
         let (api, acceptor, stopping) = (api.clone(), acceptor.clone(), stopping.clone());
         let connected = api.clone();
         let app = App::new()
             .configure(|config| routes(config.app_data(api)))
             .wrap(from_fn(chunks::split))
-            .wrap(from_fn(rate::limit))
-            .wrap(from_fn(page::explain))
             .wrap(from_fn(cors::share))
-            .wrap(security_headers(acceptor.is_some()))
-            .wrap(from_fn(embed::let_frame))
+            .wrap(from_fn(secure))
             .wrap(from_fn(observe::observe));
         let app = app.into_factory().map_err(|error: actix_web::Error| error.error_response());
         let http = HttpService::build()
-            // The stream has its own times.
+            // The stream has timeouts of its own.
             .keep_alive(KeepAlive::Os)
             .client_request_timeout(Duration::ZERO)
             .client_disconnect_timeout(CLOSING)
@@ -318,7 +347,7 @@ pub fn serve(instance: Arc<Instance>, listener: TcpListener, settings: Settings)
             .on_connect_ext(|stream: &Watched, data| {
                 data.insert(stream.activity());
             })
-            // What actix would make absolute addresses of: nothing here does.
+            // actix would make absolute addresses from it; nothing here does.
             .finish(map_config(app, |()| AppConfig::default()));
         fn_service(move |stream: TcpStream| {
             let peer = stream.peer_addr().ok();

@@ -40,9 +40,14 @@ const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
-/// The page, which is not part of the API.
-pub(super) fn endpoints() -> [Endpoint; 2] {
-    [Endpoint::new("/ops").get(to_the_page), Endpoint::new(PATH).get(show)]
+/// The page.
+pub(super) fn endpoints() -> [Endpoint; 1] {
+    [Endpoint::new(PATH).get(show)]
+}
+
+/// The path without the slash.
+pub(super) fn redirects() -> [Endpoint; 1] {
+    [Endpoint::new("/ops").get(to_the_page)]
 }
 
 /// Query of the page.

@@ -9,6 +9,14 @@ use actix_web::{
 
 use crate::http::api::problem;
 
+/// The path of an endpoint, with its variables, as each of its requests knows it.
+struct Route(&'static str);
+
+/// The path of the endpoint that answers `request`. actix would match the path a second time.
+pub(crate) fn route(request: &HttpRequest) -> Option<&'static str> {
+    request.app_data().map(|Route(path)| *path)
+}
+
 /// A path and its handlers. Any other method is answered with 405 and an `Allow` header naming those it has.
 pub(crate) struct Endpoint {
     path: &'static str,
@@ -21,7 +29,7 @@ pub(crate) struct Endpoint {
 impl Endpoint {
     /// A path that answers nothing yet.
     pub(crate) fn new(path: &'static str) -> Self {
-        Self { path, left: Vec::new(), methods: Vec::new(), resource: web::resource(path) }
+        Self { path, left: Vec::new(), methods: Vec::new(), resource: web::resource(path).app_data(Route(path)) }
     }
 
     /// A path that leaves the methods `left` to the path registered after it, and counts them among those that it has.
