@@ -51,12 +51,21 @@ pub(crate) struct InstanceStatus {
     pub(crate) connections: (u32, u32),
     /// Whether Redis answers; `None` when the cache is in process.
     pub(crate) redis_answers: Option<bool>,
-    /// Time since maintenance last closed all due periods. The outer `None` means that maintenance is
-    /// off, the inner that it has not run yet.
-    pub(crate) maintenance: Option<Option<Duration>>,
+    pub(crate) maintenance: MaintenanceStatus,
     /// Bucket counts that maintenance has found to be wrong.
     pub(crate) count_differences: usize,
     pub(crate) indexes: Vec<IndexStatus>,
+}
+
+/// State of background maintenance.
+#[derive(Debug, Default)]
+pub(crate) enum MaintenanceStatus {
+    #[default]
+    Off,
+    /// It has not run yet.
+    Pending,
+    /// Time since it last closed all due periods.
+    Ran(Duration),
 }
 
 /// Reads the data of the page, with the buckets of the board `selected`, or of the first board.
@@ -95,14 +104,18 @@ async fn status(instance: &Instance) -> InstanceStatus {
             "busy" => (busy + connections, all + connections),
             _ => (busy, all + connections),
         });
-    let redis_answers =
-        if instance.cache.is_shared() { Some(instance.cache.is_reachable().await) } else { None };
-    let maintenance = instance.maintenance.as_ref();
+    let redis_answers = if instance.cache.is_shared() { Some(instance.cache.is_reachable().await) } else { None };
+    let scheduler = instance.maintenance.as_ref();
+    let maintenance = match scheduler.map(|scheduler| scheduler.since_last_run()) {
+        None => MaintenanceStatus::Off,
+        Some(None) => MaintenanceStatus::Pending,
+        Some(Some(time)) => MaintenanceStatus::Ran(time),
+    };
     InstanceStatus {
         connections,
         redis_answers,
-        maintenance: maintenance.map(|scheduler| scheduler.since_last_run()),
-        count_differences: maintenance.map_or(0, |scheduler| scheduler.count_differences()),
+        maintenance,
+        count_differences: scheduler.map_or(0, |scheduler| scheduler.count_differences()),
         indexes: instance.rankings.indexes.status().0,
     }
 }

@@ -120,8 +120,9 @@ impl Store {
         // Each statement of a reader is a look-up by key, whose plan no value changes; nor may it stay a scan that was made
         // when the table was small. The functions that write choose for themselves.
         let reading = [&quick[..], &[("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off")]].concat();
-        let options = connect_options(database_url.as_str())
-            .map_err(|_| Error::invalid("database_url", "must look like postgres://user:password@host:5432/database"))?;
+        let options = connect_options(database_url.as_str()).map_err(|_| {
+            Error::invalid("database_url", "must look like postgres://user:password@host:5432/database")
+        })?;
         let last_loss = LastLoss::default();
         let pool = |connections, settings: &[(&str, &str)]| {
             let settings = SessionSettings::new(settings);

@@ -55,7 +55,8 @@ async fn session_settings_reach_the_server() {
     site.get("/v1/boards").await.is(200);
     let _held = db.hold("LOCK TABLE centile_store.boards").await;
     site.get("/v1/boards").await.is(503);
-    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    let waiting =
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
     assert_eq!(query_scalar::<_, i64>(waiting).fetch_one(&db.pool().await).await.unwrap(), 0);
 }
 

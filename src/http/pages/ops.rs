@@ -8,7 +8,7 @@ use maud::{Markup, html};
 
 use crate::{
     http::{
-        operation::{InstanceStatus, Operation, PERIODS_MAX},
+        operation::{InstanceStatus, MaintenanceStatus, Operation, PERIODS_MAX},
         pages::{
             asset,
             number::{count, grouped, instant, number},
@@ -102,7 +102,13 @@ fn tasks(operation: &Operation) -> Vec<Task> {
     let oldest = |seconds: f64| format!("the oldest for {}", age(seconds));
     vec![
         task("Periods due", "periods_due", upkeep.periods_due, &oldest(due), due > ATTENTION_AFTER_SECONDS),
-        task("Closings unfinished", "closings_unfinished", upkeep.closings_unfinished, "cut off, not yet closed", false),
+        task(
+            "Closings unfinished",
+            "closings_unfinished",
+            upkeep.closings_unfinished,
+            "cut off, not yet closed",
+            false,
+        ),
         task(
             "Players whose archive and live ranking differed",
             "archive_differences",
@@ -110,7 +116,13 @@ fn tasks(operation: &Operation) -> Vec<Task> {
             "see centile.archive_differences",
             true,
         ),
-        task("Archives without a correction", "archives_to_refresh", upkeep.archives_to_refresh, "run centile refresh", true),
+        task(
+            "Archives without a correction",
+            "archives_to_refresh",
+            upkeep.archives_to_refresh,
+            "run centile refresh",
+            true,
+        ),
         task("Imports running", "imports_open", upkeep.imports_open, "the periods of their boards wait", false),
         task(
             "Imports interrupted",
@@ -140,8 +152,20 @@ fn tasks(operation: &Operation) -> Vec<Task> {
             remark: if ledger.ends_soon { "run centile maintain".to_owned() } else { String::new() },
             needs_attention: ledger.ends_soon,
         },
-        task("Events in quarantine", "quarantine_waiting", upkeep.quarantine_waiting, "see centile quarantine list", false),
-        task("Wrong bucket counts found by this instance", "centile_count_differences", wrong, "run centile verify", true),
+        task(
+            "Events in quarantine",
+            "quarantine_waiting",
+            upkeep.quarantine_waiting,
+            "see centile quarantine list",
+            false,
+        ),
+        task(
+            "Wrong bucket counts found by this instance",
+            "centile_count_differences",
+            wrong,
+            "run centile verify",
+            true,
+        ),
     ]
 }
 
@@ -326,9 +350,9 @@ fn instance(status: &InstanceStatus) -> Markup {
         Some(false) => "does not answer; requests are only slower",
     };
     let maintenance = match status.maintenance {
-        None => "off; cron runs the commands".to_owned(),
-        Some(None) => "not run yet".to_owned(),
-        Some(Some(since)) => format!("ran {} ago", elapsed(since)),
+        MaintenanceStatus::Off => "off; cron runs the commands".to_owned(),
+        MaintenanceStatus::Pending => "not run yet".to_owned(),
+        MaintenanceStatus::Ran(since) => format!("ran {} ago", elapsed(since)),
     };
     let row = |what, state| html! { th scope="row" { (what) } td { (state) } };
     let rows = [
