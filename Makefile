@@ -75,7 +75,6 @@ torture: setup ## Run the long trials and benches: faults, overload, soak, fuzzi
 	cargo bench --bench snapshot
 	cargo bench --bench export
 	cargo bench --bench settings
-	cargo bench --bench pooler
 
 fuzz: setup ## Fuzz the parsers of requests and files, 10 minutes each; FUZZ_SECONDS=60 for less
 	for target in period key signature import; do tests/fuzz.sh $$target $(FUZZ_SECONDS) || exit; done

@@ -33,14 +33,6 @@ pub struct Config {
     #[arg(long, env = "DATABASE_URL", value_name = "URL", hide_env_values = true, global = true)]
     database_url: Option<Hidden>,
 
-    /// PostgreSQL URL that bypasses the pooler
-    ///
-    /// Set this when `DATABASE_URL` points to a pooler such as `PgBouncer` in transaction mode.
-    /// `serve` uses it for work that holds a session lock, such as closing periods. Every other
-    /// command uses only this URL.
-    #[arg(long, env = "DATABASE_DIRECT_URL", value_name = "URL", hide_env_values = true, global = true)]
-    database_direct_url: Option<Hidden>,
-
     /// Redis URL, `redis://HOST:PORT`, or `rediss://HOST:PORT` for TLS
     ///
     /// Without Redis, each instance caches in its own memory.
@@ -93,21 +85,16 @@ fn log_filter(text: &str) -> Result<String, String> {
 }
 
 impl Config {
-    /// Returns the URL of the database itself, bypassing any pooler.
+    /// Returns the URL of the database.
     ///
     /// [`Error::Invalid`] without a database URL.
     pub fn database_url(&self) -> Result<&str> {
-        given(self.database_direct_url.as_ref()).or(given(self.database_url.as_ref())).ok_or_else(|| {
+        given(self.database_url.as_ref()).ok_or_else(|| {
             Error::invalid(
                 "database_url",
                 "is missing: give postgres://USER:PASSWORD@HOST/DATABASE, or set DATABASE_URL",
             )
         })
-    }
-
-    /// Returns the URL of the pooler, if one is configured.
-    fn pooler_url(&self) -> Option<&str> {
-        given(self.database_direct_url.as_ref()).and(given(self.database_url.as_ref()))
     }
 
     /// Returns the URL of Redis, if one is configured.
@@ -142,7 +129,6 @@ impl Config {
     pub fn for_command(&self) -> Result<settings::Settings> {
         Ok(settings::Settings {
             database_url: self.database_url()?.into(),
-            pooler_url: None,
             redis_url: self.redis_url().map(Hidden::from),
             redis_ca: self.redis_ca(),
             redis_prefix: self.redis_prefix.clone(),
@@ -161,7 +147,6 @@ impl Config {
     pub fn for_serving(&self, flags: &InstanceFlags) -> Result<settings::Settings> {
         let (database_url, redis_url) = (self.database_url()?.to_owned(), self.redis_url().map(ToOwned::to_owned));
         Ok(settings::Settings {
-            pooler_url: self.pooler_url().map(Hidden::from),
             redis_ca: self.redis_ca(),
             master_keys: self.master_keys()?,
             ..flags.settings(database_url, redis_url, &self.redis_prefix)
@@ -385,13 +370,12 @@ impl InstanceFlags {
         Duration::from_secs(self.drain.into())
     }
 
-    /// Returns the settings of an instance on the given servers, without a pooler, Redis CA or
+    /// Returns the settings of an instance on the given servers, without a Redis CA or
     /// master key.
     #[must_use]
     pub fn settings(&self, database_url: String, redis_url: Option<String>, redis_prefix: &str) -> settings::Settings {
         settings::Settings {
             database_url: database_url.into(),
-            pooler_url: None,
             redis_url: redis_url.map(Hidden::from),
             redis_ca: None,
             redis_prefix: redis_prefix.to_owned(),

@@ -54,6 +54,8 @@ pub struct Instance {
     pub(crate) master_keys: Option<Arc<MasterKeys>>,
     pub(crate) live: Arc<Live>,
     pub(crate) background: Background,
+    /// `None` without background maintenance.
+    pub(crate) maintenance: Option<Arc<Scheduler>>,
     readiness: SingleFlight<(), Readiness>,
     /// Whether PostgreSQL accepts new connections.
     connects: SingleFlightCache<(), ()>,
@@ -86,9 +88,11 @@ impl Instance {
         let (acknowledged, wait) = (Arc::clone(&rankings.acknowledged), settings.write_wait);
         let writers = Writers::new(store.clone(), acknowledged, Arc::clone(&accepted), wait);
         background.repeat(METRICS_UPKEEP_EVERY, telemetry::run_upkeep);
-        if let Some(every) = settings.maintenance_every {
-            Scheduler::new(Arc::clone(&rankings), master_keys.clone(), accepted).start(every, &background);
-        }
+        let maintenance = settings.maintenance_every.map(|every| {
+            let scheduler = Scheduler::new(Arc::clone(&rankings), master_keys.clone(), accepted);
+            scheduler.start(every, &background);
+            scheduler
+        });
         Ok(Arc::new(Self {
             keys: ApiKeys::new(store.clone(), master_keys.clone(), settings.pool_wait),
             live: Arc::new(Live::new(Arc::clone(&boards), Arc::clone(&rankings), background.clone())),
@@ -103,6 +107,7 @@ impl Instance {
             writers,
             master_keys,
             background,
+            maintenance,
         }))
     }
 

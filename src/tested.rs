@@ -48,7 +48,6 @@ impl Batches {
 fn store(url: &str) -> Result<Store> {
     Store::new(&Settings {
         database_url: Hidden::from(url),
-        pooler_url: None,
         redis_url: None,
         redis_ca: None,
         redis_prefix: String::new(),

@@ -150,7 +150,6 @@ mod tests {
         // No server listens on this port.
         let instance = instance::Instance::connect(&Settings {
             database_url: "postgres://nobody:nothing@127.0.0.1:1/none".into(),
-            pooler_url: None,
             redis_url: None,
             redis_ca: None,
             redis_prefix: "p".to_owned(),

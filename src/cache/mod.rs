@@ -215,6 +215,12 @@ impl Cache {
         }
     }
 
+    /// Returns whether Redis is used.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        matches!(&self.0.backend, Backend::Redis(_))
+    }
+
     /// Returns whether the breaker skips Redis after repeated failures.
     #[must_use]
     pub fn is_breaker_open(&self) -> bool {

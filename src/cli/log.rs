@@ -2,49 +2,110 @@
 
 use std::{
     fs::OpenOptions,
-    io::{self, IsTerminal as _, Write},
+    io::{self, BufWriter, IsTerminal as _, Write},
     path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
-use tracing_subscriber::fmt::{MakeWriter, fmt};
+use tokio_util::task::AbortOnDropHandle;
+use tracing::Level;
+use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
+use tracing_subscriber::fmt::{MakeWriter, fmt, writer::MakeWriterExt as _};
 
 use crate::{
     Error, Result,
-    cli::lines::{Lines, Writing},
     config::{Config, LogFormat},
 };
 
-/// Default log filter of an instance. The libraries log little that Centile does not log itself.
-const INSTANCE_FILTER: &str = "info,actix_server=warn,refinery_core=warn";
+/// Default filter of an instance. Libraries log little that Centile does not log itself.
+const INSTANCE: &str = "info,actix_server=warn,refinery_core=warn";
 
-/// Default log filter of one-shot commands.
-const COMMAND_FILTER: &str = "warn";
+/// Default filter of commands that do one thing and exit.
+const COMMAND: &str = "warn";
 
-/// Starts logging to standard error, with the default filter of an instance. Dropping the result
-/// stops the log writer.
-pub(super) fn of_instance(config: &Config) -> Result<Writing> {
-    start_writer(config, io::stderr().is_terminal(), io::stderr())
+/// Lines that may wait to be written. Further lines are lost, and counted.
+const QUEUED_LINES: usize = 8_192;
+
+/// Warnings and errors that may wait. Their queue is separate, so that requests cannot fill it.
+const QUEUED_WARNINGS: usize = 2_048;
+
+/// Bytes that one write passes to the system at most, while more lines wait.
+const WRITE_BYTES: usize = 64 << 10;
+
+/// Interval between two reports of lost lines.
+const LOST_LINES_EVERY: Duration = Duration::from_secs(1);
+
+/// The log of an instance. Dropping it writes the lines that wait, for about a second at most.
+pub(super) struct Log {
+    lost: Arc<LostLines>,
+    _reports: AbortOnDropHandle<()>,
+    _queues: [WorkerGuard; 2],
 }
 
-/// Starts logging to the end of `file`, with the default filter of an instance. Dropping the result
-/// stops the log writer.
-pub(super) fn to_file(config: &Config, file: &Path) -> Result<Writing> {
-    let open = OpenOptions::new().create(true).append(true).open(file);
-    let open = open.map_err(|error| Error::Internal(format!("cannot log to {}: {error}", file.display())))?;
-    start_writer(config, false, open)
+/// Lines that found their queue full.
+struct LostLines {
+    counters: [ErrorCounter; 2],
+    reported: AtomicUsize,
 }
 
-/// Starts logging to standard error, with the default filter of a one-shot command.
+impl LostLines {
+    /// Logs how many lines were lost since the last report, if any.
+    fn report(&self) {
+        let lost = self.counters.iter().map(ErrorCounter::dropped_lines).sum();
+        let lines = lost - self.reported.swap(lost, Ordering::Relaxed);
+        if lines > 0 {
+            tracing::warn!(lines, "lines of this log were lost: they could not be written as fast as they came");
+        }
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.lost.report();
+    }
+}
+
+/// Logs an instance to standard error. Must be called within a runtime.
+pub(super) fn of_instance(config: &Config) -> Log {
+    queued(config, io::stderr().is_terminal(), io::stderr(), io::stderr())
+}
+
+/// Logs an instance to the end of `file`. Must be called within a runtime.
+pub(super) fn to_file(config: &Config, file: &Path) -> Result<Log> {
+    let open = || OpenOptions::new().create(true).append(true).open(file);
+    let failed = |error| Error::Internal(format!("cannot log to {}: {error}", file.display()));
+    Ok(queued(config, false, open().map_err(failed)?, open().map_err(failed)?))
+}
+
+/// Logs a command to standard error.
 pub(super) fn of_command(config: &Config) {
-    start(config, COMMAND_FILTER, io::stderr().is_terminal(), io::stderr);
+    start(config, COMMAND, io::stderr().is_terminal(), io::stderr);
 }
 
-fn start_writer(config: &Config, colours: bool, out: impl Write + Send + 'static) -> Result<Writing> {
-    let report = |lines| tracing::warn!(lines, "lines of this log were lost: they could not be written fast enough");
-    let started = Lines::start(out, report);
-    let (lines, writing) = started.map_err(|error| Error::Internal(format!("cannot log: {error}")))?;
-    start(config, INSTANCE_FILTER, colours, lines);
-    Ok(writing)
+fn queued<W: Write + Send + 'static>(config: &Config, colours: bool, lines: W, warnings: W) -> Log {
+    let (lines, lines_guard) = queue("log", QUEUED_LINES, lines);
+    let (warnings, warnings_guard) = queue("log-warnings", QUEUED_WARNINGS, warnings);
+    let counters = [lines.error_counter(), warnings.error_counter()];
+    start(config, INSTANCE, colours, warnings.with_max_level(Level::WARN).or_else(lines));
+    let lost = Arc::new(LostLines { counters, reported: AtomicUsize::new(0) });
+    let reported = Arc::clone(&lost);
+    let reports = tokio::spawn(async move {
+        let mut ticks = tokio::time::interval(LOST_LINES_EVERY);
+        loop {
+            ticks.tick().await;
+            reported.report();
+        }
+    });
+    Log { lost, _reports: AbortOnDropHandle::new(reports), _queues: [lines_guard, warnings_guard] }
+}
+
+fn queue(thread: &str, lines: usize, out: impl Write + Send + 'static) -> (NonBlocking, WorkerGuard) {
+    let builder = NonBlockingBuilder::default().lossy(true).buffered_lines_limit(lines).thread_name(thread);
+    builder.finish(BufWriter::with_capacity(WRITE_BYTES, out))
 }
 
 fn start<W>(config: &Config, default: &str, colours: bool, writer: W)

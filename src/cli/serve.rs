@@ -15,7 +15,6 @@ use crate::{
     http,
     instance::Instance,
     maintenance::secrets,
-    store::pooler,
 };
 
 /// Timeout for shutting down after the last request: writing accepted scores and closing
@@ -46,7 +45,6 @@ pub(super) async fn run(config: &Config, serve: &config::Serve) -> Result<()> {
             "webhook secrets are stored unencrypted: set CENTILE_MASTER_KEY to encrypt them"
         );
     }
-    pooler::check(&settings).await?;
     if settings.redis_url.is_none() {
         tracing::info!("REDIS_URL is not set: using the in-process cache, which instances do not share");
     }

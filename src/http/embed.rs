@@ -2,11 +2,8 @@
 //! pages of the origins in the settings may embed it.
 
 use actix_web::{
-    Error as ActixError, HttpRequest, HttpResponse,
-    body::MessageBody,
-    dev::{ServiceRequest, ServiceResponse},
+    HttpRequest, HttpResponse,
     http::header::{self, HeaderMap},
-    middleware::Next,
     web::Data,
 };
 use maud::Markup;
@@ -48,13 +45,14 @@ const LIMIT_DEFAULT: u32 = 10;
 
 const LIMIT_MAX: u32 = 100;
 
-/// The page and its script, which are not part of the API.
-pub(super) fn endpoints() -> [Endpoint; 3] {
-    [
-        Endpoint::new("/embed/{board}").get(show),
-        Endpoint::new(SCRIPT_PATH).get(script),
-        Endpoint::new("/assets/centile-board.{digest}.js").get(script),
-    ]
+/// The page.
+pub(super) fn endpoints() -> [Endpoint; 1] {
+    [Endpoint::new("/embed/{board}").get(show)]
+}
+
+/// Its script.
+pub(super) fn assets() -> [Endpoint; 2] {
+    [Endpoint::new(SCRIPT_PATH).get(script), Endpoint::new("/assets/centile-board.{digest}.js").get(script)]
 }
 
 /// Options of the frame.
@@ -157,20 +155,8 @@ async fn script(request: HttpRequest) -> Result<HttpResponse> {
     Ok(text::file(&request, response, &ELEMENT))
 }
 
-/// Removes `X-Frame-Options` from responses that some origins may embed: that header cannot list
-/// origins and would forbid all.
-pub(super) async fn let_frame(
-    request: ServiceRequest,
-    next: Next<impl MessageBody>,
-) -> Result<ServiceResponse<impl MessageBody>, ActixError> {
-    let mut response = next.call(request).await?;
-    if may_be_framed(response.headers()) {
-        response.headers_mut().remove(header::X_FRAME_OPTIONS);
-    }
-    Ok(response)
-}
-
-fn may_be_framed(headers: &HeaderMap) -> bool {
+/// Returns whether the policy of a response lets other pages show it in a frame.
+pub(super) fn may_be_framed(headers: &HeaderMap) -> bool {
     let policy = headers.get(header::CONTENT_SECURITY_POLICY).and_then(|policy| policy.to_str().ok());
     let framers =
         policy.and_then(|policy| policy.split(';').find_map(|rule| rule.trim().strip_prefix("frame-ancestors")));

@@ -39,9 +39,14 @@ use actix_http::{HttpService, KeepAlive, Protocol};
 use actix_service::{IntoServiceFactory as _, ServiceFactoryExt as _, fn_service, map_config};
 use actix_web::{
     App, HttpRequest, HttpResponse,
-    dev::{AppConfig, Server},
-    http::{Method, header},
-    middleware::{DefaultHeaders, from_fn},
+    body::MessageBody,
+    dev::{AppConfig, Server, ServiceRequest, ServiceResponse},
+    guard::fn_guard,
+    http::{
+        Method,
+        header::{self, HeaderName, HeaderValue},
+    },
+    middleware::{Next, from_fn},
     rt::net::TcpStream,
     web,
 };
@@ -213,13 +218,22 @@ fn endpoints() -> Vec<Endpoint> {
 
 /// Registers every path, and the 404 response for all others.
 fn routes(config: &mut web::ServiceConfig) {
-    for endpoint in endpoints()
-        .into_iter()
-        .chain(docs::endpoints())
-        .chain(ops::endpoints())
-        .chain(embed::endpoints())
-        .chain(page::endpoints())
-    {
+    let is_page = fn_guard(|context| page::is_page(context.head().uri.path()));
+    let pages = web::scope("").guard(is_page).configure(|config| {
+        register(config, page::endpoints().into_iter().chain(ops::endpoints()).chain(embed::endpoints()));
+    });
+    let api = web::scope("").configure(|config| {
+        let assets = embed::assets().into_iter().chain(page::assets());
+        register(config, endpoints().into_iter().chain(docs::endpoints()).chain(ops::redirects()).chain(assets));
+    });
+    config
+        .service(pages.wrap(from_fn(rate::limit)).wrap(from_fn(page::explain)))
+        .service(api.wrap(from_fn(rate::limit)));
+}
+
+/// Registers these paths, and a 404 for all others.
+fn register(config: &mut web::ServiceConfig, endpoints: impl IntoIterator<Item = Endpoint>) {
+    for endpoint in endpoints {
         endpoint.register(config);
     }
     config.default_service(web::to(|request: HttpRequest| {
@@ -231,18 +245,35 @@ fn routes(config: &mut web::ServiceConfig) {
     }));
 }
 
-/// Returns the security headers of every response.
-///
-/// Browsers must not guess media types, run anything, or show the response in a frame. The pages
-/// under `/docs` and `/embed` set policies of their own. Over TLS, browsers must keep using TLS for
-/// this host.
-fn security_headers(is_tls: bool) -> DefaultHeaders {
-    let headers = DefaultHeaders::new()
-        .add((header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
-        .add((header::X_FRAME_OPTIONS, "DENY"))
-        .add((header::REFERRER_POLICY, "no-referrer"))
-        .add((header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"));
-    if is_tls { headers.add((header::STRICT_TRANSPORT_SECURITY, "max-age=31536000")) } else { headers }
+/// Headers of all responses, unless a response sets its own: browsers must not guess media types, run
+/// anything, or send the address to other sites. Pages have policies of their own.
+const SECURITY_HEADERS: [(HeaderName, HeaderValue); 3] = [
+    (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+    (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'")),
+];
+
+/// Adds the security headers. `X-Frame-Options` cannot list origins, so a response that some origins
+/// may embed has none. Over TLS, browsers must keep using TLS for this host.
+async fn secure(
+    request: ServiceRequest,
+    next: Next<impl MessageBody>,
+) -> Result<ServiceResponse<impl MessageBody>, actix_web::Error> {
+    let is_tls = request.app_data::<web::Data<Api>>().is_some_and(|api| api.settings.certificate.is_some());
+    let mut response = next.call(request).await?;
+    let headers = response.headers_mut();
+    if !embed::may_be_framed(headers) {
+        headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
+    }
+    for (name, value) in SECURITY_HEADERS {
+        if !headers.contains_key(&name) {
+            headers.insert(name, value);
+        }
+    }
+    if is_tls {
+        headers.insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
+    }
+    Ok(response)
 }
 
 /// Returns whether to start a TLS handshake with `peer`. Refuses an address with too many recent
@@ -311,11 +342,8 @@ pub fn serve(instance: Arc<Instance>, listener: TcpListener, settings: Settings)
         let app = App::new()
             .configure(|config| routes(config.app_data(api)))
             .wrap(from_fn(chunks::split))
-            .wrap(from_fn(rate::limit))
-            .wrap(from_fn(page::explain))
             .wrap(from_fn(cors::share))
-            .wrap(security_headers(acceptor.is_some()))
-            .wrap(from_fn(embed::let_frame))
+            .wrap(from_fn(secure))
             .wrap(from_fn(observe::observe));
         let app = app.into_factory().map_err(|error: actix_web::Error| error.error_response());
         let http = HttpService::build()

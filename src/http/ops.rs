@@ -40,25 +40,30 @@ const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
-/// The page, which is not part of the API.
-pub(super) fn endpoints() -> [Endpoint; 2] {
-    [Endpoint::new("/ops").get(redirect), Endpoint::new(PATH).get(show)]
+/// The page.
+pub(super) fn endpoints() -> [Endpoint; 1] {
+    [Endpoint::new(PATH).get(show)]
 }
 
-/// Selects a board.
+/// The path without the slash.
+pub(super) fn redirects() -> [Endpoint; 1] {
+    [Endpoint::new("/ops").get(to_the_page)]
+}
+
+/// Query of the page.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct OpsQuery {
-    /// The board whose buckets are shown.
+    /// Board whose buckets are shown.
     board: Option<String>,
 }
 
-/// Redirects `/ops` to `/ops/`, where the browser asks for the key.
-fn redirect() -> Ready<HttpResponse> {
+/// Redirects `/ops` to `/ops/`, which prompts for the key.
+fn to_the_page() -> Ready<HttpResponse> {
     ready(HttpResponse::PermanentRedirect().insert_header((header::LOCATION, PATH)).finish())
 }
 
-/// Responds with the page. It is never cached, and a browser without a key is asked for one.
+/// The page. It is never cached, and a browser without a key prompts for one.
 async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     match page(&api, &request).await {
         Ok(page) => Ok(HttpResponse::Ok()
@@ -76,12 +81,12 @@ async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     }
 }
 
-/// Returns whether a page of another site made the request; the browser would send the key along.
-/// Following a link is allowed (Fetch Metadata, 2). Programs do not send these headers.
+/// Whether a page of another site caused the request, to which a browser would add the key. Following a link is
+/// allowed. Programs send no fetch metadata.
 fn is_cross_site(request: &HttpRequest) -> bool {
-    let said = |name: &HeaderName| request.headers().get(name).map(HeaderValue::as_bytes);
-    let is_ours = said(&SEC_FETCH_SITE).is_none_or(|site| [&b"same-origin"[..], b"none"].contains(&site));
-    !is_ours && (said(&SEC_FETCH_MODE) != Some(b"navigate") || said(&SEC_FETCH_DEST) != Some(b"document"))
+    let value = |name: &HeaderName| request.headers().get(name).map(HeaderValue::as_bytes);
+    let is_ours = value(&SEC_FETCH_SITE).is_none_or(|site| [&b"same-origin"[..], b"none"].contains(&site));
+    !is_ours && (value(&SEC_FETCH_MODE) != Some(b"navigate") || value(&SEC_FETCH_DEST) != Some(b"document"))
 }
 
 async fn page(api: &Api, request: &HttpRequest) -> Result<Markup> {
@@ -90,7 +95,7 @@ async fn page(api: &Api, request: &HttpRequest) -> Result<Markup> {
     }
     caller::admin(api, request).await?;
     let query: OpsQuery = query::parse(request)?;
-    let chosen = query.board.as_deref().map(str::parse).transpose()?;
-    let operation = operation::read(&api.instance, chosen.as_ref()).await?;
+    let selected = query.board.as_deref().map(str::parse).transpose()?;
+    let operation = operation::read(&api.instance, selected.as_ref()).await?;
     Ok(ops_page(&operation, Utc::now()))
 }

@@ -70,13 +70,17 @@ const AROUND: u32 = 4;
 /// Maximum transactions in the chart of a player's score.
 const TRANSACTIONS_MAX: u32 = 200;
 
-/// The pages, which are not part of the API.
-pub(super) fn endpoints() -> [Endpoint; 3] {
-    [
-        Endpoint::new("/").get(home),
-        Endpoint::new("/boards/{board}").get(show),
-        Endpoint::new("/assets/{file}").get(asset),
-    ]
+/// Path of the pages that other sites show in a frame.
+const FRAMES: &str = "/embed/";
+
+/// The pages.
+pub(super) fn endpoints() -> [Endpoint; 2] {
+    [Endpoint::new("/").get(home), Endpoint::new("/boards/{board}").get(show)]
+}
+
+/// The files of pages.
+pub(super) fn assets() -> [Endpoint; 1] {
+    [Endpoint::new("/assets/{file}").get(asset)]
 }
 
 /// Options of a board's page.
@@ -251,18 +255,21 @@ fn answer(request: &HttpRequest, page: Markup) -> HttpResponse {
     text::made(request, response, page.into_string())
 }
 
-/// Replaces a problem document by a page if the request was for a page.
+/// Returns whether responses at this path are pages, also for errors.
+pub(super) fn is_page(path: &str) -> bool {
+    path == "/" || ["/boards", FRAMES, ops::PATH].iter().any(|prefix| path.starts_with(prefix))
+}
+
+/// Replaces a problem document by a page, for paths where [`is_page`] holds.
 pub(super) async fn explain(
     request: ServiceRequest,
     next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<EitherBody<impl MessageBody, String>>, actix_web::Error> {
-    let path = request.path();
-    let is_for_frame = path.starts_with("/embed/");
-    let is_for_page = is_for_frame || path == "/" || path.starts_with("/boards") || path.starts_with(ops::PATH);
     let mut response = next.call(request).await?;
-    let problem = response.response_mut().extensions_mut().remove::<Problem>().filter(|_| is_for_page);
+    let problem = response.response_mut().extensions_mut().remove::<Problem>();
     let Some(Problem { status, title, detail, .. }) = problem else { return Ok(response.map_into_left_body()) };
-    let framed = if is_for_frame { embed::problem(response.request(), title, &detail) } else { None };
+    let is_frame = response.request().path().starts_with(FRAMES);
+    let framed = if is_frame { embed::problem(response.request(), title, &detail) } else { None };
     let (page, policy) = match framed {
         Some((page, policy)) => (page, HeaderValue::try_from(policy).map_err(ErrorInternalServerError)?),
         None => (problem_page(status, title, &detail), HeaderValue::from_static(POLICY)),

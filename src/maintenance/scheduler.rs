@@ -1,6 +1,9 @@
 //! Background maintenance of an instance. It makes cron jobs optional.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
 
 use tokio::time::{Interval, MissedTickBehavior};
 
@@ -31,6 +34,7 @@ pub(crate) struct Scheduler {
     master_keys: Option<Arc<MasterKeys>>,
     rebalancer: Rebalancer,
     count_audit: CountAudit,
+    last_run: Mutex<Option<Instant>>,
 }
 
 impl Scheduler {
@@ -41,14 +45,14 @@ impl Scheduler {
         accepted: Arc<AcceptedScores>,
     ) -> Arc<Self> {
         let (rebalancer, count_audit) = (Rebalancer::new(accepted), CountAudit::default());
-        Arc::new(Self { rankings, master_keys, rebalancer, count_audit })
+        Arc::new(Self { rankings, master_keys, rebalancer, count_audit, last_run: Mutex::default() })
     }
 
     /// Starts the background work, at the interval `every`: closes due periods, delivers events,
     /// rebalances and checks counts.
     ///
     /// A step in progress when the instance stops is abandoned; another run repeats it.
-    pub(crate) fn start(self: Arc<Self>, every: Duration, background: &Background) {
+    pub(crate) fn start(self: &Arc<Self>, every: Duration, background: &Background) {
         self.repeat(background, LEDGER_EVERY, "the ledger could not be maintained", |this| async move {
             keep_ledger(&this.rankings.store).await.map(drop)
         });
@@ -64,6 +68,9 @@ impl Scheduler {
         self.repeat(background, every, "periods could not be closed", |this| async move {
             let Rankings { store, cache, .. } = &*this.rankings;
             let closed = close_due(store, cache).await;
+            if closed.is_ok() {
+                *this.last_run() = Some(Instant::now());
+            }
             log_failure("archives could not be dropped", closing::drop_expired(store).await.map(drop));
             log_failure(
                 "rows of closed rankings could not be removed",
@@ -71,17 +78,32 @@ impl Scheduler {
             );
             closed
         });
+        let this = Arc::clone(self);
         background.spawn(async move {
             let mut ticks = ticks(every);
             loop {
                 let is_early = tokio::select! {
                     _ = ticks.tick() => false,
-                    () = self.rebalancer.accepted.early.notified() => true,
+                    () = this.rebalancer.accepted.early.notified() => true,
                 };
-                let rebalanced = rebalance::rebalance_due(&self.rankings.store, &self.rebalancer, is_early).await;
+                let rebalanced = rebalance::rebalance_due(&this.rankings.store, &this.rebalancer, is_early).await;
                 log_failure("layouts could not be rebalanced", rebalanced.map(drop));
             }
         });
+    }
+
+    /// Time since the last run that closed all due periods; `None` before the first.
+    pub(crate) fn since_last_run(&self) -> Option<Duration> {
+        self.last_run().map(|at| at.elapsed())
+    }
+
+    /// Number of bucket counts that are known to be wrong.
+    pub(crate) fn count_differences(&self) -> usize {
+        self.count_audit.wrong()
+    }
+
+    fn last_run(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
+        self.last_run.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs a job at this interval, and logs its failures.

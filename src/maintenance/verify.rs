@@ -174,6 +174,13 @@ struct Findings {
     wrong: BTreeSet<(i64, i16)>,
 }
 
+impl CountAudit {
+    /// Returns the number of counts known to be wrong.
+    pub(crate) fn wrong(&self) -> usize {
+        lock(self).wrong.len()
+    }
+}
+
 /// Checks counts on the timer: one bucket of each current ranking, another bucket in each run.
 ///
 /// Logs a difference when it first appears, and counts it until it is gone. Returns the number of

@@ -9,8 +9,6 @@ use crate::model::{hidden::Hidden, seal::MasterKeys};
 pub struct Settings {
     /// URL of PostgreSQL.
     pub database_url: Hidden,
-    /// URL of a transaction pooler in front of PostgreSQL. Short statements go through it.
-    pub pooler_url: Option<Hidden>,
     /// URL of Redis; without it, the cache is in process.
     pub redis_url: Option<Hidden>,
     /// PEM file with the certificate authorities trusted for Redis over TLS; the system's by

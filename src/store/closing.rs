@@ -61,9 +61,11 @@ pub(crate) struct FrozenTop {
 pub(crate) struct Closer(PgConnection);
 
 impl Store {
-    /// Opens a direct connection for long work, without a limit on statement time.
+    /// Opens a connection for long work, without a limit on statement time.
     pub(super) async fn unlimited_connection(&self) -> Result<PgConnection> {
-        let mut connection = PgConnection::connect_with(&self.unlimited_options).await?;
+        let (options, settings) = &self.unlimited;
+        let mut connection = PgConnection::connect_with(options).await?;
+        settings.apply(&mut connection).await?;
         // PostgreSQL does not support this on every platform. Without it a killed closer's last
         // step runs to its end.
         if let Err(error) = connection.execute("SET client_connection_check_interval = '500ms'").await {

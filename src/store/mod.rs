@@ -17,7 +17,6 @@ pub(crate) mod operation;
 pub(crate) mod outbox;
 pub(crate) mod period;
 mod pool;
-pub(crate) mod pooler;
 pub(crate) mod quarantine;
 pub(crate) mod rank;
 pub(crate) mod rebuild;
@@ -35,7 +34,7 @@ use std::{
 };
 
 use sqlx::{
-    ConnectOptions as _, Executor as _, PgConnection,
+    AssertSqlSafe, ConnectOptions as _, Executor as _, PgConnection,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
@@ -46,7 +45,6 @@ use crate::{
         index::RoundConnection,
         migrate::Edition,
         pool::{LastLoss, Pool},
-        pooler::Opening,
     },
 };
 
@@ -84,9 +82,8 @@ pub(crate) struct Store {
     /// For steps that change a layout. A connection plans a step's statements on first use, while
     /// it holds the structure lock, so these connections are reused.
     layout_writers: Pool,
-    /// Options of connections for long work: direct, never through a pooler, and without a limit on
-    /// statement time.
-    unlimited_options: PgConnectOptions,
+    /// Options and settings of connections for long work, whose statements have no timeout.
+    unlimited: (PgConnectOptions, SessionSettings),
     /// Maximum wait of a call for a connection.
     pool_wait: Duration,
 }
@@ -101,7 +98,7 @@ impl fmt::Debug for Store {
 impl Store {
     /// Creates the pools. Connections are made on first use.
     pub(crate) fn new(settings: &Settings) -> Result<Self> {
-        let Settings { database_url, pooler_url, read_connections, write_connections, .. } = settings;
+        let Settings { database_url, read_connections, write_connections, .. } = settings;
         let Settings { statement_timeout, pool_wait, .. } = settings;
         let limit = format!("{}ms", statement_timeout.as_millis());
         let everywhere = [
@@ -131,56 +128,39 @@ impl Store {
         // sequential scan that was planned when the table was small. Functions that write set their
         // own options.
         let reading = [&quick[..], &[("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off")]].concat();
-        let direct = PgConnectOptions::from_str(database_url.as_str())
-            .map_err(|_| Error::invalid("database_url", "must look like postgres://user:password@host:5432/database"))?
-            .application_name("centile");
-        let pooled = pooler_url.as_ref().map(|url| pooler::options(url.as_str())).transpose()?;
+        let options = connect_options(database_url.as_str()).map_err(|_| {
+            Error::invalid("database_url", "must look like postgres://user:password@host:5432/database")
+        })?;
         let last_loss = LastLoss::default();
         let pool = |connections, settings: &[(&str, &str)]| {
+            let settings = SessionSettings::new(settings);
             let pool = pool::tested(PgPoolOptions::new(), &last_loss)
                 .max_connections(connections)
                 .acquire_timeout(*pool_wait)
                 // A test before each use would cost a round trip per request. A broken connection
                 // fails soon enough.
-                .test_before_acquire(false);
-            let limit = *statement_timeout + RESPONSE_GRACE;
-            if let Some(options) = &pooled {
-                Pool::new(
-                    pool.connect_lazy_with(options.clone()),
-                    limit,
-                    Some(Opening::new(settings, *pool_wait)),
-                    last_loss.clone(),
-                )
-            } else {
-                let options = direct.clone().options(settings.iter().copied());
-                Pool::new(
-                    pool.after_connect(|connection, _| Box::pin(keep_epoch(connection))).connect_lazy_with(options),
-                    limit,
-                    None,
-                    last_loss.clone(),
-                )
-            }
+                .test_before_acquire(false)
+                .after_connect(move |connection, _| {
+                    let settings = settings.clone();
+                    Box::pin(async move {
+                        settings.apply(connection).await?;
+                        keep_epoch(connection).await
+                    })
+                });
+            Pool::new(pool.connect_lazy_with(options.clone()), *statement_timeout + RESPONSE_GRACE, last_loss.clone())
         };
         // Long work has no statement timeout, and its statements are not logged as slow.
         let unlimited = [("statement_timeout", "0"), ("idle_in_transaction_session_timeout", "0")];
-        let unlimited_options = direct.clone().options(everywhere).options(unlimited).disable_statement_logging();
+        let unlimited = SessionSettings::new(&[&everywhere[..], &unlimited].concat());
+        let unlimited = (options.clone().disable_statement_logging(), unlimited);
         let layout_writers = pool(LAYOUT_CONNECTIONS, &reading);
         let (readers, rounds) = (pool(*read_connections, &reading), pool(ROUND_CONNECTIONS, &reading));
         let preferred = PREFERRED_CONNECTIONS.min(write_connections / 2);
         let writers = pool(write_connections - preferred, &quick);
         let score_writers =
-            if preferred > 0 { writers.after(pool(preferred, &quick), PREFERRED_WAIT) } else { writers.clone() };
+            if preferred > 0 { writers.preferring(pool(preferred, &quick), PREFERRED_WAIT) } else { writers.clone() };
         let kept = Arc::new(Mutex::new(Some(Vec::new())));
-        Ok(Self {
-            readers,
-            rounds,
-            kept,
-            writers,
-            score_writers,
-            layout_writers,
-            unlimited_options,
-            pool_wait: *pool_wait,
-        })
+        Ok(Self { readers, rounds, kept, writers, score_writers, layout_writers, unlimited, pool_wait: *pool_wait })
     }
 
     /// Opens a connection and closes it. Returns [`Error::Unavailable`] if PostgreSQL accepts none.
@@ -272,6 +252,32 @@ impl Store {
         for pool in [&self.score_writers, &self.layout_writers, &self.readers, &self.rounds] {
             pool.close().await;
         }
+    }
+}
+
+/// Returns the options for connections to the database at `url`.
+///
+/// `PgBouncer` refuses the startup parameters `options` and `extra_float_digits`; see
+/// [`SessionSettings`].
+fn connect_options(url: &str) -> sqlx::Result<PgConnectOptions> {
+    Ok(PgConnectOptions::from_str(url)?.application_name("centile").extra_float_digits(None))
+}
+
+/// Settings that a session makes after it has connected. `PgBouncer` refuses them as startup
+/// parameters.
+#[derive(Clone)]
+struct SessionSettings(Arc<str>);
+
+impl SessionSettings {
+    /// Creates settings from (name, value) pairs, all constants of this program. The last value of a
+    /// name counts.
+    fn new(settings: &[(&str, &str)]) -> Self {
+        let settings = settings.iter().map(|(name, value)| format!("set_config('{name}', '{value}', false)"));
+        Self(format!("SELECT {}", settings.collect::<Vec<_>>().join(", ")).into())
+    }
+
+    async fn apply(&self, connection: &mut PgConnection) -> sqlx::Result<()> {
+        connection.execute(sqlx::raw_sql(AssertSqlSafe(Arc::clone(&self.0)))).await.map(drop)
     }
 }
 

@@ -1,12 +1,12 @@
 //! Connections to PostgreSQL, each statement with a limit on its time.
 //!
-//! A server that has gone silent, frozen or cut off without a word, lets a connection wait for
-//! ever: TCP notices nothing, and sqlx has no limit of its own. So each statement has one here, and
-//! so has the test that a connection passes before it goes back.
+//! A server that froze, or that the network cut off, would keep a connection waiting forever: TCP
+//! notices nothing, and sqlx has no timeout of its own. So each statement has a timeout here, and so
+//! has the ping of a connection that returns to its pool.
 //!
-//! Where it pays, a few connections are used before all others. A connection makes a plan of its
-//! own for each of the 100 bucket tables, and sqlx's pool hands its connections out in turn: over
-//! many of them batches took twice as long as over two, long after the start.
+//! Scores use a few connections before all others. Each connection plans its statements for each of
+//! the 100 bucket tables, and sqlx's pool hands out its connections in turn: over many connections
+//! batches took twice as long as over two, long after the start.
 
 use std::{
     io,
@@ -26,42 +26,37 @@ use sqlx::{
 };
 use tokio::time::timeout;
 
-use crate::store::{
-    error::has_other_columns,
-    pooler::{Nameless, Opening},
-};
+use crate::store::error::has_other_columns;
 
-/// How long to wait for one of the few that has to be made, or for one that may be lost to show that it is well.
+/// Timeout for one of the preferred connections that must first be opened, and for the ping of a
+/// connection that may be lost.
 const CONNECTED: Duration = Duration::from_millis(250);
 
-/// How long a connection that comes back may take to show that it is well; one whose statement was
-/// given up waits for that to end.
-const SHOWN_WELL: Duration = Duration::from_secs(2);
+/// Timeout of the ping of a connection that returns to its pool. If its statement timed out, the
+/// ping waits for the end of that statement.
+const PONG_WITHIN: Duration = Duration::from_secs(2);
 
-/// Some connections.
+/// A pool of connections, some of which may be preferred.
 #[derive(Debug, Clone)]
 pub(super) struct Pool {
-    few: Option<Few>,
+    preferred: Option<Preferred>,
     others: PgPool,
-    /// How long a statement may take, with its way there and back.
+    /// Timeout of a statement, with its round trip.
     limit: Duration,
-    /// Beginning of every statement's transaction, where sessions are shared; elsewhere a statement
-    /// is sent alone.
-    opening: Option<Opening>,
     last_loss: LastLoss,
 }
 
 /// Connections that are used before all others.
 #[derive(Debug, Clone)]
-struct Few {
+struct Preferred {
     pool: PgPool,
-    /// How long to wait for one of them: even one that is free comes back a moment after its
-    /// statement, when it has answered a ping.
-    soon: Duration,
+    /// Timeout for one of them. An idle one returns a moment after its statement, when it has
+    /// answered a ping.
+    wait: Duration,
 }
 
-/// When a connection was last found lost. A server that has restarted leaves all connections from before
-/// behind; each of them would fail one statement.
+/// The time at which a connection was last found lost. After a restart of the server all older
+/// connections are lost; each of them would fail one statement.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LastLoss(Arc<Mutex<Option<Instant>>>);
 
@@ -100,9 +95,9 @@ pub(super) fn tested(options: PgPoolOptions, last_loss: &LastLoss) -> PgPoolOpti
     });
     options.after_release(|connection, _| {
         Box::pin(async move {
-            match timeout(SHOWN_WELL, sqlx::Connection::ping(connection)).await {
+            match timeout(PONG_WITHIN, sqlx::Connection::ping(connection)).await {
                 Ok(answer) => answer.map(|()| true),
-                Err(_) => Err(silent("a connection that came back did not answer")),
+                Err(_) => Err(silent("a returned connection did not answer")),
             }
         })
     })
@@ -113,41 +108,39 @@ fn silent(what: &'static str) -> sqlx::Error {
 }
 
 impl Pool {
-    /// All that `others` has, one after the other. With an `opening` they lead to a pooler that
-    /// shares sessions.
-    pub(super) fn new(others: PgPool, limit: Duration, opening: Option<Opening>, last_loss: LastLoss) -> Self {
-        Self { few: None, others, limit, opening, last_loss }
+    /// The connections of `others`, whose statements time out after `limit`.
+    pub(super) fn new(others: PgPool, limit: Duration, last_loss: LastLoss) -> Self {
+        Self { preferred: None, others, limit, last_loss }
     }
 
-    /// Makes a connection and closes it.
+    /// Opens a connection and closes it.
     pub(super) async fn try_connect(&self) -> sqlx::Result<()> {
         let options = self.others.connect_options();
         let connecting = async {
             let connection = <PgConnection as sqlx::Connection>::connect_with(&options).await?;
             sqlx::Connection::close(connection).await
         };
-        timeout(SHOWN_WELL, connecting).await.unwrap_or_else(|_| Err(silent("a new connection was not accepted")))
+        timeout(PONG_WITHIN, connecting).await.unwrap_or_else(|_| Err(silent("a new connection was not accepted")))
     }
 
-    /// These, after the connections of `few`, where none of those is free within `soon`.
-    pub(super) fn after(&self, few: Self, soon: Duration) -> Self {
-        Self { few: Some(Few { pool: few.others, soon }), ..self.clone() }
+    /// The same pool, which uses a connection of `preferred` if one is idle within `wait`.
+    pub(super) fn preferring(&self, preferred: Self, wait: Duration) -> Self {
+        Self { preferred: Some(Preferred { pool: preferred.others, wait }), ..self.clone() }
     }
 
     async fn acquire(&self) -> sqlx::Result<PoolConnection<Postgres>> {
-        if let Some(Few { pool, soon }) = &self.few {
-            // A connection that is to be made takes longer.
+        if let Some(Preferred { pool, wait }) = &self.preferred {
+            // Opening a connection takes longer.
             let is_whole = pool.size() == pool.options().get_max_connections();
-            // Where PostgreSQL has no place for one more, the others may still have one that is
-            // idle.
-            if let Ok(Ok(connection)) = timeout(if is_whole { *soon } else { CONNECTED }, pool.acquire()).await {
+            // If PostgreSQL accepts no more connections, another one may still be idle.
+            if let Ok(Ok(connection)) = timeout(if is_whole { *wait } else { CONNECTED }, pool.acquire()).await {
                 return Ok(connection);
             }
         }
         self.others.acquire().await
     }
 
-    /// What a statement gives on one of the connections, all of it at once.
+    /// Runs a statement on one of the connections, and collects all its results.
     async fn steps<'q, E: Execute<'q, Postgres> + 'q>(
         &self,
         query: E,
@@ -155,47 +148,39 @@ impl Pool {
         self.hold().await?.steps(query).await
     }
 
-    /// One of the connections, for several statements in turn: it is tested once, when it goes
-    /// back.
+    /// One of the connections, for several statements in turn. It is pinged once, when it returns.
     pub(super) async fn hold(&self) -> sqlx::Result<Session> {
         let connection = self.acquire().await?;
-        Ok(Session {
-            connection,
-            limit: self.limit,
-            opening: self.opening.clone(),
-            last_loss: self.last_loss.clone(),
-            is_in_transaction: false,
-        })
+        Ok(Session { connection, limit: self.limit, last_loss: self.last_loss.clone(), is_in_transaction: false })
     }
 
-    /// How many connections there are, and how many of them are idle.
+    /// Number of open connections, and of idle ones among them.
     pub(super) fn connections(&self) -> (u32, u32) {
-        let pools = self.few.iter().map(|few| &few.pool).chain([&self.others]);
+        let pools = self.preferred.iter().map(|preferred| &preferred.pool).chain([&self.others]);
         let count = |pool: &PgPool| (pool.size(), u32::try_from(pool.num_idle()).unwrap_or(u32::MAX));
         pools.map(count).fold((0, 0), |(all, idle), (size, free)| (all + size, idle + free))
     }
 
-    /// Waits until the connections in use are given back, and closes all.
+    /// Waits until the connections in use are returned, and closes all.
     pub(super) async fn close(&self) {
-        if let Some(few) = &self.few {
-            few.pool.close().await;
+        if let Some(preferred) = &self.preferred {
+            preferred.pool.close().await;
         }
         self.others.close().await;
     }
 }
 
-/// A connection of a [`Pool`] until it is dropped. After an error it must be.
+/// A connection of a [`Pool`]. It returns when this value is dropped, as it must be after an error.
 #[derive(Debug)]
 pub(super) struct Session {
     connection: PoolConnection<Postgres>,
     limit: Duration,
-    opening: Option<Opening>,
     last_loss: LastLoss,
     is_in_transaction: bool,
 }
 
 impl Drop for Session {
-    /// A transaction that has not ended ends with its session.
+    /// An open transaction ends with its session.
     fn drop(&mut self) {
         if self.is_in_transaction {
             self.connection.close_on_drop();
@@ -207,10 +192,8 @@ impl Session {
     /// Begins a transaction with `first`, a statement without parameters, in one round trip. The
     /// statements that follow belong to it, until [`Self::commit`] or [`Self::roll_back`].
     pub(super) async fn begin(&mut self, first: &str) -> sqlx::Result<()> {
-        let opening = self.opening.as_ref().map_or("BEGIN", Opening::text);
-        let statements = format!("{opening}; {first}");
         self.is_in_transaction = true;
-        self.run(statements).await
+        self.run(format!("BEGIN; {first}")).await
     }
 
     /// Commits the transaction.
@@ -229,7 +212,7 @@ impl Session {
         Ok(())
     }
 
-    /// Runs statements of this program, without parameters, in one round trip.
+    /// Runs statements without parameters in one round trip.
     async fn run(&mut self, statements: String) -> sqlx::Result<()> {
         let running = self.connection.execute(sqlx::raw_sql(AssertSqlSafe(statements)));
         let ran = timeout(self.limit, running).await.map(|ran| ran.inspect_err(|error| self.last_loss.note(error)));
@@ -240,25 +223,13 @@ impl Session {
         &mut self,
         query: E,
     ) -> sqlx::Result<Vec<Either<PgQueryResult, PgRow>>> {
-        let Self { connection, limit, opening, last_loss, is_in_transaction } = self;
-        let steps = timeout(*limit, async {
-            match opening {
-                Some(_) if *is_in_transaction => connection.fetch_many(Nameless(query)).try_collect().await,
-                Some(opening) => opening.steps(connection, query, is_in_transaction).await,
-                None => connection.fetch_many(query).try_collect().await,
-            }
-        })
-        .await;
+        let Self { connection, limit, last_loss, .. } = self;
+        let steps = timeout(*limit, connection.fetch_many(query).try_collect()).await;
         if let Ok(Err(sqlx::Error::Database(error))) = &steps
             && has_other_columns(error.as_ref())
         {
-            // A migration has changed what the statement gives. It is prepared anew on a connection
-            // that does not know it.
-            connection.close_on_drop();
-        }
-        if opening.is_some() && matches!(steps, Err(_) | Ok(Err(sqlx::Error::PoolTimedOut))) {
-            // Its transaction may still begin, and would keep a session of the pooler's while the
-            // connection waits here to be used again.
+            // A migration has changed the result columns. Another connection prepares the statement
+            // anew.
             connection.close_on_drop();
         }
         if let Ok(Err(error)) = &steps {

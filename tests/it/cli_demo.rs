@@ -144,7 +144,7 @@ async fn the_demo_runs_stops_cleanly_and_resumes() {
     let operators = demo.said("operators").to_owned();
     let (page, password) = operators.split_once(", any name, password ").unwrap();
     let answer = Client::new().get(page).basic_auth("anybody", Some(password)).send().await.unwrap();
-    assert!(answer.error_for_status().unwrap().text().await.unwrap().contains("What is left to do"));
+    assert!(answer.error_for_status().unwrap().text().await.unwrap().contains("Open tasks"));
 
     let started = descendants(demo.child.id());
     assert!(started.len() >= 4, "two servers and their watchdogs at least, not {started:?}");

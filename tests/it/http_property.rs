@@ -17,12 +17,9 @@ use sqlx::PgPool;
 
 use self::{board::Board, client::Client};
 use crate::{
-    pooler,
     sql_property::{Reproducible, seeds},
     support::{
-        TestDb, amount, folder,
-        load::PATIENT,
-        pooler::Pooler,
+        TestDb, amount,
         random::{Operation, RULES, Source},
         redis_url,
     },
@@ -45,22 +42,6 @@ async fn every_answer_equals_the_oracle() {
     let client = Client::start(&db, &redis_url().await).await;
     let pool = db.pool().await;
     for seed in seeds(RULES) {
-        let _named = Reproducible(seed);
-        run(&client, &pool, seed).await;
-    }
-}
-
-/// The same through a pooler that assigns a session for one transaction only.
-#[tokio::test]
-async fn every_answer_equals_the_oracle_through_a_pooler() {
-    let db = TestDb::new().await;
-    let pooler = Pooler::start(folder("pooler"), db.url(), 3, "");
-    let redis = redis_url().await;
-    let instances =
-        [pooler::serve(&db, &pooler, Some(&redis), PATIENT).await, pooler::serve(&db, &pooler, None, PATIENT).await];
-    let client = Client::of(&db, instances);
-    let pool = db.pool().await;
-    for seed in seeds(amount(1, 3)) {
         let _named = Reproducible(seed);
         run(&client, &pool, seed).await;
     }

@@ -1,4 +1,4 @@
-//! The log of an instance, which is written beside the requests.
+//! The log of an instance, which separate threads write.
 
 use std::{net::TcpListener, process::Stdio};
 
@@ -15,18 +15,18 @@ use crate::{
     support::{Serve, TestDb, centile, client, spawn_serve, wait::within},
 };
 
-/// So many that their lines, of 400 bytes and more, find no room where lines wait, which is 4 MiB.
+/// Enough to fill the queue of the log, which holds 8,192 lines.
 const REQUESTS: usize = 12_000;
-/// Requests on their way at a time.
+/// Requests in flight at a time.
 const AT_ONCE: usize = 10;
 
-/// A path of which a line holds only the beginning.
+/// A path that is longer than the log shows.
 fn long_path(n: usize) -> String {
     format!("/nowhere/{n}/{}", "x".repeat(300))
 }
 
 #[tokio::test]
-async fn each_request_has_its_line_before_an_instance_ends() {
+async fn each_request_is_logged_before_an_instance_stops() {
     let db = TestDb::new().await;
     let mut serve = spawn_serve(&db, None, &["--log", "info"]).await;
     for n in 0..300 {
@@ -43,7 +43,7 @@ async fn each_request_has_its_line_before_an_instance_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_log_that_nobody_reads_keeps_no_request_waiting_and_what_it_lost_is_told() {
+async fn an_unread_log_delays_no_request_and_reports_lost_lines() {
     let db = TestDb::new().await;
     let mut serve = spawn_serve(&db, None, &["--log", "info"]).await;
     let requests = async {
@@ -67,11 +67,11 @@ async fn a_log_that_nobody_reads_keeps_no_request_waiting_and_what_it_lost_is_to
     let lost = |line: &&str| line.rsplit_once("lines=").unwrap().1.parse::<usize>().unwrap();
     let lost: usize = of("lines of this log were lost").iter().map(lost).sum();
     assert!(lost > 0);
-    assert_eq!(of("answered").len() + lost, REQUESTS, "lost and told of: {lost}");
+    assert_eq!(of("answered").len() + lost, REQUESTS, "{lost} lines lost");
 }
 
 #[tokio::test]
-async fn no_line_is_as_long_as_a_client_likes() {
+async fn lines_have_a_limited_length() {
     let db = TestDb::new().await;
     let mut serve = spawn_serve(&db, None, &["--log", "info"]).await;
     let method = Method::from_bytes("X".repeat(1_000).as_bytes()).unwrap();
@@ -84,7 +84,7 @@ async fn no_line_is_as_long_as_a_client_likes() {
 }
 
 #[tokio::test]
-async fn what_is_no_request_leaves_no_line() {
+async fn invalid_requests_are_not_logged() {
     let db = TestDb::new().await;
     let mut serve = spawn_serve(&db, None, &["--log", "info"]).await;
     let mut wire = Wire::to(&serve).await;
@@ -96,7 +96,7 @@ async fn what_is_no_request_leaves_no_line() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_given_up_is_told_of() {
+async fn an_aborted_request_is_logged() {
     let db = TestDb::new().await;
     let serve = spawn_serve(&db, None, &["--log", "info"]).await;
     let _held = db.hold("LOCK TABLE centile_store.boards").await;
@@ -112,7 +112,7 @@ async fn a_request_that_is_given_up_is_told_of() {
     assert!(numbers.lines().any(|line| line.contains("status=\"499\"")), "{numbers}");
 }
 
-/// A pipe that is full and that nobody reads: what a process is to write into, and the end that has to be kept.
+/// A full pipe without a reader: the end for a process to write to, and the end to keep open.
 async fn full_pipe() -> (Stdio, pipe::Receiver) {
     let (into, from) = pipe::pipe().unwrap();
     into.writable().await.unwrap();
@@ -121,12 +121,12 @@ async fn full_pipe() -> (Stdio, pipe::Receiver) {
 }
 
 #[tokio::test]
-async fn an_instance_whose_log_nobody_takes_ends_all_the_same() {
+async fn an_instance_with_an_unread_log_stops() {
     let db = TestDb::new().await;
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let in_use = taken.local_addr().unwrap().to_string();
     let (log, _unread) = full_pipe().await;
-    // It has told that there is no Redis by then.
+    // By then it has logged that there is no Redis.
     let mut command = centile();
     command.args(["serve", "--listen", &in_use]).env("DATABASE_URL", db.url()).stdout(Stdio::null()).stderr(log);
     let ended = tokio::process::Command::from(command).kill_on_drop(true).status();

@@ -1,6 +1,4 @@
-//! The operator's page: whose it is, that it shows what views and `/metrics` have and nothing that is secret.
-
-mod instance;
+//! The operator's page: it needs an admin key, shows what the views show, and no secrets.
 
 use std::{collections::BTreeMap, time::Instant};
 
@@ -17,17 +15,18 @@ use crate::{
         TestDb, make_key,
         markup::{attribute, elements, table, text, whole},
         run,
+        wait::until_some,
     },
 };
 
-/// Board, period, state, players, version, and whether a correction is missing.
+/// Board, period, state, players, version, and whether its archive lacks a correction.
 type Status = (String, String, String, i64, Option<String>, bool);
 /// Actor, action, board, subject.
 type Acted = (String, String, Option<String>, Option<String>);
-/// Ranking, bucket, players, and the scores from and to which it goes.
+/// Ranking, bucket, players, first score, and first score of the next bucket.
 type Occupied = (String, i16, i64, Option<i64>, Option<i64>);
 
-/// The page, asked for as a browser does with a key for a password, or without any.
+/// Requests the page as a browser does, with a key as the password or without one.
 async fn look(site: &Site, key: Option<&str>) -> Answer {
     let credentials = key.map(|key| format!("Basic {}", BASE64_STANDARD.encode(format!("ada:{key}"))));
     let headers: Vec<_> = credentials.iter().map(|credentials| ("authorization", credentials.as_str())).collect();
@@ -39,7 +38,7 @@ fn header<'a>(answer: &'a Answer, name: &str) -> Option<&'a str> {
 }
 
 #[tokio::test]
-async fn only_an_admin_key_opens_the_page_and_others_learn_nothing() {
+async fn only_an_admin_key_opens_the_page() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--cors-origins", "*", "--frame-origins", "*"]).await;
     site.board(json!({"title": "A title"}), &[("ada-lovelace", 987_654_321)]).await;
@@ -77,7 +76,7 @@ async fn only_an_admin_key_opens_the_page_and_others_learn_nothing() {
             }
         }
     }
-    // A browser sends the key along whoever has it ask: other sites may lead there, and nothing else.
+    // A browser adds the key to every request. Other sites may link to the page, and nothing else.
     let basic = format!("Basic {}", BASE64_STANDARD.encode(format!("ada:{}", site.admin_key)));
     for (site_of, mode, dest, status) in [
         ("none", "navigate", "document", 200),
@@ -96,7 +95,7 @@ async fn only_an_admin_key_opens_the_page_and_others_learn_nothing() {
         let answer = site.send(Method::GET, "/ops/", &headers, String::new()).await;
         assert_eq!(answer.status, status, "{site_of} {mode} {dest}: {answer:?}");
     }
-    // Elsewhere a browser is asked for no password, and one that it sends is none.
+    // Other paths send no Basic challenge and accept no password.
     for (method, path) in [(Method::GET, "/v1/keys"), (Method::POST, "/v1/boards"), (Method::GET, "/v1/boards")] {
         let answer = site.send(method, path, &[("authorization", &basic)], "{}".to_owned()).await;
         assert_eq!((answer.status, header(&answer, "www-authenticate")), (401, Some("Bearer")), "{path}");
@@ -107,7 +106,7 @@ async fn only_an_admin_key_opens_the_page_and_others_learn_nothing() {
         let answer = site.send(method, path, &[("authorization", &basic)], String::new()).await;
         assert_eq!((answer.status, header(&answer, "www-authenticate")), (status, None), "{path}");
     }
-    // The key is asked for behind the slash, so that a browser sends it nowhere else.
+    // The path with the slash sends the challenge, so that a browser sends the key to this path only.
     let client = reqwest::Client::builder().redirect(redirect::Policy::none()).build().unwrap();
     let led = client.get(site.serve.at("/ops")).send().await.unwrap();
     assert_eq!((led.status(), &led.headers()["location"]), (StatusCode::PERMANENT_REDIRECT, &"/ops/".parse().unwrap()));
@@ -115,7 +114,7 @@ async fn only_an_admin_key_opens_the_page_and_others_learn_nothing() {
 }
 
 #[tokio::test]
-async fn wrong_keys_are_counted_for_their_address_and_a_right_one_for_itself() {
+async fn wrong_keys_count_for_their_address_and_valid_keys_for_themselves() {
     let db = TestDb::new().await;
     let address = ["--address-rate", "1", "--address-burst", "15", "--trusted-proxies", "127.0.0.1"];
     let site = Site::start(&db, &[&address[..], &["--key-rate", "1000", "--key-burst", "2000"]].concat()).await;
@@ -144,7 +143,7 @@ async fn wrong_keys_are_counted_for_their_address_and_a_right_one_for_itself() {
     assert_eq!((right.status, header(&right, "ratelimit-limit")), (200, Some("2000")));
 }
 
-/// A site with something of everything: a closed week with a correction that it lacks, an event that nobody takes, acts, calls that went wrong.
+/// A site with a closed week that lacks a correction, an undeliverable event, administrative actions, and failed requests.
 async fn busy(db: &TestDb) -> Site {
     let site = Site::start(db, &[]).await;
     erase::played(db, &site).await;
@@ -166,7 +165,7 @@ async fn busy(db: &TestDb) -> Site {
 }
 
 #[tokio::test]
-async fn what_views_have_is_shown_as_they_have_it() {
+async fn the_page_shows_the_rows_of_the_views() {
     let db = TestDb::new().await;
     let (site, pool) = (busy(&db).await, db.pool().await);
     let page = look(&site, Some(&site.admin_key)).await;
@@ -174,7 +173,7 @@ async fn what_views_have_is_shown_as_they_have_it() {
     let page = page.text;
 
     let (upkeep,): (Value,) = query_as("SELECT to_jsonb(u) FROM centile.upkeep u").fetch_one(&pool).await.unwrap();
-    let shown = table(&page, "What is left to do, of all boards");
+    let shown = table(&page, "Open tasks of all boards");
     let ahead = "SELECT count(*) FROM centile.ledger_months WHERE month > now()";
     let (ahead,): (i64,) = query_as(ahead).fetch_one(&pool).await.unwrap();
     assert!(ahead >= 2, "as `migrate` makes them");
@@ -193,8 +192,8 @@ async fn what_views_have_is_shown_as_they_have_it() {
     for some in ["archives_to_refresh", "outbox_waiting", "periods_due"] {
         assert!(upkeep[some].as_i64() > Some(0), "{upkeep}");
     }
-    let wanting = shown.iter().filter(|row| row[2].starts_with("Look: ")).count();
-    assert!(wanting >= 2 && page.contains(&format!("{wanting} things want attention.")), "{shown:?}");
+    let wanting = shown.iter().filter(|row| row[2].starts_with("Check: ")).count();
+    assert!(wanting >= 2 && page.contains(&format!("{wanting} tasks need attention.")), "{shown:?}");
 
     let periods: Vec<Status> = query_as(
         "SELECT board, CASE kind WHEN 'all_time' THEN kind ELSE kind || ':' || label END, state, coalesce(players, 0), version, needs_refresh
@@ -203,7 +202,7 @@ async fn what_views_have_is_shown_as_they_have_it() {
     .fetch_all(&pool)
     .await
     .unwrap();
-    let shown = table(&page, "Open periods, and closed ones that something is the matter with");
+    let shown = table(&page, "Open periods, and closed periods with problems");
     let mut told: Vec<Status> = shown
         .iter()
         .map(|row| {
@@ -230,7 +229,7 @@ async fn what_views_have_is_shown_as_they_have_it() {
             .fetch_all(&pool)
             .await
             .unwrap();
-    let told: Vec<Acted> = table(&page, "What administrators did last, newest first")
+    let told: Vec<Acted> = table(&page, "Latest administrative actions, newest first")
         .into_iter()
         .map(|row| {
             let given = |text: &String| (!text.is_empty()).then(|| text.clone());
@@ -244,7 +243,7 @@ async fn what_views_have_is_shown_as_they_have_it() {
             .fetch_all(&pool)
             .await
             .unwrap();
-    let shown = table(&page, "Events that wait to be sent, newest first");
+    let shown = table(&page, "Events waiting for delivery, newest first");
     let told: Vec<_> = shown
         .iter()
         .map(|row| (whole(&row[0]), row[1].clone(), row[2].clone(), i32::try_from(whole(&row[4])).unwrap()))
@@ -254,7 +253,30 @@ async fn what_views_have_is_shown_as_they_have_it() {
 }
 
 #[tokio::test]
-async fn every_bucket_is_as_the_view_has_it() {
+async fn servers_and_indexes_of_the_instance_are_shown() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &["--maintenance-every", "1"]).await;
+    site.board(json!({"periods": ["all_time"]}), &[("ada", 5)]).await;
+    // The first read loads the index.
+    site.get("/v1/boards/main/scores/ada").await.is(200);
+    let page = until_some("a run of maintenance, and an index", async || {
+        let page = look(&site, Some(&site.admin_key)).await.text;
+        (page.contains("ran 0 s ago") && page.contains("Rank indexes")).then_some(page)
+    })
+    .await;
+    let servers = table(&page, "Servers and maintenance");
+    assert_eq!(
+        servers.iter().map(|row| &*row[0]).collect::<Vec<_>>(),
+        ["PostgreSQL", "Redis", "Background maintenance"]
+    );
+    assert!(servers[0][1].starts_with("answers; ") && servers[0][1].ends_with(" connections busy"), "{servers:?}");
+    assert_eq!(servers[1][1], "answers");
+    let indexes = table(&page, "Rank indexes");
+    assert_eq!(whole(&indexes[0][1]), 1, "{indexes:?}");
+}
+
+#[tokio::test]
+async fn the_page_shows_every_bucket() {
     let db = TestDb::new().await;
     let (site, pool) = (busy(&db).await, db.pool().await);
     for board in ["main", "laps"] {
@@ -300,7 +322,7 @@ async fn every_bucket_is_as_the_view_has_it() {
     }
 }
 
-/// A score with its digits in groups of three; none here is as large as a million.
+/// A score below a million, with a comma after thousands.
 fn grouped(score: i64) -> String {
     let sign = if score < 0 { "\u{2212}" } else { "" };
     let score = score.abs();
@@ -308,7 +330,7 @@ fn grouped(score: i64) -> String {
 }
 
 #[tokio::test]
-async fn nothing_secret_is_shown_and_no_name_is_more_than_a_name() {
+async fn secrets_are_hidden_and_names_are_escaped() {
     const MARKUP: &str = "</bdi><script src=//evil.example></script>&\"'";
     let (db, master) = (TestDb::new().await, master_key());
     let (_, url) = db.login("IN ROLE centile_service").await;
@@ -330,7 +352,7 @@ async fn nothing_secret_is_shown_and_no_name_is_more_than_a_name() {
         .is(201);
     let page = look(&site, Some(&site.admin_key)).await;
     assert_eq!(page.status, 200, "{page:?}");
-    let acts = table(&page.text, "What administrators did last, newest first");
+    let acts = table(&page.text, "Latest administrative actions, newest first");
     assert!(acts.iter().any(|row| row[1] == MARKUP) && acts.iter().any(|row| row[4] == "\"><img src=x>"), "{acts:?}");
     assert_eq!((elements(&page.text, "script").len(), elements(&page.text, "img").len()), (1, 0));
     let keys = [&site.admin_key, &site.server_key];
@@ -347,7 +369,7 @@ async fn nothing_secret_is_shown_and_no_name_is_more_than_a_name() {
     for secret in secrets.into_iter().chain(halves).chain(["ctl_", "ctls_", "postgres://", "redis://"]) {
         assert!(!page.text.contains(secret), "{secret}");
     }
-    // A key that signs is half of the proof only, and a browser has not the other half.
+    // A signing key also needs signatures, which a browser does not make.
     let signed = ["key", "create", "--name", "signing", "--role", "admin", "--signed"];
     let signed = run_with(&db, &master, &signed).well();
     assert_eq!(look(&site, signed.lines().next()).await.status, 401);

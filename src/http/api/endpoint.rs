@@ -9,6 +9,15 @@ use actix_web::{
 
 use crate::http::api::problem;
 
+/// Path of an endpoint, with its variables.
+struct Route(&'static str);
+
+/// Returns the path of the endpoint that handles `request`. actix would match the path a second
+/// time.
+pub(crate) fn route(request: &HttpRequest) -> Option<&'static str> {
+    request.app_data().map(|Route(path)| *path)
+}
+
 /// A path and its handlers. Other methods get 405, with an `Allow` header that lists the path's
 /// methods.
 pub(crate) struct Endpoint {
@@ -22,7 +31,7 @@ pub(crate) struct Endpoint {
 impl Endpoint {
     /// Creates a path without methods.
     pub(crate) fn new(path: &'static str) -> Self {
-        Self { path, left: Vec::new(), methods: Vec::new(), resource: web::resource(path) }
+        Self { path, left: Vec::new(), methods: Vec::new(), resource: web::resource(path).app_data(Route(path)) }
     }
 
     /// Creates a path that leaves the methods `left` to a path registered later. They count as

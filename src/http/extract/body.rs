@@ -16,10 +16,12 @@ use tokio::time::timeout;
 
 use crate::{
     Error, Result,
-    access::key_cache::{self, Known},
     http::{
         Api, Settings,
-        extract::{caller, signature},
+        extract::{
+            caller::{self, CheckedKey},
+            signature,
+        },
         server::{address, body_memory::Reservation},
     },
     model::board::DEFAULT_POINTS_BOUND,
@@ -80,10 +82,9 @@ pub(crate) async fn open_text<'a>(
     payload: web::Payload,
 ) -> Result<Text<'a>> {
     let limit = limit.min(api.settings.body_limit_bytes);
-    let authorization = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     // A signing key proves nothing until the body has arrived.
-    let reservation = match key_cache::known(&api.instance.keys, authorization) {
-        Known::Works(known) if known.signing_secret.is_none() => api.bodies.hold(),
+    let reservation = match CheckedKey::of(request) {
+        Some(known) if known.signing_secret.is_none() => api.bodies.hold(),
         _ => api.open_bodies.hold_for(address::of(api, request).map(address::network), limit),
     };
     read(&api.settings, limit, reservation, request, payload).await

@@ -11,7 +11,7 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 
 use crate::{
     Error, Result,
-    access::key_cache,
+    access::key_cache::{self, CachedKey},
     boards,
     http::{Api, extract::signature, ops},
     instance::Instance,
@@ -27,6 +27,26 @@ use crate::{
 /// It adds to the age of the cached key, so it is short. A body may take far longer to arrive.
 const RECHECK_AFTER: Duration = Duration::from_millis(500);
 
+/// A valid key of a request. The rate limit checks it first, so that its secret is hashed once.
+pub(crate) struct CheckedKey {
+    known: Arc<CachedKey>,
+    at: Instant,
+}
+
+impl CheckedKey {
+    /// Records that `known` was checked now.
+    pub(crate) fn new(known: &Arc<CachedKey>) -> Self {
+        Self { known: Arc::clone(known), at: Instant::now() }
+    }
+
+    /// Returns the key of `request` if it was checked recently.
+    pub(crate) fn of(request: &HttpRequest) -> Option<Arc<CachedKey>> {
+        let extensions = request.extensions();
+        let checked = extensions.get::<Self>().filter(|checked| checked.at.elapsed() <= RECHECK_AFTER);
+        checked.map(|checked| Arc::clone(&checked.known))
+    }
+}
+
 /// When and where a request's key was checked.
 struct KeyCheck {
     instance: Arc<Instance>,
@@ -38,7 +58,10 @@ struct KeyCheck {
 /// [`Error::Unauthorized`] if the key is missing or invalid, or if a signing key comes without a
 /// valid signature. A signature that covers a body is checked when the body is read.
 pub(crate) async fn authenticated(api: &Api, request: &HttpRequest) -> Result<Arc<Key>> {
-    let known = key_cache::find(&api.instance.keys, authorization(request)?.as_deref()).await?;
+    let known = match CheckedKey::of(request) {
+        Some(known) => known,
+        None => key_cache::find(&api.instance.keys, authorization(request)?.as_deref()).await?,
+    };
     request.extensions_mut().insert(KeyCheck { instance: Arc::clone(&api.instance), checked_at: Instant::now() });
     signature::require(api, request, &known).await?;
     Ok(Arc::clone(&known.key))

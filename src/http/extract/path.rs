@@ -8,6 +8,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     Error, Result, boards,
+    http::api::endpoint,
     instance::Instance,
     model::{
         board::{Board, BoardSlug},
@@ -136,7 +137,7 @@ impl QuarantinePath {
 /// Reads the raw path: actix's own decoding keeps `%25`, `%2F` and `%2B` and replaces invalid UTF-8
 /// by U+FFFD, so that different ids would become one user.
 fn segment(request: &HttpRequest, name: &str) -> Result<String> {
-    let route = request.match_pattern().unwrap_or_default();
+    let route = endpoint::route(request).unwrap_or_default();
     let is_wanted = |part: &str| part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) == Some(name);
     let raw = route
         .split('/')
@@ -151,9 +152,10 @@ fn segment(request: &HttpRequest, name: &str) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use actix_web::{App, HttpResponse, http::StatusCode, test, web};
+    use actix_web::{App, HttpResponse, http::StatusCode, test};
 
     use super::*;
+    use crate::http::api::endpoint::Endpoint;
 
     /// Responds with the user id of the path.
     async fn echo(request: HttpRequest) -> Result<HttpResponse> {
@@ -162,8 +164,8 @@ mod tests {
 
     #[actix_web::test]
     async fn a_user_id_is_decoded_exactly_once() {
-        let app =
-            test::init_service(App::new().route("/v1/boards/{board}/scores/{user_id}", web::get().to(echo))).await;
+        let endpoint = Endpoint::new("/v1/boards/{board}/scores/{user_id}").get(echo);
+        let app = test::init_service(App::new().configure(|config| endpoint.register(config))).await;
         let cases = [
             ("ada", "ada"),
             ("a%20b", "a b"),
@@ -188,7 +190,8 @@ mod tests {
 
     #[actix_web::test]
     async fn an_invalid_user_id_is_refused() {
-        let app = test::init_service(App::new().route("/{user_id}", web::get().to(echo))).await;
+        let endpoint = Endpoint::new("/{user_id}").get(echo);
+        let app = test::init_service(App::new().configure(|config| endpoint.register(config))).await;
         for sent in ["%FF", "%C3", "a%00b", "a%0Ab", "%2E", "%2E%2E", &"x".repeat(129)] {
             let request = test::TestRequest::get().uri(&format!("/{sent}")).to_request();
             let response = test::call_service(&app, request).await;

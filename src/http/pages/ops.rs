@@ -1,14 +1,14 @@
-//! The operator's page: what is left to do, how periods and buckets are, and what this instance has counted. Read-only, and without a script all
-//! the same.
+//! The operator's page: open tasks, periods, buckets, webhooks, administrative actions, and the state
+//! of this instance. It is read-only and works without a script. Time series belong to `/metrics`.
 
-mod instance;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 
 use crate::{
     http::{
-        operation::{Operation, PERIODS_MAX},
+        operation::{InstanceStatus, MaintenanceStatus, Operation, PERIODS_MAX},
         pages::{
             asset,
             number::{count, grouped, instant, number},
@@ -19,53 +19,53 @@ use crate::{
         operation::{Act, BucketStatus, PeriodStatus},
         outbox::Event,
     },
-    store::upkeep::StoredUpkeep,
+    ranking::IndexStatus,
 };
 
-/// How long something may wait before somebody should look, in seconds: by the alarms of `docs/operations.md`.
-const PATIENCE_SECONDS: f64 = 600.0;
+/// Seconds after which a waiting task needs attention: the alarms of `docs/operations.md`.
+const ATTENTION_AFTER_SECONDS: f64 = 600.0;
 
-/// Units of a picture of buckets: it grows and shrinks with the page.
+/// Size of a bucket chart, in units that scale with the page.
 const WIDTH: f64 = 400.0;
 
 const HEIGHT: f64 = 100.0;
 
-/// Least height of a bucket that has a player.
+/// Least height of a bucket with a player.
 const LEAST: f64 = 1.5;
 
-/// The page, as things are at `now`.
+/// The page, read at `now`.
 pub(crate) fn page(operation: &Operation, now: DateTime<Utc>) -> Markup {
     let tasks = tasks(operation);
-    let wanting = tasks.iter().filter(|task| task.wants_attention).count();
+    let alarms = tasks.iter().filter(|task| task.needs_attention).count();
     let main = html! {
         div.ops {
             div.head {
                 h1 { "Operation" }
                 p.quiet {
-                    "As it was at " time datetime=(now.to_rfc3339()) { (now.format("%H:%M:%S")) " (UTC)" } ". "
+                    "As of " time datetime=(now.to_rfc3339()) { (now.format("%H:%M:%S")) " (UTC)" } ". "
                     a href="" { "Refresh" }
                 }
             }
-            p.verdict.warning[wanting > 0] {
-                @match wanting {
-                    0 => "Nothing wants attention."
-                    1 => "One thing wants attention."
-                    more => { (more) " things want attention." }
+            p.verdict.warning[alarms > 0] {
+                @match alarms {
+                    0 => "Nothing needs attention."
+                    1 => "1 task needs attention."
+                    more => { (more) " tasks need attention." }
                 }
             }
-            (todo(&tasks))
+            (task_list(&tasks))
             (periods(&operation.periods))
             (buckets(operation))
             (events(&operation.waiting))
             (acts(&operation.acts))
-            (instance::sections(&operation.numbers, &operation.indexes))
+            (instance(&operation.status))
         }
     };
     crate::http::pages::styled("Operation · Centile", &[&asset::OPS_STYLE], &main)
 }
 
-/// A table with these columns, of which each is said to hold numbers or not. It may be wider than the page, and is moved within it then, also by
-/// keyboard.
+/// A table whose columns are (title, whether it holds numbers). A table wider than the page scrolls, also
+/// by keyboard.
 fn table(caption: &str, columns: &[(&str, bool)], rows: &[Markup]) -> Markup {
     html! {
         div.wide role="region" aria-label=(caption) tabindex="0" {
@@ -78,66 +78,61 @@ fn table(caption: &str, columns: &[(&str, bool)], rows: &[Markup]) -> Markup {
     }
 }
 
-/// Something that is left to do.
+/// A kind of open task.
 struct Task {
     what: &'static str,
-    /// Its column of `centile.upkeep`, another view of `centile`, or its name at `/metrics`.
+    /// Its column of `centile.upkeep`, another view of `centile`, or its metric.
     name: &'static str,
     count: i64,
     remark: String,
-    wants_attention: bool,
+    needs_attention: bool,
 }
 
 fn tasks(operation: &Operation) -> Vec<Task> {
-    let StoredUpkeep { oldest_due_age_seconds: due, outbox_oldest_age_seconds: waiting, .. } = operation.upkeep;
-    let upkeep = &operation.upkeep;
-    let task = |what, name, count: i64, remark: &str, is_wrong: bool| Task {
+    let (upkeep, ledger) = (&operation.upkeep, &operation.ledger);
+    let (due, waiting) = (upkeep.oldest_due_age_seconds, upkeep.outbox_oldest_age_seconds);
+    let wrong = i64::try_from(operation.status.count_differences).unwrap_or(i64::MAX);
+    let task = |what, name, count: i64, remark: &str, is_alarm: bool| Task {
         what,
         name,
         count,
         remark: if count > 0 { remark.to_owned() } else { String::new() },
-        wants_attention: count > 0 && is_wrong,
+        needs_attention: count > 0 && is_alarm,
     };
-    let wrong = operation.numbers.sum("centile_count_differences", &[]);
+    let oldest = |seconds: f64| format!("the oldest for {}", age(seconds));
     vec![
-        task(
-            "Periods over, not closed",
-            "periods_due",
-            upkeep.periods_due,
-            &age("the first for ", due),
-            due > PATIENCE_SECONDS,
-        ),
+        task("Periods due", "periods_due", upkeep.periods_due, &oldest(due), due > ATTENTION_AFTER_SECONDS),
         task(
             "Closings unfinished",
             "closings_unfinished",
             upkeep.closings_unfinished,
-            "cut off, not closed yet",
+            "cut off, not yet closed",
             false,
         ),
         task(
-            "Players on whom archive and live ranking differed",
+            "Players whose archive and live ranking differed",
             "archive_differences",
             upkeep.archive_differences,
-            "centile.archive_differences names them",
+            "see centile.archive_differences",
             true,
         ),
         task(
             "Archives without a correction",
             "archives_to_refresh",
             upkeep.archives_to_refresh,
-            "centile refresh",
+            "run centile refresh",
             true,
         ),
-        task("Imports under way", "imports_open", upkeep.imports_open, "their boards' periods wait", false),
+        task("Imports running", "imports_open", upkeep.imports_open, "the periods of their boards wait", false),
         task(
-            "Imports cut short",
+            "Imports interrupted",
             "imports_cut_short",
             upkeep.imports_cut_short,
-            "run again, or centile import --abandon",
+            "repeat the import, or run centile import --abandon",
             true,
         ),
         task(
-            "Rankings let go, rows still there",
+            "Released rankings with rows",
             "released_rankings",
             upkeep.released_rankings,
             "centile maintain removes them",
@@ -147,45 +142,50 @@ fn tasks(operation: &Operation) -> Vec<Task> {
             "Events for webhooks",
             "outbox_waiting",
             upkeep.outbox_waiting,
-            &age("the first for ", waiting),
-            waiting > PATIENCE_SECONDS,
+            &oldest(waiting),
+            waiting > ATTENTION_AFTER_SECONDS,
         ),
         Task {
             what: "Months of the ledger ahead",
             name: "ledger_months",
-            count: operation.ledger.months,
-            remark: if operation.ledger.ends_soon { "centile maintain makes them".to_owned() } else { String::new() },
-            wants_attention: operation.ledger.ends_soon,
+            count: ledger.months,
+            remark: if ledger.ends_soon { "run centile maintain".to_owned() } else { String::new() },
+            needs_attention: ledger.ends_soon,
         },
-        task("Events in quarantine", "quarantine_waiting", upkeep.quarantine_waiting, "centile quarantine list", false),
-        // Few enough for an integer, whatever is wrong.
-        #[expect(clippy::cast_possible_truncation, reason = "a count that was made of one")]
         task(
-            "Counts wrong when this instance last looked",
+            "Events in quarantine",
+            "quarantine_waiting",
+            upkeep.quarantine_waiting,
+            "see centile quarantine list",
+            false,
+        ),
+        task(
+            "Wrong bucket counts found by this instance",
             "centile_count_differences",
-            wrong as i64,
-            "centile verify",
+            wrong,
+            "run centile verify",
             true,
         ),
     ]
 }
 
-fn todo(tasks: &[Task]) -> Markup {
+fn task_list(tasks: &[Task]) -> Markup {
     let rows: Vec<_> = tasks
         .iter()
         .map(|task| {
             html! {
                 th scope="row" { (task.what) }
                 td.number { (number(task.count)) }
-                td.warning[task.wants_attention] { @if task.wants_attention { "Look: " } (task.remark) }
+                td.warning[task.needs_attention] { @if task.needs_attention { "Check: " } (task.remark) }
                 td { code { (task.name) } }
             }
         })
         .collect();
+    let columns = [("Task", false), ("Count", true), ("Remark", false), ("Name", false)];
     html! {
         section {
-            h2 { "To do" }
-            (table("What is left to do, of all boards", &[("What", false), ("How many", true), ("Remark", false), ("Name", false)], &rows))
+            h2 { "Tasks" }
+            (table("Open tasks of all boards", &columns, &rows))
         }
     }
 }
@@ -220,36 +220,36 @@ fn periods(periods: &[PeriodStatus]) -> Markup {
         section {
             h2 { "Periods" }
             @if periods.is_empty() {
-                p.empty { "There is none that is open." }
+                p.empty { "No period is open." }
             } @else {
-                (table("Open periods, and closed ones that something is the matter with", &columns, &periods.iter().map(row).collect::<Vec<_>>()))
+                (table("Open periods, and closed periods with problems", &columns, &periods.iter().map(row).collect::<Vec<_>>()))
             }
-            @if periods.len() >= PERIODS_MAX as usize { p.quiet { "There are more: " code { "centile.period_status" } " has all." } }
+            @if periods.len() >= PERIODS_MAX as usize { p.quiet { "This list is incomplete; " code { "centile.period_status" } " has all periods." } }
         }
     }
 }
 
 fn buckets(operation: &Operation) -> Markup {
-    let Some((chosen, buckets)) = &operation.chosen else { return html! {} };
+    let Some((selected, buckets)) = &operation.selected else { return html! {} };
     let is_same = |one: &BucketStatus, other: &BucketStatus| (&one.kind, &one.label) == (&other.kind, &other.label);
     html! {
         section #buckets {
-            h2 { "Buckets of board " (chosen) }
+            h2 { "Buckets of board " (selected) }
             nav.boards-of aria-label="Board" {
                 ul {
                     @for board in &operation.boards {
-                        li { a href={ "?board=" (board.slug) "#buckets" } aria-current=[(board.slug == *chosen).then_some("true")] { (board.slug) } }
+                        li { a href={ "?board=" (board.slug) "#buckets" } aria-current=[(board.slug == *selected).then_some("true")] { (board.slug) } }
                     }
                 }
             }
-            @if buckets.is_empty() { p.empty { "No period of it has players." } }
-            @else { p.quiet { "Worst scores to the left. All bars would end at the line if they were even." } }
+            @if buckets.is_empty() { p.empty { "None of its periods has players." } }
+            @else { p.quiet { "Worst scores on the left. The line marks the height of even buckets." } }
             div.rankings { @for ranking in buckets.chunk_by(is_same) { (bars(ranking)) } }
         }
     }
 }
 
-/// The buckets of a ranking as bars, worst scores to the left, with a line where all would end if they were even.
+/// The buckets of a ranking as bars, worst scores on the left. A line marks the height of even buckets.
 fn bars(buckets: &[BucketStatus]) -> Markup {
     let Some(first) = buckets.first() else { return html! {} };
     let name = if first.kind == "all_time" { first.kind.clone() } else { format!("{}:{}", first.kind, first.label) };
@@ -298,7 +298,7 @@ fn events(waiting: &[Event]) -> Markup {
             td.number { (number(event.attempts.into())) }
             td { @if let Some(next) = event.next_attempt_at { (instant(next, "UTC")) } }
             td { @match (event.last_status, &event.last_error) {
-                (Some(status), _) => { "answered " (status) }
+                (Some(status), _) => { "status " (status) }
                 (None, Some(error)) => (error)
                 (None, None) => {}
             } }
@@ -308,16 +308,16 @@ fn events(waiting: &[Event]) -> Markup {
         ("Event", false),
         ("Board", false),
         ("Period", false),
-        ("Since", false),
+        ("Created", false),
         ("Attempts", true),
-        ("Next", false),
-        ("Last", false),
+        ("Next attempt", false),
+        ("Last result", false),
     ];
     html! {
         section {
             h2 { "Webhooks" }
-            @if waiting.is_empty() { p.empty { "No event waits." } }
-            @else { (table("Events that wait to be sent, newest first", &columns, &waiting.iter().map(row).collect::<Vec<_>>())) }
+            @if waiting.is_empty() { p.empty { "No events are waiting." } }
+            @else { (table("Events waiting for delivery, newest first", &columns, &waiting.iter().map(row).collect::<Vec<_>>())) }
         }
     }
 }
@@ -332,25 +332,73 @@ fn acts(acts: &[Act]) -> Markup {
             td { bdi { (act.subject.as_deref().unwrap_or_default()) } }
         }
     };
-    let columns = [("When", false), ("Who", false), ("What", false), ("Board", false), ("Whom or what", false)];
+    let columns = [("Time", false), ("Actor", false), ("Action", false), ("Board", false), ("Subject", false)];
     html! {
         section {
-            h2 { "Acts" }
-            @if acts.is_empty() { p.empty { "No administrator has done anything yet." } }
-            @else { (table("What administrators did last, newest first", &columns, &acts.iter().map(row).collect::<Vec<_>>())) }
+            h2 { "Audit log" }
+            @if acts.is_empty() { p.empty { "No administrative actions yet." } }
+            @else { (table("Latest administrative actions, newest first", &columns, &acts.iter().map(row).collect::<Vec<_>>())) }
         }
     }
 }
 
-/// For how long something has been, in the largest unit that says enough.
-fn age(before: &str, seconds: f64) -> String {
-    let text = match seconds {
+fn instance(status: &InstanceStatus) -> Markup {
+    let (busy, all) = status.connections;
+    let redis = match status.redis_answers {
+        None => "not configured; this instance caches in its own memory",
+        Some(true) => "answers",
+        Some(false) => "does not answer; requests are only slower",
+    };
+    let maintenance = match status.maintenance {
+        MaintenanceStatus::Off => "off; cron runs the commands".to_owned(),
+        MaintenanceStatus::Pending => "not run yet".to_owned(),
+        MaintenanceStatus::Ran(since) => format!("ran {} ago", elapsed(since)),
+    };
+    let row = |what, state| html! { th scope="row" { (what) } td { (state) } };
+    let rows = [
+        row("PostgreSQL", format!("answers; {busy} of {all} connections busy")),
+        row("Redis", redis.to_owned()),
+        row("Background maintenance", maintenance),
+    ];
+    html! {
+        section {
+            h2 { "This instance" }
+            (table("Servers and maintenance", &[("Part", false), ("State", false)], &rows))
+            @if !status.indexes.is_empty() { (indexes(&status.indexes)) }
+        }
+    }
+}
+
+/// The rank indexes, and those for which memory is missing.
+fn indexes(indexes: &[IndexStatus]) -> Markup {
+    let row = |index: &IndexStatus| {
+        let state = match index.age {
+            Some(age) => format!("{} ago", elapsed(age)),
+            None => "not enough memory; SQL answers".to_owned(),
+        };
+        html! {
+            th scope="row" { (index.name) }
+            td.number { (count(index.players)) }
+            td.number { (count(index.bytes)) }
+            td { (state) }
+        }
+    };
+    let columns = [("Ranking", false), ("Players", true), ("Bytes", true), ("Last round", false)];
+    table("Rank indexes", &columns, &indexes.iter().map(row).collect::<Vec<_>>())
+}
+
+fn elapsed(time: Duration) -> String {
+    age(time.as_secs_f64())
+}
+
+/// A number of seconds in the largest unit that is precise enough.
+fn age(seconds: f64) -> String {
+    match seconds {
         ..120.0 => format!("{seconds:.0} s"),
         ..7_200.0 => format!("{:.0} min", seconds / 60.0),
         ..172_800.0 => format!("{:.0} h", seconds / 3_600.0),
         _ => format!("{:.0} days", seconds / 86_400.0),
-    };
-    format!("{before}{text}")
+    }
 }
 
 fn two(number: f64) -> String {
@@ -361,19 +409,19 @@ fn two(number: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{http::operation::numbers::Numbers, model::operation::LedgerAhead};
+    use crate::{model::operation::LedgerAhead, store::upkeep::StoredUpkeep};
 
     #[test]
-    fn a_time_is_told_in_a_unit_that_says_enough() {
+    fn a_time_has_a_unit_that_is_precise_enough() {
         for (seconds, text) in
             [(0.4, "0 s"), (119.0, "119 s"), (120.0, "2 min"), (7_200.0, "2 h"), (200_000.0, "2 days")]
         {
-            assert_eq!(age("", seconds), text);
+            assert_eq!(age(seconds), text);
         }
     }
 
     #[test]
-    fn what_waits_for_too_long_wants_attention() {
+    fn a_task_that_waits_too_long_needs_attention() {
         let seen = |due: i64, seconds: f64, ends_soon: bool| {
             let upkeep = StoredUpkeep {
                 periods_due: due,
@@ -393,14 +441,13 @@ mod tests {
                 upkeep,
                 ledger: LedgerAhead { months: 1, ends_soon },
                 periods: Vec::new(),
-                chosen: None,
+                selected: None,
                 waiting: Vec::new(),
                 acts: Vec::new(),
-                indexes: Vec::new(),
-                numbers: Numbers::read(""),
+                status: InstanceStatus::default(),
             };
             let named: Vec<_> =
-                tasks(&operation).iter().filter(|task| task.wants_attention).map(|task| task.name).collect();
+                tasks(&operation).iter().filter(|task| task.needs_attention).map(|task| task.name).collect();
             named.join(" ")
         };
         assert_eq!(seen(0, 0.0, false), "");

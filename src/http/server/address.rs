@@ -1,4 +1,4 @@
-//! Where a request comes from.
+//! The address of a client, directly or behind proxies.
 
 use std::{
     net::{IpAddr, Ipv6Addr, SocketAddr},
@@ -13,7 +13,7 @@ use ipnet::IpNet;
 
 use crate::{Error, Result, http::Api};
 
-/// A network whose proxies are believed when they say for whom they ask.
+/// A network whose proxies are trusted to name the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TrustedProxy(IpNet);
 
@@ -29,19 +29,19 @@ impl FromStr for TrustedProxy {
     }
 }
 
-/// The address that `request` came from, if it can be told: the connection's, or what trusted proxies say.
+/// The client's address: the peer of the connection, or the address that trusted proxies name.
 pub(crate) fn of(api: &Api, request: &HttpRequest) -> Option<IpAddr> {
     let peer = request.peer_addr()?.ip().to_canonical();
     Some(behind(&api.settings.trusted_proxies, peer, request.headers()))
 }
 
-/// Who connects from `peer`; nobody is known yet to whom one of our proxies lends its address.
+/// The client that connects from `peer`; `None` for a trusted proxy, whose clients are not known yet.
 pub(crate) fn of_connection(proxies: &[TrustedProxy], peer: SocketAddr) -> Option<IpAddr> {
     let address = peer.ip().to_canonical();
-    (!is_ours(proxies, address)).then_some(address)
+    (!is_trusted(proxies, address)).then_some(address)
 }
 
-/// What one subscriber has: an address of IPv4, or 64 bits of IPv6.
+/// The network of one internet subscriber: an IPv4 address, or 64 bits of IPv6.
 pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,
@@ -49,27 +49,27 @@ pub(crate) fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Whoever stands before the last of our proxies. Each proxy adds whom it was asked by at the right of `X-Forwarded-For`, so what stands at the
-/// left of an address that is not ours may be anybody's invention.
+/// The client of the outermost trusted proxy. Each proxy appends its client to the right of `X-Forwarded-For`, so everything left of an
+/// untrusted address may be forged.
 fn behind(proxies: &[TrustedProxy], peer: IpAddr, headers: &HeaderMap) -> IpAddr {
     let mut address = peer;
-    if !is_ours(proxies, address) {
+    if !is_trusted(proxies, address) {
         return address;
     }
-    // Bytes: a line's left part may be anything, and is not to spoil what our proxies have added at its right.
+    // As bytes: the left part of a line may be anything, and must not spoil what trusted proxies appended.
     let lines: Vec<&[u8]> = headers.get_all(X_FORWARDED_FOR).map(HeaderValue::as_bytes).collect();
     for entry in lines.iter().rev().flat_map(|line| line.rsplit(|byte| *byte == b',')) {
-        // What is no address says nothing, nor does what stands before it.
+        // Stop at an entry that is no address.
         let Some(before) = str::from_utf8(entry).ok().and_then(|entry| parse(entry.trim())) else { break };
         address = before;
-        if !is_ours(proxies, address) {
+        if !is_trusted(proxies, address) {
             break;
         }
     }
     address
 }
 
-fn is_ours(proxies: &[TrustedProxy], address: IpAddr) -> bool {
+fn is_trusted(proxies: &[TrustedProxy], address: IpAddr) -> bool {
     proxies.iter().any(|TrustedProxy(network)| network.contains(&address))
 }
 
@@ -84,8 +84,8 @@ fn parse(text: &str) -> Option<IpAddr> {
 mod tests {
     use super::*;
 
-    /// Who asked, by these lines of `X-Forwarded-For`, when `10.0.0.0/8` and `::1` are ours.
-    fn who(peer: &str, lines: &[&str]) -> String {
+    /// The client by these lines of `X-Forwarded-For`, if `10.0.0.0/8` and `::1` are trusted.
+    fn client(peer: &str, lines: &[&str]) -> String {
         let proxies: Vec<TrustedProxy> = ["10.0.0.0/8", "::1"].iter().filter_map(|text| text.parse().ok()).collect();
         assert_eq!(proxies.len(), 2);
         let mut headers = HeaderMap::new();
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_our_own_proxies_say_is_believed() {
+    fn only_trusted_proxies_name_the_client() {
         for (peer, lines, wanted) in [
             ("192.0.2.1", &["198.51.100.7"][..], "192.0.2.1"),
             ("10.0.0.1", &[], "10.0.0.1"),
@@ -118,7 +118,7 @@ mod tests {
             ("10.0.0.1", &["198.51.100.7, é"], "10.0.0.1"),
             ("10.0.0.1", &["é, 198.51.100.7"], "198.51.100.7"),
         ] {
-            assert_eq!(who(peer, lines), wanted, "{peer} {lines:?}");
+            assert_eq!(client(peer, lines), wanted, "{peer} {lines:?}");
         }
     }
 

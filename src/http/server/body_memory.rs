@@ -1,5 +1,5 @@
-//! Memory for request bodies. A body takes memory before its content is known, and for as long as its
-//! client likes.
+//! Memory for request bodies. A body takes memory before the service knows its content, for as long as
+//! its client takes to send it.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -17,31 +17,31 @@ use crate::{Error, Result, telemetry};
 pub(crate) struct BodyMemory {
     bytes: usize,
     taken: AtomicUsize,
-    /// What bodies have taken that count for a network.
+    /// Bytes taken by network, of bodies that count for one.
     of_networks: Mutex<HashMap<IpAddr, usize>>,
 }
 
-/// What one body has of it, until it is dropped.
+/// The memory of one body, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Reservation<'a> {
     memory: &'a BodyMemory,
     bytes: usize,
-    /// The network that it counts for, and the most that this one may have.
+    /// The network that it counts for, and the network's maximum.
     network: Option<(IpAddr, usize)>,
 }
 
 impl BodyMemory {
-    /// So many bytes, none of them taken.
+    /// `bytes` of free memory.
     pub(crate) fn new(bytes: usize) -> Self {
         Self { bytes, taken: AtomicUsize::new(0), of_networks: Mutex::default() }
     }
 
-    /// Nothing of it yet.
+    /// A reservation of nothing yet.
     pub(crate) fn hold(&self) -> Reservation<'_> {
         Reservation { memory: self, bytes: 0, network: None }
     }
 
-    /// Nothing of it yet, and never so much that all bodies from `network` take more than an eighth, or than `least` bytes.
+    /// A reservation of nothing yet. All bodies from `network` together get an eighth of the memory, or `least` bytes if that is more.
     pub(crate) fn hold_for(&self, network: Option<IpAddr>, least: usize) -> Reservation<'_> {
         Reservation { network: network.map(|network| (network, least.max(self.bytes / 8))), ..self.hold() }
     }
@@ -52,7 +52,7 @@ impl BodyMemory {
 }
 
 impl Reservation<'_> {
-    /// Takes as much as makes it so many bytes. [`Error::Unavailable`] when there is not so much left.
+    /// Grows the reservation to `bytes`. [`Error::Unavailable`] when too little memory is left.
     pub(crate) fn grow_to(&mut self, bytes: usize) -> Result<()> {
         let more = bytes.saturating_sub(self.bytes);
         if let Some((network, most)) = self.network {
@@ -68,7 +68,7 @@ impl Reservation<'_> {
         self.bytes += more;
         let taken = self.memory.taken.fetch_add(more, Ordering::Relaxed);
         if taken.saturating_add(more) > self.memory.bytes {
-            // What was added is given back with the value.
+            // Dropping the reservation releases it.
             telemetry::count_refused("bodies");
             return Err(Error::unavailable("too many bodies are being received already"));
         }
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_held_is_given_back() {
+    fn memory_is_released() {
         let memory = BodyMemory::new(100);
         let (mut one, mut other) = (memory.hold(), memory.hold());
         assert!(one.grow_to(60).is_ok() && one.grow_to(40).is_ok() && other.grow_to(40).is_ok());
@@ -115,9 +115,9 @@ mod tests {
         assert!(one.grow_to(6).is_ok() && same.grow_to(4).is_ok() && other.grow_to(10).is_ok());
         assert!(same.grow_to(5).is_err(), "one byte too many");
         drop(one);
-        assert!(same.grow_to(10).is_ok(), "what was refused is not held");
+        assert!(same.grow_to(10).is_ok(), "a refused reservation holds nothing");
         drop((same, other));
         assert!(memory.of_networks().is_empty());
-        assert!(memory.hold_for(Some(IpAddr::from([192, 0, 2, 1])), 20).grow_to(20).is_ok(), "one body has room");
+        assert!(memory.hold_for(Some(IpAddr::from([192, 0, 2, 1])), 20).grow_to(20).is_ok(), "one body fits");
     }
 }

@@ -1,5 +1,5 @@
-//! Long answers are sent in pieces. actix copies a body into the connection's own memory before the client takes any of it: a megabyte for each
-//! of a thousand clients that take nothing. Of a body in pieces it copies one at a time, and those that share a body go on sharing it.
+//! Long responses are sent in pieces. actix copies a body into the connection's memory before the client reads any of it: a megabyte
+//! for each of a thousand clients that read nothing. Of a body in pieces it copies one piece at a time, and responses go on sharing the body.
 
 use std::{
     convert::Infallible,
@@ -15,10 +15,10 @@ use actix_web::{
     web::Bytes,
 };
 
-/// Bytes of a piece: as many as actix gathers before it writes.
+/// Bytes of a piece. actix collects as many before it writes.
 const CHUNK_BYTES: usize = 32 << 10;
 
-/// What is left of a body.
+/// The unsent rest of a body.
 pub(crate) struct Chunks(Bytes);
 
 impl MessageBody for Chunks {
@@ -35,7 +35,7 @@ impl MessageBody for Chunks {
     }
 }
 
-/// Has the answer sent in pieces, if it is a long one.
+/// Splits a long response into pieces.
 pub(crate) async fn split<B: MessageBody + 'static>(
     request: ServiceRequest,
     next: Next<B>,
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[actix_web::test]
-    async fn pieces_make_the_whole() {
+    async fn the_pieces_make_up_the_body() {
         for length in [CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 3 * CHUNK_BYTES, 100_000] {
             let whole: Bytes = (0..=250_u8).cycle().take(length).collect();
             let chunks = Chunks(whole.clone());

@@ -1,4 +1,4 @@
-//! Pages of other origins: none may read answers in a browser, unless the settings name it (the Fetch standard, 3.3).
+//! CORS: pages of other origins may read responses in a browser only if the settings name the origin (Fetch standard, 3.3).
 
 use std::str::FromStr;
 
@@ -18,38 +18,38 @@ use crate::{Result, http::Api};
 
 const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
 
-/// What a page may send beside what it always may.
+/// Request headers that a page may send.
 const REQUEST_HEADERS: &str = "Authorization, Content-Type, If-None-Match, Last-Event-ID, X-Request-Id";
 
-/// What a page may read beside what it always may.
+/// Response headers that a page may read.
 const RESPONSE_HEADERS: &str = "ETag, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, X-Request-Id, WWW-Authenticate, \
      Centile-Version, Centile-Players, X-Centile-Source";
 
-/// How long a browser remembers what it may, in seconds: two hours, the most that Chromium does.
+/// Seconds that a browser caches a preflight response: two hours, Chromium's maximum.
 const REMEMBERED_SECONDS: u64 = 7_200;
 
-/// An origin whose pages may read answers.
+/// An origin whose pages may read responses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// Every one.
+    /// Every origin.
     Any,
-    /// This one, as browsers write it.
+    /// One origin, as browsers write it.
     One(String),
 }
 
 impl FromStr for Origin {
     type Err = crate::Error;
 
-    /// `*`, or scheme, host and, if it is not the scheme's own, port: `https://game.example`.
+    /// `*`, or scheme, host and a port other than the scheme's default: `https://game.example`.
     fn from_str(text: &str) -> Result<Self> {
         if text == "*" {
             return Ok(Self::Any);
         }
         let is_origin = text.parse::<Uri>().is_ok_and(|uri| {
             let written = uri.scheme_str().zip(uri.authority()).map(|(scheme, place)| format!("{scheme}://{place}"));
-            // A browser writes it in lower case, and nothing behind host and port.
+            // A browser writes it in lower case, with nothing after the port.
             written.is_some_and(|written| {
-                // A policy of frames would go on behind a `;` as another rule.
+                // In a Content-Security-Policy, a `;` would begin another directive.
                 written == text
                     && text.bytes().all(|byte| byte.is_ascii_lowercase() || b"0123456789-._:/[]".contains(&byte))
             })
@@ -64,15 +64,15 @@ impl FromStr for Origin {
     }
 }
 
-/// What `Access-Control-Allow-Origin` says to a page of the origin `asking`; nothing where the page may not read.
-fn allowed(origins: &[Origin], asking: &HeaderValue) -> Option<HeaderValue> {
-    origins.iter().find_map(|origin| match origin {
+/// The value of `Access-Control-Allow-Origin` for a page of this origin; `None` if it may not read responses.
+fn allowed(origins: &[Origin], origin: &HeaderValue) -> Option<HeaderValue> {
+    origins.iter().find_map(|known| match known {
         Origin::Any => Some(HeaderValue::from_static("*")),
-        Origin::One(one) => (asking == one.as_str()).then(|| asking.clone()),
+        Origin::One(one) => (origin == one.as_str()).then(|| origin.clone()),
     })
 }
 
-/// Answers a browser that asks what a page may, and tells it whether the page may read the answer.
+/// Answers preflight requests, and adds the CORS headers to responses.
 pub(crate) async fn share(
     request: ServiceRequest,
     next: Next<impl MessageBody>,
@@ -81,10 +81,10 @@ pub(crate) async fn share(
     if origins.is_empty() {
         return Ok(next.call(request).await?.map_into_left_body());
     }
-    let allowed = request.headers().get(header::ORIGIN).and_then(|asking| allowed(origins, asking));
-    let is_question =
+    let allowed = request.headers().get(header::ORIGIN).and_then(|origin| allowed(origins, origin));
+    let is_preflight =
         request.method() == Method::OPTIONS && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
-    let mut response = if is_question && allowed.is_some() {
+    let mut response = if is_preflight && allowed.is_some() {
         let answer = HttpResponse::NoContent()
             .insert_header((header::ACCESS_CONTROL_ALLOW_METHODS, METHODS))
             .insert_header((header::ACCESS_CONTROL_ALLOW_HEADERS, REQUEST_HEADERS))
@@ -95,11 +95,11 @@ pub(crate) async fn share(
         next.call(request).await?.map_into_left_body()
     };
     let headers = response.headers_mut();
-    // A cache must not give one origin's answer to another, nor what was said without any.
+    // A cache must not give the response for one origin to another.
     headers.append(header::VARY, HeaderValue::from_static("Origin"));
     if let Some(allowed) = allowed {
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, allowed);
-        if !is_question {
+        if !is_preflight {
             headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(RESPONSE_HEADERS));
         }
     }

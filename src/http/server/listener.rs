@@ -1,6 +1,6 @@
-//! One who follows a ranking: when something is sent.
+//! A subscriber of a board's events, and when it gets them.
 //!
-//! Nothing is kept for a listener but what it was told last. What is new since is put together when there is room for it.
+//! A subscriber keeps only the state that it sent last. It composes the next events when the client has room for them.
 
 use std::{convert::Infallible, rc::Rc, sync::Arc, time::Duration};
 
@@ -29,30 +29,30 @@ use crate::{
     telemetry,
 };
 
-/// How often it is asked whether a listener's key still works. What is known of a key may be four seconds old.
-const KEY_LOOKED_AT_EVERY: Duration = Duration::from_millis(500);
+/// Interval between two checks of the subscriber's key. The cached state of a key may be four seconds old.
+const KEY_CHECKED_EVERY: Duration = Duration::from_millis(500);
 
-/// How long it may take to find that out.
-const KEY_KNOWN_WITHIN: Duration = Duration::from_secs(1);
+/// Timeout of such a check.
+const KEY_CHECKED_WITHIN: Duration = Duration::from_secs(1);
 
-/// Time of an event to one of many: an instance sends eight thousand a second, and whoever writes and reads has the rest of it.
+/// Time between two events of an instance with many subscribers: 8,000 a second leave time for reads and writes.
 const TIME_OF_EVENT: Duration = Duration::from_micros(125);
 
-/// A listener.
+/// A subscriber.
 pub(crate) struct Listener {
     api: Data<Api>,
     board: Arc<Board>,
     subscription: Subscription,
     writer: EventWriter,
-    /// What the connection is at, which is told once the answer's head is written.
+    /// The connection, which learns of the stream when the head of the response is written.
     activity: Option<Rc<Activity>>,
     streaming: Option<Streaming>,
-    /// The text of the `Authorization` header.
+    /// The `Authorization` header.
     authorization: Option<String>,
-    /// Whether the board asks for a key.
+    /// Whether the board requires a key.
     reading: Reading,
     access: Access,
-    /// Its moment in each round in which all are told, as a share of the round: by lot, so that not all are sent to at once again and again.
+    /// Its random place in each round of events, as a fraction of the round, so that subscribers do not all send at once.
     turn: f64,
     beat_at: Instant,
     key_at: Instant,
@@ -60,17 +60,17 @@ pub(crate) struct Listener {
     _counted: telemetry::UnderWay,
 }
 
-/// Whether the key still works with which a stream was asked for.
+/// Whether the subscriber's key still works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Access {
     Yes,
     No,
-    /// That could not be found out: nothing new is shown until it can be.
+    /// The check failed. Nothing new is sent until one succeeds.
     Unknown,
 }
 
 impl Listener {
-    /// A listener who has been shown nothing yet.
+    /// A subscriber that has sent nothing yet.
     pub(crate) fn new(
         api: &Data<Api>,
         request: &HttpRequest,
@@ -93,18 +93,18 @@ impl Listener {
             authorization: authorization.map(ToOwned::to_owned),
             turn: rand::rng().random(),
             beat_at: now + api.settings.heartbeat,
-            key_at: now + KEY_LOOKED_AT_EVERY,
+            key_at: now + KEY_CHECKED_EVERY,
             _slot: slot,
             _counted: telemetry::one_more_listener(),
         }
     }
 
-    /// What is sent.
+    /// The stream of events.
     pub(crate) fn events(self) -> impl Stream<Item = Result<Bytes, Infallible>> {
         stream::unfold(self, async |mut listener| Some((Ok(listener.next().await?), listener)))
     }
 
-    /// The next events, or a sign of life; `None` when that was all.
+    /// The next events or heartbeat; `None` at the end.
     async fn next(&mut self) -> Option<Bytes> {
         if self.streaming.is_none() {
             self.streaming = self.activity.as_ref().map(Activity::streaming);
@@ -114,7 +114,7 @@ impl Listener {
             let now = Instant::now();
             let look = self.subscription.newest()?.ok()?;
             if look.reading != self.reading {
-                // Before anything of it is shown.
+                // Before any of it is sent.
                 (self.reading, self.key_at) = (look.reading, now);
             }
             if self.reading == Reading::Key && self.key_at <= now {
@@ -123,8 +123,8 @@ impl Listener {
                     () = ending.cancelled() => return None,
                     access = self.access() => access,
                 };
-                self.key_at = Instant::now() + KEY_LOOKED_AT_EVERY;
-                // That may have taken a second.
+                self.key_at = Instant::now() + KEY_CHECKED_EVERY;
+                // The check may have taken a second.
                 continue;
             }
             let may_see = match self.access {
@@ -133,7 +133,7 @@ impl Listener {
                 Access::Unknown => look.stale_since.is_some(),
                 Access::No => return None,
             };
-            // A look may have been begun before it was known what this listener wants.
+            // The snapshot may be older than this subscriber's selection of players.
             let is_whole =
                 look.has(self.subscription.interest()) || (look.stale_since.is_some() && self.writer.has_begun());
             let has_news = may_see && is_whole && !self.writer.is_current(&look);
@@ -161,17 +161,17 @@ impl Listener {
             tokio::select! {
                 biased;
                 () = ending.cancelled() => return None,
-                // Until something may be told it is the newest state then that counts.
+                // While it must wait, later changes do not matter: it will send the newest state.
                 () = self.subscription.changed(), if next_at.is_none() => {}
                 () = sleep_until(wake_at) => {}
             }
         }
     }
 
-    /// Whether the key still works.
+    /// Checks the key.
     async fn access(&self) -> Access {
         let finding = key_cache::find(&self.api.instance.keys, self.authorization.as_deref());
-        let Ok(found) = timeout(KEY_KNOWN_WITHIN, finding).await else { return Access::Unknown };
+        let Ok(found) = timeout(KEY_CHECKED_WITHIN, finding).await else { return Access::Unknown };
         match found {
             Ok(known) if known.key.may_read(&self.board.slug).is_ok() => Access::Yes,
             Err(Error::Unavailable { .. } | Error::Internal(_)) => Access::Unknown,
@@ -180,9 +180,9 @@ impl Listener {
     }
 }
 
-/// How long it is from an event of a listener to its next one, `elapsed` after rounds began: to its turn in the next round, or in the one after
-/// where that is sooner than half a round. So a round has time for each listener on the average, also while listeners come and go, which
-/// moves all turns.
+/// Time from an event of a subscriber to its next one, `elapsed` after the first round: until its turn in the next round, or in the round after
+/// if that is sooner than half a round. So on average each subscriber has one event a round, also while subscribers come and go, which
+/// shifts all turns.
 fn until_turn(elapsed: Duration, listeners: usize, turn: f64) -> Duration {
     let round = TIME_OF_EVENT.as_secs_f64() * listeners as f64;
     let left = 1.0 - (elapsed.as_secs_f64() / round - turn).rem_euclid(1.0);
@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_many_events_are_sent_as_there_is_time_for_whoever_comes_and_goes() {
+    fn each_subscriber_has_one_event_a_round() {
         let seed = rand::random::<u64>();
         eprintln!("seed {seed}");
         let mut random = StdRng::seed_from_u64(seed);
@@ -208,7 +208,7 @@ mod tests {
                 let listeners = if come_and_go { random.random_range(7_900..8_100) } else { 8_000 };
                 let gap = until_turn(elapsed, listeners, turn);
                 gaps.push(gap.as_secs_f64());
-                // Nobody is told at the very moment.
+                // Events are a little late.
                 elapsed += gap + Duration::from_millis(random.random_range(0..20));
             }
             let round = TIME_OF_EVENT.as_secs_f64() * 8_000.0;

@@ -1,4 +1,4 @@
-//! What is told of each request: an id by which it can be found, a line in the log, numbers at `/metrics`.
+//! Observes each request: its id, a line in the log, and metrics.
 
 use std::{net::IpAddr, rc::Rc, time::Instant};
 
@@ -20,40 +20,41 @@ use tracing::Instrument as _;
 use crate::{
     http::{
         Api,
+        api::endpoint,
         server::{address, connection::Activity},
     },
     telemetry,
 };
 
-/// The header in which a request brings its id, and the answer gives it back.
+/// The header of a request's id, which the response repeats.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Longest id that is taken from a caller.
+/// Longest id accepted from a caller.
 const REQUEST_ID_MAX_BYTES: usize = 128;
 
-/// What requests are called whose path leads nowhere: a label for each would let anybody fill the memory.
+/// Route label of all unknown paths. A label for each would let callers fill the memory.
 const NOWHERE: &str = "none";
 
-/// Most of a path that is logged: what anybody sends is not to fill the log.
+/// Bytes of a path that are logged: callers must not fill the log.
 const PATH_MAX_BYTES: usize = 256;
 
-/// The longest head, in bytes, of a request after which its connection goes on: actix keeps the memory of a longer one as long as that is open.
+/// Longest head, in bytes, of a request whose connection stays open. actix would keep the memory of a longer one.
 const LARGE_HEAD_BYTES: usize = 16 << 10;
 
-/// The status of a request that was given up before it was answered, because its client went away as a rule: the one by which nginx calls it.
+/// Status of a request whose client went away before the response, as in nginx.
 const CLIENT_GONE: u16 = 499;
 
-/// A request of which nothing has been told yet. One that is dropped so was given up with its connection, but may have acted.
-struct Untold {
+/// A request that is not logged yet. If it is dropped unlogged, its connection ended; it may have changed something.
+struct Unlogged {
     begin: Instant,
     id: HeaderValue,
     method: &'static str,
     path: String,
     address: Option<IpAddr>,
-    is_told: bool,
+    is_logged: bool,
 }
 
-impl Untold {
+impl Unlogged {
     fn of(request: &ServiceRequest) -> Self {
         Self {
             begin: Instant::now(),
@@ -61,7 +62,7 @@ impl Untold {
             method: known(request.method()),
             path: shortened(request.path()),
             address: request.app_data::<Data<Api>>().and_then(|api| address::of(api, request.request())),
-            is_told: false,
+            is_logged: false,
         }
     }
 
@@ -69,8 +70,8 @@ impl Untold {
         self.id.to_str().unwrap_or_default()
     }
 
-    fn tell(&mut self, route: &str, status: u16) {
-        self.is_told = true;
+    fn log(&mut self, route: &'static str, status: u16) {
+        self.is_logged = true;
         let time = self.begin.elapsed();
         let (request_id, method, path) = (self.id_text(), self.method, &*self.path);
         let (address, duration_ms) = (self.address.map(tracing::field::display), time.as_secs_f64() * 1_000.0);
@@ -80,29 +81,28 @@ impl Untold {
     }
 }
 
-impl Drop for Untold {
+impl Drop for Unlogged {
     fn drop(&mut self) {
-        if !self.is_told {
-            self.tell(NOWHERE, CLIENT_GONE);
+        if !self.is_logged {
+            self.log(NOWHERE, CLIENT_GONE);
         }
     }
 }
 
-/// Gives each request an id, and tells what became of it.
+/// Gives each request an id, and logs and counts its result.
 pub(crate) async fn observe(
     request: ServiceRequest,
     next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
-    let mut untold = Untold::of(&request);
+    let mut unlogged = Unlogged::of(&request);
     let answering = request.conn_data::<Rc<Activity>>().map(Activity::answering);
     let is_large = has_large_head(&request);
-    let span = tracing::info_span!("request", request_id = %untold.id_text());
+    let span = tracing::info_span!("request", request_id = %unlogged.id_text());
     let _requests = telemetry::one_more_request();
     let mut response = next.call(request).instrument(span).await?;
-    let route = response.request().match_pattern();
     // Outside of the span: a line within it takes twice as long.
-    untold.tell(route.as_deref().unwrap_or(NOWHERE), response.status().as_u16());
-    response.headers_mut().insert(REQUEST_ID, untold.id.clone());
+    unlogged.log(endpoint::route(response.request()).unwrap_or(NOWHERE), response.status().as_u16());
+    response.headers_mut().insert(REQUEST_ID, unlogged.id.clone());
     if is_large {
         response.response_mut().head_mut().set_connection_type(ConnectionType::Close);
     }
@@ -114,7 +114,7 @@ pub(crate) async fn observe(
     Ok(response)
 }
 
-/// The id that the caller gave, if it may be repeated as it is, or else a new one.
+/// The caller's id if it is safe to repeat, otherwise a new one.
 fn request_id(request: &ServiceRequest) -> HeaderValue {
     let given = request.headers().get(REQUEST_ID).filter(|id| {
         let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:/+=".contains(byte);
@@ -124,19 +124,19 @@ fn request_id(request: &ServiceRequest) -> HeaderValue {
     given.cloned().or_else(|| made().ok()).unwrap_or_else(|| HeaderValue::from_static(""))
 }
 
-/// Whether the head is so long that the connection ends after it.
+/// Whether the connection must end because of the size of the head.
 fn has_large_head(request: &ServiceRequest) -> bool {
     let headers: usize = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
     headers + request.path().len() + request.query_string().len() > LARGE_HEAD_BYTES
 }
 
-/// The path as it is logged, with an ellipsis where it was cut.
+/// The path for the log; an ellipsis marks where it was cut.
 fn shortened(path: &str) -> String {
     let end = path.floor_char_boundary(PATH_MAX_BYTES);
     if end < path.len() { format!("{}…", &path[..end]) } else { path.to_owned() }
 }
 
-/// The method as a label; anybody may make up others.
+/// The method as a label. Callers may invent others.
 fn known(method: &Method) -> &'static str {
     let methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
     methods.into_iter().find(|known| *known == method.as_str()).unwrap_or("other")

@@ -1,7 +1,7 @@
-//! How many requests a caller may make: each key that works, and each address that comes without one.
+//! Rate limits: each key that works has one, and each address for requests without such a key.
 //!
-//! A key that signs counts once the signature is right, else whoever has seen its text could use up what its holder may do. Where the signature
-//! covers a body, that is when the body has come; until then, what comes with the key's text from one address is held to the key's rate, too.
+//! A request with a signing key counts for the key once its signature is verified. Otherwise a caller who has seen only the
+//! text of the key could use up its rate. Where the signature covers a body, the request counts when the body has come.
 
 use std::{
     hash::{BuildHasher as _, Hash, RandomState},
@@ -32,31 +32,34 @@ use crate::{
     access::key_cache::{self, CachedKey, Known},
     http::{
         Api,
-        extract::{caller, signature},
+        extract::{
+            caller::{self, CheckedKey},
+            signature,
+        },
         server::address,
     },
 };
 
-/// Requests that may be made at once, what is left of them, and the seconds until all of them may be made again.
+/// Burst size, requests left of it, and seconds until the whole burst is available again.
 pub(crate) const HEADERS: [HeaderName; 3] = [
     HeaderName::from_static("ratelimit-limit"),
     HeaderName::from_static("ratelimit-remaining"),
     HeaderName::from_static("ratelimit-reset"),
 ];
 
-/// Paths that whoever runs the service asks, however busy it is.
+/// Paths for operators, which have no limit.
 const EXEMPT: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
 
-/// How often those are forgotten who may make all their requests again.
+/// Interval between two removals of callers whose whole burst is available.
 pub(crate) const FORGOTTEN_EVERY: Duration = Duration::from_secs(1);
 
-/// Addresses that are counted each by itself. Where there are more, some share a count, so that no number of them fills the memory.
+/// Counts of addresses, above which further addresses share counts. So no number of addresses fills the memory.
 const MOST_ADDRESSES: usize = 100_000;
 
-/// Counts that all addresses share then.
+/// Counts that addresses share then.
 const SHARED_COUNTS: u64 = 4_096;
 
-/// How many requests one caller may make.
+/// A rate limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
     /// Requests a second, in the long run.
@@ -66,36 +69,40 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// So many requests a second; no limit for 0.
+    /// A limit of `per_second`; `None` for 0.
     #[must_use]
     pub fn new(per_second: u32, burst: NonZero<u32>) -> Option<Self> {
         NonZero::new(per_second).map(|per_second| Self { per_second, burst })
     }
 }
 
-/// What is counted for addresses.
+/// What an address may do at its rate. Each has a count of its own, so that requests without a key cannot use up the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Budget {
+    Requests,
+    /// Lookups of unknown keys beyond [`Budget::Requests`]: a key that works must get through from a busy address.
+    KeyLookups,
+    /// TLS handshakes, each of which costs more than most requests. They come before any key.
+    Handshakes,
+}
+
+/// An address as limits count it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Place {
-    /// An address; of IPv6 the network of 64 bits, which is what one subscriber has.
+    /// An IPv4 address, or an IPv6 network of 64 bits, which one subscriber has.
     Address(IpAddr),
-    /// One of the counts that addresses share.
+    /// One of the shared counts.
     Shared(u64),
 }
 
 type Limiter<K> = DefaultKeyedRateLimiter<K, StateInformationMiddleware>;
 
-/// The requests of all callers of this instance.
+/// The rate limits of this instance.
 #[derive(Debug)]
 pub(crate) struct Rates {
     keys: Option<Limiter<String>>,
-    addresses: Option<Limiter<Place>>,
-    /// Keys that are looked for although their address has made too many requests.
-    lookups: Option<Limiter<Place>>,
-    /// Connections over TLS, whatever key is to come by them: to agree upon one costs more than to answer most requests.
-    handshakes: Option<Limiter<Place>>,
-    /// Requests with the text of a key that signs, and a body over which the signature is still to be checked.
-    unproven: Option<Limiter<(String, Place)>>,
-    are_many: AtomicBool,
+    addresses: Option<Limiter<(Budget, Place)>>,
+    are_shared: AtomicBool,
     hasher: RandomState,
     clock: DefaultClock,
 }
@@ -105,35 +112,29 @@ pub(crate) struct Rates {
 struct Allowance {
     limit: u32,
     remaining: u32,
-    /// Until the limit is whole again.
+    /// Time until the whole burst is available.
     reset: Duration,
-    /// How long to wait before the next request, for one that has been refused.
+    /// Time until the next request, if this one is refused.
     wait: Option<Duration>,
 }
 
 impl Rates {
-    /// Counts nothing yet; callers without a rate are not counted.
+    /// Limits without any counts. `None` is no limit.
     pub(crate) fn new(key: Option<Rate>, address: Option<Rate>) -> Self {
         Self {
             keys: key.map(limiter),
             addresses: address.map(limiter),
-            lookups: address.map(limiter),
-            handshakes: address.map(limiter),
-            unproven: key.map(limiter),
-            are_many: AtomicBool::new(false),
+            are_shared: AtomicBool::new(false),
             hasher: RandomState::new(),
             clock: DefaultClock::default(),
         }
     }
 
-    /// Forgets those who may make all their requests again.
+    /// Removes callers whose whole burst is available.
     pub(crate) fn forget(&self) {
         forget(self.keys.as_ref());
-        forget(self.lookups.as_ref());
-        let counts =
-            [forget(self.addresses.as_ref()), forget(self.handshakes.as_ref()), forget(self.unproven.as_ref())];
-        let most = counts.into_iter().max().unwrap_or_default();
-        self.are_many.store(most > MOST_ADDRESSES, Ordering::Relaxed);
+        let addresses = forget(self.addresses.as_ref());
+        self.are_shared.store(addresses > MOST_ADDRESSES, Ordering::Relaxed);
     }
 
     fn of_key(&self, id: &str) -> Option<Counted> {
@@ -142,28 +143,27 @@ impl Rates {
     }
 
     fn of_address(&self, address: IpAddr) -> Option<Counted> {
-        let allowance = self.count(self.addresses.as_ref()?, &self.place(address));
+        let allowance = self.spend(Budget::Requests, address)?;
         Some(Counted { whose: format!("address {address}"), allowance })
     }
 
-    fn of_unproven(&self, id: &str, address: IpAddr) -> Option<Counted> {
-        let allowance = self.count(self.unproven.as_ref()?, &(id.to_owned(), self.place(address)));
-        Some(Counted { whose: format!("key {id} at address {address}"), allowance })
-    }
-
-    /// Whether a key may be looked for that came from an address which has made too many requests.
+    /// Whether `address` may look up a key although it has made too many requests.
     fn may_look_up(&self, address: IpAddr) -> bool {
-        self.lookups.as_ref().is_none_or(|lookups| self.count(lookups, &self.place(address)).wait.is_none())
+        self.spend(Budget::KeyLookups, address).is_none_or(|allowance| allowance.wait.is_none())
     }
 
-    /// Whether whoever connects from this address may agree upon TLS once more.
+    /// Whether `address` may make another TLS handshake.
     pub(crate) fn may_shake_hands(&self, address: IpAddr) -> bool {
-        self.handshakes.as_ref().is_none_or(|handshakes| self.count(handshakes, &self.place(address)).wait.is_none())
+        self.spend(Budget::Handshakes, address).is_none_or(|allowance| allowance.wait.is_none())
+    }
+
+    fn spend(&self, budget: Budget, address: IpAddr) -> Option<Allowance> {
+        Some(self.count(self.addresses.as_ref()?, &(budget, self.place(address))))
     }
 
     fn place(&self, address: IpAddr) -> Place {
         let network = address::network(address);
-        if self.are_many.load(Ordering::Relaxed) {
+        if self.are_shared.load(Ordering::Relaxed) {
             Place::Shared(self.hasher.hash_one(network) % SHARED_COUNTS)
         } else {
             Place::Address(network)
@@ -185,7 +185,7 @@ fn limiter<K: Hash + Eq + Clone>(rate: Rate) -> Limiter<K> {
     RateLimiter::keyed(quota).with_middleware()
 }
 
-/// Forgets those who may make all their requests again; gives how many are left.
+/// Removes callers whose whole burst is available; returns the number of others.
 fn forget<K: Hash + Eq + Clone>(limiter: Option<&Limiter<K>>) -> usize {
     limiter.map_or(0, |limiter| {
         limiter.retain_recent();
@@ -200,7 +200,7 @@ fn whole_seconds(time: Duration) -> u64 {
 }
 
 impl Allowance {
-    fn tell(self, headers: &mut HeaderMap) {
+    fn write(self, headers: &mut HeaderMap) {
         let values = [self.limit.into(), self.remaining.into(), whole_seconds(self.reset)];
         for (name, value) in HEADERS.into_iter().zip(values) {
             headers.insert(name, value.into());
@@ -208,9 +208,10 @@ impl Allowance {
     }
 }
 
-/// Whom a request was counted for.
+/// A counted request.
 #[derive(Debug)]
 struct Counted {
+    /// The key or address, for the refusal.
     whose: String,
     allowance: Allowance,
 }
@@ -222,13 +223,13 @@ impl Counted {
     }
 }
 
-/// A request with the text of a key that signs, which is counted once its body has come.
+/// A request with a signing key, which counts once its body has come.
 struct Unproven {
     known: Arc<CachedKey>,
     address: Option<IpAddr>,
 }
 
-/// Refuses a request of a caller who has made too many, and tells each what is left.
+/// Refuses the requests of a caller who has made too many, and adds the rate limit headers.
 pub(crate) async fn limit(
     request: ServiceRequest,
     next: Next<impl MessageBody>,
@@ -238,17 +239,17 @@ pub(crate) async fn limit(
         Some(error) => request.into_response(error.error_response()).map_into_right_body(),
         None => next.call(request).await?.map_into_left_body(),
     };
-    // What was refused before its body was looked at counts for the address, too.
+    // A request refused before its body was read counts for the address, too.
     settle(response.request(), |_| false).ok();
     counted = response.request().extensions_mut().remove().or(counted);
     if let Some(counted) = counted {
-        counted.allowance.tell(response.headers_mut());
+        counted.allowance.write(response.headers_mut());
     }
     Ok(response)
 }
 
-/// Counts a request that waited for its body: for its key if the signature `is_right`, and for its address if not. [`crate::Error::TooMany`] when
-/// that one has made too many.
+/// Counts a request whose body was awaited: for its key if the signature `is_right`, otherwise for its address.
+/// [`crate::Error::TooMany`] when that one has made too many.
 pub(crate) fn settle(request: &HttpRequest, is_right: impl FnOnce(&CachedKey) -> bool) -> crate::Result<()> {
     let unproven = request.extensions_mut().remove();
     let (Some(Unproven { known, address }), Some(api)) = (unproven, request.app_data::<Data<Api>>()) else {
@@ -266,9 +267,8 @@ pub(crate) fn settle(request: &HttpRequest, is_right: impl FnOnce(&CachedKey) ->
     refusal.map_or(Ok(()), Err)
 }
 
-/// Counts a request for whoever made it, unless that is only known once its body has come. A key that this instance knows is counted by itself,
-/// wherever it comes from; all else counts for the address, also what brings a key that has first to be looked for. An address that has made too
-/// many requests keeps out no key that works: so many a second are looked for at once.
+/// Counts a request, unless it has to wait for its body. A key that this instance knows counts for itself, from any address.
+/// All other requests count for their address, also those whose key must first be looked up.
 async fn counted(request: &ServiceRequest) -> Option<Counted> {
     let api = request.app_data::<Data<Api>>()?;
     if EXEMPT.contains(&request.path()) {
@@ -294,20 +294,17 @@ async fn counted(request: &ServiceRequest) -> Option<Counted> {
 }
 
 fn of_known(api: &Api, request: &ServiceRequest, known: Arc<CachedKey>, address: Option<IpAddr>) -> Option<Counted> {
+    request.extensions_mut().insert(CheckedKey::new(&known));
     let id = &known.key.id;
     if known.signing_secret.is_none() {
         return api.rates.of_key(id);
     }
-    if !signature::has_body(request.method()) {
-        let is_right = signature::is_right(request.request(), &known, &[]);
-        return if is_right { api.rates.of_key(id) } else { api.rates.of_address(address?) };
+    if signature::has_body(request.method()) {
+        request.extensions_mut().insert(Unproven { known, address });
+        return None;
     }
-    let counted = address.and_then(|address| api.rates.of_unproven(id, address));
-    if counted.as_ref().is_some_and(|counted| counted.allowance.wait.is_some()) {
-        return counted;
-    }
-    request.extensions_mut().insert(Unproven { known, address });
-    None
+    let is_right = signature::is_right(request.request(), &known, &[]);
+    if is_right { api.rates.of_key(id) } else { api.rates.of_address(address?) }
 }
 
 #[cfg(test)]
@@ -332,7 +329,7 @@ mod tests {
         }
         let refused = rates.of_key("a").and_then(|counted| counted.allowance.wait);
         assert!(refused.is_some_and(|wait| wait <= Duration::from_secs(1)), "{refused:?}");
-        assert_eq!(rates.of_key("b").map(|counted| counted.allowance.remaining), Some(2), "each key by itself");
+        assert_eq!(rates.of_key("b").map(|counted| counted.allowance.remaining), Some(2), "each key has its own count");
         assert!(rates.of_address(address("192.0.2.1")).is_none(), "addresses have no limit here");
     }
 
@@ -348,11 +345,11 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_has_made_too_many_requests_has_so_many_keys_looked_for() {
+    fn an_address_without_requests_left_may_look_up_keys_at_its_rate() {
         let rates = Rates::new(None, rate(1, 3));
-        let looked_for = |text: &str| (0..10).filter(|_| rates.may_look_up(address(text))).count();
-        assert_eq!(looked_for("192.0.2.1"), 3);
-        assert_eq!(looked_for("192.0.2.2"), 3, "each address by itself");
+        let lookups = |text: &str| (0..10).filter(|_| rates.may_look_up(address(text))).count();
+        assert_eq!(lookups("192.0.2.1"), 3);
+        assert_eq!(lookups("192.0.2.2"), 3, "each address has its own count");
     }
 
     #[test]
@@ -373,12 +370,12 @@ mod tests {
     }
 
     #[test]
-    fn those_who_may_ask_again_are_forgotten() {
+    fn idle_callers_are_forgotten() {
         let rates = Rates::new(None, rate(1_000_000, 1));
         for number in 0..1_000_u32 {
             rates.of_address(IpAddr::V4(number.into()));
         }
-        // Until the millionth of a second is over.
+        // Until the microsecond has passed.
         while rates.addresses.as_ref().is_some_and(|addresses| !addresses.is_empty()) {
             rates.forget();
         }

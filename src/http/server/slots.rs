@@ -1,4 +1,4 @@
-//! Limits for requests that hold their connection for long: listeners, and downloads of whole periods.
+//! Limits of requests that hold their connection for long: subscribers, and downloads of whole periods.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -12,13 +12,13 @@ use tokio::time::Instant;
 
 use crate::{Error, Result};
 
-/// When a request that was refused may be retried: others end when they please.
+/// Retry delay of a refused request. Nobody knows when the others end.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 
-/// A limit, and a lower one for each network.
+/// A number of slots, and a lower number for each network.
 #[derive(Debug)]
 pub(crate) struct Slots {
-    /// The use of the slots, for errors.
+    /// What the slots are for, in errors.
     kind: &'static str,
     most: usize,
     most_of_network: Option<NonZero<usize>>,
@@ -40,12 +40,12 @@ pub(crate) struct Slot {
 }
 
 impl Slots {
-    /// So many slots, and so many for each network, if those are limited.
+    /// Creates `most` slots, of which a network may take `most_of_network`.
     pub(crate) fn new(kind: &'static str, most: usize, most_of_network: Option<NonZero<usize>>) -> Arc<Self> {
         Arc::new(Self { kind, most, most_of_network, taken: Mutex::default(), since: Instant::now() })
     }
 
-    /// A slot. [`Error::Unavailable`] when all are taken, [`Error::TooMany`] when `network` has all that it may have.
+    /// Takes a slot. [`Error::Unavailable`] when none is left, [`Error::TooMany`] when `network` has its maximum.
     pub(crate) fn take(self: &Arc<Self>, network: Option<IpAddr>) -> Result<Slot> {
         let mut taken = self.taken();
         if taken.all >= self.most {
@@ -65,12 +65,12 @@ impl Slots {
         Ok(Slot { slots: Arc::clone(self), network })
     }
 
-    /// When they were made.
+    /// The time of creation.
     pub(crate) fn since(&self) -> Instant {
         self.since
     }
 
-    /// How many are taken.
+    /// Number of taken slots.
     pub(crate) fn taken_by_all(&self) -> usize {
         self.taken().all
     }
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_given_back() {
+    fn slots_are_released() {
         let slots = Slots::new("listeners", 3, NonZero::new(2));
         let of = |n: u8| slots.take(Some(IpAddr::from([192, 0, 2, n])));
         let (one, two) = (of(1), of(1));

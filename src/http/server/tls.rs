@@ -1,4 +1,4 @@
-//! HTTP over TLS: the certificate that an instance shows, taken up anew when its files change, and the stream below a connection's requests.
+//! HTTPS: the certificate, which is reloaded when its files change, and the stream of a connection.
 
 use std::{
     fmt, fs, io,
@@ -27,53 +27,53 @@ use tokio_rustls::{Accept, TlsAcceptor, server::TlsStream};
 
 use crate::{Error, Result, telemetry};
 
-/// How often the files are read again. Whoever renews a certificate has nothing to tell the service.
+/// Interval between two reads of the files, so that a renewed certificate needs no restart.
 pub(crate) const RENEWED_EVERY: Duration = Duration::from_secs(2);
 
-/// What is offered and taken of protocols above TLS (RFC 7301).
+/// The only protocol above TLS (RFC 7301).
 const HTTP_1: &[u8] = b"http/1.1";
 
-/// Bytes that a connection keeps of an answer until the client takes them: as many as come at a time (see [`crate::http::server::chunks`]).
+/// Bytes of a response that a connection buffers: one piece (see [`crate::http::server::chunks`]).
 const WAITING_BYTES: usize = 32 << 10;
 
-/// A certificate that proves to clients whom they talk to, and the files that it came from.
+/// A certificate with its key, and their files.
 pub struct Certificate {
     chain_file: PathBuf,
     key_file: PathBuf,
-    shown: RwLock<Arc<CertifiedKey>>,
-    /// Why the files could not be taken when they were last looked at.
-    complaint: Mutex<Option<String>>,
+    current: RwLock<Arc<CertifiedKey>>,
+    /// The error of the last read.
+    last_error: Mutex<Option<String>>,
 }
 
 impl Certificate {
-    /// Reads a certificate with those that lead from it to its authority, the server's own first, and its private key, both PEM.
-    /// [`Error::Invalid`] that names the flag and the file at fault.
+    /// Reads a certificate chain, the server's certificate first, and its private key, both PEM. [`Error::Invalid`] names the flag
+    /// and the file at fault.
     pub fn read(chain_file: PathBuf, key_file: PathBuf) -> Result<Self> {
-        let shown = RwLock::new(Arc::new(read(&chain_file, &key_file)?));
-        Ok(Self { chain_file, key_file, shown, complaint: Mutex::default() })
+        let current = RwLock::new(Arc::new(read(&chain_file, &key_file)?));
+        Ok(Self { chain_file, key_file, current, last_error: Mutex::default() })
     }
 
-    /// Shows what is in the files now. While that cannot be taken, the certificate of before goes on being shown.
+    /// Reloads the files. If they are not valid, the current certificate stays in use.
     pub(crate) fn renew(&self) {
-        let complaint = match read(&self.chain_file, &self.key_file) {
+        let error = match read(&self.chain_file, &self.key_file) {
             Ok(found) => {
-                let mut shown = self.shown.write().unwrap_or_else(PoisonError::into_inner);
-                if shown.cert != found.cert {
-                    *shown = Arc::new(found);
+                let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+                if current.cert != found.cert {
+                    *current = Arc::new(found);
                     tracing::info!(file = %self.chain_file.display(), "a new certificate is shown");
                 }
                 None
             }
             Err(error) => Some(error.to_string()),
         };
-        let mut last = self.complaint.lock().unwrap_or_else(PoisonError::into_inner);
-        // Once, not every time that it is looked at.
-        if let Some(error) = &complaint
+        let mut last = self.last_error.lock().unwrap_or_else(PoisonError::into_inner);
+        // Logged once, not at every read.
+        if let Some(error) = &error
             && last.as_ref() != Some(error)
         {
             tracing::error!(%error, "the certificate cannot be renewed, the one of before goes on being shown");
         }
-        *last = complaint;
+        *last = error;
     }
 }
 
@@ -88,7 +88,7 @@ impl fmt::Debug for Certificate {
 
 impl ResolvesServerCert for Certificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(Arc::clone(&self.shown.read().unwrap_or_else(PoisonError::into_inner)))
+        Some(Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner)))
     }
 }
 
@@ -106,7 +106,7 @@ fn read(chain_file: &Path, key_file: &Path) -> Result<CertifiedKey> {
 
     let text = text("tls_key", key_file)?;
     if text.windows(ENCRYPTED.len()).any(|part| part == ENCRYPTED) {
-        let why = "holds a key that is encrypted, and nobody is asked for its passphrase: decrypt it with openssl pkey";
+        let why = "holds an encrypted key, and Centile asks for no passphrase: decrypt it with openssl pkey";
         return Err(refused("tls_key", key_file, &why));
     }
     let key = PrivateKeyDer::from_pem_slice(&text).map_err(|error| match error {
@@ -126,14 +126,14 @@ fn read(chain_file: &Path, key_file: &Path) -> Result<CertifiedKey> {
     })
 }
 
-/// What stands in PEM of a key with a passphrase, in the old form and in PKCS #8.
+/// Marks a key with a passphrase in PEM, in the old form and in PKCS #8.
 const ENCRYPTED: &[u8] = b"ENCRYPTED";
 
 fn provider() -> CryptoProvider {
     ring::default_provider()
 }
 
-/// What makes streams of connections that show this certificate: TLS 1.2 and 1.3, and HTTP/1.1 above them.
+/// Accepts TLS 1.2 and 1.3 with this certificate, and HTTP/1.1 above them.
 pub(crate) fn acceptor(certificate: Arc<Certificate>) -> Result<TlsAcceptor> {
     let config = ServerConfig::builder_with_provider(Arc::new(provider())).with_safe_default_protocol_versions();
     let config = config.map_err(|error| Error::Internal(format!("cannot prepare TLS: {error}")))?;
@@ -142,16 +142,15 @@ pub(crate) fn acceptor(certificate: Arc<Certificate>) -> Result<TlsAcceptor> {
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// What a connection's requests come and its answers go through. With TLS, whoever reads first waits for the handshake: so it has to be made
-/// in the time for the first request's head.
+/// The transport of a connection. The first read waits for the handshake, so the timeout of the first head covers it.
 pub(crate) enum Stream {
-    /// As it is.
+    /// Plain TCP.
     Clear(TcpStream),
-    /// TLS, which is being agreed upon.
+    /// A TLS handshake.
     Handshake(Box<Accept<TcpStream>>),
     /// TLS.
     Tls(Box<TlsStream<TcpStream>>),
-    /// Closed, because no TLS came about.
+    /// Closed without TLS.
     Refused,
 }
 
@@ -161,7 +160,7 @@ impl Stream {
         !matches!(self, Self::Clear(_))
     }
 
-    /// The stream of a connection that was just made.
+    /// The stream of a new connection.
     pub(crate) fn new(stream: TcpStream, acceptor: Option<&TlsAcceptor>) -> Self {
         match acceptor {
             None => Self::Clear(stream),
@@ -172,13 +171,13 @@ impl Stream {
         }
     }
 
-    /// The stream of a connection that came to nothing before it began: once that is dropped it is reset.
+    /// The stream of a refused connection, which is reset when `stream` is dropped.
     pub(crate) fn refused(stream: &TcpStream) -> Self {
         stream.set_zero_linger().ok();
         Self::Refused
     }
 
-    /// Has the system forget what the client has not taken, and reset the connection once this is dropped.
+    /// Makes the system discard unsent data, and reset the connection when this is dropped.
     pub(crate) fn abandon(&self) {
         let stream = match self {
             Self::Clear(stream) => Some(stream),
@@ -191,15 +190,15 @@ impl Stream {
         }
     }
 
-    /// Ready once there is no handshake to be waited for, however it ended.
+    /// Ready when the handshake has ended, also after a failure.
     fn poll_handshake(&mut self, context: &mut Context<'_>) -> Poll<()> {
         if let Self::Handshake(handshake) = self {
             *self = match ready!(Pin::new(&mut **handshake).poll(context)) {
                 Ok(tls) => Self::Tls(Box::new(tls)),
                 Err(error) => {
-                    // Not those who go away again, as checks of a port do.
+                    // A port check that disconnects is no failure.
                     if error.kind() == io::ErrorKind::InvalidData {
-                        tracing::debug!(%error, "no TLS came about");
+                        tracing::debug!(%error, "a TLS handshake failed");
                         telemetry::count_cut_connection("handshake");
                     }
                     Self::Refused
@@ -217,7 +216,7 @@ impl AsyncRead for Stream {
         match this {
             Self::Clear(stream) => Pin::new(stream).poll_read(context, buffer),
             Self::Tls(tls) => match ready!(Pin::new(&mut **tls).poll_read(context, buffer)) {
-                // A client that goes without a word. HTTP itself tells where a body ends.
+                // A client that disconnects without close_notify. HTTP itself marks the end of a body.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Poll::Ready(Ok(())),
                 read => Poll::Ready(read),
             },
@@ -237,7 +236,7 @@ impl AsyncWrite for Stream {
         }
     }
 
-    /// What is encrypted already may wait for the client.
+    /// Encrypted data may wait for the client.
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Clear(stream) => Pin::new(stream).poll_flush(context),
@@ -250,7 +249,7 @@ impl AsyncWrite for Stream {
         match self.get_mut() {
             Self::Clear(stream) => Pin::new(stream).poll_shutdown(context),
             Self::Tls(tls) => Pin::new(&mut **tls).poll_shutdown(context),
-            // Closed by being dropped.
+            // Closed when dropped.
             Self::Handshake(_) | Self::Refused => Poll::Ready(Ok(())),
         }
     }

@@ -17,7 +17,7 @@ pub use files::Files;
 
 pub(super) use check::edition;
 
-use std::{fmt, str::FromStr as _, time::Duration};
+use std::{fmt, time::Duration};
 
 use refinery_core::{
     AsyncMigrate, Migration, Runner,
@@ -26,10 +26,14 @@ use refinery_core::{
 };
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, PgPool, Row as _, postgres::PgConnectOptions};
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+use tokio::time::timeout;
 
 use crate::{
     Error, Result,
-    store::migrate::lock_retry::{LOCK_TIMEOUT, LockRetry, is_locked},
+    store::{
+        connect_options,
+        migrate::lock_retry::{LOCK_TIMEOUT, LockRetry, is_locked},
+    },
 };
 
 /// Key of the advisory lock: "centile" in ASCII.
@@ -62,6 +66,10 @@ const CREATE_HISTORY: &str = "
 
 /// Default time to keep trying to get locks.
 pub const LOCK_WAIT: Duration = Duration::from_mins(5);
+
+/// Timeout of the test for a pooler in transaction mode. In session mode the second connection may
+/// have to wait for a session.
+const POOLER_TEST_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Result of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,25 +124,34 @@ pub async fn migrate_to(database_url: &str, files: &Files, lock_wait: Duration) 
 /// [`Error::Conflict`] when a pooler answers. A startup option reveals a pooler: only PostgreSQL
 /// itself applies it. `PgBouncer` rejects the option, or drops it if configured to.
 async fn connect(url: &str) -> Result<PgConnection> {
-    let is_pooler = || {
-        Error::Conflict(
-            "a pooler answers at DATABASE_URL: give the address of PostgreSQL itself as DATABASE_DIRECT_URL".to_owned(),
-        )
-    };
-    let options = PgConnectOptions::from_str(url)
-        .map_err(unavailable)?
-        .application_name("centile")
-        .options([("centile.asks", "directly")]);
-    let mut connection =
-        PgConnection::connect_with(&options).await.map_err(|error| match error.as_database_error() {
-            Some(refusal) if refusal.message().contains("unsupported startup parameter") => is_pooler(),
-            _ => unavailable(error),
-        })?;
-    let row = sqlx::raw_sql("SELECT current_setting('centile.asks', true) IS NOT DISTINCT FROM 'directly'")
-        .fetch_one(&mut connection)
-        .await
-        .map_err(unavailable)?;
-    if row.try_get(0).map_err(unavailable)? { Ok(connection) } else { Err(is_pooler()) }
+    let options = connect_options(url).map_err(unavailable)?;
+    let mut connection = PgConnection::connect_with(&options).await.map_err(unavailable)?;
+    match timeout(POOLER_TEST_TIMEOUT, shares_sessions(&options, &mut connection)).await {
+        Ok(Ok(true)) => Err(Error::Conflict(
+            "DATABASE_URL leads to a pooler in transaction mode: set pool_mode = session, or give the address of PostgreSQL".to_owned(),
+        )),
+        Ok(Err(error)) => Err(unavailable(error)),
+        Ok(Ok(false)) | Err(_) => Ok(connection),
+    }
+}
+
+/// Whether a pooler lends a session of the server for one transaction only, so that two connections get the same one. A busy pooler
+/// may lend two, and is not found then.
+async fn shares_sessions(options: &PgConnectOptions, connection: &mut PgConnection) -> sqlx::Result<bool> {
+    let first = backend(connection).await?;
+    // A server without room for a second connection may still serve the first.
+    let Ok(mut other) = PgConnection::connect_with(options).await else { return Ok(false) };
+    let mut held = other.begin().await?;
+    let second = backend(&mut held).await?;
+    let is_shared = first == second || first != backend(connection).await?;
+    held.rollback().await?;
+    other.close().await.ok();
+    Ok(is_shared)
+}
+
+/// Process id of the server's session. A prepared statement might already come to another one.
+async fn backend(connection: &mut PgConnection) -> sqlx::Result<i32> {
+    sqlx::raw_sql("SELECT pg_backend_pid()").fetch_one(connection).await?.try_get(0)
 }
 
 async fn migrate_and_close(mut connection: PgConnection, files: &Files, lock_wait: Duration) -> Result<Report> {

@@ -1,6 +1,6 @@
-//! Chromium without a window, driven as the W3C's `WebDriver` says, by the driver that comes with it.
+//! Headless Chromium, controlled through the W3C's `WebDriver` protocol by the driver that comes with it.
 //!
-//! A client of our own: what the crates of the kind are built on is MPL, or needs a TLS of its own, and this is JSON over HTTP.
+//! `WebDriver` is JSON over HTTP. CONTRIBUTING.md says why this is not fantoccini.
 
 use std::{
     fs,
@@ -20,19 +20,19 @@ use serde_json::{Value, json};
 
 use crate::support::{folder, wait::DEADLINE};
 
-/// How often a driver that does not start is started again.
+/// Attempts to start a driver.
 const PORTS: u32 = 5;
-/// Interval between two looks at a page.
+/// Interval between two checks of a page.
 const POLL: Duration = Duration::from_millis(20);
-/// The member by which an element is named (`WebDriver`, 12.1).
+/// The member that holds the id of an element (`WebDriver`, 12.1).
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
 /// Keys as `WebDriver` names them (17.4.2).
 pub const TAB: &str = "\u{e004}";
 pub const ENTER: &str = "\u{e007}";
 
-/// Browsers that no test uses. A start takes seconds of a core, so tests share them one after the other. A static is never
-/// dropped; the watchdogs end these when the test process ends.
+/// Idle browsers. A start takes seconds of a core, so tests use the same browsers one after the other. A static is never
+/// dropped; the watchdogs end them with the test process.
 static IDLE: Mutex<Vec<Chromium>> = Mutex::new(Vec::new());
 
 /// The browser of one test: a tab of its own, closed when this value is dropped.
@@ -81,43 +81,43 @@ impl Browser {
         self.post("url", json!({"url": url})).await;
     }
 
-    /// From now on speaks to the first frame of the page, or to the page around it again.
+    /// Sends further commands to the first frame of the page, or to the page again.
     pub async fn look_into_frame(&self, is_within: bool) {
         let command = if is_within { "frame" } else { "frame/parent" };
         self.post(command, if is_within { json!({"id": 0}) } else { json!({}) }).await;
     }
 
-    /// Where it is.
+    /// The current address.
     pub async fn address(&self) -> String {
         let address = self.ask(Method::GET, "url", None).await.unwrap();
         address.as_str().unwrap().to_owned()
     }
 
-    /// Goes back, as by its button.
+    /// Goes back in its history.
     pub async fn back(&self) {
         self.post("back", json!({})).await;
     }
 
-    /// What a function with this body returns in the page.
+    /// Runs a function with this body in the page; returns its result.
     pub async fn run(&self, body: &str) -> Value {
         self.run_with(body, json!([])).await
     }
 
-    /// The same with arguments.
+    /// As [`Self::run`], with arguments.
     pub async fn run_with(&self, body: &str, arguments: Value) -> Value {
         self.post("execute/sync", json!({"script": body, "args": arguments})).await
     }
 
-    /// What a function with this body hands to its last argument, which is a function.
+    /// Runs a function with this body in the page; returns the value that it passes to its last argument, a callback.
     pub async fn run_until_called(&self, body: &str) -> Value {
         self.post("execute/async", json!({"script": body, "args": []})).await
     }
 
-    /// Returns when this expression holds in the page, whichever page that is by then.
+    /// Waits until this expression is true in the current page.
     pub async fn until(&self, expression: &str) {
         let end = Instant::now() + DEADLINE;
         loop {
-            // Between two pages there is none that could answer.
+            // Between two pages none answers.
             let script = json!({"script": format!("return Boolean({expression})"), "args": []});
             let answer = self.ask(Method::POST, "execute/sync", Some(script)).await;
             if answer == Ok(Value::Bool(true)) {
@@ -133,27 +133,27 @@ impl Browser {
         found[ELEMENT].as_str().unwrap_or_else(|| panic!("no {selector}")).to_owned()
     }
 
-    /// What somebody who looks at an element reads.
+    /// The visible text of an element.
     pub async fn text(&self, selector: &str) -> String {
         let element = self.element(selector).await;
         let text = self.ask(Method::GET, &format!("element/{element}/text"), None).await.unwrap();
         text.as_str().unwrap().to_owned()
     }
 
-    /// Clicks on what somebody can see; returns when a page that comes of it is loaded.
+    /// Clicks a visible element, and waits until a page that it opens is loaded.
     pub async fn click(&self, selector: &str) {
         let element = self.element(selector).await;
         self.post(&format!("element/{element}/click"), json!({})).await;
     }
 
-    /// Types into a field, in place of what stands there.
+    /// Replaces the text of a field.
     pub async fn write(&self, selector: &str, text: &str) {
         let element = self.element(selector).await;
         self.post(&format!("element/{element}/clear"), json!({})).await;
         self.post(&format!("element/{element}/value"), json!({"text": text})).await;
     }
 
-    /// Presses keys one after the other, wherever the focus is.
+    /// Presses keys one after the other.
     pub async fn press(&self, keys: &str) {
         let actions: Vec<Value> = keys
             .chars()
@@ -162,31 +162,31 @@ impl Browser {
         self.post("actions", json!({"actions": [{"type": "key", "id": "keyboard", "actions": actions}]})).await;
     }
 
-    /// A command of Chromium's own protocol.
+    /// Runs a command of the Chrome `DevTools` Protocol.
     pub async fn chromium(&self, command: &str, parameters: Value) -> Value {
         self.post("goog/cdp/execute", json!({"cmd": command, "params": parameters})).await
     }
 
-    /// Gives it a window of this size, in pixels of CSS, or makes it a phone.
+    /// Sets the size of the window in CSS pixels, and whether it is a phone.
     pub async fn resize(&self, width: u32, height: u32, is_phone: bool) {
         let screen = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": is_phone});
         self.chromium("Emulation.setDeviceMetricsOverride", screen).await;
     }
 
-    /// Has it prefer `dark` or `light`.
+    /// Sets the preferred color scheme, `dark` or `light`.
     pub async fn prefer(&self, scheme: &str) {
         let media = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
         self.chromium("Emulation.setEmulatedMedia", media).await;
     }
 
-    /// What it complained of since it was last asked: scripts that failed, files that are missing, what a policy forbade.
+    /// Its complaints since the last call: failed scripts, missing files, violations of a policy.
     pub async fn complaints(&self) -> Vec<String> {
         let log = self.post("se/log", json!({"type": "browser"})).await;
         let lines = log.as_array().unwrap().iter().filter(|line| line["level"] != "INFO" && line["level"] != "DEBUG");
         lines.map(|line| line["message"].as_str().unwrap_or_default().to_owned()).collect()
     }
 
-    /// What is seen in its window, as PNG.
+    /// Saves a screenshot as PNG.
     pub async fn picture(&self, path: &Path) {
         let picture = self.ask(Method::GET, "screenshot", None).await.unwrap();
         fs::write(path, STANDARD.decode(picture.as_str().unwrap()).unwrap()).unwrap();
@@ -194,7 +194,7 @@ impl Browser {
 }
 
 impl Chromium {
-    /// Starts one with its driver.
+    /// Starts a browser with its driver.
     async fn start(client: &reqwest::Client) -> Self {
         let profile = folder("browser");
         fs::create_dir_all(&profile).unwrap();
@@ -211,7 +211,7 @@ impl Chromium {
         let profile_argument = format!("--user-data-dir={}", profile.join("profile").display());
         let arguments = [
             "--headless=new",
-            // Refused to root otherwise; the tests open only their own pages.
+            // Chromium refuses to run as root otherwise; the tests open only their own pages.
             "--no-sandbox",
             "--disable-dev-shm-usage",
             "--disable-gpu",
@@ -237,7 +237,7 @@ impl Chromium {
         Self { session, driver, pid, watchdogs: [driver_dog, browser_dog], profile }
     }
 
-    /// Replaces the tab by a new one, which has none of the settings made in the old one, and forgets complaints; blocks.
+    /// Replaces the tab by a new one without its settings, and clears complaints. Blocks.
     fn clear(&self) -> Result<(), String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.map_err(|error| error.to_string())?.block_on(async {
@@ -253,13 +253,13 @@ impl Chromium {
         })
     }
 
-    /// Has it end as by its own menu; all of its processes have ended then.
+    /// Quits the browser, and waits for all its processes.
     fn quit(&self) -> io::Result<()> {
         let (place, session) = self.session["http://".len()..].split_once('/').unwrap_or_default();
         let mut driver = TcpStream::connect(place)?;
         driver.set_read_timeout(Some(Duration::from_secs(10)))?;
         write!(driver, "DELETE /{session} HTTP/1.1\r\nhost: {place}\r\nconnection: close\r\n\r\n")?;
-        // The driver answers once the browser has ended.
+        // The driver answers when the browser has ended.
         driver.read_exact(&mut [0])
     }
 }
@@ -267,7 +267,7 @@ impl Chromium {
 impl Drop for Browser {
     fn drop(&mut self) {
         let Some(chromium) = self.chromium.take() else { return };
-        // After a failure its state is unknown: it ends.
+        // After a failure its state is unknown: end it.
         if thread::panicking() {
             return;
         }
@@ -281,7 +281,7 @@ impl Drop for Browser {
 
 impl Drop for Chromium {
     fn drop(&mut self) {
-        // Killed, its other processes would go on writing to the profile until they notice.
+        // If it were killed, its other processes would go on writing to the profile for a while.
         if self.quit().is_err() {
             signal(self.pid, "KILL").ok();
         }
@@ -297,8 +297,8 @@ impl Drop for Chromium {
     }
 }
 
-/// Starts a driver; gives its address with it. `None` where it does not start: the port that it has found free it takes twice, for either
-/// version of IP, and somebody else may have come in between.
+/// Starts a driver; returns it with its address. `None` if it does not start: it binds a free port twice, for IPv4 and IPv6, and
+/// another process may take the second.
 fn launch(watchdog: &mut Watchdog) -> Option<(Child, String)> {
     let mut command = Command::new("chromedriver");
     command.arg("--port=0").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -311,13 +311,13 @@ fn launch(watchdog: &mut Watchdog) -> Option<(Child, String)> {
         watchdog.forget().unwrap();
         return None;
     };
-    // What else it has to say is read, too: it is not to wait for that.
+    // Read its further output, so that it does not block.
     thread::spawn(move || lines.for_each(drop));
     let port: String = line.chars().filter(char::is_ascii_digit).collect();
     Some((driver, format!("http://127.0.0.1:{port}")))
 }
 
-/// The value of an answer, or what the driver says is wrong.
+/// The value of a response, or the driver's error message.
 async fn call(client: &reqwest::Client, method: Method, url: &str, body: Option<Value>) -> Result<Value, String> {
     let mut request = client.request(method, url);
     if let Some(body) = body {

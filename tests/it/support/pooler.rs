@@ -1,4 +1,4 @@
-//! A `PgBouncer` in transaction mode.
+//! A `PgBouncer`.
 
 use std::{
     fs,
@@ -22,10 +22,9 @@ pub struct Pooler {
 }
 
 impl Pooler {
-    /// Starts a pooler for the server of the database at `url`. All clients use that URL's account.
-    /// Each database has `sessions` sessions. `more` holds further settings, one a line. The pooler
-    /// creates `folder` for its files and removes it at its end.
-    pub fn start(folder: PathBuf, url: &str, sessions: u32, more: &str) -> Self {
+    /// Starts a pooler in `pool_mode` in front of the server of the database at `url`, with that URL's
+    /// account for all clients. It creates `folder` for its files and removes it at its end.
+    pub fn start(folder: PathBuf, url: &str, pool_mode: &str) -> Self {
         let (account, place) = url.strip_prefix("postgres://").unwrap().split_once('@').unwrap();
         let (user, password) = account.split_once(':').unwrap();
         let (server, _) = place.split_once('/').unwrap();
@@ -37,7 +36,7 @@ impl Pooler {
         let settings = format!(
             "[databases]\n* = host=127.0.0.1 port={server_port} user={user} password={password}\n\
              [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any\n\
-             pool_mode = transaction\ndefault_pool_size = {sessions}\nmax_client_conn = 400\n{as_whom}\n{more}\n"
+             pool_mode = {pool_mode}\ndefault_pool_size = 60\nmax_client_conn = 400\n{as_whom}\n"
         );
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("pgbouncer.ini"), settings).unwrap();

@@ -1,0 +1,121 @@
+//! Data of the operator's page: rows of views, and the state of this instance.
+
+use std::time::Duration;
+
+use crate::{
+    Result, boards,
+    delivery::outbox,
+    instance::Instance,
+    model::{
+        board::{Board, BoardSlug},
+        operation::{Act, BucketStatus, LedgerAhead, PeriodStatus},
+        outbox::{Event, Wanted},
+    },
+    ranking::IndexStatus,
+    store::upkeep::StoredUpkeep,
+};
+
+/// Most periods. The query returns those with problems first, so none of them is left out before
+/// there are hundreds.
+pub(crate) const PERIODS_MAX: u32 = 500;
+
+/// Most rankings whose buckets are shown.
+const RANKINGS_MAX: u32 = 12;
+
+/// Buckets of a ranking.
+const BUCKETS: u32 = 100;
+
+/// Most administrative actions and events.
+const LATEST: u32 = 20;
+
+/// Data of the page. Each part is read at a moment of its own.
+#[derive(Debug)]
+pub(crate) struct Operation {
+    pub(crate) boards: Vec<Board>,
+    pub(crate) upkeep: StoredUpkeep,
+    pub(crate) ledger: LedgerAhead,
+    pub(crate) periods: Vec<PeriodStatus>,
+    /// The selected board, or the first, with the buckets of its rankings; `None` without boards.
+    pub(crate) selected: Option<(BoardSlug, Vec<BucketStatus>)>,
+    /// Events waiting for delivery, newest first.
+    pub(crate) waiting: Vec<Event>,
+    /// Latest administrative actions, newest first.
+    pub(crate) acts: Vec<Act>,
+    pub(crate) status: InstanceStatus,
+}
+
+/// State of this instance.
+#[derive(Debug, Default)]
+pub(crate) struct InstanceStatus {
+    /// PostgreSQL connections that are busy, and all.
+    pub(crate) connections: (u32, u32),
+    /// Whether Redis answers; `None` when the cache is in process.
+    pub(crate) redis_answers: Option<bool>,
+    pub(crate) maintenance: MaintenanceStatus,
+    /// Bucket counts that maintenance has found to be wrong.
+    pub(crate) count_differences: usize,
+    pub(crate) indexes: Vec<IndexStatus>,
+}
+
+/// State of background maintenance.
+#[derive(Debug, Default)]
+pub(crate) enum MaintenanceStatus {
+    #[default]
+    Off,
+    /// It has not run yet.
+    Pending,
+    /// Time since it last closed all due periods.
+    Ran(Duration),
+}
+
+/// Reads the data of the page, with the buckets of the board `selected`, or of the first board.
+/// [`Error::NotFound`](crate::Error::NotFound) for an unknown board.
+pub(crate) async fn read(instance: &Instance, selected: Option<&BoardSlug>) -> Result<Operation> {
+    let boards = boards::list(&instance.store).await?;
+    let selected = match selected {
+        Some(slug) => Some(boards::find(&instance.boards, slug).await?.slug.clone()),
+        None => boards.first().map(|board| board.slug.clone()),
+    };
+    let buckets = async {
+        match selected {
+            Some(slug) => {
+                let buckets = instance.store.bucket_occupancy(slug.as_str(), (RANKINGS_MAX * BUCKETS).into()).await?;
+                Ok(Some((slug, buckets)))
+            }
+            None => Ok(None),
+        }
+    };
+    let wanted = Wanted { board: None, waiting: true, limit: LATEST };
+    let (upkeep, ledger, periods, selected, waiting, acts) = futures::try_join!(
+        instance.store.upkeep(),
+        instance.store.ledger_ahead(),
+        instance.store.period_status(PERIODS_MAX.into()),
+        buckets,
+        outbox::list(&instance.boards, &wanted),
+        instance.store.last_acts(LATEST.into()),
+    )?;
+    let status = status(instance).await;
+    Ok(Operation { boards, upkeep, ledger, periods, selected, waiting, acts, status })
+}
+
+async fn status(instance: &Instance) -> InstanceStatus {
+    let connections =
+        instance.store.connections().into_iter().fold((0, 0), |(busy, all), (_, state, connections)| match state {
+            "busy" => (busy + connections, all + connections),
+            _ => (busy, all + connections),
+        });
+    let redis_answers = if instance.cache.is_shared() { Some(instance.cache.is_reachable().await) } else { None };
+    let scheduler = instance.maintenance.as_ref();
+    let maintenance = match scheduler.map(|scheduler| scheduler.since_last_run()) {
+        None => MaintenanceStatus::Off,
+        Some(None) => MaintenanceStatus::Pending,
+        Some(Some(time)) => MaintenanceStatus::Ran(time),
+    };
+    InstanceStatus {
+        connections,
+        redis_answers,
+        maintenance,
+        count_differences: scheduler.map_or(0, |scheduler| scheduler.count_differences()),
+        indexes: instance.rankings.indexes.status().0,
+    }
+}
