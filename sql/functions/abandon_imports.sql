@@ -1,6 +1,6 @@
 -- Gives up the imports of a board that were cut short and will not be run again, so that its periods can be closed. What they
 -- have written stays.
-CREATE FUNCTION centile.abandon_imports(p_board text, p_actor text DEFAULT session_user) RETURNS integer
+CREATE OR REPLACE FUNCTION centile.abandon_imports(p_board text, p_actor text DEFAULT session_user) RETURNS integer
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE

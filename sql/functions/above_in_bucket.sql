@@ -5,7 +5,7 @@
 --
 -- has_all_equals: all players with the rank key belong to this bucket. If not, only the second
 -- number is right.
-CREATE FUNCTION centile_store.above_in_bucket(
+CREATE OR REPLACE FUNCTION centile_store.above_in_bucket(
     p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint,
     OUT place integer, OUT bucket smallint, OUT counted bigint[], OUT from_below boolean, OUT has_all_equals boolean)
 LANGUAGE plpgsql STABLE

@@ -1,7 +1,7 @@
 -- Takes an event out of quarantine into the ledger, with the time of now: it counts in the periods that hold now, whatever rules it
 -- breaks, as if it had just been submitted. Gives its id there; again gives the same. A player who was reset meanwhile gets it, too:
 -- whoever accepts it wants it to count.
-CREATE FUNCTION centile.accept_event(p_board text, p_quarantine_id bigint, p_reason text DEFAULT NULL, p_actor text DEFAULT session_user) RETURNS bigint
+CREATE OR REPLACE FUNCTION centile.accept_event(p_board text, p_quarantine_id bigint, p_reason text DEFAULT NULL, p_actor text DEFAULT session_user) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE

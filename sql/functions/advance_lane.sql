@@ -1,6 +1,6 @@
 -- Ends a batch of a lane whose row the caller has locked: raises its number and records in the feed which users' entries it changed. Every
 -- score or act calls it once. First loads and rebuilds advance lanes without a row; rank indexes then load anew.
-CREATE FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamptz, p_user_ids bigint[]) RETURNS void
+CREATE OR REPLACE FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamptz, p_user_ids bigint[]) RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN

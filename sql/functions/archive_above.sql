@@ -1,6 +1,6 @@
 -- How many players of a closed period have a better rank key than each of these (or the same, with equals): a binary search
 -- over the positions, all of them in one statement.
-CREATE FUNCTION centile_store.archive_above(p_period_id bigint, p_rank_keys bigint[], p_with_equals boolean)
+CREATE OR REPLACE FUNCTION centile_store.archive_above(p_period_id bigint, p_rank_keys bigint[], p_with_equals boolean)
 RETURNS TABLE (rank_key bigint, players bigint)
 LANGUAGE plpgsql STABLE
 AS $$

@@ -3,7 +3,7 @@
 -- before the period ended or before a refresh, a binary search over the positions finds the first player below the key.
 -- Archives hold no tiebreaks: where these order equals they are looked up in the ledger, also the key's own, which the page
 -- of an archive could not name.
-CREATE FUNCTION centile_store.archive_after(p_period_id bigint, p_rank_key bigint, p_tie_key bigint, p_internal_id bigint, p_limit integer)
+CREATE OR REPLACE FUNCTION centile_store.archive_after(p_period_id bigint, p_rank_key bigint, p_tie_key bigint, p_internal_id bigint, p_limit integer)
 RETURNS TABLE ("position" bigint, rank bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamptz,
                internal_id bigint, rank_key bigint, tie_key bigint)
 LANGUAGE plpgsql STABLE

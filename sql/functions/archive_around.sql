@@ -1,5 +1,5 @@
 -- A player of a closed period with up to p_around players above and below.
-CREATE FUNCTION centile_store.archive_around(p_period_id bigint, p_user_id bigint, p_around integer)
+CREATE OR REPLACE FUNCTION centile_store.archive_around(p_period_id bigint, p_user_id bigint, p_around integer)
 RETURNS TABLE ("position" bigint, rank bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamptz,
                internal_id bigint, rank_key bigint, tie_key bigint)
 LANGUAGE sql STABLE

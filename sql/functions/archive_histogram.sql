@@ -1,5 +1,5 @@
 -- Players of a closed period per range of scores, as centile_store.histogram gives them for a ranking.
-CREATE FUNCTION centile_store.archive_histogram(p_period_id bigint, p_bars integer DEFAULT 20)
+CREATE OR REPLACE FUNCTION centile_store.archive_histogram(p_period_id bigint, p_bars integer DEFAULT 20)
 RETURNS TABLE (from_score bigint, to_score bigint, players bigint)
 LANGUAGE sql STABLE
 AS $$

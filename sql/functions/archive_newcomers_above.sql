@@ -1,5 +1,5 @@
 -- Players of a closed period who would rank above a newcomer with this score; no row without an archive.
-CREATE FUNCTION centile_store.archive_newcomers_above(p_period_id bigint, p_score bigint) RETURNS SETOF bigint
+CREATE OR REPLACE FUNCTION centile_store.archive_newcomers_above(p_period_id bigint, p_score bigint) RETURNS SETOF bigint
 LANGUAGE sql STABLE ROWS 1
 AS $$
     -- The least bigint has no negative: where smaller is better, it is better than any score there can be.

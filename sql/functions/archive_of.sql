@@ -1,6 +1,6 @@
 -- The archive that answers for a closed period, with the rules of its board; no row unless the period is closed and its
 -- archive kept. The archive's name comes from here, never from a caller.
-CREATE FUNCTION centile_store.archive_of(p_period_id bigint)
+CREATE OR REPLACE FUNCTION centile_store.archive_of(p_period_id bigint)
 RETURNS TABLE (archive_name text, players bigint, board_id integer, score_order text, ties text, mode text)
 LANGUAGE sql STABLE
 AS $$

@@ -1,5 +1,5 @@
 -- A page of a closed period from a position.
-CREATE FUNCTION centile_store.archive_page(p_period_id bigint, p_from bigint, p_limit integer)
+CREATE OR REPLACE FUNCTION centile_store.archive_page(p_period_id bigint, p_from bigint, p_limit integer)
 RETURNS TABLE ("position" bigint, rank bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamptz,
                internal_id bigint, rank_key bigint, tie_key bigint)
 LANGUAGE sql STABLE

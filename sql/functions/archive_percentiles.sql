@@ -1,5 +1,5 @@
 -- The score at each tenth percentile of a closed period, as centile_store.percentiles gives it for a ranking.
-CREATE FUNCTION centile_store.archive_percentiles(p_period_id bigint)
+CREATE OR REPLACE FUNCTION centile_store.archive_percentiles(p_period_id bigint)
 RETURNS TABLE (percentile integer, score bigint)
 LANGUAGE plpgsql STABLE
 AS $$

@@ -1,6 +1,6 @@
 -- Players of a closed period, each found by one look-up in its archive, with the number of players whose rank is worse: all
 -- from the first row of the next greater rank on, since a rank is one more than the players before it.
-CREATE FUNCTION centile_store.archive_players(p_period_id bigint, p_user_ids bigint[])
+CREATE OR REPLACE FUNCTION centile_store.archive_players(p_period_id bigint, p_user_ids bigint[])
 RETURNS TABLE ("position" bigint, rank bigint, worse bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamptz)
 LANGUAGE plpgsql STABLE
 AS $$

@@ -1,6 +1,6 @@
 -- The text of an archive's query: the entries of the ledger as of the period's cut-off, in order. It names only
 -- tables of centile_store, so a refresh, also the one of pg_restore, gives the same rows again.
-CREATE FUNCTION centile_store.archive_query(p_period_id bigint) RETURNS text
+CREATE OR REPLACE FUNCTION centile_store.archive_query(p_period_id bigint) RETURNS text
 LANGUAGE plpgsql STABLE
 AS $$
 DECLARE

@@ -1,7 +1,7 @@
 -- Rows of an archive from a position, with the names of now. rank_key, tie_key and internal_id make the cursor of the page
 -- after; the tie key is that of the time alone.
 -- The name comes from the period's row, never from a caller.
-CREATE FUNCTION centile_store.archive_rows(p_archive text, p_order text, p_from bigint, p_limit integer)
+CREATE OR REPLACE FUNCTION centile_store.archive_rows(p_archive text, p_order text, p_from bigint, p_limit integer)
 RETURNS TABLE ("position" bigint, rank bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamptz,
                internal_id bigint, rank_key bigint, tie_key bigint)
 LANGUAGE plpgsql STABLE

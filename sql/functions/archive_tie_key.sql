@@ -1,6 +1,6 @@
 -- The whole tie key of a player's entry, of which an archive holds the time only: the tiebreak is that of the event in the
 -- ledger that the entry comes from. What was voided counts as well: whoever asks may mean an entry of before.
-CREATE FUNCTION centile_store.archive_tie_key(p_board_id integer, p_mode text, p_user_id bigint, p_score bigint, p_reached_at timestamptz) RETURNS bigint
+CREATE OR REPLACE FUNCTION centile_store.archive_tie_key(p_board_id integer, p_mode text, p_user_id bigint, p_score bigint, p_reached_at timestamptz) RETURNS bigint
 LANGUAGE plpgsql STABLE
 AS $$
 BEGIN

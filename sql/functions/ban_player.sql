@@ -1,5 +1,5 @@
 -- One board's part of a ban or an unban; with p_act, as centile_store.begin_ban numbered it, only unless a later one has begun.
-CREATE FUNCTION centile_store.ban_player(
+CREATE OR REPLACE FUNCTION centile_store.ban_player(
     p_board text, p_user_id bigint, p_banned boolean, p_reason text, p_actor text, p_act bigint DEFAULT NULL) RETURNS boolean
 LANGUAGE plpgsql VOLATILE
 AS $$

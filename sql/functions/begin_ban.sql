@@ -3,7 +3,7 @@
 -- counts: it goes over all boards from its beginning on, and the other finds another number at its next step. Two bans at once, or two
 -- unbans, have the same number: bans have the odd ones. A ban sets the mark first, so that no score
 -- slips in between; an unban takes it away last.
-CREATE FUNCTION centile_store.begin_ban(
+CREATE OR REPLACE FUNCTION centile_store.begin_ban(
     p_user text, p_banned boolean, p_reason text DEFAULT NULL, p_actor text DEFAULT session_user, OUT user_id bigint, OUT act bigint)
 LANGUAGE plpgsql VOLATILE
 AS $$

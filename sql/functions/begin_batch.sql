@@ -14,7 +14,7 @@
 --
 -- periods, players and known ids come as parallel arrays. Bounds that are infinite are NULL. A
 -- period that accepts no events any more has no ranking.
-CREATE FUNCTION centile_store.begin_batch(
+CREATE OR REPLACE FUNCTION centile_store.begin_batch(
     p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamptz[],
     p_known_rankings bigint[], p_known_times timestamptz[],
     OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamptz, OUT now timestamptz, OUT at timestamptz,

@@ -1,7 +1,7 @@
 -- Announces an import: until it has ended, none of the board's periods is closed, so that no line is refused because a clock
 -- struck meanwhile. Closings that have begun but not ended are called off. An import of the same file that was cut short
 -- goes on under its own number; nobody knows what came through standard input. The session holds a lock until it ends, by which others see that the import is alive.
-CREATE FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text DEFAULT session_user) RETURNS bigint
+CREATE OR REPLACE FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text DEFAULT session_user) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE

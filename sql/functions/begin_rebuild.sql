@@ -1,7 +1,7 @@
 -- Begins a new ranking beside the live one of an open period, and gives the end of the ledger then, from which catch_up goes on once the
 -- ranking is filled. The session holds a lock until it ends, by which others see that
 -- the building goes on; what was begun for this period and cut short is let go.
-CREATE FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT ledger_end bigint)
+CREATE OR REPLACE FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT ledger_end bigint)
 LANGUAGE plpgsql VOLATILE
 AS $$
 #variable_conflict use_column

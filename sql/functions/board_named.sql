@@ -1,5 +1,5 @@
 -- A board by its slug, or an error that names it.
-CREATE FUNCTION centile_store.board_named(p_slug text) RETURNS centile_store.boards
+CREATE OR REPLACE FUNCTION centile_store.board_named(p_slug text) RETURNS centile_store.boards
 LANGUAGE plpgsql STABLE
 AS $$
 DECLARE

@@ -1,5 +1,5 @@
 -- A board's rules as the audit log keeps them.
-CREATE FUNCTION centile_store.board_rules(p_board_id integer) RETURNS jsonb
+CREATE OR REPLACE FUNCTION centile_store.board_rules(p_board_id integer) RETURNS jsonb
 LANGUAGE sql STABLE
 AS $$
     SELECT to_jsonb(b) - '{board_id,created_at}'::text[] FROM centile.boards b WHERE b.board_id = p_board_id

@@ -1,7 +1,7 @@
 -- Place and bucket of a key, and where the bucket begins and the next one does: the last place of
 -- the ranking whose lower bound is not above the key. After the highest place stands the greatest
 -- key there can be. NULL where there is no such ranking.
-CREATE FUNCTION centile_store.bucket_of(
+CREATE OR REPLACE FUNCTION centile_store.bucket_of(
     p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint,
     OUT place integer, OUT bucket smallint, OUT low_rank_key bigint, OUT low_tie_key bigint, OUT low_user_key bigint,
     OUT next_rank_key bigint, OUT next_tie_key bigint)

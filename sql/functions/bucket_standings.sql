@@ -5,7 +5,7 @@
 -- or other batches. Where ranks are shared and players with the same rank key may stand in other buckets too, the players above the first
 -- and from the last of these upwards are counted from wherever they stand. To be inlined, so no SET and no STRICT: what is not asked for costs
 -- nothing.
-CREATE FUNCTION centile_store.bucket_standings(
+CREATE OR REPLACE FUNCTION centile_store.bucket_standings(
     p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_meant_from timestamptz, p_meant_until timestamptz,
     p_users text[], p_layout integer, p_batches bigint[])
 RETURNS TABLE (n bigint, external_id text, name text, avatar text, score bigint, reached_at timestamptz,

@@ -2,7 +2,7 @@
 -- lanes, added. In plpgsql, which keeps its plans: a SQL function with a sub-select is planned anew
 -- by every statement that calls it. Arrays are added side by side: grouping their elements takes
 -- four times as long.
-CREATE FUNCTION centile_store.bucket_totals(p_ranking_id bigint) RETURNS bigint[]
+CREATE OR REPLACE FUNCTION centile_store.bucket_totals(p_ranking_id bigint) RETURNS bigint[]
 LANGUAGE plpgsql STABLE
 AS $$
 DECLARE

@@ -1,6 +1,6 @@
 -- The second step of closing: the archive, from the ledger as of the cut-off. What an earlier try has left goes first;
 -- nobody reads it while the period is open.
-CREATE FUNCTION centile_store.build_archive(p_period_id bigint) RETURNS void
+CREATE OR REPLACE FUNCTION centile_store.build_archive(p_period_id bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 -- A million players sort in memory; the archive is built by one at a time.

@@ -2,7 +2,7 @@
 -- rows after one id up to another, p_limit of them. Gives the number of players, and the last one's
 -- id: call it again with that until there are none. Takes in whatever else the ledger says of them
 -- by now.
-CREATE FUNCTION centile_store.catch_up(
+CREATE OR REPLACE FUNCTION centile_store.catch_up(
     p_ranking_id bigint, p_lane smallint, p_after bigint, p_up_to bigint, p_after_user bigint DEFAULT 0, p_limit integer DEFAULT 2000,
     OUT players bigint, OUT last_user bigint)
 LANGUAGE plpgsql VOLATILE

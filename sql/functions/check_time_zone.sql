@@ -1,5 +1,5 @@
 -- IANA names only: abbreviations and POSIX rules would be taken by AT TIME ZONE, and mean something else.
-CREATE FUNCTION centile_store.check_time_zone(p_time_zone text) RETURNS void
+CREATE OR REPLACE FUNCTION centile_store.check_time_zone(p_time_zone text) RETURNS void
 LANGUAGE plpgsql STABLE
 AS $$
 BEGIN

@@ -6,7 +6,7 @@
 --
 -- The boards named by p_except are left alone: those that the caller is sending to, and those whose receivers have failed it. So a
 -- run comes to an end, whatever fails, and a receiver that hangs costs it one wait.
-CREATE FUNCTION centile_store.claim_deliveries(p_limit integer DEFAULT 16, p_except text[] DEFAULT '{}')
+CREATE OR REPLACE FUNCTION centile_store.claim_deliveries(p_limit integer DEFAULT 16, p_except text[] DEFAULT '{}')
 RETURNS TABLE (event_id bigint, board text, url text, secret bytea, sealed boolean, body text, attempt integer)
 LANGUAGE sql VOLATILE
 AS $$

@@ -1,6 +1,6 @@
 -- Where the archive of a closed period differs from the ledger as of its cut-off, and what was kept from it from either: see
 -- centile_store.differences. A correction that waits for a refresh came after the cut-off and is no difference.
-CREATE FUNCTION centile_store.closed_differences(p_period_id bigint, p_limit integer)
+CREATE OR REPLACE FUNCTION centile_store.closed_differences(p_period_id bigint, p_limit integer)
 RETURNS TABLE (kind text, subject text, expected jsonb, found jsonb, total bigint)
 LANGUAGE plpgsql STABLE
 SET work_mem = '64MB'

@@ -11,7 +11,7 @@
 --
 -- transaction_ids are the ledger's ids, in the order of the events; batch is the lane's last batch:
 -- a reader of that batch sees all of these events.
-CREATE FUNCTION centile_store.commit_batch(
+CREATE OR REPLACE FUNCTION centile_store.commit_batch(
     p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamptz, p_at timestamptz, p_keep_ids interval,
     p_users bigint[], p_points bigint[], p_tiebreaks smallint[], p_reasons text[], p_times timestamptz[],
     p_id_places integer[], p_ids text[], p_standings bigint[],

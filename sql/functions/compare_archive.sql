@@ -1,6 +1,6 @@
 -- The third step of closing: the archive against the live ranking, entry by entry. Players whom an act has touched since the
 -- cut-off are left out. Differences are recorded, up to a thousand of them; the ledger, and so the archive, is right.
-CREATE FUNCTION centile_store.compare_archive(p_period_id bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION centile_store.compare_archive(p_period_id bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 SET work_mem = '128MB'
 AS $$

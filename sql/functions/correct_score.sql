@@ -1,7 +1,7 @@
 -- A correction by an administrator: a score with a time of the past, also in closed periods, with a reason and a name. In the
 -- periods that are open it counts at once; archives take it in when they are refreshed. Bounds of points are for games, not
 -- for corrections.
-CREATE FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamptz, p_reason text, p_actor text,
+CREATE OR REPLACE FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamptz, p_reason text, p_actor text,
     p_tiebreak smallint DEFAULT NULL, OUT transaction_id bigint, OUT to_refresh text[])
 LANGUAGE plpgsql VOLATILE
 AS $$

@@ -1,7 +1,7 @@
 -- How many players of a ranking have a key above this one: whole buckets, and rows of its own.
 -- Stable, so that all of it sees the one snapshot of the calling statement. In plpgsql, which keeps
 -- its plans: a SQL function with a sub-select is planned anew by every statement that calls it.
-CREATE FUNCTION centile_store.count_above(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION centile_store.count_above(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) RETURNS bigint
 LANGUAGE plpgsql STABLE
 AS $$
 DECLARE

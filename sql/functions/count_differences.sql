@@ -1,7 +1,7 @@
 -- A light look at a bucket of a current ranking, in one snapshot: the rows of its table against its
 -- count, unless that is more than p_most. No row when all is well, or when the ranking is not its
 -- period's any more.
-CREATE FUNCTION centile_store.count_differences(p_ranking_id bigint, p_bucket smallint, p_most bigint DEFAULT NULL, OUT expected bigint, OUT found bigint)
+CREATE OR REPLACE FUNCTION centile_store.count_differences(p_ranking_id bigint, p_bucket smallint, p_most bigint DEFAULT NULL, OUT expected bigint, OUT found bigint)
 RETURNS SETOF record
 LANGUAGE plpgsql STABLE
 AS $$

@@ -1,6 +1,6 @@
 -- A board with its lanes. The rules that a table cannot check are checked here: the zone must be one of the IANA names
 -- (abbreviations such as EST have no daylight saving), and periods and bounds come sorted.
-CREATE FUNCTION centile.create_board(
+CREATE OR REPLACE FUNCTION centile.create_board(
     p_slug text, p_title text DEFAULT NULL, p_mode text DEFAULT 'sum', p_order text DEFAULT 'desc', p_ties text DEFAULT 'shared',
     p_periods text[] DEFAULT '{all_time,day,week,month}', p_lanes smallint DEFAULT 2, p_time_zone text DEFAULT 'UTC',
     p_points_min bigint DEFAULT -9007199254740991, p_points_max bigint DEFAULT 9007199254740991, p_layout_bounds bigint[] DEFAULT '{}',

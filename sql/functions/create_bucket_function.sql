@@ -1,7 +1,7 @@
 -- Makes a function that runs statements on the bucket table that its first argument, p_bucket, names; v_count is theirs to use. It has a branch per
 -- table, found by halving, so that each has a plan of its own, made once per connection: a name put into a statement at run
 -- time would be planned at every call, and the parent table would lock all hundred.
-CREATE FUNCTION centile_store.create_bucket_function(p_name text, p_arguments text, p_returns text, p_statement text, p_volatility text DEFAULT 'STABLE')
+CREATE OR REPLACE FUNCTION centile_store.create_bucket_function(p_name text, p_arguments text, p_returns text, p_statement text, p_volatility text DEFAULT 'STABLE')
 RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -24,7 +24,7 @@ BEGIN
         END IF;
         v_count := (v_count + 1) / 2;
     END LOOP;
-    EXECUTE format('CREATE FUNCTION centile_store.%I(p_bucket smallint, %s) RETURNS %s LANGUAGE plpgsql %s AS %L',
+    EXECUTE format('CREATE OR REPLACE FUNCTION centile_store.%I(p_bucket smallint, %s) RETURNS %s LANGUAGE plpgsql %s AS %L',
         p_name, p_arguments, p_returns, p_volatility, format(E'\n#variable_conflict use_column\nDECLARE\n    v_count bigint;\nBEGIN\n%s\nEND\n', v_branches[1]));
 END
 $$;

@@ -1,6 +1,6 @@
 -- Stores an API key: its id and the SHA-256 of its secret, and the encrypted signing secret of a key that signs. A client has at most
 -- two working keys, so that one can replace the other. An empty list of boards means all boards.
-CREATE FUNCTION centile.create_key(
+CREATE OR REPLACE FUNCTION centile.create_key(
     p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamptz, p_secret_sha256 bytea,
     p_actor text DEFAULT session_user, p_signing_secret bytea DEFAULT NULL)
 RETURNS timestamptz

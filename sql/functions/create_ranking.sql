@@ -1,7 +1,7 @@
 -- An empty ranking for a period, with counts of zero for every lane. Its buckets begin where those
 -- of the period before do (the last one of the kind that has bounds, closed or not), else at the
 -- board's layout bounds; else one bucket has all keys.
-CREATE FUNCTION centile_store.create_ranking(p_board_id integer, p_period_id bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION centile_store.create_ranking(p_board_id integer, p_period_id bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE

@@ -1,5 +1,5 @@
 -- A season is a period with a name and bounds of its own, made before its first score. It may overlap anything.
-CREATE FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamptz, p_ends_at timestamptz, p_actor text DEFAULT session_user) RETURNS bigint
+CREATE OR REPLACE FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamptz, p_ends_at timestamptz, p_actor text DEFAULT session_user) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE

@@ -2,7 +2,7 @@
 -- what has entered. Gives the time of the cut-off, by which the next steps know that it still stands; NULL when an import
 -- keeps the board from being closed. Done again after a crash, it takes a new cut-off: no score has entered since the first one,
 -- but a ban or a void may have.
-CREATE FUNCTION centile_store.cut_off_period(p_period_id bigint) RETURNS timestamptz
+CREATE OR REPLACE FUNCTION centile_store.cut_off_period(p_period_id bigint) RETURNS timestamptz
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE

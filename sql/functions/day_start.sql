@@ -9,7 +9,7 @@
 -- instant that shows midnight, the earlier one first, or the clock leaps over midnight and the leap itself is the
 -- instant. All arithmetic is on UTC and on local clocks without a zone: the session's TimeZone plays no part.
 -- STABLE, not IMMUTABLE: the tz database is updated.
-CREATE FUNCTION centile.day_start(p_date date, p_zone text) RETURNS timestamptz
+CREATE OR REPLACE FUNCTION centile.day_start(p_date date, p_zone text) RETURNS timestamptz
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
 AS $$
 DECLARE

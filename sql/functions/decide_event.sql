@@ -1,5 +1,5 @@
 -- Notes what was decided of an event of the quarantine. The caller holds the player's lane and has seen the event wait.
-CREATE FUNCTION centile_store.decide_event(p_event centile_store.quarantine, p_state text, p_reason text, p_actor text) RETURNS void
+CREATE OR REPLACE FUNCTION centile_store.decide_event(p_event centile_store.quarantine, p_state text, p_reason text, p_actor text) RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN

@@ -5,7 +5,7 @@
 -- The comparison covers: of an open period whose the ranking is, entries, bucket rows, layout, players of each bucket, and the rows that there
 -- must be for each lane; of a closed one the archive, as of its cut-off, and the frozen top. Nothing of a period whose archive
 -- is no longer kept.
-CREATE FUNCTION centile_store.differences(p_period_id bigint, p_limit integer DEFAULT 10)
+CREATE OR REPLACE FUNCTION centile_store.differences(p_period_id bigint, p_limit integer DEFAULT 10)
 RETURNS TABLE (kind text, subject text, expected jsonb, found jsonb, total bigint)
 LANGUAGE plpgsql STABLE
 AS $$

@@ -1,6 +1,6 @@
 -- Lets the archive of a closed period go: retention, in two steps so that no reader stumbles. First the period forgets it and
 -- its frozen top (p_drop false), then, in a later transaction, the view itself is dropped. The ledger is kept.
-CREATE FUNCTION centile_store.drop_archive(p_period_id bigint, p_drop boolean) RETURNS void
+CREATE OR REPLACE FUNCTION centile_store.drop_archive(p_period_id bigint, p_drop boolean) RETURNS void
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 -- Whoever reads it all the same, a session left open for one, is not waited for: the next try drops it.

@@ -1,6 +1,6 @@
 -- Periods that are over and not closed, in the order in which they are closed; with the import that keeps a board from it. All
 -- of them, or just one. A season that was over already when it was made waits an hour for its import.
-CREATE FUNCTION centile_store.due_periods(p_period_id bigint DEFAULT NULL)
+CREATE OR REPLACE FUNCTION centile_store.due_periods(p_period_id bigint DEFAULT NULL)
 RETURNS TABLE (period_id bigint, board text, period text, ends_at timestamptz, import_source text, import_is_running boolean)
 LANGUAGE sql STABLE
 AS $$

@@ -1,6 +1,6 @@
 -- The end of a ban or an unban, once it has gone over all boards: sets the mark once more, which somebody at psql may have taken away
 -- meanwhile, or takes it away. Gives the id that the player has now.
-CREATE FUNCTION centile_store.end_ban(p_user_id bigint, p_act bigint, p_banned boolean, p_reason text, p_actor text) RETURNS text
+CREATE OR REPLACE FUNCTION centile_store.end_ban(p_user_id bigint, p_act bigint, p_banned boolean, p_reason text, p_actor text) RETURNS text
 LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN

@@ -1,5 +1,5 @@
 -- Says that an import has come to its end: the board's periods may be closed again. False when it was given up meanwhile.
-CREATE FUNCTION centile_store.end_import(p_import_id bigint) RETURNS boolean
+CREATE OR REPLACE FUNCTION centile_store.end_import(p_import_id bigint) RETURNS boolean
 LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN

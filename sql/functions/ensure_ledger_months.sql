@@ -2,7 +2,7 @@
 -- and writers of the ledger go on; CREATE TABLE … PARTITION OF would wait for all of them and stop all behind it. Call it
 -- in a transaction of its own, before any other lock. With the owner's rights, because the service owns nothing; the months
 -- need no rights of their own, they are reached through the ledger.
-CREATE FUNCTION centile.ensure_ledger_months(p_from timestamptz DEFAULT now(), p_until timestamptz DEFAULT now() + interval '2 months')
+CREATE OR REPLACE FUNCTION centile.ensure_ledger_months(p_from timestamptz DEFAULT now(), p_until timestamptz DEFAULT now() + interval '2 months')
 RETURNS integer
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp

@@ -1,6 +1,6 @@
 -- Makes the users that do not exist yet, named by their id unless a name is given. In id order, so that two callers with
 -- the same newcomers cannot wait for each other; in a transaction of its own, because boards share users.
-CREATE FUNCTION centile.ensure_users(p_external_ids text[], p_names text[] DEFAULT NULL) RETURNS integer
+CREATE OR REPLACE FUNCTION centile.ensure_users(p_external_ids text[], p_names text[] DEFAULT NULL) RETURNS integer
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE

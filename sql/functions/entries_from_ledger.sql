@@ -7,7 +7,7 @@
 --   sum:    their sum; reached with the latest that had points (with only zeros: the first).
 --   best:   the one with the best (score, tiebreak), the earliest among equals.
 --   latest: the one with the greatest (time, id).
-CREATE FUNCTION centile.entries_from_ledger(p_period_id bigint, p_batches bigint[] DEFAULT NULL, p_user_ids bigint[] DEFAULT NULL)
+CREATE OR REPLACE FUNCTION centile.entries_from_ledger(p_period_id bigint, p_batches bigint[] DEFAULT NULL, p_user_ids bigint[] DEFAULT NULL)
 RETURNS TABLE (user_id bigint, score bigint, rank_key bigint, tie_key bigint, reached_at timestamptz, only_zeros boolean)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp

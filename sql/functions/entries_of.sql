@@ -1,6 +1,6 @@
 -- The text of the second half of a query for entries: what the events of s (id, user_id, points, tiebreak, occurred_at) amount to,
 -- player by player. A text, and naming nothing but s, because an archive is made of it.
-CREATE FUNCTION centile_store.entries_of(p_board centile_store.boards) RETURNS text
+CREATE OR REPLACE FUNCTION centile_store.entries_of(p_board centile_store.boards) RETURNS text
 LANGUAGE plpgsql IMMUTABLE
 AS $$
 DECLARE

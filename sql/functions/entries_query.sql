@@ -3,7 +3,7 @@
 --
 -- p_batches is an expression for the last batch of each lane that counts (element n for lane n - 1), p_user_ids one for the
 -- users asked for; NULL for all. See centile.entries_from_ledger for what an entry is, and entries_of for how events make one.
-CREATE FUNCTION centile_store.entries_query(p_period_id bigint, p_batches text DEFAULT NULL, p_user_ids text DEFAULT NULL) RETURNS text
+CREATE OR REPLACE FUNCTION centile_store.entries_query(p_period_id bigint, p_batches text DEFAULT NULL, p_user_ids text DEFAULT NULL) RETURNS text
 LANGUAGE plpgsql STABLE
 SET timezone = 'UTC'
 SET datestyle = 'ISO'

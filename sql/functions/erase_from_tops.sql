@@ -1,7 +1,7 @@
 -- Goes on with an erasure: calls the player otherwise in the tops and events of the next p_limit closed periods that name the player,
 -- or of all. Gives those periods, whose archives have another revision now, and whether none is left. May be called again, or
 -- at once, and after the end, which does nothing.
-CREATE FUNCTION centile_store.erase_from_tops(p_user text, p_limit integer DEFAULT NULL, OUT period_ids bigint[], OUT is_done boolean)
+CREATE OR REPLACE FUNCTION centile_store.erase_from_tops(p_user text, p_limit integer DEFAULT NULL, OUT period_ids bigint[], OUT is_done boolean)
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE

@@ -8,7 +8,7 @@
 --
 -- With p_in_steps only the player is changed; centile_store.erase_from_tops goes on, some tops in each transaction. What is cut
 -- short there is found in centile_store.erasures.
-CREATE FUNCTION centile.erase_user(
+CREATE OR REPLACE FUNCTION centile.erase_user(
     p_user text, p_actor text DEFAULT session_user, p_request text DEFAULT NULL, p_in_steps boolean DEFAULT false,
     OUT user_id text, OUT period_ids bigint[])
 LANGUAGE plpgsql VOLATILE

@@ -2,7 +2,7 @@
 -- owner of the tables can run at psql. Times are those of planning and running each statement once.
 --
 -- rank = 1 + players in better buckets + rows of the bucket above the key.
-CREATE FUNCTION centile.explain_rank(p_board text, p_user text, p_period text DEFAULT 'all_time')
+CREATE OR REPLACE FUNCTION centile.explain_rank(p_board text, p_user text, p_period text DEFAULT 'all_time')
 RETURNS TABLE (step integer, what text, value text, time_ms numeric, statement text)
 LANGUAGE plpgsql STABLE ROWS 14 SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp

@@ -1,7 +1,7 @@
 -- Lays out a ranking that nobody reads yet and that has its entries: spreads them evenly over the
 -- buckets, with 1,000 players or more in each, writes bucket rows and counts, and returns the
 -- number of players. Nothing of these may be there yet.
-CREATE FUNCTION centile_store.fill_buckets(p_ranking_id bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION centile_store.fill_buckets(p_ranking_id bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 -- A million keys sort in memory.
 SET work_mem = '128MB'

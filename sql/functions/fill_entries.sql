@@ -1,6 +1,6 @@
 -- Writes the entries of a ranking that nobody reads yet, as the ledger gives them, and returns how many they are. By all of the ledger
 -- that is there by now: what has come since the ranking was begun is taken in once more anyway.
-CREATE FUNCTION centile_store.fill_entries(p_ranking_id bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION centile_store.fill_entries(p_ranking_id bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 SET work_mem = '128MB'
 AS $$

@@ -1,6 +1,6 @@
 -- The last step of closing, all of it or nothing: the frozen top, the event for the outbox, and the ranking let go. p_cut_off_at
 -- is the cut-off that the archive was built as of. False, and nothing done, when it has been called off for an import.
-CREATE FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at timestamptz) RETURNS boolean
+CREATE OR REPLACE FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at timestamptz) RETURNS boolean
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE

@@ -1,6 +1,6 @@
 -- Events of the quarantine are kept for a time after they were decided; the audit log keeps the decision for good. A bounded step at
 -- a time, so that it never holds many rows. What waits is kept however long it waits.
-CREATE FUNCTION centile.forget_decided_events(p_limit integer DEFAULT 10000, p_keep interval DEFAULT interval '90 days') RETURNS bigint
+CREATE OR REPLACE FUNCTION centile.forget_decided_events(p_limit integer DEFAULT 10000, p_keep interval DEFAULT interval '90 days') RETURNS bigint
 LANGUAGE sql VOLATILE
 AS $$
     WITH old AS (

@@ -1,5 +1,5 @@
 -- Callers' ids are kept for a time, and so are signatures of requests and erasures that are done; a bounded step at a time, so that it never holds many rows.
-CREATE FUNCTION centile.forget_expired_ids(p_limit integer DEFAULT 10000) RETURNS bigint
+CREATE OR REPLACE FUNCTION centile.forget_expired_ids(p_limit integer DEFAULT 10000) RETURNS bigint
 LANGUAGE sql VOLATILE
 AS $$
     WITH expired AS (

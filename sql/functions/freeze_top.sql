@@ -1,6 +1,6 @@
 -- The first players of an archive as they are called now, as the bytes that are kept: what a top of the closed period is
 -- served from ever after. The text of jsonb is the same for the same rows.
-CREATE FUNCTION centile_store.freeze_top(p_period_id bigint) RETURNS bytea
+CREATE OR REPLACE FUNCTION centile_store.freeze_top(p_period_id bigint) RETURNS bytea
 LANGUAGE plpgsql STABLE
 SET timezone = 'UTC'
 AS $$

@@ -4,7 +4,7 @@
 --
 -- On best boards any score of before that is p_enough or better does: what is asked is whether the gain is too large, and the
 -- whole past is read only where it is.
-CREATE FUNCTION centile_store.gain_base(
+CREATE OR REPLACE FUNCTION centile_store.gain_base(
     p_board centile_store.boards, p_user_id bigint, p_starts_at timestamptz, p_since timestamptz, p_voided bigint[], p_enough bigint) RETURNS bigint
 LANGUAGE plpgsql STABLE
 AS $$

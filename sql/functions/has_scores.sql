@@ -1,5 +1,5 @@
 -- Whether a user has scores in the ledger: on these boards, or on any if p_boards is NULL.
-CREATE FUNCTION centile_store.has_scores(p_user_id bigint, p_boards text[]) RETURNS boolean
+CREATE OR REPLACE FUNCTION centile_store.has_scores(p_user_id bigint, p_boards text[]) RETURNS boolean
 LANGUAGE sql STABLE
 AS $$
     SELECT EXISTS (

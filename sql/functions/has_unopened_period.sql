@@ -1,6 +1,6 @@
 -- Whether a board lacks a period that holds p_at: then the next writer has to open it. Seasons are made ahead.
 -- In plpgsql, which keeps its plans: a SQL function with a sub-select is planned anew by every statement that calls it.
-CREATE FUNCTION centile_store.has_unopened_period(p_board centile_store.boards, p_at timestamptz) RETURNS boolean
+CREATE OR REPLACE FUNCTION centile_store.has_unopened_period(p_board centile_store.boards, p_at timestamptz) RETURNS boolean
 LANGUAGE plpgsql STABLE
 AS $$
 BEGIN

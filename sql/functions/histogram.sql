@@ -1,5 +1,5 @@
 -- Players per range of scores: up to p_bars ranges of equal width from the worst score to the best.
-CREATE FUNCTION centile_store.histogram(p_ranking_id bigint, p_bars integer DEFAULT 20)
+CREATE OR REPLACE FUNCTION centile_store.histogram(p_ranking_id bigint, p_bars integer DEFAULT 20)
 RETURNS TABLE (from_score bigint, to_score bigint, players bigint)
 LANGUAGE sql STABLE
 AS $$

@@ -1,5 +1,5 @@
 -- Has the ban or unban of this number go on, and no later one begin until the end of the transaction; an error once a later one has begun.
-CREATE FUNCTION centile_store.hold_ban_act(p_user_id bigint, p_act bigint) RETURNS void
+CREATE OR REPLACE FUNCTION centile_store.hold_ban_act(p_user_id bigint, p_act bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN

@@ -1,6 +1,6 @@
 -- Takes the board's structure lock (shared) and the lane's row, to the end of the transaction. A batch
 -- begins with it where several instances write to the lane.
-CREATE FUNCTION centile_store.hold_lane(p_board_id integer, p_lane smallint) RETURNS void
+CREATE OR REPLACE FUNCTION centile_store.hold_lane(p_board_id integer, p_lane smallint) RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN

@@ -1,5 +1,5 @@
 -- An import holds an advisory lock of its own for as long as its process lives; without it, it was cut short.
-CREATE FUNCTION centile_store.import_is_running(p_import_id bigint) RETURNS boolean
+CREATE OR REPLACE FUNCTION centile_store.import_is_running(p_import_id bigint) RETURNS boolean
 LANGUAGE sql STABLE
 RETURN EXISTS (
     SELECT FROM pg_catalog.pg_locks l

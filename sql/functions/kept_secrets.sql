@@ -1,5 +1,5 @@
 -- Every secret that may still be needed: what keys that work sign with, and what webhooks' events are signed with.
-CREATE FUNCTION centile_store.kept_secrets() RETURNS TABLE (kind text, name text, secret bytea, sealed boolean)
+CREATE OR REPLACE FUNCTION centile_store.kept_secrets() RETURNS TABLE (kind text, name text, secret bytea, sealed boolean)
 LANGUAGE sql STABLE
 AS $$
     SELECT 'key', k.id, k.signing_secret, true FROM centile_store.api_keys k

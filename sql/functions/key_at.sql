@@ -1,6 +1,6 @@
 -- From a position to the key there: the bucket by the buckets' counts, and within it a walk from
 -- the nearer end. So page 100,000 costs about what page 1 costs.
-CREATE FUNCTION centile_store.key_at(p_ranking_id bigint, p_position bigint)
+CREATE OR REPLACE FUNCTION centile_store.key_at(p_ranking_id bigint, p_position bigint)
 RETURNS TABLE (bucket smallint, rank_key bigint, tie_key bigint, user_key bigint)
 LANGUAGE plpgsql STABLE
 AS $$

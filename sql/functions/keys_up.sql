@@ -1,6 +1,6 @@
 -- Keys of a ranking above one, worst first; a bucket that has too few is followed by the next higher one
 -- with players. p_bucket is the key's, where the caller knows it.
-CREATE FUNCTION centile_store.keys_up(p_ranking_id bigint, p_bucket smallint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer)
+CREATE OR REPLACE FUNCTION centile_store.keys_up(p_ranking_id bigint, p_bucket smallint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer)
 RETURNS TABLE (rank_key bigint, tie_key bigint, user_key bigint)
 LANGUAGE plpgsql STABLE
 AS $$

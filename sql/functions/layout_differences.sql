@@ -1,6 +1,6 @@
 -- Where a ranking's layout is wrong by itself, and where rows are missing that there must be for each
 -- lane. place is for sorting.
-CREATE FUNCTION centile_store.layout_differences(p_ranking_id bigint)
+CREATE OR REPLACE FUNCTION centile_store.layout_differences(p_ranking_id bigint)
 RETURNS TABLE (kind text, place integer, subject text, expected jsonb, found jsonb)
 LANGUAGE plpgsql STABLE
 AS $$

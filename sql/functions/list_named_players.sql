@@ -1,6 +1,6 @@
 -- Lists whom the frozen top and the event of a closed period name, or of every one that has been frozen since it was listed: by
 -- functions of an earlier edition, for one. Who was listed once stays so: the event keeps the first top.
-CREATE FUNCTION centile_store.list_named_players(p_period_id bigint DEFAULT NULL) RETURNS void
+CREATE OR REPLACE FUNCTION centile_store.list_named_players(p_period_id bigint DEFAULT NULL) RETURNS void
 LANGUAGE sql VOLATILE
 AS $$
     INSERT INTO centile_store.named_players AS n (period_id, cut_off_at, user_ids)

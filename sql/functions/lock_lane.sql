@@ -1,5 +1,5 @@
 -- Structure lock (shared), then the lane of a player: what every act on one player holds.
-CREATE FUNCTION centile_store.lock_lane(p_board centile_store.boards, p_external_id text) RETURNS centile_store.board_lanes
+CREATE OR REPLACE FUNCTION centile_store.lock_lane(p_board centile_store.boards, p_external_id text) RETURNS centile_store.board_lanes
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE

@@ -1,7 +1,7 @@
 -- The structure lock of a board: writers share it; a session that opens periods or changes a layout
 -- has it exclusively. It is held to the end of the transaction. No session upgrades from shared to
 -- exclusive. Gives the board as it is under the lock.
-CREATE FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean) RETURNS centile_store.boards
+CREATE OR REPLACE FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean) RETURNS centile_store.boards
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE

@@ -1,5 +1,5 @@
 -- The mark on the user that makes every board refuse the player's scores. A ban that begins overtakes an unban that is under way.
-CREATE FUNCTION centile.mark_banned(p_user text, p_banned boolean, p_reason text DEFAULT NULL, p_actor text DEFAULT session_user) RETURNS void
+CREATE OR REPLACE FUNCTION centile.mark_banned(p_user text, p_banned boolean, p_reason text DEFAULT NULL, p_actor text DEFAULT session_user) RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN

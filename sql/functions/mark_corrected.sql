@@ -1,6 +1,6 @@
 -- Notes that the ledger has something for closed periods that their archives do not hold before a refresh. In one order, for
 -- two acts may meet here.
-CREATE FUNCTION centile_store.mark_corrected(p_period_ids bigint[]) RETURNS void
+CREATE OR REPLACE FUNCTION centile_store.mark_corrected(p_period_ids bigint[]) RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN

@@ -1,5 +1,5 @@
 -- The mark on the player that makes every board refuse the player's scores.
-CREATE FUNCTION centile_store.mark_player(p_user_id bigint, p_banned boolean, p_reason text, p_actor text) RETURNS void
+CREATE OR REPLACE FUNCTION centile_store.mark_player(p_user_id bigint, p_banned boolean, p_reason text, p_actor text) RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN

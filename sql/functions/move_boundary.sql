@@ -5,7 +5,7 @@
 --
 -- One row more than is moved is read: a bound that no equal score lies below is put below all of
 -- them, so that ranks that are shared are counted in one bucket (see above_in_bucket).
-CREATE FUNCTION centile_store.move_boundary(p_ranking_id bigint, p_layout integer, p_from integer, p_to integer, p_rows integer)
+CREATE OR REPLACE FUNCTION centile_store.move_boundary(p_ranking_id bigint, p_layout integer, p_from integer, p_to integer, p_rows integer)
 RETURNS integer
 LANGUAGE plpgsql VOLATILE
 SET enable_seqscan = off

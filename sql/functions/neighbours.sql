@@ -1,7 +1,7 @@
 -- The players up to p_around places above and below a key, whose bucket is given, and the key's own: each with its step from the key, negative
 -- above it, and on shared boards with the step of the first player of the same score. Where that one is not near, or in another bucket, all
 -- players with a better score are counted.
-CREATE FUNCTION centile_store.neighbours(
+CREATE OR REPLACE FUNCTION centile_store.neighbours(
     p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text,
     p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_around integer)
 RETURNS TABLE (step integer, first_equal integer, better bigint, user_id text, user_name text, avatar text, score bigint,

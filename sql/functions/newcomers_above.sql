@@ -1,5 +1,5 @@
 -- Players of a ranking who would rank above a newcomer with this score.
-CREATE FUNCTION centile_store.newcomers_above(p_ranking_id bigint, p_score bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION centile_store.newcomers_above(p_ranking_id bigint, p_score bigint) RETURNS bigint
 LANGUAGE sql STABLE
 AS $$
     -- The least bigint has no negative: where smaller is better, it is better than any score there can be.

@@ -1,7 +1,7 @@
 -- Notes in the audit log what somebody did by an administrator's right, in the transaction that does it: neither is there
 -- without the other. p_subject names what it was done to, unless that is a player. What is the same before and after is left
 -- out, and an act that changed nothing is none.
-CREATE FUNCTION centile_store.note_act(
+CREATE OR REPLACE FUNCTION centile_store.note_act(
     p_actor text, p_action text, p_board_id integer, p_before jsonb, p_after jsonb, p_subject text DEFAULT NULL, p_user_id bigint DEFAULT NULL)
 RETURNS void
 LANGUAGE sql VOLATILE

@@ -1,6 +1,6 @@
 -- What came of an attempt. Once delivered, an event stays so: a failure that is noted late, when another attempt has
 -- succeeded, counts for nothing.
-CREATE FUNCTION centile_store.note_delivery(p_event_id bigint, p_status integer, p_error text) RETURNS void
+CREATE OR REPLACE FUNCTION centile_store.note_delivery(p_event_id bigint, p_status integer, p_error text) RETURNS void
 LANGUAGE sql VOLATILE
 AS $$
     UPDATE centile_store.outbox

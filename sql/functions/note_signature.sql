@@ -1,6 +1,6 @@
 -- Notes that a signed request is about to change something; false when it has been here before. Kept for longer than a signature is
 -- taken (300 s either way), also where the service's clock and the database's differ by half an hour.
-CREATE FUNCTION centile_store.note_signature(p_key_id text, p_signature bytea) RETURNS boolean
+CREATE OR REPLACE FUNCTION centile_store.note_signature(p_key_id text, p_signature bytea) RETURNS boolean
 LANGUAGE sql VOLATILE
 AS $$
     WITH noted AS (

@@ -1,6 +1,6 @@
 -- Opens the periods of a board that hold the given times and are not open yet, each with a ranking of its own. Takes the
 -- structure lock exclusively: call it before any other lock.
-CREATE FUNCTION centile.open_periods(p_board_id integer, p_times timestamptz[]) RETURNS integer
+CREATE OR REPLACE FUNCTION centile.open_periods(p_board_id integer, p_times timestamptz[]) RETURNS integer
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE

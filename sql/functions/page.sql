@@ -1,5 +1,5 @@
 -- A page of a period, open or closed, from any position, in one snapshot.
-CREATE FUNCTION centile.page(p_board text, p_period text DEFAULT 'all_time', p_from bigint DEFAULT 1, p_limit integer DEFAULT 10)
+CREATE OR REPLACE FUNCTION centile.page(p_board text, p_period text DEFAULT 'all_time', p_from bigint DEFAULT 1, p_limit integer DEFAULT 10)
 RETURNS TABLE ("position" bigint, rank bigint, user_id text, user_name text, score bigint, reached_at timestamptz)
 LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp

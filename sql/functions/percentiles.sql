@@ -1,6 +1,6 @@
 -- The score at each tenth percentile, worst to best, as percentile_disc gives it: the first score, counted from the worst,
 -- that at least this share of the players does not exceed.
-CREATE FUNCTION centile_store.percentiles(p_ranking_id bigint)
+CREATE OR REPLACE FUNCTION centile_store.percentiles(p_ranking_id bigint)
 RETURNS TABLE (percentile integer, score bigint)
 LANGUAGE sql STABLE
 AS $$

@@ -5,7 +5,7 @@
 --
 -- Dates are turned into timestamps without a zone before to_char and date_trunc see them: on a bare date both would go
 -- through the session's TimeZone.
-CREATE FUNCTION centile.period_at(p_kind text, p_at timestamptz, p_zone text)
+CREATE OR REPLACE FUNCTION centile.period_at(p_kind text, p_at timestamptz, p_zone text)
     RETURNS TABLE (label text, starts_at timestamptz, ends_at timestamptz)
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 1
 AS $$

@@ -1,7 +1,7 @@
 -- The day, week or month of a board that holds an instant: as it was opened, or as it will be. Opened periods keep their bounds; should
 -- the calendar have changed since (the time zone database is updated before countries change their clocks, or after), the next
 -- one begins where the last one ended, and a label that is taken goes to nobody else.
-CREATE FUNCTION centile_store.period_holding(p_board_id integer, p_kind text, p_at timestamptz, p_zone text)
+CREATE OR REPLACE FUNCTION centile_store.period_holding(p_board_id integer, p_kind text, p_at timestamptz, p_zone text)
 RETURNS TABLE (label text, starts_at timestamptz, ends_at timestamptz)
 LANGUAGE plpgsql STABLE ROWS 1
 AS $$

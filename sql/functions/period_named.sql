@@ -1,7 +1,7 @@
 -- The period that a label names, for selectors such as day:2024-01-15. A label is taken only in its one canonical form,
 -- and gives no row when it is not a date, not a Monday (weeks), or a date that the zone's calendar leaves out
 -- (Pacific/Apia, 2011-12-30): such a day would begin where the next one does.
-CREATE FUNCTION centile.period_named(p_kind text, p_label text, p_zone text)
+CREATE OR REPLACE FUNCTION centile.period_named(p_kind text, p_label text, p_zone text)
     RETURNS TABLE (label text, starts_at timestamptz, ends_at timestamptz)
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 1
 AS $$

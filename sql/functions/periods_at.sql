@@ -1,7 +1,7 @@
 -- The periods of a board that hold a time: one look-up per kind kept, whatever the number of periods, and the seasons. A
 -- closed one has no ranking. Into one that is cut off no score may enter any more; acts still change its ranking, which
 -- answers until it is closed.
-CREATE FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamptz)
+CREATE OR REPLACE FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamptz)
 RETURNS TABLE (period_id bigint, kind text, period text, ranking_id bigint, is_cut_off boolean)
 LANGUAGE sql STABLE
 AS $$

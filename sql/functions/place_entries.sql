@@ -1,6 +1,6 @@
 -- Writes changes of entries of one lane that SQL has worked out: finds the buckets of the keys for
 -- centile_store.write_entries, which says what the caller has to hold.
-CREATE FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[]) RETURNS void
+CREATE OR REPLACE FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[]) RETURNS void
 LANGUAGE plpgsql VOLATILE
 -- Every look-up here is by key, whatever was known of the tables when the plans were made.
 SET enable_seqscan = off

@@ -8,7 +8,7 @@
 -- (centile_store.gain_base); p_best_keys are the players' best keys in the batch. On asc boards
 -- less is better, and won or better means less. Voided events and those before the player's last
 -- reset do not count.
-CREATE FUNCTION centile_store.player_histories(
+CREATE OR REPLACE FUNCTION centile_store.player_histories(
     p_board_id integer, p_users bigint[], p_best_keys bigint[], p_period_ids bigint[], p_limits bigint[], p_at timestamptz)
 RETURNS TABLE (recent integer, waiting integer, won text[], bases bigint[])
 LANGUAGE plpgsql STABLE

@@ -1,5 +1,5 @@
 -- One player's standing, in one snapshot.
-CREATE FUNCTION centile.player_rank(p_board text, p_user text, p_period text DEFAULT 'all_time')
+CREATE OR REPLACE FUNCTION centile.player_rank(p_board text, p_user text, p_period text DEFAULT 'all_time')
 RETURNS TABLE (rank bigint, "position" bigint, score bigint, percentile double precision, players bigint, reached_at timestamptz)
 LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp

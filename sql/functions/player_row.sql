@@ -1,5 +1,5 @@
 -- One player's standing, with the number of players whose rank is worse: what the percentile is made of.
-CREATE FUNCTION centile_store.player_row(p_ranking_id bigint, p_user_id bigint)
+CREATE OR REPLACE FUNCTION centile_store.player_row(p_ranking_id bigint, p_user_id bigint)
 RETURNS TABLE ("position" bigint, rank bigint, worse bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamptz,
                rank_key bigint, tie_key bigint)
 LANGUAGE sql STABLE

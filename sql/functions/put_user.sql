@@ -3,7 +3,7 @@
 -- p_boards: the boards of a key that is limited to some. It may change users without scores and users with scores on
 -- these boards, and the audit log
 -- records which fields it changed. The log stores no values: they would survive an erasure.
-CREATE FUNCTION centile.put_user(p_user text, p_name text DEFAULT NULL, p_avatar text DEFAULT NULL, p_set_avatar boolean DEFAULT false,
+CREATE OR REPLACE FUNCTION centile.put_user(p_user text, p_name text DEFAULT NULL, p_avatar text DEFAULT NULL, p_set_avatar boolean DEFAULT false,
     p_metadata jsonb DEFAULT NULL, p_actor text DEFAULT session_user, p_boards text[] DEFAULT '{}', OUT made boolean)
 LANGUAGE plpgsql VOLATILE
 AS $$

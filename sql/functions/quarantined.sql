@@ -1,5 +1,5 @@
 -- An event of a board's quarantine, or an error that names it.
-CREATE FUNCTION centile_store.quarantined(p_board centile_store.boards, p_quarantine_id bigint) RETURNS centile_store.quarantine
+CREATE OR REPLACE FUNCTION centile_store.quarantined(p_board centile_store.boards, p_quarantine_id bigint) RETURNS centile_store.quarantine
 LANGUAGE plpgsql STABLE
 AS $$
 DECLARE

@@ -1,6 +1,6 @@
 -- What a score changed: the player's rank now, and the rank that the key before it would have now if the player still had it.
 -- The period is named, not its ranking: an answer that is given again may be older than the ranking.
-CREATE FUNCTION centile_store.rank_change(p_board_id integer, p_period text, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint,
+CREATE OR REPLACE FUNCTION centile_store.rank_change(p_board_id integer, p_period text, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint,
     OUT rank bigint, OUT previous_rank bigint)
 LANGUAGE sql STABLE
 AS $$

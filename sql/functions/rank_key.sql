@@ -1,6 +1,6 @@
 -- A score as a number of which larger is always better.
 -- Not STRICT: with CASE in it, it could not become part of the query that calls it.
-CREATE FUNCTION centile.rank_key(p_score bigint, p_order text) RETURNS bigint
+CREATE OR REPLACE FUNCTION centile.rank_key(p_score bigint, p_order text) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE p_order WHEN 'asc' THEN -p_score ELSE p_score END;
 

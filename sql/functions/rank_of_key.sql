@@ -1,5 +1,5 @@
 -- The rank of a key by the board's rule for ties.
-CREATE FUNCTION centile_store.rank_of_key(p_ranking_id bigint, p_shared boolean, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION centile_store.rank_of_key(p_ranking_id bigint, p_shared boolean, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) RETURNS bigint
 LANGUAGE sql STABLE
 RETURN 1 + CASE WHEN p_shared
     THEN centile_store.count_above(p_ranking_id, p_rank_key, 9223372036854775807, 9223372036854775807)

@@ -1,5 +1,5 @@
 -- Where a newcomer with this score would stand: behind equals, except where they share a rank.
-CREATE FUNCTION centile.rank_of_score(p_board text, p_score bigint, p_period text DEFAULT 'all_time') RETURNS bigint
+CREATE OR REPLACE FUNCTION centile.rank_of_score(p_board text, p_score bigint, p_period text DEFAULT 'all_time') RETURNS bigint
 LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 RETURN (SELECT 1 + coalesce(centile_store.newcomers_above(s.ranking_id, p_score),

@@ -1,7 +1,7 @@
 -- All rows of any period: the live standings while it is open, its archive once it is closed. The archive's name stands in
 -- the period's row and is no caller's, and its rights are the owner's, hence SECURITY DEFINER. The ranking's own rows come by
 -- the ways that page reads them; for a few of them call that.
-CREATE FUNCTION centile.ranking(p_board text, p_period text DEFAULT 'all_time')
+CREATE OR REPLACE FUNCTION centile.ranking(p_board text, p_period text DEFAULT 'all_time')
 RETURNS TABLE ("position" bigint, rank bigint, user_id text, user_name text, score bigint, reached_at timestamptz)
 LANGUAGE plpgsql STABLE ROWS 100000 SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp

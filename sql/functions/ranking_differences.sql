@@ -1,7 +1,7 @@
 -- Where entries, bucket rows and counts of an open period's ranking differ from the ledger: see centile_store.differences. Players are
 -- put in order together with the bounds of the buckets, once: ten million of them are one sort. Rows
 -- that do not fit into work_mem go to disk.
-CREATE FUNCTION centile_store.ranking_differences(p_ranking_id bigint, p_limit integer)
+CREATE OR REPLACE FUNCTION centile_store.ranking_differences(p_ranking_id bigint, p_limit integer)
 RETURNS TABLE (kind text, subject text, expected jsonb, found jsonb, total bigint)
 LANGUAGE plpgsql STABLE
 SET work_mem = '64MB'

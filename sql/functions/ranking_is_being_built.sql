@@ -1,5 +1,5 @@
 -- Whether the session that builds a ranking beside the live one lives: it holds a lock of its own.
-CREATE FUNCTION centile_store.ranking_is_being_built(p_ranking_id bigint) RETURNS boolean
+CREATE OR REPLACE FUNCTION centile_store.ranking_is_being_built(p_ranking_id bigint) RETURNS boolean
 LANGUAGE sql STABLE
 AS $$
     SELECT EXISTS (SELECT FROM pg_catalog.pg_locks l

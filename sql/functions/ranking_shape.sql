@@ -1,6 +1,6 @@
 -- Rank keys at which the buckets of a ranking begin: the bounds that the next period of the kind
 -- begins with.
-CREATE FUNCTION centile_store.ranking_shape(p_ranking_id bigint) RETURNS bigint[]
+CREATE OR REPLACE FUNCTION centile_store.ranking_shape(p_ranking_id bigint) RETURNS bigint[]
 LANGUAGE sql STABLE
 RETURN ARRAY(
     SELECT DISTINCT u.rank_key FROM centile_store.rankings g CROSS JOIN unnest(g.low_rank_keys) AS u (rank_key)

@@ -1,6 +1,6 @@
 -- What every answer about a ranking carries, and the proof that it is still its period's current one and still the one
 -- that was meant: no row otherwise. The board is proved too: after a restore the ids may be another board's.
-CREATE FUNCTION centile_store.ranking_state(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_from timestamptz, p_until timestamptz)
+CREATE OR REPLACE FUNCTION centile_store.ranking_state(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_from timestamptz, p_until timestamptz)
 RETURNS TABLE (epoch text, layout integer, batches bigint[], players bigint, revision bigint)
 LANGUAGE sql STABLE
 AS $$

@@ -16,7 +16,7 @@
 -- list more than p_user_limit users, repeats included. If has_all_profiles is false, the directory must be emptied.
 --
 -- In plpgsql, which keeps its plans and skips the parts that have nothing to do.
-CREATE FUNCTION centile_store.read_round(
+CREATE OR REPLACE FUNCTION centile_store.read_round(
     p_board_id integer, p_ranking_ids bigint[], p_batches bigint[], p_revision bigint, p_limit integer DEFAULT 20000,
     p_user_limit bigint DEFAULT 20000, p_snapshot text DEFAULT NULL,
     OUT epoch text, OUT read_at timestamptz, OUT batches bigint[], OUT revision bigint,

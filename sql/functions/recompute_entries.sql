@@ -1,7 +1,7 @@
 -- Sets the entries of some players of one lane in some rankings to what the ledger says now. For acts that can only be undone by
 -- looking again: void, reset, ban, unban, imports of players who were ever reset, and what came while a ranking was built. Under
 -- the structure lock and the lane's row lock, or on rankings that nobody else writes.
-CREATE FUNCTION centile_store.recompute_entries(p_lane smallint, p_ranking_ids bigint[], p_user_ids bigint[]) RETURNS void
+CREATE OR REPLACE FUNCTION centile_store.recompute_entries(p_lane smallint, p_ranking_ids bigint[], p_user_ids bigint[]) RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET plan_cache_mode = force_custom_plan
 AS $$

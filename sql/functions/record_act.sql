@@ -2,7 +2,7 @@
 -- rankings when p_at is NULL. The caller has made sure that the act makes sense and holds no lock yet but the ones below.
 -- Void, ban and unban say nothing about time: they are dated like any event. A reset separates what came before it from
 -- what comes after, so its time is later than every event of the lane.
-CREATE FUNCTION centile_store.record_act(
+CREATE OR REPLACE FUNCTION centile_store.record_act(
     p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_kind text, p_reason text,
     p_voids_id bigint DEFAULT NULL, p_voids_at timestamptz DEFAULT NULL, p_actor text DEFAULT session_user) RETURNS bigint
 LANGUAGE plpgsql VOLATILE

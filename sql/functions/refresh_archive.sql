@@ -1,7 +1,7 @@
 -- Takes into a closed period's archive what the ledger has had added since: a new cut-off, the archive refreshed beside its
 -- readers, a new frozen top, the next revision; in one transaction, so that readers see the old or the new.
 -- Gives the new revision.
-CREATE FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) RETURNS integer
+CREATE OR REPLACE FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) RETURNS integer
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 SET work_mem = '128MB'

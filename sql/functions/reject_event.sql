@@ -1,5 +1,5 @@
 -- Rejects an event that waits in quarantine; says whether it still waited. Doing it twice does it once.
-CREATE FUNCTION centile.reject_event(p_board text, p_quarantine_id bigint, p_reason text DEFAULT NULL, p_actor text DEFAULT session_user) RETURNS boolean
+CREATE OR REPLACE FUNCTION centile.reject_event(p_board text, p_quarantine_id bigint, p_reason text DEFAULT NULL, p_actor text DEFAULT session_user) RETURNS boolean
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE

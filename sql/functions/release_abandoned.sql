@@ -1,5 +1,5 @@
 -- Lets rankings go that were being built by a process that is no more; returns how many, of one board: call it until it gives 0.
-CREATE FUNCTION centile_store.release_abandoned() RETURNS bigint
+CREATE OR REPLACE FUNCTION centile_store.release_abandoned() RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE

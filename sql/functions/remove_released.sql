@@ -1,6 +1,6 @@
 -- Removes rows of rankings that were let go, up to p_limit of them, so that no step is long; 0 when nothing is left. Nobody
 -- reads them: every statement proves that its ranking is still the period's.
-CREATE FUNCTION centile_store.remove_released(p_limit integer DEFAULT 10000) RETURNS bigint
+CREATE OR REPLACE FUNCTION centile_store.remove_released(p_limit integer DEFAULT 10000) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 SET enable_seqscan = off
 AS $$

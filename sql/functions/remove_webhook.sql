@@ -1,5 +1,5 @@
 -- From here on the events of the board are for those who poll; what waits, waits for nobody any more.
-CREATE FUNCTION centile.remove_webhook(p_board text, p_actor text DEFAULT session_user) RETURNS void
+CREATE OR REPLACE FUNCTION centile.remove_webhook(p_board text, p_actor text DEFAULT session_user) RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE

@@ -1,5 +1,5 @@
 -- A frozen top with one of its players called otherwise. All else are the same bytes: the text of jsonb is the same for the same value.
-CREATE FUNCTION centile_store.renamed_in_top(p_top bytea, p_user_id bigint, p_external_id text, p_name text) RETURNS bytea
+CREATE OR REPLACE FUNCTION centile_store.renamed_in_top(p_top bytea, p_user_id bigint, p_external_id text, p_name text) RETURNS bytea
 LANGUAGE sql IMMUTABLE
 AS $$
     SELECT convert_to(jsonb_set(t.top, '{rows}', (

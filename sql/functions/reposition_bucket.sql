@@ -2,7 +2,7 @@
 -- below it. Below the other one it gets what lies under that one's lowest player; above it gets no
 -- range, until rows are moved into it. No row is touched. False, and nothing done, when the layout is
 -- another by now, the ranking is not its period's any more, or the bucket is not empty.
-CREATE FUNCTION centile_store.reposition_bucket(p_ranking_id bigint, p_layout integer, p_place integer, p_beside integer, p_above boolean)
+CREATE OR REPLACE FUNCTION centile_store.reposition_bucket(p_ranking_id bigint, p_layout integer, p_place integer, p_beside integer, p_above boolean)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE
 SET enable_seqscan = off

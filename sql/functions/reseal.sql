@@ -1,5 +1,5 @@
 -- Puts a secret that was sealed, or sealed anew, in the place of what was there; false when that has changed meanwhile.
-CREATE FUNCTION centile_store.reseal(p_kind text, p_name text, p_was bytea, p_secret bytea) RETURNS boolean
+CREATE OR REPLACE FUNCTION centile_store.reseal(p_kind text, p_name text, p_was bytea, p_secret bytea) RETURNS boolean
 LANGUAGE sql VOLATILE
 AS $$
     WITH key AS (

@@ -1,5 +1,5 @@
 -- Has an event sent anew, delivered or not, put off or not. Attempts are counted from here, and so the pauses between them begin anew.
-CREATE FUNCTION centile.resend(p_event_id bigint, p_actor text DEFAULT session_user) RETURNS text
+CREATE OR REPLACE FUNCTION centile.resend(p_event_id bigint, p_actor text DEFAULT session_user) RETURNS text
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE

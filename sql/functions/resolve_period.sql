@@ -2,7 +2,7 @@
 -- row when it cannot exist; a row without period_id when nobody has scored in it. meant_from … meant_until is the time during
 -- which the selector goes on meaning this period, so that the service may remember it. archive_revision is that of the
 -- archive of a closed period; none when it is not closed, or when its archive was dropped.
-CREATE FUNCTION centile.resolve_period(p_board_id integer, p_selector text)
+CREATE OR REPLACE FUNCTION centile.resolve_period(p_board_id integer, p_selector text)
 RETURNS TABLE (kind text, label text, starts_at timestamptz, ends_at timestamptz, period_id bigint, ranking_id bigint, state text,
                archive_revision integer, meant_from timestamptz, meant_until timestamptz)
 LANGUAGE plpgsql STABLE ROWS 1 SECURITY DEFINER

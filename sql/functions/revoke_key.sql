@@ -1,5 +1,5 @@
 -- Makes an API key useless for good. Doing it twice does it once. Instances notice within five seconds.
-CREATE FUNCTION centile.revoke_key(p_id text, p_actor text DEFAULT session_user) RETURNS void
+CREATE OR REPLACE FUNCTION centile.revoke_key(p_id text, p_actor text DEFAULT session_user) RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE

@@ -1,5 +1,5 @@
 -- The page after a key that was once the last of a page; its player may have left since.
-CREATE FUNCTION centile_store.rows_after(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer)
+CREATE OR REPLACE FUNCTION centile_store.rows_after(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer)
 RETURNS TABLE ("position" bigint, rank bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamptz,
                internal_id bigint, rank_key bigint, tie_key bigint)
 LANGUAGE sql STABLE

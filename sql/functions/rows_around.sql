@@ -1,5 +1,5 @@
 -- A player with up to p_around players above and below.
-CREATE FUNCTION centile_store.rows_around(p_ranking_id bigint, p_user_id bigint, p_around integer)
+CREATE OR REPLACE FUNCTION centile_store.rows_around(p_ranking_id bigint, p_user_id bigint, p_around integer)
 RETURNS TABLE ("position" bigint, rank bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamptz)
 LANGUAGE sql STABLE
 AS $$

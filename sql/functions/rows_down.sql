@@ -2,7 +2,7 @@
 -- first group of equals can begin above the stretch; its rank is counted, the others follow from the positions. p_bucket is the bucket
 -- of the key, where the caller knows it.
 -- In plpgsql, which keeps its plans: a SQL function with a sub-select is planned anew by every statement that calls it.
-CREATE FUNCTION centile_store.rows_down(
+CREATE OR REPLACE FUNCTION centile_store.rows_down(
     p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text,
     p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_position bigint, p_limit integer)
 RETURNS TABLE ("position" bigint, rank bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamptz,

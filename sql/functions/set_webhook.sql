@@ -1,7 +1,7 @@
 -- Where the events of a board go from now on. A board that had no webhook begins with the events to come: what has waited
 -- for nobody in particular is put off for good, so that a new receiver is not flooded with the past; centile.resend sends
 -- single ones all the same. A new address or secret of a board that has a webhook changes nothing else: what waits, goes there.
-CREATE FUNCTION centile.set_webhook(
+CREATE OR REPLACE FUNCTION centile.set_webhook(
     p_board text, p_url text, p_secret bytea, p_actor text DEFAULT session_user, p_sealed boolean DEFAULT false)
 RETURNS void
 LANGUAGE plpgsql VOLATILE

@@ -1,6 +1,6 @@
 -- The end of the ledger for a board: every row of the board up to it is committed, and every later one has a higher id. Takes the
 -- structure lock for the moment of the transaction: call it in one of its own.
-CREATE FUNCTION centile_store.settled_ledger_end(p_board_id integer) RETURNS bigint
+CREATE OR REPLACE FUNCTION centile_store.settled_ledger_end(p_board_id integer) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN

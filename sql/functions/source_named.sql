@@ -1,6 +1,6 @@
 -- What answers for a board's period, for the functions that people call: its ranking, or, once it is closed, its archive;
 -- neither while nobody has scored in it. An error that names what does not exist.
-CREATE FUNCTION centile_store.source_named(p_board text, p_period text, OUT ranking_id bigint, OUT archived_period_id bigint)
+CREATE OR REPLACE FUNCTION centile_store.source_named(p_board text, p_period text, OUT ranking_id bigint, OUT archived_period_id bigint)
 LANGUAGE plpgsql STABLE
 AS $$
 DECLARE

@@ -1,7 +1,7 @@
 -- Puts a ranking that was built into the place of its period's: takes in what the ledger has gained after an id, and lets the old
 -- one go, all under the exclusive structure lock; gives the old one's id. NULL, and nothing done, when more than p_limit rows have come meanwhile: catch up
 -- first. Lanes whose rows say less than p_batches and p_times, which the ledger has of each, are put right. The layout's number goes on from the old one's, so that no version means two states.
-CREATE FUNCTION centile_store.swap_ranking(
+CREATE OR REPLACE FUNCTION centile_store.swap_ranking(
     p_ranking_id bigint, p_after bigint, p_limit integer DEFAULT 500, p_batches bigint[] DEFAULT NULL, p_times timestamptz[] DEFAULT NULL)
 RETURNS bigint
 LANGUAGE plpgsql VOLATILE

@@ -1,5 +1,5 @@
 -- One process closes, refreshes and drops at a time. Held by the session until it ends, so that a killed one lets go by itself.
-CREATE FUNCTION centile_store.try_closing_lock() RETURNS boolean
+CREATE OR REPLACE FUNCTION centile_store.try_closing_lock() RETURNS boolean
 LANGUAGE sql VOLATILE
 RETURN pg_try_advisory_lock(1128615508, -1);
 

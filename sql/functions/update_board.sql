@@ -1,7 +1,7 @@
 -- Changes a board; NULL leaves a rule as it is. What gives the scores their meaning cannot change once there are any. Of the
 -- archives kept, the kinds named are changed: a number is the new limit, a JSON null takes it off. So it is with gain_max; 0 events per
 -- minute takes that limit off.
-CREATE FUNCTION centile.update_board(
+CREATE OR REPLACE FUNCTION centile.update_board(
     p_slug text, p_title text DEFAULT NULL, p_mode text DEFAULT NULL, p_order text DEFAULT NULL, p_ties text DEFAULT NULL,
     p_lanes smallint DEFAULT NULL, p_time_zone text DEFAULT NULL, p_points_min bigint DEFAULT NULL, p_points_max bigint DEFAULT NULL,
     p_frozen_top_size integer DEFAULT NULL, p_kept_archives jsonb DEFAULT NULL, p_reading text DEFAULT NULL,

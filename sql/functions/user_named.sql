@@ -1,5 +1,5 @@
 -- The internal id of a user, or an error that names the caller's id.
-CREATE FUNCTION centile_store.user_named(p_external_id text) RETURNS bigint
+CREATE OR REPLACE FUNCTION centile_store.user_named(p_external_id text) RETURNS bigint
 LANGUAGE plpgsql STABLE
 AS $$
 DECLARE

@@ -1,5 +1,5 @@
 -- For whoever works at psql: what `centile verify` finds of one period.
-CREATE FUNCTION centile.verify(p_board text, p_period text DEFAULT 'all_time', p_limit integer DEFAULT 10)
+CREATE OR REPLACE FUNCTION centile.verify(p_board text, p_period text DEFAULT 'all_time', p_limit integer DEFAULT 10)
 RETURNS TABLE (kind text, subject text, expected jsonb, found jsonb, total bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp

@@ -1,6 +1,6 @@
 -- The version of a ranking as answers carry it: epoch, layout, and the first eight bytes of the
 -- SHA-256 of the lanes' last batches.
-CREATE FUNCTION centile.version_of(p_ranking_id bigint) RETURNS text
+CREATE OR REPLACE FUNCTION centile.version_of(p_ranking_id bigint) RETURNS text
 LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 RETURN (SELECT concat_ws('.', centile.epoch(), g.layout,

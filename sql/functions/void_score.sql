@@ -1,5 +1,5 @@
 -- Undoes one score in the periods that are still open. Doing it twice does it once.
-CREATE FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text DEFAULT NULL, p_actor text DEFAULT session_user) RETURNS boolean
+CREATE OR REPLACE FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text DEFAULT NULL, p_actor text DEFAULT session_user) RETURNS boolean
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE

@@ -7,7 +7,7 @@
 -- group_deletes[n] up to group_inserts[n] - 1 are deleted, those from there up to the next group are
 -- inserted.
 -- count_*: the resulting changes of bucket counts.
-CREATE FUNCTION centile_store.write_entries(
+CREATE OR REPLACE FUNCTION centile_store.write_entries(
     p_lane smallint, p_order text,
     entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[],
     group_buckets smallint[], group_deletes integer[], group_inserts integer[],

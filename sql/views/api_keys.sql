@@ -1,5 +1,5 @@
 -- Keys without anything secret.
-CREATE VIEW centile.api_keys AS
+CREATE OR REPLACE VIEW centile.api_keys AS
 SELECT id AS key_id, name, role, boards, signing_secret IS NOT NULL AS signed, created_at, expires_at, revoked_at, last_used_at
 FROM centile_store.api_keys;
 

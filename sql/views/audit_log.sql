@@ -1,5 +1,5 @@
 -- What administrators did, with what was there before and after.
-CREATE VIEW centile.audit_log AS
+CREATE OR REPLACE VIEW centile.audit_log AS
 SELECT a.id AS audit_id, a.happened_at, a.actor, a.action, b.slug AS board, coalesce(a.subject, u.external_id) AS subject, a.before, a.after
 FROM centile_store.audit_log a
 LEFT JOIN centile_store.boards b ON b.id = a.board_id

@@ -1,5 +1,5 @@
 -- Boards with their rules.
-CREATE VIEW centile.boards AS
+CREATE OR REPLACE VIEW centile.boards AS
 SELECT id AS board_id, slug, title, mode, score_order, ties, periods, lanes, time_zone, points_min, points_max, layout_bounds,
        frozen_top_size, kept_archives, reading, events_per_minute, gain_max, on_violation, created_at
 FROM centile_store.boards;

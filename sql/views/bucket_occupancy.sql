@@ -3,7 +3,7 @@
 -- which a bucket begins and to_score where the next better one does; none where there is no end, and
 -- none for a bucket without a range. Bounds are whole rank keys, so players with just that score may
 -- stand on either side. The table, and its size in bytes with its index, is shared by all rankings.
-CREATE VIEW centile.bucket_occupancy AS
+CREATE OR REPLACE VIEW centile.bucket_occupancy AS
 SELECT b.slug AS board, p.kind, p.label, u.place::integer AS place, u.bucket,
        CASE WHEN u.has_range THEN centile.rank_key(nullif(u.rank_key, -9223372036854775808), b.score_order) END AS from_score,
        CASE WHEN u.has_range THEN centile.rank_key(nullif(u.next_rank_key, 9223372036854775807), b.score_order) END AS to_score,

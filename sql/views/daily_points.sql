@@ -5,7 +5,7 @@
 -- The bounds of each day that the ledger has a month of are worked out once. An event is brought together with its day by its
 -- date in UTC, of which a day has two or three, and the bounds decide; so the ledger is read once, or only the months of the
 -- days asked for, or only the rows of one player. A filter on board, day or user_id comes first.
-CREATE VIEW centile.daily_points AS
+CREATE OR REPLACE VIEW centile.daily_points AS
 SELECT b.slug AS board, d.day, u.external_id AS user_id, u.name AS user_name, count(*) AS events, sum(t.points) AS points
 FROM centile_store.boards b
 CROSS JOIN (

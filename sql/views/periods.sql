@@ -1,5 +1,5 @@
 -- Periods that were opened so far. Of a closed one, the players and the name of its archive.
-CREATE VIEW centile.periods AS
+CREATE OR REPLACE VIEW centile.periods AS
 SELECT b.slug AS board, p.kind, p.label, p.starts_at, p.ends_at,
        CASE WHEN p.state = 'closed' THEN 'closed' WHEN p.ends_at <= statement_timestamp() THEN 'due' ELSE 'open' END AS state,
        CASE WHEN p.ranking_id IS NULL THEN p.archive_players

@@ -1,6 +1,6 @@
 -- One row for alarms and metrics: what closing, refreshing, importing, removing and delivering have left to do, and what waits
 -- for an administrator. A period is closed a moment after it ends, so oldest_due_age should stay small; so should the others.
-CREATE VIEW centile.upkeep AS
+CREATE OR REPLACE VIEW centile.upkeep AS
 SELECT d.periods_due, d.oldest_due_age, d.closings_unfinished, d.archive_differences, d.archives_to_refresh,
        i.imports_open, i.imports_cut_short,
        (SELECT count(*) FROM centile_store.rankings r WHERE r.released_at IS NOT NULL) AS released_rankings,

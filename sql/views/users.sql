@@ -1,5 +1,5 @@
 -- Users as other players may see them, and whether they are banned.
-CREATE VIEW centile.users AS
+CREATE OR REPLACE VIEW centile.users AS
 SELECT external_id AS user_id, name AS user_name, avatar, metadata, banned_at, created_at, id AS internal_id
 FROM centile_store.users;
 

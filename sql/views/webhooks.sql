@@ -1,5 +1,5 @@
 -- Where events go; what they are signed with is nobody's to read.
-CREATE VIEW centile.webhooks AS
+CREATE OR REPLACE VIEW centile.webhooks AS
 SELECT b.slug AS board, w.url, w.created_at
 FROM centile_store.webhooks w
 JOIN centile_store.boards b ON b.id = w.board_id;
