@@ -1,10 +1,8 @@
--- Place and bucket of a key, and where the bucket begins and the next one does: the last place of
--- the ranking whose lower bound is not above the key. After the highest place stands the greatest
--- key there can be. NULL where there is no such ranking.
+-- The highest place whose lower bound is not above the key. "next" is the bound of the place above, or
+-- the greatest key.
 CREATE OR REPLACE FUNCTION centile_store.bucket_of(
-    p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint,
-    OUT place integer, OUT bucket smallint, OUT low_rank_key bigint, OUT low_tie_key bigint, OUT low_user_key bigint,
-    OUT next_rank_key bigint, OUT next_tie_key bigint)
+    p_ranking_id bigint, p_key centile_store.rank_key,
+    OUT place integer, OUT bucket smallint, OUT low centile_store.rank_key, OUT next centile_store.rank_key)
 LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
@@ -15,18 +13,16 @@ DECLARE
 BEGIN
     SELECT g.buckets, g.low_rank_keys, g.low_tie_keys, g.low_user_keys INTO v_buckets, v_rank_keys, v_tie_keys, v_user_keys
     FROM centile_store.rankings g WHERE g.id = p_ranking_id;
-    place := width_bucket(p_rank_key, v_rank_keys);
-    WHILE v_rank_keys[place] = p_rank_key AND (v_tie_keys[place], v_user_keys[place]) > (p_tie_key, p_user_key) LOOP
+    place := width_bucket(p_key.rank_key, v_rank_keys);
+    WHILE v_rank_keys[place] = p_key.rank_key AND (v_tie_keys[place], v_user_keys[place]) > (p_key.tie_key, p_key.user_key) LOOP
         place := place - 1;
     END LOOP;
     bucket := v_buckets[place];
-    low_rank_key := v_rank_keys[place];
-    low_tie_key := v_tie_keys[place];
-    low_user_key := v_user_keys[place];
-    next_rank_key := coalesce(v_rank_keys[place + 1], 9223372036854775807);
-    next_tie_key := coalesce(v_tie_keys[place + 1], 9223372036854775807);
+    low := (v_rank_keys[place], v_tie_keys[place], v_user_keys[place]);
+    next := (coalesce(v_rank_keys[place + 1], centile_store.key_max()), coalesce(v_tie_keys[place + 1], centile_store.key_max()),
+             coalesce(v_user_keys[place + 1], centile_store.key_max()));
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.bucket_of(bigint, bigint, bigint, bigint) IS
-'Place and bucket of a key in a ranking. Example: SELECT place, bucket FROM centile_store.bucket_of(1, 100, 0, 0);';
+COMMENT ON FUNCTION centile_store.bucket_of(bigint, centile_store.rank_key) IS
+'Place and bucket of a key in a ranking, with the bounds of the bucket; NULL without the ranking. Example: SELECT place, bucket FROM centile_store.bucket_of(1, (100, 0, 0));';

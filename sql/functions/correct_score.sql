@@ -18,7 +18,7 @@ BEGIN
         RAISE EXCEPTION 'a correction needs a reason and a name' USING ERRCODE = 'CB422', DETAIL = CASE WHEN p_reason IS NULL THEN 'reason' ELSE 'by' END;
     ELSIF p_tiebreak IS NOT NULL AND (v_board.ties <> 'tiebreak' OR p_tiebreak NOT BETWEEN -2048 AND 2047) THEN
         RAISE EXCEPTION 'a tiebreak is for boards with ties by tiebreak, from -2048 to 2047' USING ERRCODE = 'CB422', DETAIL = 'tiebreak';
-    ELSIF p_points IS NULL OR p_points = -9223372036854775808 THEN
+    ELSIF p_points IS NULL OR p_points = centile_store.key_min() THEN
         RAISE EXCEPTION 'points are missing, or below what can be ranked' USING ERRCODE = 'CB422', DETAIL = 'points';
     ELSIF p_at IS NULL OR p_at > clock_timestamp() OR p_at < '2000-01-01 00:00:00+00' THEN
         RAISE EXCEPTION 'the time must lie between 2000 and now' USING ERRCODE = 'CB422', DETAIL = 'at';

@@ -22,13 +22,13 @@ BEGIN
     IF v_bounds IS NULL THEN
         v_bounds := ARRAY(SELECT DISTINCT centile.rank_key(score, v_board.score_order) AS rank_key FROM unnest(v_board.layout_bounds) AS score
                           -- The lowest bucket begins there anyway, and it has no negative.
-                          WHERE score > -9223372036854775808 ORDER BY rank_key);
+                          WHERE score > centile_store.key_min() ORDER BY rank_key);
     END IF;
     INSERT INTO centile_store.rankings (board_id, period_id, lanes, low_rank_keys, low_tie_keys, low_user_keys)
-    SELECT p_board_id, p_period_id, v_board.lanes, -9223372036854775808 || v_bounds || array_fill(9223372036854775807, rest), e.ends, e.ends
+    SELECT p_board_id, p_period_id, v_board.lanes, centile_store.key_min() || v_bounds || array_fill(centile_store.key_max(), rest), e.ends, e.ends
     FROM (SELECT ARRAY[99 - cardinality(v_bounds)] AS rest) r
     CROSS JOIN LATERAL (
-        SELECT array_fill(-9223372036854775808, ARRAY[1 + cardinality(v_bounds)]) || array_fill(9223372036854775807, rest) AS ends) e
+        SELECT array_fill(centile_store.key_min(), ARRAY[1 + cardinality(v_bounds)]) || array_fill(centile_store.key_max(), rest) AS ends) e
     RETURNING id INTO v_ranking_id;
 
     INSERT INTO centile_store.bucket_counts (ranking_id, lane, counts)

@@ -18,7 +18,7 @@ BEGIN
     )
     -- Every key has a place.
     SELECT 'layout', 0, 'lowest bound', to_jsonb('the least key'::text), to_jsonb(b.key)
-    FROM bound b WHERE b.place = 1 AND b.key <> ARRAY[-9223372036854775808, -9223372036854775808, -9223372036854775808]
+    FROM bound b WHERE b.place = 1 AND b.key <> array_fill(centile_store.key_min(), '{3}')
     UNION ALL
     SELECT 'layout', b.place::integer, format('bound of place %s', b.place), to_jsonb(format('%s or higher', b.below)), to_jsonb(b.key)
     FROM bound b WHERE b.key < b.below

@@ -1,15 +1,11 @@
--- Players of a ranking who would rank above a newcomer with this score.
-CREATE OR REPLACE FUNCTION centile_store.newcomers_above(p_ranking_id bigint, p_score bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION centile_store.newcomers_above(p_ranking_id bigint, p_period_id bigint, p_score bigint) RETURNS bigint
 LANGUAGE sql STABLE
-AS $$
-    -- The least bigint has no negative: where smaller is better, it is better than any score there can be.
-    SELECT CASE WHEN b.score_order = 'asc' AND p_score = -9223372036854775808 THEN 0
-                ELSE centile_store.count_above(g.id, centile.rank_key(p_score, b.score_order), e.edge, e.edge) END
-    FROM centile_store.rankings g
-    JOIN centile_store.boards b ON b.id = g.board_id
-    CROSS JOIN LATERAL (SELECT CASE b.ties WHEN 'shared' THEN 9223372036854775807 ELSE -9223372036854775808 END AS edge) e
-    WHERE g.id = p_ranking_id
-$$;
+-- The least bigint has no negative. Where smaller is better, no score is better.
+RETURN (SELECT CASE WHEN s.score_order = 'asc' AND p_score = centile_store.key_min() THEN 0
+                    ELSE (centile_store.players_above(p_ranking_id, p_period_id, ARRAY[
+                        CASE s.ties WHEN 'shared' THEN centile_store.highest_key(k.rank_key) ELSE centile_store.lowest_key(k.rank_key) END]))[1] END
+        FROM centile_store.source_of(p_ranking_id, p_period_id) s
+        CROSS JOIN LATERAL (SELECT CASE WHEN p_score > centile_store.key_min() THEN centile.rank_key(p_score, s.score_order) ELSE p_score END AS rank_key) k);
 
-COMMENT ON FUNCTION centile_store.newcomers_above(bigint, bigint) IS
-'Players who would rank above a newcomer with a score. Example: SELECT centile_store.newcomers_above(1, 100);';
+COMMENT ON FUNCTION centile_store.newcomers_above(bigint, bigint, bigint) IS
+'Players of a ranking, or of the archive of a period, who would rank above a newcomer with a score. Example: SELECT centile_store.newcomers_above(1, NULL, 100);';

@@ -1,8 +1,7 @@
--- Writes changes of entries of one lane that SQL has worked out: finds the buckets of the keys for
--- centile_store.write_entries, which says what the caller has to hold.
+-- Finds the buckets of the keys for centile_store.write_entries, which says which locks the caller holds.
 CREATE OR REPLACE FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[]) RETURNS void
 LANGUAGE plpgsql VOLATILE
--- Every look-up here is by key, whatever was known of the tables when the plans were made.
+-- Every look-up is by key, even if the tables were small when PostgreSQL made the plans.
 SET enable_seqscan = off
 SET enable_hashjoin = off
 SET enable_mergejoin = off
@@ -16,7 +15,7 @@ BEGIN
                    row_number() OVER (ORDER BY b.bucket, k.comes, e.ranking_id, k.rank_key, k.tie_key)::integer AS n
             FROM entry e
             CROSS JOIN LATERAL (VALUES (e.was_rank_key, e.was_tie_key, false), (e.rank_key, e.tie_key, true)) AS k (rank_key, tie_key, comes)
-            CROSS JOIN LATERAL centile_store.bucket_of(e.ranking_id, k.rank_key, k.tie_key, -e.user_id) b
+            CROSS JOIN LATERAL centile_store.bucket_of(e.ranking_id, (k.rank_key, k.tie_key, -e.user_id)::centile_store.rank_key) b
             WHERE k.rank_key IS NOT NULL AND (e.was_rank_key, e.was_tie_key) IS DISTINCT FROM (e.rank_key, e.tie_key)
         ), entries AS (
             SELECT array_agg(e.ranking_id ORDER BY e.n) AS rankings, array_agg(e.user_id ORDER BY e.n) AS users,

@@ -5,7 +5,7 @@ LANGUAGE sql STABLE
 RETURN ARRAY(
     SELECT DISTINCT u.rank_key FROM centile_store.rankings g CROSS JOIN unnest(g.low_rank_keys) AS u (rank_key)
     -- The ends of all keys stand for no bound.
-    WHERE g.id = p_ranking_id AND u.rank_key > -9223372036854775808 AND u.rank_key < 9223372036854775807
+    WHERE g.id = p_ranking_id AND u.rank_key > centile_store.key_min() AND u.rank_key < centile_store.key_max()
     ORDER BY u.rank_key);
 
 COMMENT ON FUNCTION centile_store.ranking_shape(bigint) IS

@@ -3,6 +3,6 @@
 SELECT s.n AS "n!", s.external_id, s.name, s.avatar, s.score, s.reached_at, s.place, s.counted, s.from_below,
        s.beside_equals, s.is_shared AS "is_shared!", s.epoch, s.layout AS "layout!", s.batches, s.counts,
        (SELECT json_agg(row_to_json(near) ORDER BY near.step)
-        FROM centile_store.neighbours($3, s.bucket, s.is_shared, s.score_order, s.rank_key, s.tie_key, s.user_key, $9) near
+        FROM centile_store.neighbours($3, s.bucket, s.is_shared, s.score_order, s.key, $9) near
         WHERE near.step <> 0) AS "neighbours: Json<Vec<StoredNeighbour>>"
 FROM centile_store.bucket_standings($1, $2, $3, $4, $5, $6, $7, $8) s

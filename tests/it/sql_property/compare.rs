@@ -201,7 +201,7 @@ impl Comparison<'_> {
         type Keyed = (i64, i64, String, String, i64, DateTime<Utc>, i64, i64, i64);
         let rows: Vec<Keyed> = sqlx::query_as(
             "SELECT position, rank, user_id, user_name, score, reached_at, rank_key, tie_key, -internal_id
-             FROM centile_store.rows_after($1, $2, $3, $4, $5)",
+             FROM centile_store.rows_after($1, ($2, $3, $4)::centile_store.rank_key, $5)",
         )
         .bind(self.period.ranking_id)
         .bind(rank_key)
