@@ -1,7 +1,8 @@
--- The page after a key that was once the last of a page, of the archive or of the ranking before it.
--- As a rule its player still stands there, which is one look-up. The player may also have moved or
--- left, because the page is older than the archive or a refresh. Then a search finds the place. The
--- page of an archive cannot name a tiebreak, so the ledger supplies it where tiebreaks order equals.
+-- The page after a key that was once the last of a page, of the archive or of the ranking before
+-- it. As a rule its player still stands there, which is one look-up. The player may also have moved
+-- or left, because the page is older than the archive or a refresh. Then a search finds the place.
+-- The page of an archive cannot name a tiebreak, so the ledger supplies it where tiebreaks order
+-- equals.
 CREATE OR REPLACE FUNCTION centile_store.archive_after(p_period_id bigint, p_rank_key bigint, p_tie_key bigint, p_internal_id bigint, p_limit integer)
 RETURNS SETOF centile_store.ranking_row
 LANGUAGE plpgsql STABLE

@@ -1,4 +1,5 @@
--- A rank is one more than the players before it, so all players from the next greater rank on are worse.
+-- A rank is one more than the players before it, so all players from the next greater rank on are
+-- worse.
 CREATE OR REPLACE FUNCTION centile_store.archive_players(p_period_id bigint, p_user_ids bigint[])
 RETURNS TABLE ("position" bigint, rank bigint, worse bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamptz)
 LANGUAGE plpgsql STABLE

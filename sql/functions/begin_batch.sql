@@ -8,8 +8,8 @@
 -- of their events; NULL for live events, which all get the time "at". p_known_rankings,
 -- p_known_times: the layouts that the caller has, by ranking and by the time they were made.
 --
--- layout_*: a hundred places for each ranking; NULL if the caller has exactly these layouts. Infinite
--- bounds of periods are NULL. A period that accepts no more events has no ranking.
+-- layout_*: a hundred places for each ranking; NULL if the caller has exactly these layouts.
+-- Infinite bounds of periods are NULL. A period that accepts no more events has no ranking.
 CREATE OR REPLACE FUNCTION centile_store.begin_batch(
     p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamptz[],
     p_known_rankings bigint[], p_known_times timestamptz[],

@@ -1,4 +1,3 @@
--- A board's rules as the audit log keeps them.
 CREATE OR REPLACE FUNCTION centile_store.board_rules(p_board_id integer) RETURNS jsonb
 LANGUAGE sql STABLE
 AS $$
@@ -6,4 +5,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile_store.board_rules(integer) IS
-'The rules of a board as one object. Example: SELECT centile_store.board_rules(1) ->> ''mode'' AS mode;';
+'The rules of a board as the audit log keeps them. Example: SELECT centile_store.board_rules(1) ->> ''mode'' AS mode;';

@@ -1,5 +1,5 @@
--- The highest place whose lower bound is not above the key. "next" is the bound of the place above, or
--- the greatest key.
+-- The highest place whose lower bound is not above the key. "next" is the bound of the place above,
+-- or the greatest key.
 CREATE OR REPLACE FUNCTION centile_store.bucket_of(
     p_ranking_id bigint, p_key centile_store.rank_key,
     OUT place integer, OUT bucket smallint, OUT low centile_store.rank_key, OUT next centile_store.rank_key)

@@ -1,11 +1,11 @@
--- Players in one snapshot: a row for each user, numbered as given. What is the same for all stands in
--- the first row. No row: the ranking is no longer the current one of the period, or the selector,
--- which means the period from p_meant_from to p_meant_until, means another period by now.
+-- Players in one snapshot: a row for each user, numbered as given. What is the same for all stands
+-- in the first row. No row: the ranking is no longer the current one of the period, or the
+-- selector, which means the period from p_meant_from to p_meant_until, means another period by now.
 --
 -- The bucket counts come along if the caller knows them of another layout or other batches. Where
--- ranks are shared and equals may be in other buckets too, beside_equals counts the players above all
--- equals, and those above them or among them. Without SET and STRICT, so that PostgreSQL inlines it
--- and computes only what the caller reads.
+-- ranks are shared and equals may be in other buckets too, beside_equals counts the players above
+-- all equals, and those above them or among them. Without SET and STRICT, so that PostgreSQL
+-- inlines it and computes only what the caller reads.
 CREATE OR REPLACE FUNCTION centile_store.bucket_standings(
     p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_meant_from timestamptz, p_meant_until timestamptz,
     p_users text[], p_layout integer, p_batches bigint[])

@@ -5,8 +5,8 @@ DECLARE
     v_written bigint;
 BEGIN
     WITH change AS MATERIALIZED (
-        -- Looks up the newest version alone, and then meets it by its place: older versions stay while
-        -- another session holds a snapshot. Only the holder of the lane changes these rows.
+        -- Looks up the newest version alone, and then meets it by its place: older versions stay
+        -- while another session holds a snapshot. Only the holder of the lane changes these rows.
         SELECT n.*, (SELECT x.ctid FROM centile_store.bucket_counts x
                      WHERE x.ranking_id = n.ranking_id AND x.lane = p_lane ORDER BY x.revision DESC LIMIT 1) AS newest
         FROM (SELECT c.ranking_id, array_agg(c.bucket + 1) AS places, array_agg(c.change) AS changes

@@ -4,9 +4,9 @@
 --
 -- p_revision, p_batch, p_server_started_at: structure_revision, batch and server as begin_batch
 -- returned them. p_at: the time of events without one. Standings of an event: as many numbers for
--- each period, of what the event made of the player's standing. entry_*, group_*, row_*, count_*: as
--- centile_store.write_entries takes them. These stay arrays of numbers, because there are several
--- for each event.
+-- each period, of what the event made of the player's standing. entry_*, group_*, row_*, count_*:
+-- as centile_store.write_entries takes them. These stay arrays of numbers, because there are
+-- several for each event.
 --
 -- The ids returned are in the order of the events. A reader of this batch sees all of these events.
 CREATE OR REPLACE FUNCTION centile_store.commit_batch(

@@ -1,5 +1,5 @@
--- Whole buckets, and rows in the bucket of the key. In plpgsql, which keeps its plans: every statement
--- that calls a SQL function with a sub-select plans it anew.
+-- Whole buckets, and rows in the bucket of the key. In plpgsql, which keeps its plans: every
+-- statement that calls a SQL function with a sub-select plans it again.
 CREATE OR REPLACE FUNCTION centile_store.count_above(p_ranking_id bigint, p_key centile_store.rank_key) RETURNS bigint
 LANGUAGE plpgsql STABLE
 AS $$

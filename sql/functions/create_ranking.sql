@@ -1,6 +1,5 @@
--- An empty ranking for a period, with counts of zero for every lane. Its buckets begin where those
--- of the period before do (the last one of the kind that has bounds, closed or not), else at the
--- board's layout bounds; else one bucket has all keys.
+-- The buckets begin where those of the last period of the kind with bounds do, otherwise at the
+-- board's layout bounds. Without either, one bucket has all keys.
 CREATE OR REPLACE FUNCTION centile_store.create_ranking(p_board_id integer, p_period_id bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -15,13 +14,13 @@ BEGIN
           FROM centile_store.periods p
           JOIN centile_store.periods b ON b.board_id = p.board_id AND b.kind = p.kind AND b.starts_at < p.starts_at
           WHERE p.id = p_period_id
-          -- Not many: while an import goes on nothing is closed.
+          -- During an import nothing is closed, so several periods may lack bounds.
           ORDER BY b.starts_at DESC LIMIT 8) x
     WHERE x.shape <> '{}'
     ORDER BY x.starts_at DESC LIMIT 1;
     IF v_bounds IS NULL THEN
         v_bounds := ARRAY(SELECT DISTINCT centile.rank_key(score, v_board.score_order) AS rank_key FROM unnest(v_board.layout_bounds) AS score
-                          -- The lowest bucket begins there anyway, and it has no negative.
+                          -- The lowest bucket begins there anyway. It has no negative.
                           WHERE score > centile_store.key_min() ORDER BY rank_key);
     END IF;
     INSERT INTO centile_store.rankings (board_id, period_id, lanes, low_rank_keys, low_tie_keys, low_user_keys)
@@ -39,4 +38,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.create_ranking(integer, bigint) IS
-'Makes an empty ranking with its first layout and returns its id. Example: SELECT centile_store.create_ranking(1, 1);';
+'Creates an empty ranking with its first layout and returns its id. Example: SELECT centile_store.create_ranking(1, 1);';

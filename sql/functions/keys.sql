@@ -1,5 +1,6 @@
--- Up to p_limit keys above a key, worst first, or at and below it, best first. A bucket with too few
--- is followed by the next one with players. p_bucket is the bucket of the key, if the caller knows it.
+-- Up to p_limit keys above a key, worst first, or at and below it, best first. A bucket with too
+-- few is followed by the next one with players. p_bucket is the bucket of the key, if the caller
+-- knows it.
 CREATE OR REPLACE FUNCTION centile_store.keys(p_ranking_id bigint, p_bucket smallint, p_key centile_store.rank_key, p_upwards boolean, p_limit integer)
 RETURNS TABLE (rank_key bigint, tie_key bigint, user_key bigint)
 LANGUAGE plpgsql STABLE

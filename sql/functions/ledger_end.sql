@@ -1,5 +1,4 @@
--- The highest id in the ledger. Under a board's exclusive structure lock every later row of the board has a higher one, for no
--- writer is on its way.
+-- Under a board's exclusive structure lock, every later row of the board has a higher id.
 CREATE OR REPLACE FUNCTION centile_store.ledger_end() RETURNS bigint
 LANGUAGE sql STABLE
 AS $$

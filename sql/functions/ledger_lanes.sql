@@ -1,4 +1,4 @@
--- What the ledger has of each lane of a board: its last batch and time, lane 0 first. Reads all of the board's ledger.
+-- Reads all of the board's ledger.
 CREATE OR REPLACE FUNCTION centile_store.ledger_lanes(p_board_id integer, OUT batches bigint[], OUT times timestamptz[])
 LANGUAGE sql STABLE
 AS $$
@@ -11,4 +11,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile_store.ledger_lanes(integer) IS
-'Last batch and time of each lane, by the ledger. Example: SELECT cardinality(batches) AS lanes FROM centile_store.ledger_lanes(1);';
+'Last batch and time of each lane by the ledger, lane 0 first. Example: SELECT cardinality(batches) AS lanes FROM centile_store.ledger_lanes(1);';

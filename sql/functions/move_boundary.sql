@@ -1,6 +1,6 @@
--- Moves the boundary between two buckets beside each other: up to p_rows rows of the bucket at place
--- p_from, those nearest to place p_to, go there, with counts and bound. Returns the number of rows.
--- NULL if the layout has changed, or the ranking is no longer its period's.
+-- Moves the boundary between two buckets beside each other: up to p_rows rows of the bucket at
+-- place p_from, those nearest to place p_to, go there, with counts and bound. Returns the number of
+-- rows. NULL if the layout has changed, or the ranking is no longer its period's.
 CREATE OR REPLACE FUNCTION centile_store.move_boundary(p_ranking_id bigint, p_layout integer, p_from integer, p_to integer, p_rows integer)
 RETURNS integer
 LANGUAGE plpgsql VOLATILE

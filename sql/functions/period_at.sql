@@ -1,10 +1,8 @@
--- Which day, week or month holds an instant. All three are unions of days as centile.day_start cuts them, so they
--- partition time: an instant in the hour that a zone repeats before midnight belongs to the day that had begun already,
--- whatever its local date says. Weeks are ISO weeks, named by their Monday even where that date does not exist.
--- Other kinds, and infinite instants, give no row: a season's bounds stand in its row, not in the calendar.
---
--- Dates are turned into timestamps without a zone before to_char and date_trunc see them: on a bare date both would go
--- through the session's TimeZone.
+-- Days, weeks and months are unions of days as centile.day_start cuts them, so they partition time.
+-- An instant in the hour that a zone repeats before midnight belongs to the day that has begun,
+-- whatever its local date says. Weeks are ISO weeks, named by their Monday even where that date
+-- does not exist. Other kinds and infinite instants give no row. Dates become timestamps without a
+-- zone before to_char and date_trunc see them: on a date both would use the session's TimeZone.
 CREATE OR REPLACE FUNCTION centile.period_at(p_kind text, p_at timestamptz, p_zone text)
     RETURNS TABLE (label text, starts_at timestamptz, ends_at timestamptz)
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 1
@@ -27,7 +25,7 @@ BEGIN
     v_step := ('1 ' || p_kind)::interval;
     v_first := date_trunc(p_kind, p_at AT TIME ZONE p_zone);
     ends_at := centile.day_start(v_first::date, p_zone);
-    -- Once, as a rule; twice where the local date lags behind the day that has begun.
+    -- Usually once; twice where the local date lags behind the day that has begun.
     LOOP
         starts_at := ends_at;
         ends_at := centile.day_start((v_first + v_step)::date, p_zone);

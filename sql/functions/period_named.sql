@@ -1,6 +1,5 @@
--- The period that a label names, for selectors such as day:2024-01-15. A label is taken only in its one canonical form,
--- and gives no row when it is not a date, not a Monday (weeks), or a date that the zone's calendar leaves out
--- (Pacific/Apia, 2011-12-30): such a day would begin where the next one does.
+-- Accepts a label only in its canonical form. No row if it is not a date, not a Monday (weeks), or
+-- a date that the zone's calendar leaves out (Pacific/Apia, 2011-12-30).
 CREATE OR REPLACE FUNCTION centile.period_named(p_kind text, p_label text, p_zone text)
     RETURNS TABLE (label text, starts_at timestamptz, ends_at timestamptz)
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 1
@@ -28,7 +27,7 @@ BEGIN
     IF p_kind <> 'month' THEN
         v_first := v_first + (substr(p_label, 9, 2)::integer - 1) * interval '1 day';
     END IF;
-    -- 2024-02-30 has become 2024-03-01, and a week's Wednesday its Monday.
+    -- By now 2024-02-30 is 2024-03-01, and the Wednesday of a week its Monday.
     label := to_char(date_trunc(p_kind, v_first), v_form);
     IF label <> p_label THEN
         RETURN;
@@ -42,5 +41,5 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.period_named(text, text, text) IS
-'The day, week, month or all_time of this label with its bounds [starts_at, ends_at); no row when the time zone has none such. Example: SELECT * FROM centile.period_named(''month'', ''2024-01'', ''Europe/Berlin'');';
+'The day, week, month or all_time of this label with its bounds [starts_at, ends_at); no row if the time zone lacks it. Example: SELECT * FROM centile.period_named(''month'', ''2024-01'', ''Europe/Berlin'');';
 GRANT EXECUTE ON FUNCTION centile.period_named(text, text, text) TO centile_reader;

@@ -1,4 +1,3 @@
--- A player as an operator can look for: the caller's id, and the internal one. Of somebody who does not exist the latter alone.
 CREATE OR REPLACE FUNCTION centile_store.player_label(p_user_id bigint) RETURNS text
 LANGUAGE sql STABLE
 AS $$

@@ -1,4 +1,4 @@
--- The percentile is made of the number of players whose rank is worse.
+-- "worse" gives the percentile.
 CREATE OR REPLACE FUNCTION centile_store.player_row(p_ranking_id bigint, p_user_id bigint)
 RETURNS TABLE ("position" bigint, rank bigint, worse bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamptz,
                rank_key bigint, tie_key bigint)

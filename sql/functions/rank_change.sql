@@ -1,5 +1,6 @@
--- The player's rank now, and the rank that the earlier key would have now if the player still had it.
--- The caller names the period, not its ranking: a repeated answer may be older than the ranking.
+-- The player's rank now, and the rank that the earlier key would have now if the player still had
+-- it. The caller names the period, not its ranking: a repeated answer may be older than the
+-- ranking.
 CREATE OR REPLACE FUNCTION centile_store.rank_change(p_board_id integer, p_period text, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint,
     OUT rank bigint, OUT previous_rank bigint)
 LANGUAGE sql STABLE

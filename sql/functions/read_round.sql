@@ -1,17 +1,17 @@
--- One round of the rank indexes of a board: everything that an instance needs to bring its indexes to
--- the current state, in one snapshot. In plpgsql, which keeps its plans and skips idle parts.
+-- One round of the rank indexes of a board: everything that an instance needs to bring its indexes
+-- to the current state, in one snapshot. In plpgsql, which keeps its plans and skips idle parts.
 --
--- p_ranking_ids: the rankings that the instance has indexes of. p_batches: the batch of each lane that
--- all of them have reached. p_revision: the profile revision of the directory. p_snapshot: the snapshot
--- of an earlier round with the same p_ranking_ids, or NULL.
+-- p_ranking_ids: the rankings that the instance has indexes of. p_batches: the batch of each lane
+-- that all of them have reached. p_revision: the profile revision of the directory. p_snapshot: the
+-- snapshot of an earlier round with the same p_ranking_ids, or NULL.
 --
--- If the snapshot is still p_snapshot, no transaction has committed since: the function returns epoch,
--- read_at and snapshot, and NULL for the rest. The snapshot names the session, because transaction ids
--- from before a crash may come again. It is NULL on a standby, where pg_current_snapshot() omits
--- transactions in progress.
+-- If the snapshot is still p_snapshot, no transaction has committed since: the function returns
+-- epoch, read_at and snapshot, and NULL for the rest. The snapshot names the session, because
+-- transaction ids from before a crash may come again. It is NULL on a standby, where
+-- pg_current_snapshot() omits transactions in progress.
 --
 -- rank_keys and tie_keys hold, ranking by ranking, the entries of all user_ids. Without
--- has_all_changes the indexes load anew: the feed lacks batches, or has more than p_limit batches or
+-- has_all_changes the indexes reload: the feed lacks batches, or has more than p_limit batches or
 -- p_user_limit users, repeats included. Without has_all_profiles the directory must be emptied.
 CREATE OR REPLACE FUNCTION centile_store.read_round(
     p_board_id integer, p_ranking_ids bigint[], p_batches bigint[], p_revision bigint, p_limit integer DEFAULT 20000,

@@ -1,7 +1,7 @@
--- Gives an empty bucket a new place beside a bucket with players. The place below takes over its old
--- range. Below the other bucket it gets the range under that one's lowest player; above it gets no
--- range until rows move in. No row changes. False if the layout has changed, the ranking is no longer
--- its period's, or the bucket is not empty.
+-- Gives an empty bucket a new place beside a bucket with players. The place below takes over its
+-- old range. Below the other bucket it gets the range under that one's lowest player; above it gets
+-- no range until rows move in. No row changes. False if the layout has changed, the ranking is no
+-- longer its period's, or the bucket is not empty.
 CREATE OR REPLACE FUNCTION centile_store.reposition_bucket(p_ranking_id bigint, p_layout integer, p_place integer, p_beside integer, p_above boolean)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE

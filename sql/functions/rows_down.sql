@@ -1,7 +1,7 @@
 -- Rows of a ranking from a key downwards, given the position of the key. On shared boards only the
--- equals of the first row can begin above it: their rank is counted, and the other ranks follow from
--- the positions. p_bucket is the bucket of the key, if the caller knows it.
--- In plpgsql, which keeps its plans.
+-- equals of the first row can begin above it: their rank is counted, and the other ranks follow
+-- from the positions. p_bucket is the bucket of the key, if the caller knows it. In plpgsql, which
+-- keeps its plans.
 CREATE OR REPLACE FUNCTION centile_store.rows_down(
     p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_position bigint, p_limit integer)
 RETURNS SETOF centile_store.ranking_row

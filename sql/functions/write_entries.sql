@@ -2,11 +2,10 @@
 -- numbers always agree. The caller holds the board's structure lock and the lane's row, or writes a
 -- ranking that no other session writes.
 --
--- entry_*: the entries that change; an entry without a key is deleted.
--- row_*: bucket rows, ordered by bucket. Group n is of bucket group_buckets[n]: the rows from
--- group_deletes[n] up to group_inserts[n] - 1 are deleted, those from there up to the next group are
--- inserted.
--- count_*: the resulting changes of bucket counts.
+-- entry_*: the entries that change; an entry without a key is deleted. row_*: bucket rows, ordered
+-- by bucket. Group n is of bucket group_buckets[n]: the rows from group_deletes[n] up to
+-- group_inserts[n] - 1 are deleted, those from there up to the next group are inserted. count_*:
+-- the resulting changes of bucket counts.
 CREATE OR REPLACE FUNCTION centile_store.write_entries(
     p_lane smallint, p_order text,
     entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[],

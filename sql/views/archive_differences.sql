@@ -1,5 +1,5 @@
--- Where the live ranking did not agree with the ledger when a period was closed; the ledger won. The first thousand of each
--- closing. No score on one side means that the player was not there.
+-- Where the live ranking did not agree with the ledger when a period was closed; the ledger won.
+-- The first thousand of each closing. No score on one side means that the player was not there.
 CREATE OR REPLACE VIEW centile.archive_differences AS
 SELECT b.slug AS board, p.kind, p.label, d.revision, u.external_id AS user_id, d.archive_score, d.archive_reached_at,
        d.live_score, d.live_reached_at, d.found_at

@@ -1,8 +1,9 @@
 -- How full the buckets of each open ranking are. place is that of the bucket in the order of the
 -- scores, 1 the worst; the numbers of the tables carry no order. from_score is the worst score at
--- which a bucket begins and to_score where the next better one does; none where there is no end, and
--- none for a bucket without a range. Bounds are whole rank keys, so players with just that score may
--- stand on either side. The table, and its size in bytes with its index, is shared by all rankings.
+-- which a bucket begins and to_score where the next better one does; none where there is no end,
+-- and none for a bucket without a range. Bounds are whole rank keys, so players with just that
+-- score may stand on either side. The table, and its size in bytes with its index, is shared by all
+-- rankings.
 CREATE OR REPLACE VIEW centile.bucket_occupancy AS
 SELECT b.slug AS board, p.kind, p.label, u.place::integer AS place, u.bucket,
        CASE WHEN u.has_range THEN centile.rank_key(nullif(u.rank_key, -9223372036854775808), b.score_order) END AS from_score,

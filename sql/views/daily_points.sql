@@ -1,10 +1,11 @@
--- What each player did on each day of the board's time zone. Scores that were voided do not count; those before a reset, or of
--- a player who was banned since, do: they were made. Days are those of the periods, which centile.day_start cuts, not plain
--- local dates.
+-- What each player did on each day of the board's time zone. Scores that were voided do not count;
+-- those before a reset, or of a player who was banned since, do: they were made. Days are those of
+-- the periods, which centile.day_start cuts, not plain local dates.
 --
--- The bounds of each day that the ledger has a month of are worked out once. An event is brought together with its day by its
--- date in UTC, of which a day has two or three, and the bounds decide; so the ledger is read once, or only the months of the
--- days asked for, or only the rows of one player. A filter on board, day or user_id comes first.
+-- The bounds of each day that the ledger has a month of are worked out once. An event is brought
+-- together with its day by its date in UTC, of which a day has two or three, and the bounds decide;
+-- so the ledger is read once, or only the months of the days asked for, or only the rows of one
+-- player. A filter on board, day or user_id comes first.
 CREATE OR REPLACE VIEW centile.daily_points AS
 SELECT b.slug AS board, d.day, u.external_id AS user_id, u.name AS user_name, count(*) AS events, sum(t.points) AS points
 FROM centile_store.boards b

@@ -1,4 +1,5 @@
--- Imports. While one of a board has neither ended nor been abandoned, none of the board's periods is closed.
+-- Imports. While one of a board has neither ended nor been abandoned, none of the board's periods
+-- is closed.
 CREATE OR REPLACE VIEW centile.imports AS
 SELECT i.id AS import_id, b.slug AS board, i.source, i.started_at, i.ended_at, i.abandoned_at
 FROM centile_store.imports i

@@ -1,5 +1,6 @@
--- The week before the one that holds now, of every board that keeps weeks: the live standings until it is closed, its archive
--- from then on. Nothing where nobody scored, and nothing once retention has dropped the archive.
+-- The week before the one that holds now, of every board that keeps weeks: the live standings until
+-- it is closed, its archive from then on. Nothing where nobody scored, and nothing once retention
+-- has dropped the archive.
 CREATE OR REPLACE VIEW centile.last_week AS
 SELECT b.slug AS board, p.label,
        CASE WHEN p.state = 'closed' THEN 'closed' WHEN p.cut_off_at IS NOT NULL THEN 'closing' ELSE 'due' END AS state,

@@ -1,5 +1,5 @@
--- For those who poll, and to see what became of a delivery. There is a next attempt only where there is somebody to send to;
--- 'infinity' marks events from before the board had its webhook.
+-- For those who poll, and to see what became of a delivery. There is a next attempt only where
+-- there is somebody to send to; 'infinity' marks events from before the board had its webhook.
 CREATE OR REPLACE VIEW centile.outbox AS
 SELECT o.id AS event_id, b.slug AS board, p.kind || ':' || p.label AS period, o.kind, o.payload, o.created_at, o.delivered_at, o.attempts,
        CASE WHEN o.delivered_at IS NULL AND w.board_id IS NOT NULL AND isfinite(o.next_attempt_at) THEN o.next_attempt_at END AS next_attempt_at,

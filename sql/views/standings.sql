@@ -1,5 +1,6 @@
--- The standings of all open rankings, ranked the plain way: by a window over every entry. Slow and sure; what the fast
--- functions are compared with. Partitioned by what people filter on, so that the filter comes before the ranking.
+-- The standings of all open rankings, ranked the plain way: by a window over every entry. Slow and
+-- sure; what the fast functions are compared with. Partitioned by what people filter on, so that
+-- the filter comes before the ranking.
 CREATE OR REPLACE VIEW centile.standings AS
 SELECT b.slug AS board, p.kind, p.label,
        row_number() OVER (PARTITION BY b.slug, p.kind, p.label ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id) AS position,

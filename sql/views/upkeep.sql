@@ -1,5 +1,6 @@
--- One row for alarms and metrics: what closing, refreshing, importing, removing and delivering have left to do, and what waits
--- for an administrator. A period is closed a moment after it ends, so oldest_due_age should stay small; so should the others.
+-- One row for alarms and metrics: what closing, refreshing, importing, removing and delivering have
+-- left to do, and what waits for an administrator. A period is closed a moment after it ends, so
+-- oldest_due_age should stay small; so should the others.
 CREATE OR REPLACE VIEW centile.upkeep AS
 SELECT d.periods_due, d.oldest_due_age, d.closings_unfinished, d.archive_differences, d.archives_to_refresh,
        i.imports_open, i.imports_cut_short,
@@ -13,11 +14,13 @@ FROM (
            coalesce(sum(p.archive_differences), 0)::bigint AS archive_differences,
            count(*) FILTER (WHERE p.frozen_top IS NOT NULL AND p.corrected_at IS NOT NULL) AS archives_to_refresh
     FROM (SELECT p.*, p.state = 'open' AND p.ends_at <= statement_timestamp()
-                 -- A season that was over when it was made has an hour for its import, as in centile_store.due_periods.
+                 -- A season that was over when it was made has an hour for its import, as in
+                 -- centile_store.due_periods.
                  AND (p.ends_at > g.created_at OR p.kind <> 'season' OR g.created_at < statement_timestamp() - interval '1 hour') AS is_due
           FROM centile_store.periods p LEFT JOIN centile_store.rankings g ON g.id = p.ranking_id) p) d
 CROSS JOIN (
-    -- An import holds a lock of its own while its process lives, as centile_store.import_is_running has it.
+    -- An import holds a lock of its own while its process lives, as centile_store.import_is_running
+    -- has it.
     SELECT count(*) AS imports_open, count(*) FILTER (WHERE NOT EXISTS (
         SELECT FROM pg_catalog.pg_locks l
         WHERE l.locktype = 'advisory' AND l.classid = 1128615509 AND l.objid = i.id AND l.objsubid = 2
