@@ -5,9 +5,6 @@ CREATE OR REPLACE FUNCTION centile_store.move_rows(
     p_ranking_id bigint, p_from_bucket smallint, p_to_bucket smallint, p_bound centile_store.rank_key, p_up boolean, p_rows integer,
     OUT moved integer, OUT lanes smallint[], OUT moved_by_lane integer[], OUT lower centile_store.rank_key, OUT upper centile_store.rank_key)
 LANGUAGE plpgsql VOLATILE
-SET enable_seqscan = off
-SET enable_hashjoin = off
-SET enable_mergejoin = off
 AS $$
 DECLARE
     v_done record;

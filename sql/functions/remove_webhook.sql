@@ -7,7 +7,7 @@ DECLARE
 BEGIN
     DELETE FROM centile_store.webhooks WHERE board_id = v_board.id RETURNING url INTO v_url;
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'board % has no webhook', quote_literal(p_board)
+        RAISE EXCEPTION 'no webhook of board %', quote_literal(p_board)
             USING ERRCODE = 'CB404', DETAIL = 'webhook', HINT = 'SELECT centile.set_webhook(…) creates one.';
     END IF;
     PERFORM centile_store.note_act(p_actor, 'remove_webhook', v_board.id, jsonb_build_object('url', v_url), NULL, 'webhook');

@@ -134,9 +134,9 @@ async fn a_step_out_of_turn_is_refused() {
         let error = sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(&pool).await.unwrap_err();
         assert!(error.to_string().contains(words), "{call}: {error}");
     };
-    refused(format!("cut_off_period({all_time})"), "not over yet").await;
+    refused(format!("cut_off_period({all_time})"), "not over").await;
     for step in ["build_archive", "compare_archive"] {
-        refused(format!("{step}({week})"), "not cut off yet").await;
+        refused(format!("{step}({week})"), "not cut off").await;
     }
     refused(format!("refresh_archive({week}, 'x', 'x')"), "not closed").await;
     refused(format!("drop_archive({week}, false)"), "not closed").await;
@@ -145,7 +145,7 @@ async fn a_step_out_of_turn_is_refused() {
         refused(format!("{step}({week})"), "closed").await;
     }
     refused(format!("finish_close({week}, now())"), "closed already").await;
-    refused(format!("drop_archive({week}, true)"), "still read").await;
+    refused(format!("drop_archive({week}, true)"), "still answers").await;
     assert_eq!(count(&pool, CLOSED).await, 3);
 }
 

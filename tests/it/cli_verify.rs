@@ -78,7 +78,7 @@ async fn ranks_are_right(pool: &PgPool, period: &str) {
 
 /// Damage to the all-time ranking, as a superuser does it; what `verify` has to name, and part of the line.
 const DAMAGE: &[(&str, &[&str], &str)] = &[
-    ("UPDATE rankings SET released_at = now() WHERE id = $r", &["ranking"], "let go"),
+    ("UPDATE rankings SET released_at = now() WHERE id = $r", &["ranking"], "released"),
     ("DELETE FROM leaderboard WHERE ranking_id = $r AND user_id = 7", &["entry missing"], "player p007 (7)"),
     (
         "INSERT INTO leaderboard SELECT ranking_id, 5, score, rank_key, tie_key, reached_at, lane, only_zeros

@@ -284,7 +284,7 @@ impl Comparison<'_> {
         same(&ranks, &expected, &self.what(&format!("ranks of the scores {scores:?}")));
 
         let found: Vec<(i32, i64)> =
-            sqlx::query_as("SELECT percentile, score FROM centile_store.percentiles($1) ORDER BY percentile")
+            sqlx::query_as("SELECT percentile, score FROM centile_store.percentiles($1, NULL) ORDER BY percentile")
                 .bind(self.period.ranking_id)
                 .fetch_all(&mut *connection)
                 .await
@@ -292,7 +292,7 @@ impl Comparison<'_> {
         same(&found, &tenth_percentiles(&self.places), &self.what("percentiles"));
 
         let bars = self.rng.random_range(1..=40);
-        let found: Vec<(i64, i64, i64)> = sqlx::query_as("SELECT * FROM centile_store.histogram($1, $2)")
+        let found: Vec<(i64, i64, i64)> = sqlx::query_as("SELECT * FROM centile_store.histogram($1, NULL, $2)")
             .bind(self.period.ranking_id)
             .bind(bars)
             .fetch_all(connection)
