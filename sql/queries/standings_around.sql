@@ -1,6 +1,6 @@
--- What standings.sql gives, with neighbours: how many above and below is the last parameter. A
--- statement of its own: the plan that finds them has to be started whether asked for or not, which
--- takes nearly as long as a rank (docs/benchmarks.md).
+-- As standings.sql, with the number of neighbours above and below as the last parameter. A
+-- statement of its own: starting the plan for neighbours takes nearly as long as a rank
+-- (docs/benchmarks.md).
 SELECT s.n AS "n!", s.external_id, s.name, s.avatar, s.score, s.reached_at, s.place, s.counted, s.from_below,
        s.beside_equals, s.is_shared AS "is_shared!", s.epoch, s.layout AS "layout!", s.batches, s.counts,
        (SELECT json_agg(row_to_json(near) ORDER BY near.step)
