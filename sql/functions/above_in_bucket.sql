@@ -11,8 +11,6 @@ LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
     v_bucket record;
-    v_low    centile_store.rank_key;
-    v_next   centile_store.rank_key;
 BEGIN
     IF p_key.rank_key IS NULL THEN
         RETURN;
@@ -20,16 +18,15 @@ BEGIN
     SELECT * INTO v_bucket FROM centile_store.bucket_of(p_ranking_id, p_key);
     place := v_bucket.place;
     bucket := v_bucket.bucket;
-    v_low := v_bucket.low;
-    v_next := v_bucket.next;
-    has_all_equals := p_key.rank_key < v_next.rank_key AND v_low <= centile_store.lowest_key(p_key.rank_key);
+    has_all_equals := p_key.rank_key < v_bucket.next_rank_key
+        AND (v_bucket.low_rank_key, v_bucket.low_tie_key, v_bucket.low_user_key) <= (p_key.rank_key, centile_store.key_min(), centile_store.key_min());
     -- Floating point, because differences of the largest keys do not fit into bigint.
     from_below := CASE
-        WHEN v_next.rank_key = centile_store.key_max() THEN false
-        WHEN v_low.rank_key = centile_store.key_min() THEN true
-        WHEN v_low.rank_key = v_next.rank_key
-            THEN p_key.tie_key::double precision - v_low.tie_key < v_next.tie_key::double precision - p_key.tie_key
-        ELSE p_key.rank_key::double precision - v_low.rank_key < v_next.rank_key::double precision - p_key.rank_key END;
+        WHEN v_bucket.next_rank_key = centile_store.key_max() THEN false
+        WHEN v_bucket.low_rank_key = centile_store.key_min() THEN true
+        WHEN v_bucket.low_rank_key = v_bucket.next_rank_key
+            THEN p_key.tie_key::double precision - v_bucket.low_tie_key < v_bucket.next_tie_key::double precision - p_key.tie_key
+        ELSE p_key.rank_key::double precision - v_bucket.low_rank_key < v_bucket.next_rank_key::double precision - p_key.rank_key END;
     counted := centile_store.count_in_bucket(
         bucket, p_ranking_id, p_key.rank_key, p_key.tie_key, p_key.user_key, has_all_equals, from_below);
 END

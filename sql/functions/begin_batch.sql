@@ -1,15 +1,11 @@
--- Reads in one snapshot, without locks, what the rules and the fold of the service (src/rules) need
--- for a batch of one lane. centile_store.commit_batch takes the locks, and writes only if lane
--- (batch), structure (structure_revision) and server are still the same. After a failover behind a
--- pooler, the same batch number may stand for other events.
+-- Reads in one snapshot, without locks, the state that the rules of the service (src/rules) need for a
+-- batch of one lane. centile_store.commit_batch takes the locks, and writes only if lane, structure
+-- and server are the same. After a failover, the same batch number may stand for other events.
 --
--- p_users: the players, each once. p_id_users, p_ids: the callers' ids with the places of their
--- players, from 1. p_event_users, p_times: of an import, the places of the players with the times
--- of their events; NULL for live events, which all get the time "at". p_known_rankings,
--- p_known_times: the layouts that the caller has, by ranking and by the time they were made.
---
--- layout_*: a hundred places for each ranking; NULL if the caller has exactly these layouts.
--- Infinite bounds of periods are NULL. A period that accepts no more events has no ranking.
+-- p_id_users, p_ids: the callers' ids with the places of their players in p_users, from 1.
+-- p_event_users, p_times: likewise of an import; NULL for live events, which get the time "at".
+-- layout_*: NULL if the caller has exactly the layouts p_known_*. Infinite bounds of periods are NULL.
+-- A period that accepts no more events has no ranking.
 CREATE OR REPLACE FUNCTION centile_store.begin_batch(
     p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamptz[],
     p_known_rankings bigint[], p_known_times timestamptz[],
@@ -38,18 +34,22 @@ BEGIN
     server_started_at := pg_postmaster_start_time();
     now := clock_timestamp();
     at := greatest(now, v_last_at);
-
     SELECT array_agg(q.id), array_agg(q.kind), array_agg(q.label), array_agg(nullif(q.starts_at, '-infinity')), array_agg(nullif(q.ends_at, 'infinity')),
            array_agg(CASE WHEN q.cut_off_at IS NULL THEN q.ranking_id END)
     INTO period_ids, period_kinds, period_labels, period_starts, period_ends, period_rankings
-    FROM (SELECT DISTINCT p.period_id
-          FROM (SELECT DISTINCT coalesce(t.at, begin_batch.at) AS at FROM unnest(coalesce(p_times, ARRAY[begin_batch.at])) AS t (at)) t
-          CROSS JOIN LATERAL centile_store.periods_at(p_board_id, board.periods, t.at) p) p
-    CROSS JOIN LATERAL (SELECT * FROM centile_store.periods q WHERE q.id = p.period_id LIMIT 1) q;
+    FROM unnest(CASE WHEN p_times IS NULL THEN ARRAY(SELECT p.period_id FROM centile_store.periods_at(p_board_id, board.periods, at) p)
+                     ELSE ARRAY(SELECT DISTINCT p.period_id FROM (SELECT DISTINCT coalesce(t.at, begin_batch.at) AS at FROM unnest(p_times) AS t (at)) t
+                                CROSS JOIN LATERAL centile_store.periods_at(p_board_id, board.periods, t.at) p) END) AS p (id)
+    CROSS JOIN LATERAL (SELECT * FROM centile_store.periods q WHERE q.id = p.id LIMIT 1) q;
 
-    SELECT * INTO layout_rankings, layout_times, layout_buckets, layout_rank_keys, layout_tie_keys, layout_user_keys
-    FROM centile_store.unknown_layouts(period_rankings, p_known_rankings, p_known_times);
-
+    SELECT array_agg(g.id ORDER BY g.id), array_agg(g.laid_out_at ORDER BY g.id) INTO layout_rankings, layout_times
+    FROM unnest(period_rankings) AS r (id)
+    CROSS JOIN LATERAL (SELECT g.id, g.laid_out_at FROM centile_store.rankings g WHERE g.id = r.id LIMIT 1) g;
+    IF layout_rankings = p_known_rankings AND layout_times = p_known_times THEN
+        layout_rankings := NULL;
+    ELSE
+        SELECT * INTO layout_buckets, layout_rank_keys, layout_tie_keys, layout_user_keys FROM centile_store.layouts_of(layout_rankings);
+    END IF;
     SELECT array_agg(u.id ORDER BY p.place), array_agg(u.banned_at IS NOT NULL OR coalesce(b.banned, false) ORDER BY p.place),
            array_agg(u.lane_hash % board.lanes = p_lane ORDER BY p.place)
     INTO user_ids, are_banned, are_of_lane

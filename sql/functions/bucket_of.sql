@@ -1,8 +1,9 @@
--- The highest place whose lower bound is not above the key. "next" is the bound of the place above,
--- or the greatest key.
+-- The highest place whose lower bound is not above the key. next_* is the bound of the place above, or
+-- the greatest key.
 CREATE OR REPLACE FUNCTION centile_store.bucket_of(
     p_ranking_id bigint, p_key centile_store.rank_key,
-    OUT place integer, OUT bucket smallint, OUT low centile_store.rank_key, OUT next centile_store.rank_key)
+    OUT place integer, OUT bucket smallint, OUT low_rank_key bigint, OUT low_tie_key bigint, OUT low_user_key bigint,
+    OUT next_rank_key bigint, OUT next_tie_key bigint)
 LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
@@ -18,9 +19,11 @@ BEGIN
         place := place - 1;
     END LOOP;
     bucket := v_buckets[place];
-    low := (v_rank_keys[place], v_tie_keys[place], v_user_keys[place]);
-    next := (coalesce(v_rank_keys[place + 1], centile_store.key_max()), coalesce(v_tie_keys[place + 1], centile_store.key_max()),
-             coalesce(v_user_keys[place + 1], centile_store.key_max()));
+    low_rank_key := v_rank_keys[place];
+    low_tie_key := v_tie_keys[place];
+    low_user_key := v_user_keys[place];
+    next_rank_key := coalesce(v_rank_keys[place + 1], centile_store.key_max());
+    next_tie_key := coalesce(v_tie_keys[place + 1], centile_store.key_max());
 END
 $$;
 

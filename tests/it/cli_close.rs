@@ -84,7 +84,7 @@ async fn what_is_over_is_closed_once() {
     let one = run(&db, &["close", "--board", "arena", "--period", "week:2024-01-08"]).well();
     assert!(one.starts_with("closed   arena week:2024-01-08: 7 players"), "{one}");
     let again = run(&db, &["close", "--board", "arena", "--period", "week:2024-01-08"]).well();
-    assert_eq!(again, "nothing  arena week:2024-01-08: closed already\n");
+    assert_eq!(again, "nothing  arena week:2024-01-08: already closed\n");
     let before = archive(&pool, "arena_week_2024_01_08").await;
     assert_eq!(before, ranked(&pool, "2024-01-08Z", "2024-01-15Z").await);
 
@@ -144,7 +144,7 @@ async fn a_step_out_of_turn_is_refused() {
     for step in ["cut_off_period", "build_archive", "compare_archive"] {
         refused(format!("{step}({week})"), "closed").await;
     }
-    refused(format!("finish_close({week}, now())"), "closed already").await;
+    refused(format!("finish_close({week}, now())"), "already closed").await;
     refused(format!("drop_archive({week}, true)"), "still answers").await;
     assert_eq!(count(&pool, CLOSED).await, 3);
 }

@@ -162,12 +162,12 @@ const DAMAGE: &[(&str, &[&str], &str)] = &[
     (
         "INSERT INTO bucket_counts SELECT ranking_id, 2, revision, counts FROM bucket_counts WHERE ranking_id = $r AND lane = 1",
         &["lane rows"],
-        "bucket counts of lane 2, which the board has not: should be 0, is 1",
+        "bucket counts of lane 2, which the board lacks: should be 0, is 1",
     ),
     (
         "UPDATE bucket_counts SET lane = 2 WHERE ranking_id = $r AND lane = 1",
         &["bucket count", "lane rows"],
-        "bucket counts of lane 2, which the board has not: should be 0, is 1",
+        "bucket counts of lane 2, which the board lacks: should be 0, is 1",
     ),
     (
         "UPDATE rankings SET lanes = 1 WHERE id = $r",
