@@ -90,14 +90,14 @@ pub async fn counted(connection: &mut PgConnection, ranking: &Ranking, players: 
                    CASE WHEN a.from_below THEN a.counted[1] ELSE a.counted[3] END AS rows
             FROM centile_store.leaderboard l
             JOIN centile_store.boards b ON b.id = $2
-            CROSS JOIN LATERAL centile_store.above_in_bucket(l.ranking_id, (l.rank_key, l.tie_key, -l.user_id)) a
+            CROSS JOIN LATERAL centile_store.above_in_bucket(l.ranking_id, l.rank_key, l.tie_key, -l.user_id) a
             WHERE l.ranking_id = $1 AND l.user_id % $3 = 0
          ), beside AS (
             -- What count_above adds where equals are in other buckets too.
             SELECT f.rank_key, sum(CASE WHEN a.from_below THEN a.counted[1] ELSE a.counted[3] END) AS rows
             FROM (SELECT DISTINCT rank_key FROM found WHERE has_equals_beside) f
             CROSS JOIN (VALUES (9223372036854775807), (-9223372036854775808)) AS e (key)
-            CROSS JOIN LATERAL centile_store.above_in_bucket($1, (f.rank_key, e.key, e.key)) a
+            CROSS JOIN LATERAL centile_store.above_in_bucket($1, f.rank_key, e.key, e.key) a
             GROUP BY f.rank_key
          )
          SELECT avg(f.rows + coalesce(b.rows, 0))::float8, max(f.rows + coalesce(b.rows, 0))::bigint,

@@ -1,11 +1,8 @@
 -- Reads in one snapshot, without locks, the state that the rules of the service (src/rules) need for a
--- batch of one lane. centile_store.commit_batch takes the locks, and writes only if lane, structure
--- and server are the same. After a failover, the same batch number may stand for other events.
---
--- p_id_users, p_ids: the callers' ids with the places of their players in p_users, from 1.
--- p_event_users, p_times: likewise of an import; NULL for live events, which get the time "at".
--- layout_*: NULL if the caller has exactly the layouts p_known_*. Infinite bounds of periods are NULL.
--- A period that accepts no more events has no ranking.
+-- batch. commit_batch writes only if lane, structure and server are then the same. p_id_users, p_ids:
+-- the callers' ids with the places of their players in p_users, from 1. p_event_users, p_times:
+-- likewise of an import; NULL for live events, which get the time "at". layout_*: NULL if the caller has
+-- exactly the layouts p_known_*. A period that accepts no more events has no ranking.
 CREATE OR REPLACE FUNCTION centile_store.begin_batch(
     p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamptz[],
     p_known_rankings bigint[], p_known_times timestamptz[],
@@ -34,14 +31,15 @@ BEGIN
     server_started_at := pg_postmaster_start_time();
     now := clock_timestamp();
     at := greatest(now, v_last_at);
-    SELECT array_agg(q.id), array_agg(q.kind), array_agg(q.label), array_agg(nullif(q.starts_at, '-infinity')), array_agg(nullif(q.ends_at, 'infinity')),
-           array_agg(CASE WHEN q.cut_off_at IS NULL THEN q.ranking_id END)
-    INTO period_ids, period_kinds, period_labels, period_starts, period_ends, period_rankings
-    FROM unnest(CASE WHEN p_times IS NULL THEN ARRAY(SELECT p.period_id FROM centile_store.periods_at(p_board_id, board.periods, at) p)
-                     ELSE ARRAY(SELECT DISTINCT p.period_id FROM (SELECT DISTINCT coalesce(t.at, begin_batch.at) AS at FROM unnest(p_times) AS t (at)) t
-                                CROSS JOIN LATERAL centile_store.periods_at(p_board_id, board.periods, t.at) p) END) AS p (id)
-    CROSS JOIN LATERAL (SELECT * FROM centile_store.periods q WHERE q.id = p.id LIMIT 1) q;
-
+    IF p_times IS NULL THEN
+        SELECT array_agg(q.id), array_agg(q.kind), array_agg(q.label), array_agg(nullif(q.starts_at, '-infinity')), array_agg(nullif(q.ends_at, 'infinity')),
+               array_agg(CASE WHEN NOT p.is_cut_off THEN p.ranking_id END)
+        INTO period_ids, period_kinds, period_labels, period_starts, period_ends, period_rankings
+        FROM centile_store.periods_at(p_board_id, board.periods, at) p JOIN centile_store.periods q ON q.id = p.period_id;
+    ELSE
+        SELECT * INTO period_ids, period_kinds, period_labels, period_starts, period_ends, period_rankings
+        FROM centile_store.import_periods(p_board_id, board.periods, p_times, at);
+    END IF;
     SELECT array_agg(g.id ORDER BY g.id), array_agg(g.laid_out_at ORDER BY g.id) INTO layout_rankings, layout_times
     FROM unnest(period_rankings) AS r (id)
     CROSS JOIN LATERAL (SELECT g.id, g.laid_out_at FROM centile_store.rankings g WHERE g.id = r.id LIMIT 1) g;

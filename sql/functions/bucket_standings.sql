@@ -36,7 +36,7 @@ AS $$
     CROSS JOIN LATERAL unnest(p_users) WITH ORDINALITY AS w (external_id, n)
     LEFT JOIN centile_store.users u ON u.external_id = w.external_id
     LEFT JOIN centile_store.leaderboard l ON l.ranking_id = g.id AND l.user_id = u.id
-    LEFT JOIN LATERAL centile_store.above_in_bucket(g.id, (l.rank_key, l.tie_key, -l.user_id)::centile_store.rank_key) c ON true
+    LEFT JOIN LATERAL centile_store.above_in_bucket(g.id, l.rank_key, l.tie_key, -l.user_id) c ON true
     WHERE p.board_id = p_board_id AND p.id = p_period_id AND p.ranking_id = p_ranking_id
       AND (p_meant_from IS NULL OR p_meant_from <= statement_timestamp()) AND (p_meant_until IS NULL OR statement_timestamp() < p_meant_until)
 $$;

@@ -12,7 +12,7 @@ BEGIN
     IF v_totals IS NULL THEN
         RETURN 0;
     END IF;
-    SELECT * INTO v_bucket FROM centile_store.above_in_bucket(p_ranking_id, p_key);
+    SELECT * INTO v_bucket FROM centile_store.above_in_bucket(p_ranking_id, p_key.rank_key, p_key.tie_key, p_key.user_key);
     v_above := CASE WHEN v_bucket.from_below THEN v_totals[v_bucket.place] - v_bucket.counted[2] ELSE v_bucket.counted[2] END;
     FOREACH v_count IN ARRAY v_totals[v_bucket.place + 1:] LOOP
         v_above := v_above + v_count;

@@ -7,7 +7,7 @@ LANGUAGE plpgsql STABLE
 AS $$
 #variable_conflict use_column
 DECLARE
-    v_bucket smallint := coalesce(p_bucket, (SELECT b.bucket FROM centile_store.bucket_of(p_ranking_id, p_key) b));
+    v_bucket smallint := coalesce(p_bucket, (SELECT b.bucket FROM centile_store.bucket_of(p_ranking_id, p_key.rank_key, p_key.tie_key, p_key.user_key) b));
     v_found  integer;
 BEGIN
     WHILE v_bucket IS NOT NULL AND p_limit > 0 LOOP

@@ -53,4 +53,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile_store.neighbours(bigint, smallint, boolean, text, centile_store.rank_key, integer) IS
-'Players around a key, by their steps from it. Example: SELECT n.* FROM centile_store.leaderboard l CROSS JOIN LATERAL (SELECT (l.rank_key, l.tie_key, -l.user_id)::centile_store.rank_key AS key) k CROSS JOIN LATERAL centile_store.bucket_of(l.ranking_id, k.key) s CROSS JOIN LATERAL centile_store.neighbours(l.ranking_id, s.bucket, true, ''desc'', k.key, 2) n LIMIT 5;';
+'Players around a key, by their steps from it. Example: SELECT n.* FROM centile_store.leaderboard l CROSS JOIN LATERAL (SELECT (l.rank_key, l.tie_key, -l.user_id)::centile_store.rank_key AS key) k CROSS JOIN LATERAL centile_store.bucket_of(l.ranking_id, l.rank_key, l.tie_key, -l.user_id) s CROSS JOIN LATERAL centile_store.neighbours(l.ranking_id, s.bucket, true, ''desc'', k.key, 2) n LIMIT 5;';

@@ -12,13 +12,9 @@ DECLARE
     v_first timestamp;
 BEGIN
     IF p_kind = 'all_time' THEN
-        label := 'all_time';
-        starts_at := '-infinity';
-        ends_at := 'infinity';
-        RETURN NEXT;
+        RETURN QUERY VALUES ('all_time', '-infinity'::timestamptz, 'infinity'::timestamptz);
         RETURN;
-    END IF;
-    IF p_kind NOT IN ('day', 'week', 'month') OR NOT isfinite(p_at) THEN
+    ELSIF p_kind NOT IN ('day', 'week', 'month') OR NOT isfinite(p_at) THEN
         RETURN;
     END IF;
 

@@ -9,13 +9,9 @@ DECLARE
     v_first timestamp;
 BEGIN
     IF p_kind = 'all_time' AND p_label = 'all_time' THEN
-        label := 'all_time';
-        starts_at := '-infinity';
-        ends_at := 'infinity';
-        RETURN NEXT;
+        RETURN QUERY VALUES ('all_time', '-infinity'::timestamptz, 'infinity'::timestamptz);
         RETURN;
-    END IF;
-    IF p_kind NOT IN ('day', 'week', 'month')
+    ELSIF p_kind NOT IN ('day', 'week', 'month')
         OR p_label !~ '^[0-9]{4}-(0[1-9]|1[0-2])(-[0-9]{2})?$'
         OR length(p_label) <> length(v_form)
         OR left(p_label, 4) = '0000'

@@ -16,7 +16,7 @@ BEGIN
                    row_number() OVER (ORDER BY b.bucket, k.comes, e.ranking_id, k.rank_key, k.tie_key)::integer AS n
             FROM entry e
             CROSS JOIN LATERAL (VALUES (e.was_rank_key, e.was_tie_key, false), (e.rank_key, e.tie_key, true)) AS k (rank_key, tie_key, comes)
-            CROSS JOIN LATERAL centile_store.bucket_of(e.ranking_id, (k.rank_key, k.tie_key, -e.user_id)::centile_store.rank_key) b
+            CROSS JOIN LATERAL centile_store.bucket_of(e.ranking_id, k.rank_key, k.tie_key, -e.user_id) b
             WHERE k.rank_key IS NOT NULL AND (e.was_rank_key, e.was_tie_key) IS DISTINCT FROM (e.rank_key, e.tie_key)
         ), entries AS (
             SELECT array_agg(e.ranking_id ORDER BY e.n) AS rankings, array_agg(e.user_id ORDER BY e.n) AS users,

@@ -8,7 +8,7 @@ AS $$
     JOIN centile_store.leaderboard l ON l.ranking_id = g.id AND l.user_id = p_user_id
     CROSS JOIN LATERAL (SELECT (l.rank_key, l.tie_key, -l.user_id)::centile_store.rank_key AS key OFFSET 0) k
     CROSS JOIN LATERAL (SELECT 1 + centile_store.count_above(g.id, k.key) AS position OFFSET 0) o
-    CROSS JOIN LATERAL centile_store.bucket_of(g.id, k.key) s
+    CROSS JOIN LATERAL centile_store.bucket_of(g.id, l.rank_key, l.tie_key, -l.user_id) s
     CROSS JOIN LATERAL centile_store.neighbours(g.id, s.bucket, b.ties = 'shared', b.score_order, k.key, p_around) n
     WHERE g.id = p_ranking_id
 $$;

@@ -84,7 +84,7 @@ async fn what_is_over_is_closed_once() {
     let one = run(&db, &["close", "--board", "arena", "--period", "week:2024-01-08"]).well();
     assert!(one.starts_with("closed   arena week:2024-01-08: 7 players"), "{one}");
     let again = run(&db, &["close", "--board", "arena", "--period", "week:2024-01-08"]).well();
-    assert_eq!(again, "nothing  arena week:2024-01-08: already closed\n");
+    assert_eq!(again, "nothing  arena week:2024-01-08: closed already\n");
     let before = archive(&pool, "arena_week_2024_01_08").await;
     assert_eq!(before, ranked(&pool, "2024-01-08Z", "2024-01-15Z").await);
 
