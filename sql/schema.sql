@@ -24,6 +24,43 @@ CREATE TYPE centile_store.entry_change AS (
 
 COMMENT ON TYPE centile_store.entry_change IS 'Change of a player''s entry in one ranking: its key before (none: a newcomer) and after (none: it goes).';
 
+CREATE TYPE centile_store.pending_event AS (
+	user_id bigint,
+	points bigint,
+	tiebreak smallint,
+	reason text,
+	occurred_at timestamp with time zone,
+	external_id text,
+	standings bigint[],
+	rule text,
+	detail text
+);
+
+COMMENT ON TYPE centile_store.pending_event IS 'Score event to write: into quarantine if it names the rule that it breaks, otherwise into the ledger. Without a time, it gets the time of its batch.';
+
+CREATE TYPE centile_store.rank_key AS (
+	rank_key bigint,
+	tie_key bigint,
+	user_key bigint
+);
+
+COMMENT ON TYPE centile_store.rank_key IS 'Key that orders the players of a ranking, larger is better: score, tiebreak and time, user.';
+
+CREATE TYPE centile_store.ranking_row AS (
+	"position" bigint,
+	rank bigint,
+	user_id text,
+	user_name text,
+	avatar text,
+	score bigint,
+	reached_at timestamp with time zone,
+	internal_id bigint,
+	rank_key bigint,
+	tie_key bigint
+);
+
+COMMENT ON TYPE centile_store.ranking_row IS 'Player of a ranking or an archive, with what makes the cursor of the next page.';
+
 CREATE FUNCTION centile.abandon_imports(p_board text, p_actor text DEFAULT SESSION_USER) RETURNS integer
     LANGUAGE plpgsql
     AS $$
@@ -34,10 +71,10 @@ DECLARE
 BEGIN
     PERFORM centile_store.lock_structure(v_board.id, true);
     SELECT min(i.source) INTO v_running FROM centile_store.imports i
-    WHERE i.board_id = v_board.id AND i.ended_at IS NULL AND i.abandoned_at IS NULL AND centile_store.import_is_running(i.id);
+    WHERE i.board_id = v_board.id AND i.ended_at IS NULL AND i.abandoned_at IS NULL AND centile_store.is_locked(1128615509, i.id);
     IF v_running IS NOT NULL THEN
         RAISE EXCEPTION 'an import of % into board % is running', quote_literal(v_running), p_board
-            USING ERRCODE = 'CB409', HINT = 'Stop it first.';
+            USING ERRCODE = 'CB409', HINT = 'Stop the import first.';
     END IF;
     WITH abandoned AS (
         UPDATE centile_store.imports i SET abandoned_at = clock_timestamp()
@@ -51,7 +88,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.abandon_imports(p_board text, p_actor text) IS 'Gives up imports of a board that were cut short, and returns how many. Example: SELECT centile.abandon_imports(''main'');';
+COMMENT ON FUNCTION centile.abandon_imports(p_board text, p_actor text) IS 'Abandons the imports of a board that were interrupted, and returns their number. Example: SELECT centile.abandon_imports(''main'');';
 
 CREATE FUNCTION centile.accept_event(p_board text, p_quarantine_id bigint, p_reason text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER) RETURNS bigint
     LANGUAGE plpgsql
@@ -67,11 +104,11 @@ BEGIN
     PERFORM centile.ensure_ledger_months(now(), now());
     v_event := centile_store.quarantined(v_board, p_quarantine_id);
     SELECT greatest(clock_timestamp(), max(l.last_at)) INTO v_at FROM centile_store.board_lanes l WHERE l.board_id = v_board.id;
-    IF centile_store.has_unopened_period(v_board, v_at) THEN
+    IF (SELECT count(*) FROM centile_store.periods_at(v_board.id, v_board.periods, v_at) p WHERE p.kind <> 'season') < cardinality(v_board.periods) THEN
         PERFORM centile.open_periods(v_board.id, ARRAY[v_at]);
     END IF;
     SELECT l.* INTO v_lane FROM centile_store.users u, centile_store.lock_lane(v_board, u.external_id) l WHERE u.id = v_event.user_id;
-    -- Somebody else may have decided until the lane was had, which all who decide hold.
+    -- Another session may have decided before this one got the lane.
     v_event := centile_store.quarantined(v_board, p_quarantine_id);
     IF v_event.state = 'accepted' THEN
         RETURN v_event.transaction_id;
@@ -87,7 +124,7 @@ BEGIN
     INTO v_rankings, v_missing
     FROM centile_store.periods_at(v_board.id, v_board.periods, v_at) p;
     IF v_missing THEN
-        RAISE EXCEPTION 'a period of board % has to be opened first', p_board USING ERRCODE = 'CB001', HINT = 'Call again.';
+        RAISE EXCEPTION 'a period of board % has to be opened first', p_board USING ERRCODE = 'CB001', HINT = 'Retry.';
     END IF;
     INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, reason, occurred_at, lane, batch)
     VALUES (v_board.id, v_event.user_id, 'score', v_event.points, v_event.tiebreak, v_event.reason, v_at, v_lane.lane, v_lane.batch + 1)
@@ -99,7 +136,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.accept_event(p_board text, p_quarantine_id bigint, p_reason text, p_actor text) IS 'Takes an event out of quarantine into the ledger, with the time of now, and returns its id there. Example: SELECT centile.accept_event(''ladder'', quarantine_id, ''seen on video'') IS NOT NULL AS is_accepted FROM centile.quarantine WHERE board = ''ladder'';';
+COMMENT ON FUNCTION centile.accept_event(p_board text, p_quarantine_id bigint, p_reason text, p_actor text) IS 'Moves an event from quarantine into the ledger, with the time of now, and returns its id there. Example: SELECT centile.accept_event(''ladder'', quarantine_id, ''seen on video'') IS NOT NULL AS is_accepted FROM centile.quarantine WHERE board = ''ladder'';';
 
 CREATE FUNCTION centile.ban_user(p_board text, p_user text, p_banned boolean, p_reason text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER) RETURNS boolean
     LANGUAGE sql
@@ -107,7 +144,7 @@ CREATE FUNCTION centile.ban_user(p_board text, p_user text, p_banned boolean, p_
     SELECT centile_store.ban_player(p_board, centile_store.user_named(p_user), p_banned, p_reason, p_actor)
 $$;
 
-COMMENT ON FUNCTION centile.ban_user(p_board text, p_user text, p_banned boolean, p_reason text, p_actor text) IS 'Takes a player out of a board''s open rankings, or puts the player back; says whether anything changed. Example: SELECT centile.ban_user(''main'', ''ann'', true, ''cheat'');';
+COMMENT ON FUNCTION centile.ban_user(p_board text, p_user text, p_banned boolean, p_reason text, p_actor text) IS 'Removes a player from a board''s open rankings, or brings the player back; returns whether anything changed. Example: SELECT centile.ban_user(''main'', ''ann'', true, ''cheat'');';
 
 CREATE FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint DEFAULT NULL::smallint, OUT transaction_id bigint, OUT to_refresh text[]) RETURNS record
     LANGUAGE plpgsql
@@ -124,14 +161,14 @@ BEGIN
     IF p_reason IS NULL OR p_actor IS NULL THEN
         RAISE EXCEPTION 'a correction needs a reason and a name' USING ERRCODE = 'CB422', DETAIL = CASE WHEN p_reason IS NULL THEN 'reason' ELSE 'by' END;
     ELSIF p_tiebreak IS NOT NULL AND (v_board.ties <> 'tiebreak' OR p_tiebreak NOT BETWEEN -2048 AND 2047) THEN
-        RAISE EXCEPTION 'a tiebreak is for boards with ties by tiebreak, from -2048 to 2047' USING ERRCODE = 'CB422', DETAIL = 'tiebreak';
-    ELSIF p_points IS NULL OR p_points = -9223372036854775808 THEN
-        RAISE EXCEPTION 'points are missing, or below what can be ranked' USING ERRCODE = 'CB422', DETAIL = 'points';
+        RAISE EXCEPTION 'a tiebreak needs a board with ties by tiebreak, and lies from -2048 to 2047' USING ERRCODE = 'CB422', DETAIL = 'tiebreak';
+    ELSIF p_points IS NULL OR p_points = centile_store.key_min() THEN
+        RAISE EXCEPTION 'points are missing or below the lowest score' USING ERRCODE = 'CB422', DETAIL = 'points';
     ELSIF p_at IS NULL OR p_at > clock_timestamp() OR p_at < '2000-01-01 00:00:00+00' THEN
         RAISE EXCEPTION 'the time must lie between 2000 and now' USING ERRCODE = 'CB422', DETAIL = 'at';
     END IF;
     PERFORM centile.ensure_ledger_months(p_at, p_at);
-    -- Takes the structure lock exclusively, and so comes before the lane's; nobody may have scored in these periods yet.
+    -- Takes the structure lock exclusively, so it comes before the lane's lock.
     PERFORM centile.open_periods(v_board.id, ARRAY[p_at]);
     v_lane := centile_store.lock_lane(v_board, p_user);
 
@@ -148,7 +185,7 @@ BEGIN
     FROM centile_store.periods_at(v_board.id, v_board.periods, p_at) p;
     IF v_closing IS NOT NULL THEN
         RAISE EXCEPTION 'period % of board % is being closed', v_closing, p_board
-            USING ERRCODE = 'CB409', HINT = 'Let centile close end first.';
+            USING ERRCODE = 'CB409', HINT = 'Wait until centile close has ended.';
     END IF;
 
     INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, reason, occurred_at, lane, batch)
@@ -158,14 +195,14 @@ BEGIN
     PERFORM centile_store.recompute_entries(v_lane.lane, v_rankings, ARRAY[v_user_id]);
 
     PERFORM centile_store.mark_corrected(v_closed);
-    -- What would leave the range of bigint there is refused here, not at the refresh.
+    -- Raises an error now if a sum leaves the range of bigint, and not at the refresh.
     PERFORM e.score FROM unnest(v_closed) AS c (period_id) CROSS JOIN LATERAL centile.entries_from_ledger(c.period_id, NULL, ARRAY[v_user_id]) e;
     PERFORM centile_store.note_act(p_actor, 'correct', v_board.id, NULL, jsonb_strip_nulls(jsonb_build_object(
         'transaction_id', transaction_id, 'points', p_points, 'tiebreak', p_tiebreak, 'at', p_at, 'reason', p_reason)), NULL, v_user_id);
 END
 $$;
 
-COMMENT ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) IS 'Adds a score of the past, and names the closed periods whose archives are to be refreshed. Example: SELECT to_refresh FROM centile.correct_score(''main'', ''ann'', -20, ''2024-01-16 12:00Z'', ''counted twice'', ''dora'');';
+COMMENT ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) IS 'Adds a score of the past, and returns the closed periods whose archives need a refresh. Example: SELECT to_refresh FROM centile.correct_score(''main'', ''ann'', -20, ''2024-01-16 12:00Z'', ''counted twice'', ''dora'');';
 
 CREATE FUNCTION centile.create_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT 'sum'::text, p_order text DEFAULT 'desc'::text, p_ties text DEFAULT 'shared'::text, p_periods text[] DEFAULT '{all_time,day,week,month}'::text[], p_lanes smallint DEFAULT 2, p_time_zone text DEFAULT 'UTC'::text, p_points_min bigint DEFAULT '-9007199254740991'::bigint, p_points_max bigint DEFAULT '9007199254740991'::bigint, p_layout_bounds bigint[] DEFAULT '{}'::bigint[], p_frozen_top_size integer DEFAULT 100, p_kept_archives jsonb DEFAULT '{}'::jsonb, p_reading text DEFAULT 'public'::text, p_events_per_minute integer DEFAULT NULL::integer, p_gain_max jsonb DEFAULT '{}'::jsonb, p_on_violation text DEFAULT 'refuse'::text, p_actor text DEFAULT SESSION_USER) RETURNS integer
     LANGUAGE plpgsql
@@ -173,7 +210,7 @@ CREATE FUNCTION centile.create_board(p_slug text, p_title text DEFAULT NULL::tex
 DECLARE
     v_board_id integer;
 BEGIN
-    -- So that its first score finds the ledger ready, whoever writes it.
+    -- The first score finds the ledger ready.
     PERFORM centile.ensure_ledger_months();
     PERFORM centile_store.check_time_zone(p_time_zone);
     INSERT INTO centile_store.boards
@@ -193,7 +230,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_actor text) IS 'Makes a board and returns its id. Example: SELECT centile.create_board(''laps'', p_mode => ''best'', p_order => ''asc'', p_ties => ''first'');';
+COMMENT ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_actor text) IS 'Creates a board with its lanes and returns its id. Example: SELECT centile.create_board(''laps'', p_mode => ''best'', p_order => ''asc'', p_ties => ''first'');';
 
 CREATE FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text DEFAULT SESSION_USER, p_signing_secret bytea DEFAULT NULL::bytea) RETURNS timestamp with time zone
     LANGUAGE plpgsql
@@ -207,18 +244,18 @@ BEGIN
     IF v_unknown IS NOT NULL THEN
         RAISE EXCEPTION 'no board %', quote_literal(v_unknown) USING ERRCODE = 'CB404', DETAIL = 'board';
     ELSIF cardinality(p_boards) <> (SELECT count(DISTINCT slug) FROM unnest(p_boards) AS slug) THEN
-        RAISE EXCEPTION 'a board is named twice' USING ERRCODE = 'CB422', DETAIL = 'boards';
+        RAISE EXCEPTION 'the boards name one twice' USING ERRCODE = 'CB422', DETAIL = 'boards';
     ELSIF p_role = 'admin' AND p_boards <> '{}' THEN
         RAISE EXCEPTION 'an admin key is for all boards' USING ERRCODE = 'CB422', DETAIL = 'boards';
     ELSIF p_expires_at <= clock_timestamp() THEN
-        RAISE EXCEPTION 'the key would have expired already' USING ERRCODE = 'CB422', DETAIL = 'expires_at';
+        RAISE EXCEPTION 'the time of expiry is in the past' USING ERRCODE = 'CB422', DETAIL = 'expires_at';
     END IF;
-    -- Two concurrent calls would each count one key.
+    -- Otherwise two concurrent calls would each count one key.
     PERFORM pg_advisory_xact_lock(hashtextextended('client ' || p_name, 0));
     SELECT array_agg(k.id ORDER BY k.created_at) INTO v_live FROM centile_store.api_keys k
     WHERE k.name = p_name AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp());
     IF cardinality(v_live) >= 2 THEN
-        RAISE EXCEPTION 'client % has two keys that work already: % and %', quote_literal(p_name), v_live[1], v_live[2]
+        RAISE EXCEPTION 'client % already has two working keys: % and %', quote_literal(p_name), v_live[1], v_live[2]
             USING ERRCODE = 'CB409', DETAIL = 'name', HINT = 'Revoke one of them first.';
     END IF;
     INSERT INTO centile_store.api_keys (id, name, role, boards, expires_at, secret_sha256, signing_secret)
@@ -231,7 +268,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text, p_signing_secret bytea) IS 'Keeps a new API key, ctl_ID_SECRET, of whose secret only the SHA-256 is given, and the sealed secret of one that signs; centile key create makes all. Example: SELECT centile.create_key(''00112233445566aa'', ''match server'', ''server'', ''{main}'', NULL, sha256(''64 random hexadecimal digits'')) IS NOT NULL AS is_made;';
+COMMENT ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text, p_signing_secret bytea) IS 'Stores an API key, ctl_ID_SECRET, by the SHA-256 of its secret and, if it signs, its sealed signing secret; centile key create generates both. Example: SELECT centile.create_key(''00112233445566aa'', ''match server'', ''server'', ''{main}'', NULL, sha256(''64 random hexadecimal digits'')) IS NOT NULL AS is_made;';
 
 CREATE FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone, p_actor text DEFAULT SESSION_USER) RETURNS bigint
     LANGUAGE plpgsql
@@ -243,18 +280,18 @@ DECLARE
 BEGIN
     PERFORM centile_store.lock_structure(v_board.id, true);
     IF p_starts_at IS NULL OR p_ends_at IS NULL OR NOT p_starts_at < p_ends_at THEN
-        RAISE EXCEPTION 'a season begins before it ends' USING ERRCODE = 'CB422', DETAIL = 'ends_at';
+        RAISE EXCEPTION 'a season must begin before it ends' USING ERRCODE = 'CB422', DETAIL = 'ends_at';
     ELSIF p_starts_at < '2000-01-01 00:00:00+00' OR p_ends_at > '2071-01-01 00:00:00+00' THEN
-        RAISE EXCEPTION 'a season lies between 2000 and 2071' USING ERRCODE = 'CB422', DETAIL = CASE WHEN p_starts_at < '2000-01-01 00:00:00+00' THEN 'starts_at' ELSE 'ends_at' END;
+        RAISE EXCEPTION 'a season must lie between 2000 and 2071' USING ERRCODE = 'CB422', DETAIL = CASE WHEN p_starts_at < '2000-01-01 00:00:00+00' THEN 'starts_at' ELSE 'ends_at' END;
     ELSIF EXISTS (SELECT FROM centile_store.periods WHERE board_id = v_board.id AND kind = 'season' AND label = p_name) THEN
-        RAISE EXCEPTION 'board % has a season % already', p_board, quote_literal(p_name) USING ERRCODE = 'CB409';
+        RAISE EXCEPTION 'board % already has a season %', p_board, quote_literal(p_name) USING ERRCODE = 'CB409';
     ELSIF EXISTS (SELECT FROM centile_store.board_lanes WHERE board_id = v_board.id AND last_at >= p_starts_at)
       AND EXISTS (SELECT FROM centile_store.score_transactions t
                   WHERE t.board_id = v_board.id AND t.occurred_at >= p_starts_at AND t.occurred_at < p_ends_at AND t.kind = 'score') THEN
-        RAISE EXCEPTION 'board % has scores within these bounds already', p_board
-            USING ERRCODE = 'CB409', DETAIL = 'starts_at', HINT = 'A season has to be made before its first score.';
+        RAISE EXCEPTION 'board % already has scores within these bounds', p_board
+            USING ERRCODE = 'CB409', DETAIL = 'starts_at', HINT = 'Create a season before its first score.';
     END IF;
-    -- Open from the start: whether it has begun is for the clock to say.
+    -- Open from now on; the clock says whether it has begun.
     INSERT INTO centile_store.periods (board_id, kind, label, starts_at, ends_at, state)
     VALUES (v_board.id, 'season', p_name, p_starts_at, p_ends_at, 'closed')
     RETURNING id INTO v_period_id;
@@ -266,7 +303,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone, p_actor text) IS 'Makes a season and returns its period id. Example: SELECT centile.create_season(''main'', ''spring'', centile.day_start(''2030-03-01'', ''UTC''), centile.day_start(''2030-06-01'', ''UTC'')) IS NOT NULL AS is_made;';
+COMMENT ON FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone, p_actor text) IS 'Creates a season, a period with a name and bounds of its own, and returns its period id. Example: SELECT centile.create_season(''main'', ''spring'', centile.day_start(''2030-03-01'', ''UTC''), centile.day_start(''2030-06-01'', ''UTC'')) IS NOT NULL AS is_made;';
 
 CREATE FUNCTION centile.day_start(p_date date, p_zone text) RETURNS timestamp with time zone
     LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
@@ -288,8 +325,7 @@ BEGIN
     IF v_start AT TIME ZONE p_zone = v_midnight THEN
         RETURN v_start;
     END IF;
-    -- The leap lies after v_low, where the local clock shows less than midnight, and not after v_high, where it does
-    -- not. Offsets change on whole seconds.
+    -- The leap lies after v_low and not after v_high. Offsets change on whole seconds.
     WHILE v_high - v_low > interval '1 second' LOOP
         v_middle := v_low + date_trunc('second', (v_high - v_low) / 2);
         IF (v_middle AT TIME ZONE 'UTC') AT TIME ZONE p_zone < v_midnight THEN
@@ -318,12 +354,12 @@ BEGIN
         v_table := 'score_transactions_' || to_char(v_month, 'YYYY_MM');
         CONTINUE WHEN to_regclass('centile_store.' || v_table) IS NOT NULL;
         PERFORM pg_advisory_xact_lock(1128615508, 0);
-        -- Whoever held the lock may have made it. Asked of the table: to_regclass goes on saying what it said before the wait.
+        -- Another session may have created it. to_regclass would repeat its earlier answer.
         CONTINUE WHEN EXISTS (SELECT FROM pg_catalog.pg_class c
                               WHERE c.relnamespace = 'centile_store'::regnamespace AND c.relname = v_table);
         EXECUTE format('CREATE TABLE centile_store.%I (LIKE centile_store.score_transactions INCLUDING ALL EXCLUDING IDENTITY)', v_table);
         EXECUTE format('COMMENT ON TABLE centile_store.%I IS %L', v_table, 'The ledger of ' || to_char(v_month, 'YYYY-MM') || ' (UTC).');
-        -- Known to hold already, so that attaching scans nothing.
+        -- With this constraint, attaching does not scan.
         EXECUTE format('ALTER TABLE centile_store.%I ADD CONSTRAINT %I CHECK (occurred_at >= %L AND occurred_at < %L)',
             v_table, v_table || '_month', v_month, v_month + interval '1 month');
         EXECUTE format('ALTER TABLE centile_store.score_transactions ATTACH PARTITION centile_store.%I FOR VALUES FROM (%L) TO (%L)',
@@ -334,7 +370,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.ensure_ledger_months(p_from timestamp with time zone, p_until timestamp with time zone) IS 'Makes the ledger''s missing months between two times and returns how many. Example: SELECT centile.ensure_ledger_months(''2024-02-01'', ''2024-03-31'');';
+COMMENT ON FUNCTION centile.ensure_ledger_months(p_from timestamp with time zone, p_until timestamp with time zone) IS 'Creates the ledger''s missing months between two times and returns their number. Example: SELECT centile.ensure_ledger_months(''2024-02-01'', ''2024-03-31'');';
 
 CREATE FUNCTION centile.ensure_users(p_external_ids text[], p_names text[] DEFAULT NULL::text[]) RETURNS integer
     LANGUAGE plpgsql
@@ -353,7 +389,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.ensure_users(p_external_ids text[], p_names text[]) IS 'Makes the users of these ids that do not exist yet and returns how many. Example: SELECT centile.ensure_users(ARRAY[''ann'', ''fay''], ARRAY[''Ann'', ''Fay'']);';
+COMMENT ON FUNCTION centile.ensure_users(p_external_ids text[], p_names text[]) IS 'Creates the users of these ids that do not exist and returns their number. Example: SELECT centile.ensure_users(ARRAY[''ann'', ''fay''], ARRAY[''Ann'', ''Fay'']);';
 
 CREATE FUNCTION centile.entries_from_ledger(p_period_id bigint, p_batches bigint[] DEFAULT NULL::bigint[], p_user_ids bigint[] DEFAULT NULL::bigint[]) RETURNS TABLE(user_id bigint, score bigint, rank_key bigint, tie_key bigint, reached_at timestamp with time zone, only_zeros boolean)
     LANGUAGE plpgsql STABLE SECURITY DEFINER
@@ -386,7 +422,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.epoch() IS 'Names this life of the database: a digest of system identifier, timeline and database oid. Example: SELECT centile.epoch();';
+COMMENT ON FUNCTION centile.epoch() IS 'Identifies this life of the database: a digest of system identifier, timeline and database oid. Example: SELECT centile.epoch();';
 
 CREATE FUNCTION centile.erase_user(p_user text, p_actor text DEFAULT SESSION_USER, p_request text DEFAULT NULL::text, p_in_steps boolean DEFAULT false, OUT user_id text, OUT period_ids bigint[]) RETURNS record
     LANGUAGE plpgsql
@@ -401,30 +437,32 @@ DECLARE
     v_try      integer := 0;
     v_digest   bytea := sha256(convert_to(jsonb_build_array(p_request, p_user)::text, 'UTF8'));
 BEGIN
-    -- Two requests of one id are one.
+    -- Requests of the same id wait for each other.
     PERFORM pg_advisory_xact_lock(hashtextextended('erasure ' || p_request, 0)) WHERE p_request IS NOT NULL;
     SELECT * INTO v_erasure FROM centile_store.erasures e WHERE e.request_id = p_request;
     IF FOUND THEN
         SELECT u.* INTO STRICT v_user FROM centile_store.users u WHERE u.id = v_erasure.user_id;
-        -- Whoever came with the old id since is somebody else, and not meant.
+        -- A player who came with the old id since is another player.
         IF v_digest <> v_erasure.request_digest AND p_user <> v_user.external_id THEN
-            RAISE EXCEPTION 'another player was erased by the request %', quote_literal(p_request) USING ERRCODE = 'CB409';
+            RAISE EXCEPTION 'the request % has erased another player', quote_literal(p_request) USING ERRCODE = 'CB409';
         END IF;
     ELSE
         PERFORM centile_store.user_named(p_user);
-        -- One of the same lane (centile.lane_hash), on every board that there is or will be: whoever changes the player's scores holds that
-        -- lane, under whichever id. It takes some 65,536 tries, so each is a digest and nothing else.
+        -- The new id has the same lane (centile.lane_hash) on every board: a session that changes
+        -- the player's scores holds that lane, under either id. Takes some 65,536 tries of one
+        -- digest.
         LOOP
             user_id := v_prefix || v_try;
             EXIT WHEN substr(sha256(convert_to(user_id, 'UTF8')), 1, 2) = v_lane;
             v_try := v_try + 1;
         END LOOP;
-        -- Before anything is looked at: a top that is being frozen has the name or waits for its end (centile_store.finish_close).
+        -- First: centile_store.finish_close then has the name already, or waits for this
+        -- transaction.
         UPDATE centile_store.profile_revision SET revision = revision + 1 RETURNING revision INTO v_revision;
         SELECT * INTO STRICT v_user FROM centile_store.users u WHERE u.id = centile_store.user_named(p_user) FOR UPDATE;
     END IF;
     IF v_user.erased_at IS NULL THEN
-        -- Events have the old id only: whom they name is known as long as nobody else can have it.
+        -- Events hold the old id only, so list the players before another player can have it.
         PERFORM centile_store.list_named_players();
         UPDATE centile_store.users u
         SET external_id = user_id, name = '(erased)', avatar = NULL, metadata = '{}', profile_revision = v_revision, erased_at = clock_timestamp()
@@ -448,94 +486,39 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.erase_user(p_user text, p_actor text, p_request text, p_in_steps boolean, OUT user_id text, OUT period_ids bigint[]) IS 'Forgets who a player was, and keeps the scores. Example: SELECT user_id LIKE ''erased-%'' AS is_erased, cardinality(period_ids) AS tops FROM centile.erase_user(''ann'');';
+COMMENT ON FUNCTION centile.erase_user(p_user text, p_actor text, p_request text, p_in_steps boolean, OUT user_id text, OUT period_ids bigint[]) IS 'Erases who a player was, keeps the scores, and returns the new id and the closed periods whose tops named the player. Example: SELECT user_id LIKE ''erased-%'' AS is_erased, cardinality(period_ids) AS tops FROM centile.erase_user(''ann'');';
 
 CREATE FUNCTION centile.explain_rank(p_board text, p_user text, p_period text DEFAULT 'all_time'::text) RETURNS TABLE(step integer, what text, value text, time_ms numeric, statement text)
     LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 14
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-#variable_conflict use_column
 DECLARE
-    v_board    centile_store.boards := centile_store.board_named(p_board);
-    v_user_id  bigint := centile_store.user_named(p_user);
-    v_source   record;
-    v_period   bigint;
-    v_entry    record;
-    v_key      text;
-    v_whole    text;
-    v_bucket   record;
-    v_parts    text[];
-    v_step     record;
-    v_value    text;
-    v_begin    timestamptz;
-    v_total    numeric := 0;
+    v_user_id bigint := centile_store.user_named(p_user);
+    v_source  record;
+    v_begin   timestamptz;
+    v_total   numeric := 0;
 BEGIN
     SELECT * INTO v_source FROM centile_store.source_named(p_board, p_period);
-    IF NOT (CASE WHEN v_source.archived_period_id IS NULL
-                THEN EXISTS (SELECT FROM centile_store.leaderboard l WHERE l.ranking_id = v_source.ranking_id AND l.user_id = v_user_id)
-                ELSE EXISTS (SELECT FROM centile_store.archive_players(v_source.archived_period_id, ARRAY[v_user_id])) END) THEN
+    IF NOT EXISTS (SELECT FROM centile_store.leaderboard l WHERE l.ranking_id = v_source.ranking_id AND l.user_id = v_user_id)
+            AND NOT EXISTS (SELECT FROM centile_store.archive_players(v_source.archived_period_id, ARRAY[v_user_id])) THEN
         RAISE EXCEPTION 'no entry of player %', quote_literal(p_user)
             USING ERRCODE = 'CB404', DETAIL = 'entry', HINT = format('The player has no score in %s of board %s.', p_period, p_board);
     END IF;
-    IF v_source.archived_period_id IS NOT NULL THEN
-        v_period := v_source.archived_period_id;
-        SELECT p.archive_name AS name INTO v_entry
-        FROM centile_store.periods p WHERE p.id = v_period;
-        v_parts := ARRAY[
-            'archive that answers, for the period is closed', format('SELECT p.archive_name FROM centile_store.periods p WHERE p.id = %s', v_period),
-            'version', format('SELECT format(''%%s.a%%s.%%s'', centile.epoch(), p.id, p.archive_revision) FROM centile_store.periods p WHERE p.id = %s', v_period),
-            'score', format('SELECT a.score FROM centile_archive.%I a WHERE a.user_id = %s', v_entry.name, v_user_id),
-            'rank', format('SELECT a.rank FROM centile_archive.%I a WHERE a.user_id = %s', v_entry.name, v_user_id),
-            'position', format('SELECT a."position" FROM centile_archive.%I a WHERE a.user_id = %s', v_entry.name, v_user_id)];
-    ELSE
-        SELECT l.*, g.period_id INTO v_entry
-        FROM centile_store.leaderboard l JOIN centile_store.rankings g ON g.id = l.ranking_id
-        WHERE l.ranking_id = v_source.ranking_id AND l.user_id = v_user_id;
-        v_period := v_entry.period_id;
-        v_whole := format('%s, %s, %s, %s', v_entry.ranking_id, v_entry.rank_key, v_entry.tie_key, -v_user_id);
-        -- Equal scores that share a rank do not count: the greatest key that the score could have stands for all.
-        v_key := CASE WHEN v_board.ties = 'shared' THEN format('%s, 9223372036854775807, 9223372036854775807', v_entry.rank_key)
-                      ELSE format('%s, %s, %s', v_entry.rank_key, v_entry.tie_key, -v_user_id) END;
-        SELECT b.* INTO v_bucket
-        FROM centile_store.bucket_of(v_entry.ranking_id, v_entry.rank_key,
-            CASE WHEN v_board.ties = 'shared' THEN 9223372036854775807 ELSE v_entry.tie_key END,
-            CASE WHEN v_board.ties = 'shared' THEN 9223372036854775807 ELSE -v_user_id END) b;
-        v_parts := ARRAY[
-            'ranking', format('SELECT p.ranking_id FROM centile_store.periods p WHERE p.id = %s', v_period),
-            'version', format('SELECT centile.version_of(%s)', v_entry.ranking_id),
-            'score', format('SELECT l.score FROM centile_store.leaderboard l WHERE l.ranking_id = %s AND l.user_id = %s', v_entry.ranking_id, v_user_id),
-            'rank key, tie key, user key', format('SELECT concat_ws('', '', l.rank_key, l.tie_key, -l.user_id) FROM centile_store.leaderboard l WHERE l.ranking_id = %s AND l.user_id = %s', v_entry.ranking_id, v_user_id),
-            'ties', format('SELECT b.ties FROM centile_store.boards b WHERE b.id = %s', v_board.id),
-            'bucket', format('SELECT b.bucket FROM centile_store.bucket_of(%s, %s) b', v_entry.ranking_id, v_key),
-            'place of the bucket', format('SELECT b.place FROM centile_store.bucket_of(%s, %s) b', v_entry.ranking_id, v_key),
-            'players in better buckets', format('SELECT coalesce(sum(c.players), 0) FROM unnest((centile_store.bucket_totals(%s))[%s:]) AS c (players)', v_entry.ranking_id, v_bucket.place + 1),
-            'rows above in the bucket', format('SELECT (centile_store.count_in_bucket(%s::smallint, %s, %s, false, false))[2]', v_bucket.bucket, v_entry.ranking_id, v_key),
-            'rank', format('SELECT 1 + centile_store.count_above(%s, %s)', v_entry.ranking_id, v_key),
-            'position', format('SELECT 1 + centile_store.count_above(%s)', v_whole)];
-    END IF;
-
-    v_parts := ARRAY['period', format('SELECT concat_ws('':'', p.kind, nullif(p.label, ''all_time'')) FROM centile_store.periods p WHERE p.id = %s', v_period)] || v_parts;
-    FOR v_step IN SELECT n, v_parts[2 * n - 1] AS what, v_parts[2 * n] AS statement FROM generate_series(1, cardinality(v_parts) / 2) AS n LOOP
+    FOR step, what, statement IN
+        SELECT s.* FROM centile_store.rank_steps(v_source.ranking_id, v_source.archived_period_id, v_user_id) WITH ORDINALITY AS r (what, statement, n)
+        CROSS JOIN LATERAL (SELECT r.n::integer, r.what, r.statement) s
+    LOOP
         v_begin := clock_timestamp();
-        EXECUTE v_step.statement INTO v_value;
-        step := v_step.n;
-        what := v_step.what;
-        value := v_value;
+        EXECUTE statement INTO value;
         time_ms := round(1000 * extract(epoch FROM clock_timestamp() - v_begin), 3);
-        statement := v_step.statement;
         v_total := v_total + time_ms;
         RETURN NEXT;
     END LOOP;
-    step := step + 1;
-    what := 'all of these';
-    value := NULL;
-    time_ms := v_total;
-    statement := NULL;
-    RETURN NEXT;
+    RETURN QUERY SELECT step + 1, 'all of these', NULL::text, v_total, NULL::text;
 END
 $$;
 
-COMMENT ON FUNCTION centile.explain_rank(p_board text, p_user text, p_period text) IS 'How a player''s rank is made up: each step with its value, its time and the statement that gives it, for the owner or the service. Example: SELECT step, what, value FROM centile.explain_rank(''main'', ''ann'', ''week:2024-01-15'') WHERE what <> ''version'';';
+COMMENT ON FUNCTION centile.explain_rank(p_board text, p_user text, p_period text) IS 'How Centile computes a player''s rank: each step with its value, its time and its statement, which the owner or the service can run. Example: SELECT step, what, value FROM centile.explain_rank(''main'', ''ann'', ''week:2024-01-15'') WHERE what <> ''version'';';
 
 CREATE FUNCTION centile.forget_batch_changes(p_kept interval DEFAULT '01:00:00'::interval, p_limit integer DEFAULT 10000) RETURNS bigint
     LANGUAGE sql
@@ -568,7 +551,7 @@ CREATE FUNCTION centile.forget_decided_events(p_limit integer DEFAULT 10000, p_k
     SELECT count(*) FROM gone
 $$;
 
-COMMENT ON FUNCTION centile.forget_decided_events(p_limit integer, p_keep interval) IS 'Deletes events of the quarantine that were decided long ago and returns how many. Example: SELECT centile.forget_decided_events();';
+COMMENT ON FUNCTION centile.forget_decided_events(p_limit integer, p_keep interval) IS 'Deletes up to p_limit events of the quarantine that were decided longer ago than p_keep, and returns their number. Example: SELECT centile.forget_decided_events();';
 
 CREATE FUNCTION centile.forget_expired_ids(p_limit integer DEFAULT 10000) RETURNS bigint
     LANGUAGE sql
@@ -594,7 +577,7 @@ CREATE FUNCTION centile.forget_expired_ids(p_limit integer DEFAULT 10000) RETURN
     SELECT (SELECT count(*) FROM gone) + (SELECT count(*) FROM forgotten) + (SELECT count(*) FROM erased)
 $$;
 
-COMMENT ON FUNCTION centile.forget_expired_ids(p_limit integer) IS 'Deletes callers'' ids, signatures of requests and erasures whose time is over and returns how many. Example: SELECT centile.forget_expired_ids();';
+COMMENT ON FUNCTION centile.forget_expired_ids(p_limit integer) IS 'Deletes up to p_limit each of expired ids of callers, expired signatures of requests and completed erasures, and returns their number. Example: SELECT centile.forget_expired_ids();';
 
 CREATE FUNCTION centile.lane_hash(p_external_id text) RETURNS integer
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -614,7 +597,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.mark_banned(p_user text, p_banned boolean, p_reason text, p_actor text) IS 'Marks a user as banned or not; centile.ban_user does the rest, board by board. Example: SELECT centile.mark_banned(''ann'', true);';
+COMMENT ON FUNCTION centile.mark_banned(p_user text, p_banned boolean, p_reason text, p_actor text) IS 'Marks a user as banned or not, so that every board refuses or accepts the player''s scores; centile.ban_user does the rest, board by board. Example: SELECT centile.mark_banned(''ann'', true);';
 
 CREATE FUNCTION centile.open_periods(p_board_id integer, p_times timestamp with time zone[]) RETURNS integer
     LANGUAGE plpgsql
@@ -632,7 +615,7 @@ BEGIN
         SELECT DISTINCT k.kind, p.label, p.starts_at, p.ends_at
         FROM unnest(v_board.periods) AS k (kind)
         CROSS JOIN (SELECT DISTINCT t FROM unnest(p_times) AS t) AS x (at)
-        -- A time inside a known period needs no calendar.
+        -- Computes no calendar for a time inside a known period.
         CROSS JOIN LATERAL centile_store.period_holding(p_board_id, k.kind, x.at, v_board.time_zone) AS p
         WHERE NOT EXISTS (SELECT FROM centile_store.periods o
                           WHERE o.board_id = p_board_id AND o.kind = k.kind AND o.starts_at <= x.at AND x.at < o.ends_at)
@@ -649,7 +632,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.open_periods(p_board_id integer, p_times timestamp with time zone[]) IS 'Opens the periods of a board that hold these times and returns how many were opened. Example: SELECT centile.open_periods(board_id, ARRAY[timestamptz ''2024-02-01 12:00Z'']) FROM centile.boards WHERE slug = ''main'';';
+COMMENT ON FUNCTION centile.open_periods(p_board_id integer, p_times timestamp with time zone[]) IS 'Opens the periods of a board that hold these times, and returns how many were not open. Example: SELECT centile.open_periods(board_id, ARRAY[timestamptz ''2024-02-01 12:00Z'']) FROM centile.boards WHERE slug = ''main'';';
 
 CREATE FUNCTION centile.page(p_board text, p_period text DEFAULT 'all_time'::text, p_from bigint DEFAULT 1, p_limit integer DEFAULT 10) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, score bigint, reached_at timestamp with time zone)
     LANGUAGE sql STABLE SECURITY DEFINER
@@ -660,7 +643,7 @@ CREATE FUNCTION centile.page(p_board text, p_period text DEFAULT 'all_time'::tex
     CROSS JOIN LATERAL (
         SELECT * FROM centile_store.page_rows(s.ranking_id, p_from, p_limit)
         UNION ALL
-        SELECT * FROM centile_store.archive_page(s.archived_period_id, p_from, p_limit)) r
+        SELECT * FROM centile_store.archive_rows(s.archived_period_id, p_from, p_limit)) r
     ORDER BY r.position
 $$;
 
@@ -674,20 +657,16 @@ DECLARE
     v_first timestamp;
 BEGIN
     IF p_kind = 'all_time' THEN
-        label := 'all_time';
-        starts_at := '-infinity';
-        ends_at := 'infinity';
-        RETURN NEXT;
+        RETURN QUERY VALUES ('all_time', '-infinity'::timestamptz, 'infinity'::timestamptz);
         RETURN;
-    END IF;
-    IF p_kind NOT IN ('day', 'week', 'month') OR NOT isfinite(p_at) THEN
+    ELSIF p_kind NOT IN ('day', 'week', 'month') OR NOT isfinite(p_at) THEN
         RETURN;
     END IF;
 
     v_step := ('1 ' || p_kind)::interval;
     v_first := date_trunc(p_kind, p_at AT TIME ZONE p_zone);
     ends_at := centile.day_start(v_first::date, p_zone);
-    -- Once, as a rule; twice where the local date lags behind the day that has begun.
+    -- Usually once; twice where the local date lags behind the day that has begun.
     LOOP
         starts_at := ends_at;
         ends_at := centile.day_start((v_first + v_step)::date, p_zone);
@@ -720,13 +699,9 @@ DECLARE
     v_first timestamp;
 BEGIN
     IF p_kind = 'all_time' AND p_label = 'all_time' THEN
-        label := 'all_time';
-        starts_at := '-infinity';
-        ends_at := 'infinity';
-        RETURN NEXT;
+        RETURN QUERY VALUES ('all_time', '-infinity'::timestamptz, 'infinity'::timestamptz);
         RETURN;
-    END IF;
-    IF p_kind NOT IN ('day', 'week', 'month')
+    ELSIF p_kind NOT IN ('day', 'week', 'month')
         OR p_label !~ '^[0-9]{4}-(0[1-9]|1[0-2])(-[0-9]{2})?$'
         OR length(p_label) <> length(v_form)
         OR left(p_label, 4) = '0000'
@@ -738,7 +713,7 @@ BEGIN
     IF p_kind <> 'month' THEN
         v_first := v_first + (substr(p_label, 9, 2)::integer - 1) * interval '1 day';
     END IF;
-    -- 2024-02-30 has become 2024-03-01, and a week's Wednesday its Monday.
+    -- By now 2024-02-30 is 2024-03-01, and the Wednesday of a week its Monday.
     label := to_char(date_trunc(p_kind, v_first), v_form);
     IF label <> p_label THEN
         RETURN;
@@ -751,22 +726,21 @@ BEGIN
 END
 $_$;
 
-COMMENT ON FUNCTION centile.period_named(p_kind text, p_label text, p_zone text) IS 'The day, week, month or all_time of this label with its bounds [starts_at, ends_at); no row when the time zone has none such. Example: SELECT * FROM centile.period_named(''month'', ''2024-01'', ''Europe/Berlin'');';
+COMMENT ON FUNCTION centile.period_named(p_kind text, p_label text, p_zone text) IS 'The day, week, month or all_time of this label with its bounds [starts_at, ends_at); no row if the time zone lacks it. Example: SELECT * FROM centile.period_named(''month'', ''2024-01'', ''Europe/Berlin'');';
 
 CREATE FUNCTION centile.player_rank(p_board text, p_user text, p_period text DEFAULT 'all_time'::text) RETURNS TABLE(rank bigint, "position" bigint, score bigint, percentile double precision, players bigint, reached_at timestamp with time zone)
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-    SELECT p.rank, p.position, p.score, 100.0 * p.worse / greatest(p.players - 1, 1), p.players, p.reached_at
+    SELECT p.rank, p.position, p.score, 100.0 * p.worse / greatest(o.players - 1, 1), o.players, p.reached_at
     FROM centile_store.source_named(p_board, p_period) s
     CROSS JOIN centile_store.user_named(p_user) AS u (id)
+    CROSS JOIN LATERAL centile_store.source_of(s.ranking_id, s.archived_period_id) o
     CROSS JOIN LATERAL (
-        SELECT l.rank, l.position, l.score, l.worse, centile_store.player_count(s.ranking_id) AS players, l.reached_at
-        FROM centile_store.player_row(s.ranking_id, u.id) l
+        SELECT l.rank, l.position, l.score, l.worse, l.reached_at FROM centile_store.player_row(s.ranking_id, u.id) l
         UNION ALL
-        SELECT a.rank, a.position, a.score, a.worse, o.players, a.reached_at
-        FROM centile_store.archive_of(s.archived_period_id) o
-        CROSS JOIN LATERAL centile_store.archive_players(s.archived_period_id, ARRAY[u.id]) a) p
+        SELECT a.rank, a.position, a.score, a.worse, a.reached_at
+        FROM centile_store.archive_players(s.archived_period_id, ARRAY[u.id]) a) p
 $$;
 
 COMMENT ON FUNCTION centile.player_rank(p_board text, p_user text, p_period text) IS 'Rank, position and percentile of a player in a period. Example: SELECT * FROM centile.player_rank(''main'', ''ann'', ''week:2024-01-15'');';
@@ -802,7 +776,9 @@ BEGIN
         SELECT * INTO v_user FROM centile_store.users u WHERE u.external_id = p_user;
         IF v_user.erased_at IS NOT NULL THEN
             RAISE EXCEPTION 'user % was erased', quote_literal(p_user) USING ERRCODE = 'CB409', DETAIL = 'user_id';
-        ELSIF p_boards <> '{}' AND NOT made AND NOT centile_store.has_scores(v_user.id, p_boards) AND centile_store.has_scores(v_user.id, NULL) THEN
+        ELSIF p_boards <> '{}' AND NOT made AND NOT (
+            SELECT coalesce(bool_or(b.slug = ANY (p_boards)), true) FROM centile_store.boards b
+            WHERE EXISTS (SELECT FROM centile_store.score_transactions t WHERE t.board_id = b.id AND t.user_id = v_user.id AND t.kind = 'score')) THEN
             RAISE EXCEPTION 'user % has scores on other boards than those of the key', quote_literal(p_user) USING ERRCODE = 'CB403', DETAIL = 'user_id';
         END IF;
         UPDATE centile_store.profile_revision SET revision = revision + 1 RETURNING revision INTO v_revision;
@@ -810,7 +786,7 @@ BEGIN
         SET name = coalesce(p_name, u.name), avatar = CASE WHEN p_set_avatar THEN p_avatar ELSE u.avatar END,
             metadata = coalesce(p_metadata, u.metadata), profile_revision = v_revision
         WHERE u.external_id = p_user AND u.erased_at IS NULL;
-        -- No row: an erasure has just replaced this id. It is free now.
+        -- No row: an erasure has just replaced this id, which is free now.
         EXIT WHEN FOUND;
     END LOOP;
     v_changed := array_remove(ARRAY[
@@ -823,39 +799,33 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.put_user(p_user text, p_name text, p_avatar text, p_set_avatar boolean, p_metadata jsonb, p_actor text, p_boards text[], OUT made boolean) IS 'Sets a user''s name, avatar and metadata, and says whether the user is new. Example: SELECT centile.put_user(''ann'', ''Ann'', p_metadata => ''{"team": "red"}'');';
+COMMENT ON FUNCTION centile.put_user(p_user text, p_name text, p_avatar text, p_set_avatar boolean, p_metadata jsonb, p_actor text, p_boards text[], OUT made boolean) IS 'Sets a user''s name, avatar and metadata, and returns whether the user is new. Example: SELECT centile.put_user(''ann'', ''Ann'', p_metadata => ''{"team": "red"}'');';
 
 CREATE FUNCTION centile.rank_key(p_score bigint, p_order text) RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE p_order WHEN 'asc'::text THEN (- p_score) ELSE p_score END;
 
-COMMENT ON FUNCTION centile.rank_key(p_score bigint, p_order text) IS 'The score, negated on boards where smaller is better. Example: SELECT centile.rank_key(61250, ''asc'');';
+COMMENT ON FUNCTION centile.rank_key(p_score bigint, p_order text) IS 'The score, negated on boards where smaller is better, so that larger is always better. Example: SELECT centile.rank_key(61250, ''asc'');';
 
-CREATE FUNCTION centile_store.archive_newcomers_above(p_period_id bigint, p_score bigint) RETURNS SETOF bigint
-    LANGUAGE sql STABLE ROWS 1
+CREATE FUNCTION centile_store.newcomers_above(p_ranking_id bigint, p_period_id bigint, p_score bigint) RETURNS bigint
+    LANGUAGE plpgsql STABLE
     AS $$
-    -- The least bigint has no negative: where smaller is better, it is better than any score there can be.
-    SELECT CASE WHEN a.score_order = 'asc' AND p_score = -9223372036854775808 THEN 0 ELSE (
-        SELECT c.players
-        FROM centile_store.archive_above(p_period_id, ARRAY[centile.rank_key(p_score, a.score_order)], a.ties <> 'shared') c) END
-    FROM centile_store.archive_of(p_period_id) a
+DECLARE
+    v_source   record;
+    v_rank_key bigint;
+BEGIN
+    SELECT s.score_order, s.ties INTO v_source FROM centile_store.source_of(p_ranking_id, p_period_id) s;
+    IF v_source.score_order = 'asc' AND p_score = centile_store.key_min() THEN
+        -- The least bigint has no negative. No score is better.
+        RETURN 0;
+    END IF;
+    v_rank_key := centile.rank_key(p_score, v_source.score_order);
+    RETURN (centile_store.players_above(p_ranking_id, p_period_id, ARRAY[
+        CASE v_source.ties WHEN 'shared' THEN centile_store.highest_key(v_rank_key) ELSE centile_store.lowest_key(v_rank_key) END]))[1];
+END
 $$;
 
-COMMENT ON FUNCTION centile_store.archive_newcomers_above(p_period_id bigint, p_score bigint) IS 'Players of a closed period who would rank above a newcomer with a score. Example: SELECT centile_store.archive_newcomers_above(2, 100);';
-
-CREATE FUNCTION centile_store.newcomers_above(p_ranking_id bigint, p_score bigint) RETURNS bigint
-    LANGUAGE sql STABLE
-    AS $$
-    -- The least bigint has no negative: where smaller is better, it is better than any score there can be.
-    SELECT CASE WHEN b.score_order = 'asc' AND p_score = -9223372036854775808 THEN 0
-                ELSE centile_store.count_above(g.id, centile.rank_key(p_score, b.score_order), e.edge, e.edge) END
-    FROM centile_store.rankings g
-    JOIN centile_store.boards b ON b.id = g.board_id
-    CROSS JOIN LATERAL (SELECT CASE b.ties WHEN 'shared' THEN 9223372036854775807 ELSE -9223372036854775808 END AS edge) e
-    WHERE g.id = p_ranking_id
-$$;
-
-COMMENT ON FUNCTION centile_store.newcomers_above(p_ranking_id bigint, p_score bigint) IS 'Players who would rank above a newcomer with a score. Example: SELECT centile_store.newcomers_above(1, 100);';
+COMMENT ON FUNCTION centile_store.newcomers_above(p_ranking_id bigint, p_period_id bigint, p_score bigint) IS 'Players of a ranking, or of the archive of a period, who would rank above a newcomer with a score. Example: SELECT centile_store.newcomers_above(1, NULL, 100);';
 
 CREATE FUNCTION centile_store.source_named(p_board text, p_period text, OUT ranking_id bigint, OUT archived_period_id bigint) RETURNS record
     LANGUAGE plpgsql STABLE
@@ -867,10 +837,11 @@ BEGIN
     SELECT * INTO v_period FROM centile.resolve_period(v_board.id, p_period);
     IF NOT FOUND THEN
         RAISE EXCEPTION 'board % has no period %', p_board, quote_literal(p_period)
-            USING ERRCODE = 'CB404', DETAIL = 'period', HINT = format('It keeps: %s; seasons are named, as in season:spring, weeks by their Monday.', array_to_string(v_board.periods, ', '));
+            USING ERRCODE = 'CB404', DETAIL = 'period',
+                HINT = format('The board has: %s. Name a season as in season:spring, and a week by its Monday.', array_to_string(v_board.periods, ', '));
     ELSIF v_period.state = 'closed' AND v_period.archive_revision IS NULL THEN
-        RAISE EXCEPTION 'board % has no archive of % any more', p_board, quote_literal(p_period)
-            USING ERRCODE = 'CB404', DETAIL = 'period', HINT = 'The board keeps archives for a limited time only; the ledger is kept.';
+        RAISE EXCEPTION 'the archive of % of board % was dropped', quote_literal(p_period), p_board
+            USING ERRCODE = 'CB404', DETAIL = 'period', HINT = 'The board keeps archives for a limited time. The ledger keeps all scores.';
     END IF;
     ranking_id := v_period.ranking_id;
     archived_period_id := CASE WHEN v_period.state = 'closed' THEN v_period.period_id END;
@@ -882,38 +853,15 @@ COMMENT ON FUNCTION centile_store.source_named(p_board text, p_period text, OUT 
 CREATE FUNCTION centile.rank_of_score(p_board text, p_score bigint, p_period text DEFAULT 'all_time'::text) RETURNS bigint
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
-    RETURN (SELECT (1 + COALESCE(centile_store.newcomers_above(s.ranking_id, rank_of_score.p_score), (SELECT a.above FROM centile_store.archive_newcomers_above(s.archived_period_id, rank_of_score.p_score) a(above)), (0)::bigint)) FROM centile_store.source_named(rank_of_score.p_board, rank_of_score.p_period) s(ranking_id, archived_period_id));
+    RETURN (SELECT (1 + COALESCE(centile_store.newcomers_above(s.ranking_id, s.archived_period_id, rank_of_score.p_score), (0)::bigint)) FROM centile_store.source_named(rank_of_score.p_board, rank_of_score.p_period) s(ranking_id, archived_period_id));
 
 COMMENT ON FUNCTION centile.rank_of_score(p_board text, p_score bigint, p_period text) IS 'The rank that a newcomer with this score would have. Example: SELECT centile.rank_of_score(''main'', 100), centile.rank_of_score(''main'', 150) AS equal_to_the_best;';
 
 CREATE FUNCTION centile.ranking(p_board text, p_period text DEFAULT 'all_time'::text) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, score bigint, reached_at timestamp with time zone)
-    LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 100000
+    LANGUAGE sql STABLE SECURITY DEFINER ROWS 100000
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-#variable_conflict use_column
-DECLARE
-    v_board   centile_store.boards := centile_store.board_named(p_board);
-    v_meant   record;
-    v_archive centile_store.periods;
-BEGIN
-    SELECT * INTO v_meant FROM centile.resolve_period(v_board.id, p_period);
-    IF NOT FOUND THEN
-        RAISE EXCEPTION 'board % has no period %', p_board, quote_literal(p_period)
-            USING ERRCODE = 'CB404', DETAIL = 'period', HINT = format('It keeps: %s; seasons are named, as in season:spring, weeks by their Monday.', array_to_string(v_board.periods, ', '));
-    ELSIF v_meant.ranking_id IS NOT NULL THEN
-        RETURN QUERY
-        SELECT r.position, r.rank, r.user_id, r.user_name, r.score, r.reached_at
-        FROM centile_store.page_rows(v_meant.ranking_id, 1, centile_store.player_count(v_meant.ranking_id)::integer) r;
-    ELSIF v_meant.archive_revision IS NOT NULL THEN
-        SELECT * INTO STRICT v_archive FROM centile_store.periods p WHERE p.id = v_meant.period_id;
-        RETURN QUERY
-        SELECT r.position, r.rank, r.user_id, r.user_name, r.score, r.reached_at
-        FROM centile_store.archive_rows(v_archive.archive_name, v_board.score_order, 1, v_archive.archive_players::integer) r;
-    ELSIF v_meant.state = 'closed' THEN
-        RAISE EXCEPTION 'board % has no archive of % any more', p_board, quote_literal(p_period)
-            USING ERRCODE = 'CB404', DETAIL = 'period', HINT = 'The board keeps archives for a limited time only; the ledger is kept.';
-    END IF;
-END
+    SELECT p.* FROM centile.page(p_board, p_period, 1, 2147483647) p
 $$;
 
 COMMENT ON FUNCTION centile.ranking(p_board text, p_period text) IS 'All players of a period, open or closed, best first. Example: SELECT * FROM centile.ranking(''main'', ''week:2024-01-15'');';
@@ -926,7 +874,7 @@ DECLARE
     v_event centile_store.quarantine := centile_store.quarantined(v_board, p_quarantine_id);
 BEGIN
     PERFORM centile_store.lock_lane(v_board, u.external_id) FROM centile_store.users u WHERE u.id = v_event.user_id;
-    -- Somebody else may have decided until the lane was had, which all who decide hold.
+    -- Another session may have decided before this one got the lane.
     v_event := centile_store.quarantined(v_board, p_quarantine_id);
     IF v_event.state = 'accepted' THEN
         RAISE EXCEPTION 'event % of the quarantine was accepted', p_quarantine_id
@@ -939,7 +887,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.reject_event(p_board text, p_quarantine_id bigint, p_reason text, p_actor text) IS 'Rejects an event that waits in quarantine and says whether it still waited. Example: SELECT centile.reject_event(''ladder'', quarantine_id, ''cheat'') FROM centile.quarantine WHERE board = ''ladder'';';
+COMMENT ON FUNCTION centile.reject_event(p_board text, p_quarantine_id bigint, p_reason text, p_actor text) IS 'Rejects an event that waits in quarantine and returns whether it still waited. Example: SELECT centile.reject_event(''ladder'', quarantine_id, ''cheat'') FROM centile.quarantine WHERE board = ''ladder'';';
 
 CREATE FUNCTION centile.remove_webhook(p_board text, p_actor text DEFAULT SESSION_USER) RETURNS void
     LANGUAGE plpgsql
@@ -951,13 +899,13 @@ BEGIN
     DELETE FROM centile_store.webhooks WHERE board_id = v_board.id RETURNING url INTO v_url;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'no webhook of board %', quote_literal(p_board)
-            USING ERRCODE = 'CB404', DETAIL = 'webhook', HINT = 'SELECT centile.set_webhook(…) makes one.';
+            USING ERRCODE = 'CB404', DETAIL = 'webhook', HINT = 'SELECT centile.set_webhook(…) creates one.';
     END IF;
     PERFORM centile_store.note_act(p_actor, 'remove_webhook', v_board.id, jsonb_build_object('url', v_url), NULL, 'webhook');
 END
 $$;
 
-COMMENT ON FUNCTION centile.remove_webhook(p_board text, p_actor text) IS 'Has the events of a board sent nowhere any more. Example: SELECT centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex'')), centile.remove_webhook(''main'');';
+COMMENT ON FUNCTION centile.remove_webhook(p_board text, p_actor text) IS 'Stops sending the events of a board; they stay in centile.outbox. Example: SELECT centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex'')), centile.remove_webhook(''main'');';
 
 CREATE FUNCTION centile.rename_users(p_external_ids text[], p_names text[]) RETURNS integer
     LANGUAGE plpgsql
@@ -993,8 +941,8 @@ BEGIN
         RAISE EXCEPTION 'no event %', quote_literal(p_event_id)
             USING ERRCODE = 'CB404', DETAIL = 'event', HINT = 'SELECT event_id FROM centile.outbox lists them.';
     ELSIF NOT EXISTS (SELECT FROM centile_store.webhooks WHERE board_id = v_board.id) THEN
-        RAISE EXCEPTION 'board % has no webhook to send it to', v_board.slug
-            USING ERRCODE = 'CB409', HINT = 'SELECT centile.set_webhook(…) makes one.';
+        RAISE EXCEPTION 'board % has no webhook', v_board.slug
+            USING ERRCODE = 'CB409', HINT = 'SELECT centile.set_webhook(…) creates one.';
     END IF;
     UPDATE centile_store.outbox SET delivered_at = NULL, attempts = 0, next_attempt_at = clock_timestamp() WHERE id = p_event_id;
     PERFORM centile_store.note_act(p_actor, 'resend', v_board.id, NULL, jsonb_build_object('event_id', p_event_id), 'outbox');
@@ -1002,7 +950,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.resend(p_event_id bigint, p_actor text) IS 'Has an event of the outbox sent again, and returns its board. Example: SELECT c.at IS NOT NULL AS is_cut_off, centile_store.build_archive(2), centile_store.compare_archive(2), centile_store.finish_close(2, c.at), centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex'')), centile.resend(1) FROM (SELECT centile_store.cut_off_period(2) AS at) c;';
+COMMENT ON FUNCTION centile.resend(p_event_id bigint, p_actor text) IS 'Sends an event again, delivered or not. Example: SELECT c.at IS NOT NULL AS is_cut_off, centile_store.build_archive(2), centile_store.compare_archive(2), centile_store.finish_close(2, c.at), centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex'')), centile.resend(1) FROM (SELECT centile_store.cut_off_period(2) AS at) c;';
 
 CREATE FUNCTION centile.reset_player(p_board text, p_user text, p_reason text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER) RETURNS bigint
     LANGUAGE plpgsql
@@ -1053,10 +1001,9 @@ BEGIN
         SELECT c.label, coalesce(p.starts_at, c.starts_at) AS starts_at, coalesce(p.ends_at, c.ends_at) AS ends_at INTO v_bounds
         FROM centile.period_named(v_kind, v_label, v_zone) c
         LEFT JOIN centile_store.periods p ON p.board_id = p_board_id AND p.kind = v_kind AND p.label = c.label;
-        -- What is remembered of it says that it is open.
+        -- The service remembers the period as open.
         v_until := CASE WHEN v_now < v_bounds.ends_at THEN v_bounds.ends_at ELSE v_until END;
     END IF;
-    -- None of the calendar's functions gives a row for what does not exist.
     IF v_bounds.label IS NULL THEN
         RETURN;
     END IF;
@@ -1087,7 +1034,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.revoke_key(p_id text, p_actor text) IS 'Makes an API key useless. Example: SELECT centile.revoke_key(key_id) FROM centile.api_keys WHERE name = ''game server'';';
+COMMENT ON FUNCTION centile.revoke_key(p_id text, p_actor text) IS 'Revokes an API key. Example: SELECT centile.revoke_key(key_id) FROM centile.api_keys WHERE name = ''game server'';';
 
 CREATE FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_actor text DEFAULT SESSION_USER, p_sealed boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql
@@ -1096,33 +1043,34 @@ DECLARE
     v_board  centile_store.boards := centile_store.board_named(p_board);
     v_was    centile_store.webhooks;
 BEGIN
-    -- Before the table's own checks: they would show the row, and the secret with it, to the caller and to the server's log.
+    -- Before the table's checks, whose errors would show the secret to the caller and the server's
+    -- log.
     IF p_url IS NULL OR octet_length(p_url) > 2048
             OR p_url !~ '^https?://([^][:space:]/?#@:]+|\[[^][:space:]/?#@]+\])(:0*[1-9][0-9]{0,4})?([/?#][^[:space:]]*)?$'
             OR substring(p_url FROM '^https?://[^/?#]*:([0-9]+)(?:[/?#]|$)')::integer > 65535 THEN
-        RAISE EXCEPTION 'an address is https:// or http://, a host without user and password, a port from 1 to 65535 or none, and a path; at most 2048 bytes'
+        RAISE EXCEPTION 'an address has https:// or http://, a host without user and password, an optional port from 1 to 65535, and a path; at most 2048 bytes'
             USING ERRCODE = 'CB422', DETAIL = 'url';
     ELSIF p_secret IS NULL OR octet_length(p_secret) - (CASE WHEN p_sealed THEN 33 ELSE 0 END) NOT BETWEEN 16 AND 64 THEN
         RAISE EXCEPTION 'a secret has 16 to 64 bytes' USING ERRCODE = 'CB422', DETAIL = 'secret';
     END IF;
-    -- One after the other: each says what was there before it.
+    -- One call at a time: each records what was there before.
     PERFORM FROM centile_store.boards WHERE id = v_board.id FOR NO KEY UPDATE;
     SELECT * INTO v_was FROM centile_store.webhooks WHERE board_id = v_board.id;
     INSERT INTO centile_store.webhooks (board_id, url, secret, sealed) VALUES (v_board.id, p_url, p_secret, p_sealed)
     ON CONFLICT (board_id) DO UPDATE SET url = excluded.url, secret = excluded.secret, sealed = excluded.sealed;
     IF v_was.board_id IS NULL THEN
-        -- By id, as whoever erases a player goes through them.
+        -- In the order of ids, as an erasure locks them.
         PERFORM FROM centile_store.outbox o WHERE o.board_id = v_board.id AND o.delivered_at IS NULL ORDER BY o.id FOR NO KEY UPDATE;
         UPDATE centile_store.outbox SET next_attempt_at = 'infinity'
         WHERE board_id = v_board.id AND delivered_at IS NULL;
     END IF;
-    -- Of the secret only whether it is another one; one that is sealed anew cannot be told from another.
+    -- Records of the secret only whether it changed. A newly sealed secret counts as a change.
     PERFORM centile_store.note_act(p_actor, 'set_webhook', v_board.id, jsonb_build_object('url', v_was.url, 'new_secret', false),
         jsonb_build_object('url', p_url, 'new_secret', v_was.secret IS DISTINCT FROM p_secret), 'webhook');
 END
 $_$;
 
-COMMENT ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_actor text, p_sealed boolean) IS 'Has the events of a board sent to an address from now on, signed with a secret of 16 to 64 random bytes; centile serve seals it when it has a master key. Example: SELECT centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex''));';
+COMMENT ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_actor text, p_sealed boolean) IS 'Sends the events of a board to an address from now on, signed with a secret of 16 to 64 random bytes; centile serve seals it when it has a master key. Example: SELECT centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex''));';
 
 CREATE FUNCTION centile.tie_key(p_at timestamp with time zone, p_tiebreak smallint DEFAULT 0) RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -1147,24 +1095,19 @@ BEGIN
     PERFORM centile_store.lock_structure(v_board.id, true);
     v_board := centile_store.board_named(p_slug);
     v_was := centile_store.board_rules(v_board.id);
-    v_new := v_board;
-    v_new.title := coalesce(p_title, v_board.title);
-    v_new.mode := coalesce(p_mode, v_board.mode);
-    v_new.score_order := coalesce(p_order, v_board.score_order);
-    v_new.ties := coalesce(p_ties, v_board.ties);
-    v_new.lanes := coalesce(p_lanes, v_board.lanes);
-    v_new.time_zone := coalesce(p_time_zone, v_board.time_zone);
-    v_new.points_min := coalesce(p_points_min, v_board.points_min);
-    v_new.points_max := coalesce(p_points_max, v_board.points_max);
-    v_new.frozen_top_size := coalesce(p_frozen_top_size, v_board.frozen_top_size);
-    v_new.kept_archives := jsonb_strip_nulls(v_board.kept_archives || coalesce(p_kept_archives, '{}'));
-    v_new.reading := coalesce(p_reading, v_board.reading);
-    v_new.events_per_minute := nullif(coalesce(p_events_per_minute, v_board.events_per_minute), 0);
-    v_new.gain_max := jsonb_strip_nulls(v_board.gain_max || coalesce(p_gain_max, '{}'));
-    v_new.on_violation := coalesce(p_on_violation, v_board.on_violation);
-    IF v_new.time_zone <> v_board.time_zone THEN
-        PERFORM centile_store.check_time_zone(v_new.time_zone);
+    IF p_time_zone <> v_board.time_zone THEN
+        PERFORM centile_store.check_time_zone(p_time_zone);
     END IF;
+    UPDATE centile_store.boards b
+    SET title = coalesce(p_title, b.title), mode = coalesce(p_mode, b.mode), score_order = coalesce(p_order, b.score_order),
+        ties = coalesce(p_ties, b.ties), lanes = coalesce(p_lanes, b.lanes), time_zone = coalesce(p_time_zone, b.time_zone),
+        points_min = coalesce(p_points_min, b.points_min), points_max = coalesce(p_points_max, b.points_max),
+        frozen_top_size = coalesce(p_frozen_top_size, b.frozen_top_size),
+        kept_archives = jsonb_strip_nulls(b.kept_archives || coalesce(p_kept_archives, '{}')), reading = coalesce(p_reading, b.reading),
+        events_per_minute = nullif(coalesce(p_events_per_minute, b.events_per_minute), 0),
+        gain_max = jsonb_strip_nulls(b.gain_max || coalesce(p_gain_max, '{}')), on_violation = coalesce(p_on_violation, b.on_violation)
+    WHERE b.id = v_board.id
+    RETURNING * INTO v_new;
     IF (v_new.mode, v_new.score_order, v_new.ties, v_new.lanes, v_new.time_zone)
            <> (v_board.mode, v_board.score_order, v_board.ties, v_board.lanes, v_board.time_zone)
        AND (EXISTS (SELECT FROM centile_store.periods WHERE board_id = v_board.id)
@@ -1173,12 +1116,6 @@ BEGIN
         RAISE EXCEPTION 'board % has events: mode, order, ties, lanes and time zone cannot change any more', p_slug
             USING ERRCODE = 'CB409', HINT = 'Create another board and import the events into it.';
     END IF;
-    UPDATE centile_store.boards
-    SET title = v_new.title, mode = v_new.mode, score_order = v_new.score_order, ties = v_new.ties, lanes = v_new.lanes,
-        time_zone = v_new.time_zone, points_min = v_new.points_min, points_max = v_new.points_max,
-        frozen_top_size = v_new.frozen_top_size, kept_archives = v_new.kept_archives, reading = v_new.reading,
-        events_per_minute = v_new.events_per_minute, gain_max = v_new.gain_max, on_violation = v_new.on_violation
-    WHERE id = v_board.id;
     IF v_new.lanes <> v_board.lanes THEN
         DELETE FROM centile_store.board_lanes WHERE board_id = v_board.id AND lane >= v_new.lanes;
         INSERT INTO centile_store.board_lanes (board_id, lane)
@@ -1205,7 +1142,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.verify(p_board text, p_period text, p_limit integer) IS 'Where a period differs from what the ledger gives: up to so many rows of each kind, and how many of the kind there are; no row when all is well. It reads all of the period. Example: SELECT * FROM centile.verify(''main'', ''week:2024-01-15'');';
+COMMENT ON FUNCTION centile.verify(p_board text, p_period text, p_limit integer) IS 'What centile verify finds: where a period differs from what the ledger gives, with up to p_limit rows of each kind and the total of the kind. Reads the whole period. Example: SELECT * FROM centile.verify(''main'', ''week:2024-01-15'');';
 
 CREATE FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) RETURNS bigint[]
     LANGUAGE plpgsql STABLE
@@ -1219,7 +1156,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) IS 'Numbers of the last batch of each lane. Example: SELECT centile_store.lane_batches(1, 2);';
+COMMENT ON FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) IS 'Number of the last batch of each lane of a board, lane 0 first. Example: SELECT centile_store.lane_batches(1, 2);';
 
 CREATE TABLE centile_store.rankings (
     id bigint NOT NULL,
@@ -1261,7 +1198,7 @@ CREATE FUNCTION centile.version_of(p_ranking_id bigint) RETURNS text
     SET search_path TO 'pg_catalog', 'pg_temp'
     RETURN (SELECT concat_ws('.'::text, centile.epoch(), g.layout, "left"(encode(sha256(convert_to(array_to_string(centile_store.lane_batches(g.board_id, (g.lanes)::integer), '-'::text), 'UTF8'::name)), 'hex'::text), 16)) AS concat_ws FROM centile_store.rankings g WHERE (g.id = version_of.p_ranking_id));
 
-COMMENT ON FUNCTION centile.version_of(p_ranking_id bigint) IS 'The version of a ranking as answers carry it. Example: SELECT centile.version_of(ranking_id) = version AS is_the_same FROM centile.periods JOIN centile.period_status USING (period_id) WHERE ranking_id IS NOT NULL LIMIT 1;';
+COMMENT ON FUNCTION centile.version_of(p_ranking_id bigint) IS 'The version of a ranking as answers carry it: epoch, layout, and a digest of the lanes'' last batches. Example: SELECT centile.version_of(ranking_id) = version AS is_the_same FROM centile.periods JOIN centile.period_status USING (period_id) WHERE ranking_id IS NOT NULL LIMIT 1;';
 
 CREATE FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER) RETURNS boolean
     LANGUAGE plpgsql
@@ -1288,7 +1225,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text, p_actor text) IS 'Undoes a score transaction and says whether it was in force. Example: SELECT centile.void_score(''main'', 1, ''cheat'');';
+COMMENT ON FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text, p_actor text) IS 'Voids a score in the open periods and returns whether it was in force. Example: SELECT centile.void_score(''main'', 1, ''cheat'');';
 
 CREATE FUNCTION centile_store.above_in_bucket(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, OUT place integer, OUT bucket smallint, OUT counted bigint[], OUT from_below boolean, OUT has_all_equals boolean) RETURNS record
     LANGUAGE plpgsql STABLE
@@ -1303,15 +1240,16 @@ BEGIN
     place := v_bucket.place;
     bucket := v_bucket.bucket;
     has_all_equals := p_rank_key < v_bucket.next_rank_key
-        AND (v_bucket.low_rank_key, v_bucket.low_tie_key, v_bucket.low_user_key) <= (p_rank_key, -9223372036854775808, -9223372036854775808);
-    -- In floating point, where the ends of all keys have a difference.
+        AND (v_bucket.low_rank_key, v_bucket.low_tie_key, v_bucket.low_user_key) <= (p_rank_key, centile_store.key_min(), centile_store.key_min());
+    -- Floating point, because differences of the largest keys do not fit into bigint.
     from_below := CASE
-        WHEN v_bucket.next_rank_key = 9223372036854775807 THEN false
-        WHEN v_bucket.low_rank_key = -9223372036854775808 THEN true
+        WHEN v_bucket.next_rank_key = centile_store.key_max() THEN false
+        WHEN v_bucket.low_rank_key = centile_store.key_min() THEN true
         WHEN v_bucket.low_rank_key = v_bucket.next_rank_key
             THEN p_tie_key::double precision - v_bucket.low_tie_key < v_bucket.next_tie_key::double precision - p_tie_key
         ELSE p_rank_key::double precision - v_bucket.low_rank_key < v_bucket.next_rank_key::double precision - p_rank_key END;
-    counted := centile_store.count_in_bucket(bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key, has_all_equals, from_below);
+    counted := centile_store.count_in_bucket(
+        bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key, has_all_equals, from_below);
 END
 $$;
 
@@ -1352,44 +1290,48 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_user_ids bigint[]) IS 'Raises the batch number of a locked lane and records the users whose entries the batch changed. Example: SELECT centile_store.advance_lane(l, now(), ''{1}'') FROM centile_store.board_lanes l WHERE l.board_id = 1 AND l.lane = 0;';
+COMMENT ON FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_user_ids bigint[]) IS 'Raises the batch number of a locked lane and records in the feed which users'' entries the batch changed. Example: SELECT centile_store.advance_lane(l, now(), ''{1}'') FROM centile_store.board_lanes l WHERE l.board_id = 1 AND l.lane = 0;';
 
-CREATE FUNCTION centile_store.archive_above(p_period_id bigint, p_rank_keys bigint[], p_with_equals boolean) RETURNS TABLE(rank_key bigint, players bigint)
+CREATE FUNCTION centile_store.archive_above(p_period_id bigint, p_keys centile_store.rank_key[]) RETURNS bigint[]
     LANGUAGE plpgsql STABLE
     AS $_$
 DECLARE
     v_archive record;
+    v_above   bigint[];
 BEGIN
     SELECT * INTO v_archive FROM centile_store.archive_of(p_period_id);
-    IF NOT FOUND THEN
-        RETURN;
+    IF FOUND THEN
+        EXECUTE format(
+            'SELECT array_agg(s.low ORDER BY k.n)
+             FROM unnest($1) WITH ORDINALITY AS k (rank_key, tie_key, user_key, n)
+             CROSS JOIN LATERAL (
+                 -- The first low players are above the key, those after high are not.
+                 WITH RECURSIVE search (low, high) AS (
+                     SELECT 0::bigint, $2
+                     UNION ALL
+                     SELECT CASE WHEN t.is_above THEN t.middle ELSE s.low END, CASE WHEN t.is_above THEN s.high ELSE t.middle - 1 END
+                     FROM search s
+                     CROSS JOIN LATERAL (
+                         SELECT a."position" AS middle, (centile.rank_key(a.score, $3), %s, -a.user_id) > (k.rank_key, k.tie_key, k.user_key) AS is_above
+                         FROM centile_archive.%I a WHERE a."position" = (s.low + s.high + 1) / 2) t
+                     WHERE s.low < s.high)
+                 SELECT s.low FROM search s WHERE s.low = s.high) s',
+            CASE v_archive.ties
+                WHEN 'tiebreak' THEN 'CASE WHEN centile.rank_key(a.score, $3) = k.rank_key THEN centile_store.archive_tie_key($4, $5, a.user_id, a.score, a.reached_at) END'
+                ELSE 'centile.tie_key(a.reached_at)' END,
+            v_archive.archive_name)
+        INTO v_above
+        USING p_keys, v_archive.players, v_archive.score_order, v_archive.board_id, v_archive.mode;
     END IF;
-    RETURN QUERY EXECUTE format(
-        'SELECT k.rank_key, s.low
-         FROM unnest($1) AS k (rank_key)
-         CROSS JOIN LATERAL (
-             -- The first low players are counted, those after high are not.
-             WITH RECURSIVE search (low, high) AS (
-                 SELECT 0::bigint, $2
-                 UNION ALL
-                 SELECT CASE WHEN t.is_above THEN t.middle ELSE s.low END, CASE WHEN t.is_above THEN s.high ELSE t.middle - 1 END
-                 FROM search s
-                 CROSS JOIN LATERAL (
-                     SELECT a."position" AS middle,
-                            CASE WHEN $3 THEN centile.rank_key(a.score, $4) >= k.rank_key ELSE centile.rank_key(a.score, $4) > k.rank_key END AS is_above
-                     FROM centile_archive.%I a WHERE a."position" = (s.low + s.high + 1) / 2) t
-                 WHERE s.low < s.high)
-             SELECT s.low FROM search s WHERE s.low = s.high) s', v_archive.archive_name)
-    USING p_rank_keys, v_archive.players, p_with_equals, v_archive.score_order;
+    RETURN v_above;
 END
 $_$;
 
-COMMENT ON FUNCTION centile_store.archive_above(p_period_id bigint, p_rank_keys bigint[], p_with_equals boolean) IS 'Players of a closed period above rank keys. Example: SELECT * FROM centile_store.archive_above(2, ''{100,50}'', false);';
+COMMENT ON FUNCTION centile_store.archive_above(p_period_id bigint, p_keys centile_store.rank_key[]) IS 'Players of a closed period above each of these keys. Example: SELECT centile_store.archive_above(4, ARRAY[centile_store.highest_key(100), centile_store.lowest_key(100)]);';
 
-CREATE FUNCTION centile_store.archive_after(p_period_id bigint, p_rank_key bigint, p_tie_key bigint, p_internal_id bigint, p_limit integer) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone, internal_id bigint, rank_key bigint, tie_key bigint)
+CREATE FUNCTION centile_store.archive_after(p_period_id bigint, p_rank_key bigint, p_tie_key bigint, p_internal_id bigint, p_limit integer) RETURNS SETOF centile_store.ranking_row
     LANGUAGE plpgsql STABLE
     AS $_$
-#variable_conflict use_column
 DECLARE
     v_archive record;
     v_time    timestamptz := centile.tie_key_time(p_tie_key);
@@ -1406,72 +1348,29 @@ BEGIN
     INTO v_above
     USING p_internal_id, v_archive.score_order, p_rank_key, v_time;
     IF v_above IS NULL THEN
-        IF v_archive.ties = 'tiebreak' AND p_tie_key >> 51 = 0 AND p_rank_key > -9223372036854775808 THEN
+        IF v_archive.ties = 'tiebreak' AND p_tie_key >> 51 = 0 AND p_rank_key > centile_store.key_min() THEN
             v_tie_key := centile_store.archive_tie_key(v_archive.board_id, v_archive.mode, p_internal_id,
                 centile.rank_key(p_rank_key, v_archive.score_order), v_time);
         END IF;
-        EXECUTE format(
-            -- The first low players are above the key, those after high are not.
-            'WITH RECURSIVE search (low, high) AS (
-                 SELECT 0::bigint, $1
-                 UNION ALL
-                 SELECT CASE WHEN t.is_above THEN t.middle ELSE s.low END, CASE WHEN t.is_above THEN s.high ELSE t.middle - 1 END
-                 FROM search s
-                 CROSS JOIN LATERAL (
-                     SELECT a."position" AS middle, (centile.rank_key(a.score, $2), %s, -a.user_id) >= ($3, $4, -$5) AS is_above
-                     FROM centile_archive.%I a WHERE a."position" = (s.low + s.high + 1) / 2) t
-                 WHERE s.low < s.high)
-             SELECT s.low FROM search s WHERE s.low = s.high',
-            CASE v_archive.ties
-                WHEN 'tiebreak' THEN 'CASE WHEN centile.rank_key(a.score, $2) = $3 THEN centile_store.archive_tie_key($6, $7, a.user_id, a.score, a.reached_at) END'
-                ELSE 'centile.tie_key(a.reached_at)' END,
-            v_archive.archive_name)
-        INTO v_above
-        USING v_archive.players, v_archive.score_order, p_rank_key, v_tie_key, p_internal_id, v_archive.board_id, v_archive.mode;
+        -- Above the next lower key: at or above this one.
+        v_above := (centile_store.archive_above(p_period_id, ARRAY[(p_rank_key, v_tie_key, -p_internal_id - 1)::centile_store.rank_key]))[1];
     END IF;
-    RETURN QUERY SELECT r.* FROM centile_store.archive_rows(v_archive.archive_name, v_archive.score_order, v_above + 1, p_limit) r;
+    RETURN QUERY SELECT * FROM centile_store.archive_rows(p_period_id, v_above + 1, p_limit);
 END
 $_$;
 
-COMMENT ON FUNCTION centile_store.archive_after(p_period_id bigint, p_rank_key bigint, p_tie_key bigint, p_internal_id bigint, p_limit integer) IS 'Rows of a closed period below a key. Example: SELECT position, rank, user_id, score FROM centile_store.archive_after(2, 100, 0, 5, 10);';
+COMMENT ON FUNCTION centile_store.archive_after(p_period_id bigint, p_rank_key bigint, p_tie_key bigint, p_internal_id bigint, p_limit integer) IS 'Rows of a closed period below a key. Example: SELECT position, rank, user_id, score FROM centile_store.archive_after(4, 100, 0, 5, 10);';
 
-CREATE FUNCTION centile_store.archive_around(p_period_id bigint, p_user_id bigint, p_around integer) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone, internal_id bigint, rank_key bigint, tie_key bigint)
+CREATE FUNCTION centile_store.archive_around(p_period_id bigint, p_user_id bigint, p_around integer) RETURNS SETOF centile_store.ranking_row
     LANGUAGE sql STABLE
     AS $$
     SELECT r.*
-    FROM centile_store.archive_of(p_period_id) a
-    CROSS JOIN LATERAL centile_store.archive_players(p_period_id, ARRAY[p_user_id]) p
-    CROSS JOIN LATERAL centile_store.archive_rows(a.archive_name, a.score_order, greatest(p.position - p_around, 1),
+    FROM centile_store.archive_players(p_period_id, ARRAY[p_user_id]) p
+    CROSS JOIN LATERAL centile_store.archive_rows(p_period_id, greatest(p.position - p_around, 1),
         (least(p_around, p.position - 1) + 1 + p_around)::integer) r
 $$;
 
-COMMENT ON FUNCTION centile_store.archive_around(p_period_id bigint, p_user_id bigint, p_around integer) IS 'Rows of a closed period around a player. Example: SELECT position, rank, user_id, score FROM centile_store.archive_around(2, 1, 4);';
-
-CREATE FUNCTION centile_store.archive_histogram(p_period_id bigint, p_bars integer DEFAULT 20) RETURNS TABLE(from_score bigint, to_score bigint, players bigint)
-    LANGUAGE sql STABLE
-    AS $$
-    WITH range AS (
-        SELECT worst.rank_key::numeric AS low, best.rank_key::numeric AS high, a.score_order,
-               -- Scores in the range by bars, rounded up; "/" would round quotients of this size to a whole number.
-               div(best.rank_key::numeric - worst.rank_key + p_bars, p_bars) AS width
-        FROM centile_store.archive_of(p_period_id) a
-        CROSS JOIN LATERAL centile_store.archive_rows(a.archive_name, a.score_order, 1, 1) best
-        CROSS JOIN LATERAL centile_store.archive_rows(a.archive_name, a.score_order, a.players, 1) worst
-    ), edge AS (
-        SELECT r.score_order, (r.low + n * r.width)::bigint AS low, least(r.low + (n + 1) * r.width - 1, r.high)::bigint AS high
-        FROM range r
-        CROSS JOIN generate_series(0, p_bars - 1) AS n
-        WHERE r.low + n * r.width <= r.high
-    )
-    -- Players with at least this key, at each lower edge.
-    SELECT centile.rank_key(e.low, e.score_order), centile.rank_key(e.high, e.score_order),
-           c.players - coalesce(lead(c.players) OVER (ORDER BY e.low), 0)
-    FROM edge e
-    JOIN centile_store.archive_above(p_period_id, ARRAY(SELECT x.low FROM edge x), true) c ON c.rank_key = e.low
-    ORDER BY e.low
-$$;
-
-COMMENT ON FUNCTION centile_store.archive_histogram(p_period_id bigint, p_bars integer) IS 'Players of a closed period by ranges of scores, worst first; both ends belong to the range. Example: SELECT * FROM centile_store.archive_histogram(2);';
+COMMENT ON FUNCTION centile_store.archive_around(p_period_id bigint, p_user_id bigint, p_around integer) IS 'A player of a closed period with up to p_around players above and below. Example: SELECT position, rank, user_id, score FROM centile_store.archive_around(4, 1, 4);';
 
 CREATE FUNCTION centile_store.archive_name(p_period_id bigint) RETURNS text
     LANGUAGE plpgsql STABLE
@@ -1498,41 +1397,10 @@ CREATE FUNCTION centile_store.archive_of(p_period_id bigint) RETURNS TABLE(archi
     AS $$
     SELECT p.archive_name, p.archive_players, b.id, b.score_order, b.ties, b.mode
     FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id
-    WHERE p.id = p_period_id AND p.state = 'closed' AND p.archive_revision > 0 AND p.archive_dropped_at IS NULL
+    WHERE p.id = p_period_id AND p.archive_name IS NOT NULL AND p.archive_dropped_at IS NULL
 $$;
 
-COMMENT ON FUNCTION centile_store.archive_of(p_period_id bigint) IS 'The archive of a closed period and the rules of its board. Example: SELECT * FROM centile_store.archive_of(2);';
-
-CREATE FUNCTION centile_store.archive_page(p_period_id bigint, p_from bigint, p_limit integer) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone, internal_id bigint, rank_key bigint, tie_key bigint)
-    LANGUAGE sql STABLE
-    AS $$
-    SELECT r.*
-    FROM centile_store.archive_of(p_period_id) a
-    CROSS JOIN LATERAL centile_store.archive_rows(a.archive_name, a.score_order, p_from, p_limit) r
-$$;
-
-COMMENT ON FUNCTION centile_store.archive_page(p_period_id bigint, p_from bigint, p_limit integer) IS 'Rows of a closed period from a position. Example: SELECT position, rank, user_id, score FROM centile_store.archive_page(2, 1, 10);';
-
-CREATE FUNCTION centile_store.archive_percentiles(p_period_id bigint) RETURNS TABLE(percentile integer, score bigint)
-    LANGUAGE plpgsql STABLE
-    AS $_$
-DECLARE
-    v_archive record;
-BEGIN
-    SELECT * INTO v_archive FROM centile_store.archive_of(p_period_id);
-    IF NOT FOUND THEN
-        RETURN;
-    END IF;
-    RETURN QUERY EXECUTE format(
-        'SELECT n, a.score
-         FROM generate_series(0, 100, 10) AS n
-         JOIN centile_archive.%I a ON a."position" = $1 + 1 - greatest(1, (n * $1 + 99) / 100)
-         ORDER BY n', v_archive.archive_name)
-    USING v_archive.players;
-END
-$_$;
-
-COMMENT ON FUNCTION centile_store.archive_percentiles(p_period_id bigint) IS 'Scores at the tenth percentiles of a closed period. Example: SELECT * FROM centile_store.archive_percentiles(2);';
+COMMENT ON FUNCTION centile_store.archive_of(p_period_id bigint) IS 'The archive of a period and the rules of its board. Example: SELECT * FROM centile_store.archive_of(2);';
 
 CREATE FUNCTION centile_store.archive_players(p_period_id bigint, p_user_ids bigint[]) RETURNS TABLE("position" bigint, rank bigint, worse bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone)
     LANGUAGE plpgsql STABLE
@@ -1541,22 +1409,21 @@ DECLARE
     v_archive record;
 BEGIN
     SELECT * INTO v_archive FROM centile_store.archive_of(p_period_id);
-    IF NOT FOUND THEN
-        RETURN;
+    IF FOUND THEN
+        RETURN QUERY EXECUTE format(
+            'SELECT a."position", a.rank,
+                    $2 + 1 - coalesce((SELECT n.rank FROM centile_archive.%1$I n WHERE n.rank > a.rank ORDER BY n.rank LIMIT 1), $2 + 1),
+                    u.external_id, u.name, u.avatar, a.score, a.reached_at
+             FROM centile_archive.%1$I a
+             JOIN centile_store.users u ON u.id = a.user_id
+             WHERE a.user_id = ANY ($1)
+             ORDER BY a."position"', v_archive.archive_name)
+        USING p_user_ids, v_archive.players;
     END IF;
-    RETURN QUERY EXECUTE format(
-        'SELECT a."position", a.rank,
-                $2 + 1 - coalesce((SELECT n.rank FROM centile_archive.%1$I n WHERE n.rank > a.rank ORDER BY n.rank LIMIT 1), $2 + 1),
-                u.external_id, u.name, u.avatar, a.score, a.reached_at
-         FROM centile_archive.%1$I a
-         JOIN centile_store.users u ON u.id = a.user_id
-         WHERE a.user_id = ANY ($1)
-         ORDER BY a."position"', v_archive.archive_name)
-    USING p_user_ids, v_archive.players;
 END
 $_$;
 
-COMMENT ON FUNCTION centile_store.archive_players(p_period_id bigint, p_user_ids bigint[]) IS 'Position, rank and number of worse players of some players of a closed period. Example: SELECT * FROM centile_store.archive_players(2, ''{1,2}'');';
+COMMENT ON FUNCTION centile_store.archive_players(p_period_id bigint, p_user_ids bigint[]) IS 'Position, rank and number of worse players of some players of a closed period. Example: SELECT * FROM centile_store.archive_players(4, ''{1,2}'');';
 
 CREATE FUNCTION centile_store.archive_query(p_period_id bigint) RETURNS text
     LANGUAGE plpgsql STABLE
@@ -1567,7 +1434,7 @@ DECLARE
 BEGIN
     SELECT b.ties INTO STRICT v_ties
     FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id WHERE p.id = p_period_id;
-    -- Without tiebreaks the tie key is the time; times sort faster.
+    -- Without tiebreaks the tie key is the time, and times sort faster.
     v_order := 'e.rank_key DESC, ' || CASE v_ties WHEN 'tiebreak' THEN 'e.tie_key DESC' ELSE 'e.reached_at' END || ', e.user_id';
     RETURN format('SELECT row_number() OVER (ORDER BY %1$s) AS "position", %2$s AS rank, e.user_id, e.score, e.reached_at FROM (%3$s) e',
         v_order,
@@ -1577,23 +1444,28 @@ BEGIN
 END
 $_$;
 
-COMMENT ON FUNCTION centile_store.archive_query(p_period_id bigint) IS 'Text of the query that an archive is made of. Example: SELECT centile_store.archive_query(2) LIKE ''SELECT row_number()%'' AS is_query;';
+COMMENT ON FUNCTION centile_store.archive_query(p_period_id bigint) IS 'Text of the query that an archive is made from. Example: SELECT centile_store.archive_query(2) LIKE ''SELECT row_number()%'' AS is_query;';
 
-CREATE FUNCTION centile_store.archive_rows(p_archive text, p_order text, p_from bigint, p_limit integer) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone, internal_id bigint, rank_key bigint, tie_key bigint)
+CREATE FUNCTION centile_store.archive_rows(p_period_id bigint, p_from bigint, p_limit integer) RETURNS SETOF centile_store.ranking_row
     LANGUAGE plpgsql STABLE
     AS $_$
+DECLARE
+    v_archive record;
 BEGIN
-    RETURN QUERY EXECUTE format(
-        'SELECT a."position", a.rank, u.external_id, u.name, u.avatar, a.score, a.reached_at,
-                u.id, centile.rank_key(a.score, $1), centile.tie_key(a.reached_at)
-         FROM (SELECT * FROM centile_archive.%I a WHERE a."position" >= $2 ORDER BY a."position" LIMIT $3) a
-         JOIN centile_store.users u ON u.id = a.user_id
-         ORDER BY a."position"', p_archive)
-    USING p_order, p_from, p_limit;
+    SELECT * INTO v_archive FROM centile_store.archive_of(p_period_id);
+    IF FOUND THEN
+        RETURN QUERY EXECUTE format(
+            'SELECT a."position", a.rank, u.external_id, u.name, u.avatar, a.score, a.reached_at,
+                    u.id, centile.rank_key(a.score, $1), centile.tie_key(a.reached_at)
+             FROM (SELECT * FROM centile_archive.%I a WHERE a."position" >= $2 ORDER BY a."position" LIMIT $3) a
+             JOIN centile_store.users u ON u.id = a.user_id
+             ORDER BY a."position"', v_archive.archive_name)
+        USING v_archive.score_order, p_from, p_limit;
+    END IF;
 END
 $_$;
 
-COMMENT ON FUNCTION centile_store.archive_rows(p_archive text, p_order text, p_from bigint, p_limit integer) IS 'Rows of an archive from a position. Example: SELECT centile_store.cut_off_period(2) IS NOT NULL AS is_cut_off, centile_store.build_archive(2), (SELECT count(*) FROM centile_store.archive_rows(centile_store.archive_name(2), ''desc'', 1, 10)) AS players;';
+COMMENT ON FUNCTION centile_store.archive_rows(p_period_id bigint, p_from bigint, p_limit integer) IS 'Rows of a period''s archive from a position. Example: SELECT position, rank, user_id, score FROM centile_store.archive_rows(4, 1, 10);';
 
 CREATE FUNCTION centile_store.archive_state(p_board_id integer, p_period_id bigint, p_revision integer, p_from timestamp with time zone, p_until timestamp with time zone) RETURNS TABLE(epoch text, players bigint, revision bigint, frozen_size integer)
     LANGUAGE sql STABLE
@@ -1619,7 +1491,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.archive_tie_key(p_board_id integer, p_mode text, p_user_id bigint, p_score bigint, p_reached_at timestamp with time zone) IS 'Tiebreak and time of an entry, by the ledger. Example: SELECT centile_store.archive_tie_key(1, ''best'', 1, 120, ''2024-01-15 10:00Z'');';
+COMMENT ON FUNCTION centile_store.archive_tie_key(p_board_id integer, p_mode text, p_user_id bigint, p_score bigint, p_reached_at timestamp with time zone) IS 'Tie key of an entry of an archive, with the tiebreak from the ledger. Example: SELECT centile_store.archive_tie_key(1, ''best'', 1, 120, ''2024-01-15 10:00Z'');';
 
 CREATE FUNCTION centile_store.ban_player(p_board text, p_user_id bigint, p_banned boolean, p_reason text, p_actor text, p_act bigint DEFAULT NULL::bigint) RETURNS boolean
     LANGUAGE plpgsql
@@ -1629,17 +1501,17 @@ DECLARE
     v_lane  centile_store.board_lanes;
 BEGIN
     PERFORM centile.ensure_ledger_months(now(), now());
-    -- Whatever the player is called until the lane is had: an erased player keeps it.
+    -- By the id of now: an erasure changes the id, but never the lane.
     SELECT l.* INTO v_lane FROM centile_store.users u, centile_store.lock_lane(v_board, u.external_id) l WHERE u.id = p_user_id;
     IF p_act IS NOT NULL THEN
         PERFORM centile_store.hold_ban_act(p_user_id, p_act);
     END IF;
-    -- Nothing to say on a board that the player never played, nor twice.
+    -- Nothing to do on a board that the player never played, or a second time.
     IF p_banned = EXISTS (SELECT FROM centile_store.board_players
                           WHERE board_id = v_board.id AND user_id = p_user_id AND banned)
        OR NOT EXISTS (SELECT FROM centile_store.score_transactions WHERE board_id = v_board.id AND user_id = p_user_id) THEN
         IF p_banned THEN
-            -- A batch that was begun before does not know of the ban: now it is begun anew.
+            -- A batch that began before does not know of the ban. Now it begins again.
             PERFORM centile_store.advance_lane(v_lane, v_lane.last_at, '{}');
         END IF;
         RETURN false;
@@ -1649,7 +1521,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.ban_player(p_board text, p_user_id bigint, p_banned boolean, p_reason text, p_actor text, p_act bigint) IS 'Bans or unbans a player on one board and says whether anything changed. Example: SELECT centile_store.ban_player(''main'', b.user_id, true, ''cheat'', ''dora'', b.act) FROM centile_store.begin_ban(''ann'', true) b;';
+COMMENT ON FUNCTION centile_store.ban_player(p_board text, p_user_id bigint, p_banned boolean, p_reason text, p_actor text, p_act bigint) IS 'Bans or unbans a player on one board, unless a later act than p_act has begun, and returns whether anything changed. Example: SELECT centile_store.ban_player(''main'', b.user_id, true, ''cheat'', ''dora'', b.act) FROM centile_store.begin_ban(''ann'', true) b;';
 
 CREATE FUNCTION centile_store.begin_ban(p_user text, p_banned boolean, p_reason text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER, OUT user_id bigint, OUT act bigint) RETURNS record
     LANGUAGE plpgsql
@@ -1664,7 +1536,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.begin_ban(p_user text, p_banned boolean, p_reason text, p_actor text, OUT user_id bigint, OUT act bigint) IS 'Begins a ban or an unban of a player on all boards, and numbers it. Example: SELECT act FROM centile_store.begin_ban(''ann'', true);';
+COMMENT ON FUNCTION centile_store.begin_ban(p_user text, p_banned boolean, p_reason text, p_actor text, OUT user_id bigint, OUT act bigint) IS 'Begins a ban or an unban of a player on all boards, and returns its number. Example: SELECT act FROM centile_store.begin_ban(''ann'', true);';
 
 CREATE TABLE centile_store.boards (
     id integer NOT NULL,
@@ -1734,36 +1606,23 @@ BEGIN
     server_started_at := pg_postmaster_start_time();
     now := clock_timestamp();
     at := greatest(now, v_last_at);
-
     IF p_times IS NULL THEN
         SELECT array_agg(q.id), array_agg(q.kind), array_agg(q.label), array_agg(nullif(q.starts_at, '-infinity')), array_agg(nullif(q.ends_at, 'infinity')),
                array_agg(CASE WHEN NOT p.is_cut_off THEN p.ranking_id END)
         INTO period_ids, period_kinds, period_labels, period_starts, period_ends, period_rankings
         FROM centile_store.periods_at(p_board_id, board.periods, at) p JOIN centile_store.periods q ON q.id = p.period_id;
     ELSE
-        SELECT array_agg(q.id), array_agg(q.kind), array_agg(q.label), array_agg(nullif(q.starts_at, '-infinity')), array_agg(nullif(q.ends_at, 'infinity')),
-               array_agg(CASE WHEN q.cut_off_at IS NULL THEN q.ranking_id END)
-        INTO period_ids, period_kinds, period_labels, period_starts, period_ends, period_rankings
-        FROM centile_store.periods q
-        WHERE q.id IN (SELECT p.period_id FROM (SELECT DISTINCT coalesce(t.at, begin_batch.at) AS at FROM unnest(p_times) AS t (at)) t
-                       CROSS JOIN LATERAL centile_store.periods_at(p_board_id, board.periods, t.at) p);
+        SELECT * INTO period_ids, period_kinds, period_labels, period_starts, period_ends, period_rankings
+        FROM centile_store.import_periods(p_board_id, board.periods, p_times, at);
     END IF;
-
     SELECT array_agg(g.id ORDER BY g.id), array_agg(g.laid_out_at ORDER BY g.id) INTO layout_rankings, layout_times
     FROM unnest(period_rankings) AS r (id)
     CROSS JOIN LATERAL (SELECT g.id, g.laid_out_at FROM centile_store.rankings g WHERE g.id = r.id LIMIT 1) g;
     IF layout_rankings = p_known_rankings AND layout_times = p_known_times THEN
         layout_rankings := NULL;
     ELSE
-        SELECT array_agg(u.bucket ORDER BY g.id, u.place), array_agg(u.rank_key ORDER BY g.id, u.place),
-               array_agg(u.tie_key ORDER BY g.id, u.place), array_agg(u.user_key ORDER BY g.id, u.place)
-        INTO layout_buckets, layout_rank_keys, layout_tie_keys, layout_user_keys
-        FROM centile_store.rankings g
-        CROSS JOIN LATERAL unnest(g.buckets, g.low_rank_keys, g.low_tie_keys, g.low_user_keys) WITH ORDINALITY
-            AS u (bucket, rank_key, tie_key, user_key, place)
-        WHERE g.id = ANY (layout_rankings);
+        SELECT * INTO layout_buckets, layout_rank_keys, layout_tie_keys, layout_user_keys FROM centile_store.layouts_of(layout_rankings);
     END IF;
-
     SELECT array_agg(u.id ORDER BY p.place), array_agg(u.banned_at IS NOT NULL OR coalesce(b.banned, false) ORDER BY p.place),
            array_agg(u.lane_hash % board.lanes = p_lane ORDER BY p.place)
     INTO user_ids, are_banned, are_of_lane
@@ -1779,45 +1638,18 @@ BEGIN
         CROSS JOIN unnest(period_rankings) AS r (id)
         CROSS JOIN LATERAL (SELECT * FROM centile_store.leaderboard l WHERE l.ranking_id = r.id AND l.user_id = u.id LIMIT 1) l;
     ELSE
-        SELECT array_agg(l.ranking_id), array_agg(e.place), array_agg(l.rank_key), array_agg(l.tie_key), array_agg(l.only_zeros)
-        INTO entry_rankings, entry_users, rank_keys, tie_keys, only_zeros
-        FROM (SELECT DISTINCT e.place, r.id
-              FROM unnest(p_event_users, p_times) AS e (place, at)
-              JOIN unnest(period_starts, period_ends, period_rankings) AS r (starts_at, ends_at, id)
-                  ON coalesce(r.starts_at <= coalesce(e.at, begin_batch.at), true)
-                 AND coalesce(coalesce(e.at, begin_batch.at) < r.ends_at, true)) e
-        CROSS JOIN LATERAL (SELECT * FROM centile_store.leaderboard l
-                            WHERE l.ranking_id = e.id AND l.user_id = user_ids[e.place] LIMIT 1) l;
-        SELECT array_agg(u.place), array_agg(t.occurred_at)
-        INTO reset_users, reset_times
-        FROM unnest(user_ids) WITH ORDINALITY AS u (id, place)
-        JOIN centile_store.board_players b ON b.board_id = p_board_id AND b.user_id = u.id AND b.was_reset
-        JOIN centile_store.score_transactions t ON t.board_id = p_board_id AND t.user_id = u.id AND t.kind = 'reset';
+        SELECT * INTO entry_rankings, entry_users, rank_keys, tie_keys, only_zeros, reset_users, reset_times
+        FROM centile_store.import_state(p_board_id, user_ids, p_event_users, p_times, at, period_starts, period_ends, period_rankings);
     END IF;
-
     IF p_ids <> '{}' THEN
-        SELECT array_agg(i.place), array_agg(k.transaction_id), array_agg(k.quarantine_id), array_agg(s.standings),
-               array_agg(coalesce(t.points, q.points)), array_agg(coalesce(t.tiebreak, q.tiebreak)), array_agg(coalesce(t.reason, q.reason)),
-               array_agg(k.occurred_at), array_agg(q.rule), array_agg(q.detail)
-        INTO known_ids, known_transactions, known_quarantined, known_standings,
-             known_points, known_tiebreaks, known_reasons, known_times, known_rules, known_details
-        FROM unnest(p_id_users, p_ids) WITH ORDINALITY AS i (user_place, id, place)
-        CROSS JOIN LATERAL (SELECT * FROM centile_store.transaction_ids k
-                            WHERE k.board_id = p_board_id AND k.user_id = user_ids[i.user_place] AND k.external_id = i.id LIMIT 1) k
-        LEFT JOIN LATERAL (SELECT * FROM centile_store.score_transactions t
-                           WHERE t.id = k.transaction_id AND t.occurred_at = k.occurred_at LIMIT 1) t ON true
-        LEFT JOIN LATERAL (SELECT * FROM centile_store.quarantine q WHERE q.id = k.quarantine_id LIMIT 1) q ON true
-        CROSS JOIN LATERAL (
-            SELECT json_agg(json_build_object('user_id', k.user_id, 'period_id', p.id,
-                       'period', CASE p.kind WHEN 'all_time' THEN p.kind ELSE p.kind || ':' || p.label END, 'score', k.standings[n + 1],
-                       'was', CASE WHEN k.standings[n + 2] IS NOT NULL THEN ARRAY[k.standings[n + 2], k.standings[n + 3]] END))::text AS standings
-            FROM generate_series(1, cardinality(k.standings), 4) AS n
-            JOIN centile_store.periods p ON p.id = k.standings[n]) s;
+        SELECT * INTO known_ids, known_transactions, known_quarantined, known_standings,
+            known_points, known_tiebreaks, known_reasons, known_times, known_rules, known_details
+        FROM centile_store.known_events(p_board_id, user_ids, p_id_users, p_ids);
     END IF;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], p_known_rankings bigint[], p_known_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT layout_rankings bigint[], OUT layout_times timestamp with time zone[], OUT layout_buckets smallint[], OUT layout_rank_keys bigint[], OUT layout_tie_keys bigint[], OUT layout_user_keys bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[]) IS 'What a batch of score events begins with. Example: SELECT b.batch, b.period_labels FROM centile_store.begin_batch(1, 0::smallint, ''{ann}'', ''{}'', ''{}'', NULL, NULL, ''{}'', ''{}'') b;';
+COMMENT ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], p_known_rankings bigint[], p_known_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT layout_rankings bigint[], OUT layout_times timestamp with time zone[], OUT layout_buckets smallint[], OUT layout_rank_keys bigint[], OUT layout_tie_keys bigint[], OUT layout_user_keys bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[]) IS 'State that a batch of score events begins with. Example: SELECT b.batch, b.period_labels FROM centile_store.begin_batch(1, 0::smallint, ''{ann}'', ''{}'', ''{}'', NULL, NULL, ''{}'', ''{}'') b;';
 
 CREATE FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text DEFAULT SESSION_USER) RETURNS bigint
     LANGUAGE plpgsql
@@ -1830,14 +1662,15 @@ BEGIN
     WHERE board_id = p_board_id AND state = 'open' AND cut_off_at IS NOT NULL;
     SELECT i.id INTO v_import_id FROM centile_store.imports i
     WHERE i.board_id = p_board_id AND i.source = p_source AND i.source <> 'stdin' AND i.ended_at IS NULL AND i.abandoned_at IS NULL
-      AND NOT centile_store.import_is_running(i.id)
+      AND NOT centile_store.is_locked(1128615509, i.id)
     ORDER BY i.id LIMIT 1;
     IF v_import_id IS NULL THEN
         INSERT INTO centile_store.imports (board_id, source) VALUES (p_board_id, p_source) RETURNING id INTO v_import_id;
     ELSE
         UPDATE centile_store.imports SET started_at = clock_timestamp() WHERE id = v_import_id;
     END IF;
-    -- Not waited for: anybody may take an advisory lock, and the structure lock is held here.
+    -- Without waiting: any session may hold an advisory lock, and this one holds the structure
+    -- lock.
     IF NOT pg_try_advisory_lock(1128615509, v_import_id::integer) THEN
         RAISE EXCEPTION 'another session holds the lock of import %', v_import_id USING ERRCODE = 'CB409', HINT = 'See pg_locks, classid 1128615509.';
     END IF;
@@ -1859,18 +1692,19 @@ BEGIN
     PERFORM centile_store.lock_structure(v_period.board_id, true);
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     IF v_period.ranking_id IS NULL THEN
-        RAISE EXCEPTION 'the period is closed: it has an archive and no ranking' USING ERRCODE = 'CB409', HINT = 'centile refresh brings an archive up to the ledger.';
+        RAISE EXCEPTION 'the period is closed: it has an archive and no ranking' USING ERRCODE = 'CB409', HINT = 'Run centile refresh: it brings an archive up to the ledger.';
     ELSIF EXISTS (SELECT FROM centile_store.rankings r
                   WHERE r.period_id = p_period_id AND r.id <> v_period.ranking_id AND r.released_at IS NULL
-                    AND centile_store.ranking_is_being_built(r.id)) THEN
-        RAISE EXCEPTION 'the period is being rebuilt already' USING ERRCODE = 'CB409';
+                    AND centile_store.is_locked(1128615510, r.id)) THEN
+        RAISE EXCEPTION 'another session is rebuilding the period' USING ERRCODE = 'CB409';
     END IF;
     UPDATE centile_store.rankings r SET released_at = clock_timestamp()
     WHERE r.period_id = p_period_id AND r.id <> v_period.ranking_id AND r.released_at IS NULL;
     INSERT INTO centile_store.rankings (board_id, period_id, lanes)
     SELECT b.id, p_period_id, b.lanes FROM centile_store.boards b WHERE b.id = v_period.board_id
     RETURNING id INTO ranking_id;
-    -- Not waited for: anybody may take an advisory lock, and the structure lock is held here.
+    -- Without waiting: any session may hold an advisory lock, and this one holds the structure
+    -- lock.
     IF NOT pg_try_advisory_lock(1128615510, ranking_id::integer) THEN
         RAISE EXCEPTION 'another session holds the lock of ranking %', ranking_id USING ERRCODE = 'CB409', HINT = 'See pg_locks, classid 1128615510.';
     END IF;
@@ -1878,7 +1712,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT ledger_end bigint) IS 'Begins a new ranking beside the live one of a period. Example: SELECT ranking_id IS NOT NULL AS is_begun FROM centile_store.begin_rebuild(1);';
+COMMENT ON FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT ledger_end bigint) IS 'Begins a new ranking beside the live one of a period, and returns it with the end of the ledger. Example: SELECT ranking_id IS NOT NULL AS is_begun FROM centile_store.begin_rebuild(1);';
 
 CREATE FUNCTION centile_store.board_named(p_slug text) RETURNS centile_store.boards
     LANGUAGE plpgsql STABLE
@@ -1895,7 +1729,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.board_named(p_slug text) IS 'The row of a board. Example: SELECT (centile_store.board_named(''main'')).mode;';
+COMMENT ON FUNCTION centile_store.board_named(p_slug text) IS 'The row of a board; an error if it does not exist. Example: SELECT (centile_store.board_named(''main'')).mode;';
 
 CREATE FUNCTION centile_store.board_rules(p_board_id integer) RETURNS jsonb
     LANGUAGE sql STABLE
@@ -1903,2334 +1737,25 @@ CREATE FUNCTION centile_store.board_rules(p_board_id integer) RETURNS jsonb
     SELECT to_jsonb(b) - '{board_id,created_at}'::text[] FROM centile.boards b WHERE b.board_id = p_board_id
 $$;
 
-COMMENT ON FUNCTION centile_store.board_rules(p_board_id integer) IS 'The rules of a board as one object. Example: SELECT centile_store.board_rules(1) ->> ''mode'' AS mode;';
+COMMENT ON FUNCTION centile_store.board_rules(p_board_id integer) IS 'The rules of a board as the audit log keeps them. Example: SELECT centile_store.board_rules(1) ->> ''mode'' AS mode;';
 
-CREATE FUNCTION centile_store.bucket_keys_around(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) RETURNS TABLE(is_above boolean, rank_key bigint, tie_key bigint, user_key bigint)
+CREATE FUNCTION centile_store.key_min() RETURNS bigint
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN '-9223372036854775808'::bigint;
+
+COMMENT ON FUNCTION centile_store.key_min() IS 'Lower end of rank keys, tie keys and user keys. Example: SELECT centile_store.key_min();';
+
+CREATE FUNCTION centile_store.bound_above(p_lower centile_store.rank_key, p_upper centile_store.rank_key) RETURNS centile_store.rank_key
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN ROW((p_upper).rank_key, CASE WHEN ((p_lower).rank_key = (p_upper).rank_key) THEN (p_upper).tie_key ELSE centile_store.key_min() END, CASE WHEN (((p_lower).rank_key = (p_upper).rank_key) AND ((p_lower).tie_key = (p_upper).tie_key)) THEN (p_upper).user_key ELSE centile_store.key_min() END)::centile_store.rank_key;
+
+COMMENT ON FUNCTION centile_store.bound_above(p_lower centile_store.rank_key, p_upper centile_store.rank_key) IS 'The lower bound of a bucket that begins at the upper of two keys. Example: SELECT centile_store.bound_above((99, 7, -1), (100, 5, -2));';
+
+CREATE FUNCTION centile_store.bucket_keys_around(p_bucket smallint, p_ranking_id bigint, p_key centile_store.rank_key, p_above integer, p_below integer) RETURNS TABLE(is_above boolean, rank_key bigint, tie_key bigint, user_key bigint)
     LANGUAGE plpgsql STABLE
-    AS $$
-#variable_conflict use_column
-DECLARE
-    v_count bigint;
-BEGIN
-IF p_bucket < 64 THEN
-IF p_bucket < 32 THEN
-IF p_bucket < 16 THEN
-IF p_bucket < 8 THEN
-IF p_bucket < 4 THEN
-IF p_bucket < 2 THEN
-IF p_bucket < 1 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_00 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_00 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_01 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_01 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-ELSE
-IF p_bucket < 3 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_02 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_02 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_03 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_03 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-END IF;
-ELSE
-IF p_bucket < 6 THEN
-IF p_bucket < 5 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_04 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_04 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_05 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_05 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-ELSE
-IF p_bucket < 7 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_06 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_06 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_07 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_07 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 12 THEN
-IF p_bucket < 10 THEN
-IF p_bucket < 9 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_08 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_08 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_09 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_09 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-ELSE
-IF p_bucket < 11 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_10 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_10 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_11 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_11 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-END IF;
-ELSE
-IF p_bucket < 14 THEN
-IF p_bucket < 13 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_12 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_12 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_13 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_13 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-ELSE
-IF p_bucket < 15 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_14 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_14 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_15 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_15 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 24 THEN
-IF p_bucket < 20 THEN
-IF p_bucket < 18 THEN
-IF p_bucket < 17 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_16 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_16 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_17 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_17 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-ELSE
-IF p_bucket < 19 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_18 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_18 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_19 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_19 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-END IF;
-ELSE
-IF p_bucket < 22 THEN
-IF p_bucket < 21 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_20 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_20 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_21 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_21 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-ELSE
-IF p_bucket < 23 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_22 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_22 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_23 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_23 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 28 THEN
-IF p_bucket < 26 THEN
-IF p_bucket < 25 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_24 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_24 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_25 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_25 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-ELSE
-IF p_bucket < 27 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_26 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_26 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_27 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_27 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-END IF;
-ELSE
-IF p_bucket < 30 THEN
-IF p_bucket < 29 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_28 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_28 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_29 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_29 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-ELSE
-IF p_bucket < 31 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_30 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_30 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_31 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_31 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 48 THEN
-IF p_bucket < 40 THEN
-IF p_bucket < 36 THEN
-IF p_bucket < 34 THEN
-IF p_bucket < 33 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_32 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_32 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_33 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_33 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-ELSE
-IF p_bucket < 35 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_34 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_34 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_35 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_35 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-END IF;
-ELSE
-IF p_bucket < 38 THEN
-IF p_bucket < 37 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_36 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_36 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_37 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_37 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-ELSE
-IF p_bucket < 39 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_38 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_38 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_39 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_39 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 44 THEN
-IF p_bucket < 42 THEN
-IF p_bucket < 41 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_40 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_40 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_41 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_41 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-ELSE
-IF p_bucket < 43 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_42 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_42 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_43 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_43 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-END IF;
-ELSE
-IF p_bucket < 46 THEN
-IF p_bucket < 45 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_44 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_44 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_45 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_45 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-ELSE
-IF p_bucket < 47 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_46 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_46 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_47 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_47 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 56 THEN
-IF p_bucket < 52 THEN
-IF p_bucket < 50 THEN
-IF p_bucket < 49 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_48 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_48 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_49 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_49 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-ELSE
-IF p_bucket < 51 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_50 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_50 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_51 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_51 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-END IF;
-ELSE
-IF p_bucket < 54 THEN
-IF p_bucket < 53 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_52 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_52 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_53 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_53 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-ELSE
-IF p_bucket < 55 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_54 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_54 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_55 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_55 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 60 THEN
-IF p_bucket < 58 THEN
-IF p_bucket < 57 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_56 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_56 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_57 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_57 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-ELSE
-IF p_bucket < 59 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_58 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_58 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_59 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_59 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-END IF;
-ELSE
-IF p_bucket < 62 THEN
-IF p_bucket < 61 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_60 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_60 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_61 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_61 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-ELSE
-IF p_bucket < 63 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_62 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_62 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_63 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_63 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 96 THEN
-IF p_bucket < 80 THEN
-IF p_bucket < 72 THEN
-IF p_bucket < 68 THEN
-IF p_bucket < 66 THEN
-IF p_bucket < 65 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_64 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_64 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_65 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_65 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-ELSE
-IF p_bucket < 67 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_66 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_66 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_67 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_67 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-END IF;
-ELSE
-IF p_bucket < 70 THEN
-IF p_bucket < 69 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_68 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_68 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_69 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_69 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-ELSE
-IF p_bucket < 71 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_70 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_70 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_71 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_71 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 76 THEN
-IF p_bucket < 74 THEN
-IF p_bucket < 73 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_72 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_72 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_73 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_73 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-ELSE
-IF p_bucket < 75 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_74 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_74 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_75 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_75 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-END IF;
-ELSE
-IF p_bucket < 78 THEN
-IF p_bucket < 77 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_76 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_76 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_77 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_77 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-ELSE
-IF p_bucket < 79 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_78 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_78 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_79 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_79 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 88 THEN
-IF p_bucket < 84 THEN
-IF p_bucket < 82 THEN
-IF p_bucket < 81 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_80 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_80 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_81 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_81 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-ELSE
-IF p_bucket < 83 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_82 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_82 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_83 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_83 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-END IF;
-ELSE
-IF p_bucket < 86 THEN
-IF p_bucket < 85 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_84 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_84 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_85 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_85 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-ELSE
-IF p_bucket < 87 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_86 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_86 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_87 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_87 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 92 THEN
-IF p_bucket < 90 THEN
-IF p_bucket < 89 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_88 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_88 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_89 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_89 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-ELSE
-IF p_bucket < 91 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_90 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_90 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_91 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_91 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-END IF;
-ELSE
-IF p_bucket < 94 THEN
-IF p_bucket < 93 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_92 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_92 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_93 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_93 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-ELSE
-IF p_bucket < 95 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_94 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_94 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_95 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_95 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 98 THEN
-IF p_bucket < 97 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_96 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_96 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_97 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_97 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-ELSE
-IF p_bucket < 99 THEN
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_98 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_98 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-ELSE
-RETURN QUERY
-     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_99 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
-     UNION ALL
-     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_99 WHERE ranking_id = p_ranking_id
-      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
-END IF;
-END IF;
-END IF;
-END IF;
-END
-$$;
+    AS …; -- a branch per bucket table, see centile_store.create_bucket_function
 
-COMMENT ON FUNCTION centile_store.bucket_keys_around(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) IS 'Keys of a bucket around a key. Example: SELECT * FROM centile_store.bucket_keys_around(50::smallint, 1, 0, 0, 0, 3);';
-
-CREATE FUNCTION centile_store.bucket_keys_down(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) RETURNS TABLE(rank_key bigint, tie_key bigint, user_key bigint)
-    LANGUAGE plpgsql STABLE
-    AS $$
-#variable_conflict use_column
-DECLARE
-    v_count bigint;
-BEGIN
-IF p_bucket < 64 THEN
-IF p_bucket < 32 THEN
-IF p_bucket < 16 THEN
-IF p_bucket < 8 THEN
-IF p_bucket < 4 THEN
-IF p_bucket < 2 THEN
-IF p_bucket < 1 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_00 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_01 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 3 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_02 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_03 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 6 THEN
-IF p_bucket < 5 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_04 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_05 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 7 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_06 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_07 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 12 THEN
-IF p_bucket < 10 THEN
-IF p_bucket < 9 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_08 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_09 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 11 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_10 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_11 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 14 THEN
-IF p_bucket < 13 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_12 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_13 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 15 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_14 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_15 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 24 THEN
-IF p_bucket < 20 THEN
-IF p_bucket < 18 THEN
-IF p_bucket < 17 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_16 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_17 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 19 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_18 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_19 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 22 THEN
-IF p_bucket < 21 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_20 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_21 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 23 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_22 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_23 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 28 THEN
-IF p_bucket < 26 THEN
-IF p_bucket < 25 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_24 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_25 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 27 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_26 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_27 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 30 THEN
-IF p_bucket < 29 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_28 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_29 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 31 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_30 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_31 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 48 THEN
-IF p_bucket < 40 THEN
-IF p_bucket < 36 THEN
-IF p_bucket < 34 THEN
-IF p_bucket < 33 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_32 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_33 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 35 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_34 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_35 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 38 THEN
-IF p_bucket < 37 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_36 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_37 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 39 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_38 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_39 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 44 THEN
-IF p_bucket < 42 THEN
-IF p_bucket < 41 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_40 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_41 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 43 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_42 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_43 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 46 THEN
-IF p_bucket < 45 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_44 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_45 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 47 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_46 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_47 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 56 THEN
-IF p_bucket < 52 THEN
-IF p_bucket < 50 THEN
-IF p_bucket < 49 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_48 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_49 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 51 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_50 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_51 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 54 THEN
-IF p_bucket < 53 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_52 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_53 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 55 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_54 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_55 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 60 THEN
-IF p_bucket < 58 THEN
-IF p_bucket < 57 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_56 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_57 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 59 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_58 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_59 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 62 THEN
-IF p_bucket < 61 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_60 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_61 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 63 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_62 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_63 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 96 THEN
-IF p_bucket < 80 THEN
-IF p_bucket < 72 THEN
-IF p_bucket < 68 THEN
-IF p_bucket < 66 THEN
-IF p_bucket < 65 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_64 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_65 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 67 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_66 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_67 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 70 THEN
-IF p_bucket < 69 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_68 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_69 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 71 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_70 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_71 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 76 THEN
-IF p_bucket < 74 THEN
-IF p_bucket < 73 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_72 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_73 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 75 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_74 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_75 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 78 THEN
-IF p_bucket < 77 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_76 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_77 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 79 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_78 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_79 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 88 THEN
-IF p_bucket < 84 THEN
-IF p_bucket < 82 THEN
-IF p_bucket < 81 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_80 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_81 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 83 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_82 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_83 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 86 THEN
-IF p_bucket < 85 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_84 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_85 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 87 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_86 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_87 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 92 THEN
-IF p_bucket < 90 THEN
-IF p_bucket < 89 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_88 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_89 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 91 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_90 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_91 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 94 THEN
-IF p_bucket < 93 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_92 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_93 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 95 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_94 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_95 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 98 THEN
-IF p_bucket < 97 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_96 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_97 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 99 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_98 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_99 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
-END IF;
-END IF;
-END IF;
-END IF;
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.bucket_keys_down(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) IS 'Keys of a bucket at and below a key, best first. Example: SELECT * FROM centile_store.bucket_keys_down(50::smallint, 1, 100, 0, 0, 3);';
-
-CREATE FUNCTION centile_store.bucket_keys_up(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) RETURNS TABLE(rank_key bigint, tie_key bigint, user_key bigint)
-    LANGUAGE plpgsql STABLE
-    AS $$
-#variable_conflict use_column
-DECLARE
-    v_count bigint;
-BEGIN
-IF p_bucket < 64 THEN
-IF p_bucket < 32 THEN
-IF p_bucket < 16 THEN
-IF p_bucket < 8 THEN
-IF p_bucket < 4 THEN
-IF p_bucket < 2 THEN
-IF p_bucket < 1 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_00 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_01 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 3 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_02 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_03 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 6 THEN
-IF p_bucket < 5 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_04 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_05 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 7 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_06 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_07 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 12 THEN
-IF p_bucket < 10 THEN
-IF p_bucket < 9 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_08 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_09 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 11 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_10 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_11 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 14 THEN
-IF p_bucket < 13 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_12 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_13 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 15 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_14 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_15 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 24 THEN
-IF p_bucket < 20 THEN
-IF p_bucket < 18 THEN
-IF p_bucket < 17 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_16 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_17 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 19 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_18 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_19 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 22 THEN
-IF p_bucket < 21 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_20 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_21 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 23 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_22 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_23 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 28 THEN
-IF p_bucket < 26 THEN
-IF p_bucket < 25 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_24 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_25 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 27 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_26 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_27 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 30 THEN
-IF p_bucket < 29 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_28 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_29 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 31 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_30 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_31 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 48 THEN
-IF p_bucket < 40 THEN
-IF p_bucket < 36 THEN
-IF p_bucket < 34 THEN
-IF p_bucket < 33 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_32 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_33 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 35 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_34 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_35 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 38 THEN
-IF p_bucket < 37 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_36 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_37 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 39 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_38 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_39 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 44 THEN
-IF p_bucket < 42 THEN
-IF p_bucket < 41 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_40 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_41 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 43 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_42 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_43 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 46 THEN
-IF p_bucket < 45 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_44 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_45 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 47 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_46 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_47 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 56 THEN
-IF p_bucket < 52 THEN
-IF p_bucket < 50 THEN
-IF p_bucket < 49 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_48 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_49 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 51 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_50 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_51 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 54 THEN
-IF p_bucket < 53 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_52 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_53 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 55 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_54 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_55 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 60 THEN
-IF p_bucket < 58 THEN
-IF p_bucket < 57 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_56 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_57 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 59 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_58 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_59 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 62 THEN
-IF p_bucket < 61 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_60 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_61 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 63 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_62 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_63 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 96 THEN
-IF p_bucket < 80 THEN
-IF p_bucket < 72 THEN
-IF p_bucket < 68 THEN
-IF p_bucket < 66 THEN
-IF p_bucket < 65 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_64 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_65 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 67 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_66 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_67 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 70 THEN
-IF p_bucket < 69 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_68 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_69 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 71 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_70 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_71 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 76 THEN
-IF p_bucket < 74 THEN
-IF p_bucket < 73 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_72 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_73 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 75 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_74 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_75 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 78 THEN
-IF p_bucket < 77 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_76 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_77 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 79 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_78 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_79 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 88 THEN
-IF p_bucket < 84 THEN
-IF p_bucket < 82 THEN
-IF p_bucket < 81 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_80 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_81 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 83 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_82 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_83 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 86 THEN
-IF p_bucket < 85 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_84 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_85 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 87 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_86 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_87 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 92 THEN
-IF p_bucket < 90 THEN
-IF p_bucket < 89 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_88 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_89 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 91 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_90 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_91 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 94 THEN
-IF p_bucket < 93 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_92 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_93 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 95 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_94 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_95 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 98 THEN
-IF p_bucket < 97 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_96 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_97 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-ELSE
-IF p_bucket < 99 THEN
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_98 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-ELSE
-RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_99 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
-END IF;
-END IF;
-END IF;
-END IF;
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.bucket_keys_up(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) IS 'Keys of a bucket above a key, worst first. Example: SELECT * FROM centile_store.bucket_keys_up(50::smallint, 1, 0, 0, 0, 3);';
+COMMENT ON FUNCTION centile_store.bucket_keys_around(p_bucket smallint, p_ranking_id bigint, p_key centile_store.rank_key, p_above integer, p_below integer) IS 'Keys of a bucket around a key. Example: SELECT * FROM centile_store.bucket_keys_around(50::smallint, 1, (0, 0, 0), 3, 3);';
 
 CREATE FUNCTION centile_store.bucket_of(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, OUT place integer, OUT bucket smallint, OUT low_rank_key bigint, OUT low_tie_key bigint, OUT low_user_key bigint, OUT next_rank_key bigint, OUT next_tie_key bigint) RETURNS record
     LANGUAGE plpgsql STABLE
@@ -4251,26 +1776,26 @@ BEGIN
     low_rank_key := v_rank_keys[place];
     low_tie_key := v_tie_keys[place];
     low_user_key := v_user_keys[place];
-    next_rank_key := coalesce(v_rank_keys[place + 1], 9223372036854775807);
-    next_tie_key := coalesce(v_tie_keys[place + 1], 9223372036854775807);
+    next_rank_key := coalesce(v_rank_keys[place + 1], centile_store.key_max());
+    next_tie_key := coalesce(v_tie_keys[place + 1], centile_store.key_max());
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.bucket_of(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, OUT place integer, OUT bucket smallint, OUT low_rank_key bigint, OUT low_tie_key bigint, OUT low_user_key bigint, OUT next_rank_key bigint, OUT next_tie_key bigint) IS 'Place and bucket of a key in a ranking. Example: SELECT place, bucket FROM centile_store.bucket_of(1, 100, 0, 0);';
+COMMENT ON FUNCTION centile_store.bucket_of(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, OUT place integer, OUT bucket smallint, OUT low_rank_key bigint, OUT low_tie_key bigint, OUT low_user_key bigint, OUT next_rank_key bigint, OUT next_tie_key bigint) IS 'Place and bucket of a key in a ranking, with the bounds of the bucket; NULL without the ranking. Example: SELECT place, bucket FROM centile_store.bucket_of(1, 100, 0, 0);';
 
-CREATE FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_meant_from timestamp with time zone, p_meant_until timestamp with time zone, p_users text[], p_layout integer, p_batches bigint[]) RETURNS TABLE(n bigint, external_id text, name text, avatar text, score bigint, reached_at timestamp with time zone, place integer, bucket smallint, counted bigint[], from_below boolean, beside_equals bigint[], epoch text, layout integer, batches bigint[], counts bigint[], rank_key bigint, tie_key bigint, user_key bigint, score_order text, is_shared boolean)
+CREATE FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_meant_from timestamp with time zone, p_meant_until timestamp with time zone, p_users text[], p_layout integer, p_batches bigint[]) RETURNS TABLE(n bigint, external_id text, name text, avatar text, score bigint, reached_at timestamp with time zone, place integer, bucket smallint, counted bigint[], from_below boolean, beside_equals bigint[], epoch text, layout integer, batches bigint[], counts bigint[], key centile_store.rank_key, score_order text, is_shared boolean)
     LANGUAGE sql STABLE
     AS $$
     SELECT w.n, u.external_id, u.name, u.avatar, l.score, l.reached_at,
            c.place, c.bucket, c.counted, c.from_below,
            CASE WHEN b.ties = 'shared' AND NOT c.has_all_equals THEN ARRAY[
-               centile_store.count_above(g.id, l.rank_key, 9223372036854775807, 9223372036854775807),
-               centile_store.count_above(g.id, l.rank_key, -9223372036854775808, -9223372036854775808)] END,
+               centile_store.count_above(g.id, centile_store.highest_key(l.rank_key)),
+               centile_store.count_above(g.id, centile_store.lowest_key(l.rank_key))] END,
            CASE WHEN w.n = 1 THEN centile.epoch() END, g.layout,
            CASE WHEN w.n = 1 THEN v.batches END,
            CASE WHEN w.n = 1 AND (g.layout, v.batches) IS DISTINCT FROM (p_layout, p_batches)
                THEN centile_store.bucket_totals(g.id) END,
-           l.rank_key, l.tie_key, -l.user_id, b.score_order, b.ties = 'shared'
+           (l.rank_key, l.tie_key, -l.user_id)::centile_store.rank_key, b.score_order, b.ties = 'shared'
     FROM centile_store.periods p
     JOIN centile_store.rankings g ON g.id = p.ranking_id
     JOIN centile_store.boards b ON b.id = g.board_id
@@ -4333,11 +1858,11 @@ DECLARE
 BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     IF v_period.state = 'closed' OR v_period.cut_off_at IS NULL THEN
-        RAISE EXCEPTION 'the period is closed, or not cut off yet' USING ERRCODE = 'CB409';
+        RAISE EXCEPTION 'the period is closed or not cut off' USING ERRCODE = 'CB409';
     END IF;
     EXECUTE format('DROP MATERIALIZED VIEW IF EXISTS centile_archive.%I', v_period.archive_name);
     EXECUTE format('CREATE MATERIALIZED VIEW centile_archive.%I AS %s', v_period.archive_name, centile_store.archive_query(p_period_id));
-    -- Names of their own: the archive's may be as long as a name can be.
+    -- Short names: the archive's may be as long as PostgreSQL allows.
     EXECUTE format('CREATE UNIQUE INDEX %I ON centile_archive.%I ("position")', format('archive_%s_position', p_period_id), v_period.archive_name);
     EXECUTE format('CREATE UNIQUE INDEX %I ON centile_archive.%I (user_id)', format('archive_%s_user', p_period_id), v_period.archive_name);
     EXECUTE format('CREATE INDEX %I ON centile_archive.%I (rank)', format('archive_%s_rank', p_period_id), v_period.archive_name);
@@ -4349,7 +1874,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.build_archive(p_period_id bigint) IS 'Builds the archive of a period that has been cut off. Example: SELECT centile_store.cut_off_period(2) IS NOT NULL AS is_cut_off, centile_store.build_archive(2);';
+COMMENT ON FUNCTION centile_store.build_archive(p_period_id bigint) IS 'Builds the archive of a period from the ledger as of the cut-off. Example: SELECT centile_store.cut_off_period(2) IS NOT NULL AS is_cut_off, centile_store.build_archive(2);';
 
 CREATE FUNCTION centile_store.catch_up(p_ranking_id bigint, p_lane smallint, p_after bigint, p_up_to bigint, p_after_user bigint DEFAULT 0, p_limit integer DEFAULT 2000, OUT players bigint, OUT last_user bigint) RETURNS record
     LANGUAGE plpgsql
@@ -4370,7 +1895,68 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.catch_up(p_ranking_id bigint, p_lane smallint, p_after bigint, p_up_to bigint, p_after_user bigint, p_limit integer, OUT players bigint, OUT last_user bigint) IS 'Brings a ranking that is being built up to the ledger. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id), centile_store.fill_buckets(r.ranking_id), (centile_store.catch_up(r.ranking_id, 0::smallint, r.ledger_end, r.ledger_end + 10)).players FROM centile_store.begin_rebuild(1) r;';
+COMMENT ON FUNCTION centile_store.catch_up(p_ranking_id bigint, p_lane smallint, p_after bigint, p_up_to bigint, p_after_user bigint, p_limit integer, OUT players bigint, OUT last_user bigint) IS 'Brings players of a ranking that is being built up to the ledger. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id), centile_store.fill_buckets(r.ranking_id), (centile_store.catch_up(r.ranking_id, 0::smallint, r.ledger_end, r.ledger_end + 10)).players FROM centile_store.begin_rebuild(1) r;';
+
+CREATE FUNCTION centile_store.change_counts(p_lane smallint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_written bigint;
+BEGIN
+    WITH change AS MATERIALIZED (
+        -- Looks up the newest version alone, and then meets it by its place: older versions stay
+        -- while another session holds a snapshot. Only the holder of the lane changes these rows.
+        SELECT n.*, (SELECT x.ctid FROM centile_store.bucket_counts x
+                     WHERE x.ranking_id = n.ranking_id AND x.lane = p_lane ORDER BY x.revision DESC LIMIT 1) AS newest
+        FROM (SELECT c.ranking_id, array_agg(c.bucket + 1) AS places, array_agg(c.change) AS changes
+              FROM unnest(p_rankings, p_buckets, p_changes) AS c (ranking_id, bucket, change)
+              GROUP BY c.ranking_id) n
+        -- Keeps all rows. The planner expects few, because it does not know the number.
+        LIMIT cardinality(p_rankings)
+    )
+    UPDATE centile_store.bucket_counts c
+    SET counts = centile_store.add_at(c.counts, n.places, n.changes), revision = c.revision + 1
+    FROM change n
+    WHERE c.ctid = n.newest;
+    GET DIAGNOSTICS v_written = ROW_COUNT;
+    IF v_written <> (SELECT count(DISTINCT r) FROM unnest(p_rankings) AS r) THEN
+        RAISE EXCEPTION 'counts of lane % are missing', p_lane
+            USING ERRCODE = 'CB900', HINT = 'Run centile rebuild: it computes the ranking from the ledger.';
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.change_counts(p_lane smallint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) IS 'Adds to bucket counts of a lane. Example: SELECT centile_store.change_counts(0::smallint, ''{1,1}'', ''{0,1}'', ''{-1,1}'');';
+
+CREATE FUNCTION centile_store.changed_users(p_board_id integer, p_known bigint[], p_now bigint[], p_limit integer, p_user_limit bigint) RETURNS bigint[]
+    LANGUAGE plpgsql STABLE
+    AS $$
+DECLARE
+    v_missing bigint;
+    v_grows   boolean;
+    v_found   bigint;
+    v_users   bigint;
+BEGIN
+    SELECT sum(b.now - b.known), bool_and(coalesce(b.now >= b.known, false)) INTO v_missing, v_grows FROM unnest(p_known, p_now) AS b (known, now);
+    IF NOT v_grows OR v_missing > p_limit THEN
+        RETURN NULL;
+    END IF;
+    -- Counts first: the lists may be long.
+    SELECT count(*), coalesce(sum(cardinality(c.user_ids)), 0) INTO v_found, v_users
+    FROM unnest(p_known, p_now) WITH ORDINALITY AS b (known, now, place)
+    JOIN centile_store.batch_changes c ON c.board_id = p_board_id AND c.lane = b.place - 1 AND c.batch > b.known AND c.batch <= b.now;
+    IF v_found <> v_missing OR v_users > p_user_limit THEN
+        RETURN NULL;
+    END IF;
+    RETURN ARRAY(
+        SELECT DISTINCT u.id
+        FROM unnest(p_known, p_now) WITH ORDINALITY AS b (known, now, place)
+        JOIN centile_store.batch_changes c ON c.board_id = p_board_id AND c.lane = b.place - 1 AND c.batch > b.known AND c.batch <= b.now
+        CROSS JOIN unnest(c.user_ids) AS u (id));
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.changed_users(p_board_id integer, p_known bigint[], p_now bigint[], p_limit integer, p_user_limit bigint) IS 'Users whose entries changed between two batches of each lane; NULL if the feed lacks some, or has more than the limits. Example: SELECT centile_store.changed_users(1, ''{0,0}'', ''{0,0}'', 10, 10);';
 
 CREATE FUNCTION centile_store.check_time_zone(p_time_zone text) RETURNS void
     LANGUAGE plpgsql STABLE
@@ -4378,13 +1964,13 @@ CREATE FUNCTION centile_store.check_time_zone(p_time_zone text) RETURNS void
 BEGIN
     IF p_time_zone IS NULL OR NOT (p_time_zone = 'UTC' OR p_time_zone ~ '^[A-Z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)+$'
             AND EXISTS (SELECT FROM pg_timezone_names WHERE name = p_time_zone)) THEN
-        RAISE EXCEPTION '% is no IANA time zone', quote_nullable(p_time_zone)
+        RAISE EXCEPTION '% is not an IANA time zone', quote_nullable(p_time_zone)
             USING ERRCODE = 'CB422', DETAIL = 'time_zone', HINT = 'Names look like Europe/Berlin or UTC.';
     END IF;
 END
 $_$;
 
-COMMENT ON FUNCTION centile_store.check_time_zone(p_time_zone text) IS 'Raises an error unless this is an IANA time zone. Example: SELECT centile_store.check_time_zone(''Europe/Berlin'');';
+COMMENT ON FUNCTION centile_store.check_time_zone(p_time_zone text) IS 'Raises an error unless the name is an IANA time zone. Example: SELECT centile_store.check_time_zone(''Europe/Berlin'');';
 
 CREATE FUNCTION centile_store.claim_deliveries(p_limit integer DEFAULT 16, p_except text[] DEFAULT '{}'::text[]) RETURNS TABLE(event_id bigint, board text, url text, secret bytea, sealed boolean, body text, attempt integer)
     LANGUAGE sql
@@ -4414,7 +2000,7 @@ CREATE FUNCTION centile_store.claim_deliveries(p_limit integer DEFAULT 16, p_exc
     RETURNING o.id, due.slug, due.url, due.secret, due.sealed, o.payload::text, o.attempts
 $$;
 
-COMMENT ON FUNCTION centile_store.claim_deliveries(p_limit integer, p_except text[]) IS 'Takes events that are due, to be sent within a minute: the exact text, where to, and what it is signed with. Example: SELECT event_id, board, url, body, attempt FROM centile_store.claim_deliveries(16);';
+COMMENT ON FUNCTION centile_store.claim_deliveries(p_limit integer, p_except text[]) IS 'Claims due events for a minute: the exact text, the address and the secret that signs it. Example: SELECT event_id, board, url, body, attempt FROM centile_store.claim_deliveries(16);';
 
 CREATE FUNCTION centile_store.closed_differences(p_period_id bigint, p_limit integer) RETURNS TABLE(kind text, subject text, expected jsonb, found jsonb, total bigint)
     LANGUAGE plpgsql STABLE
@@ -4434,7 +2020,7 @@ BEGIN
     BEGIN
         v_top := convert_from(v_period.frozen_top, 'UTF8')::jsonb;
     EXCEPTION WHEN data_exception THEN
-        -- Every place of it differs then.
+        -- Then every place differs.
         v_top := '{}';
     END;
     RETURN QUERY EXECUTE format($query$
@@ -4448,7 +2034,7 @@ BEGIN
             FROM ledger e
             FULL JOIN centile_archive.%I a ON a.user_id = e.user_id
             WHERE (e."position", e.rank, e.score, e.reached_at) IS DISTINCT FROM (a."position", a.rank, a.score, a.reached_at)
-        -- As many as were frozen: the board may say another number by now.
+        -- As many rows as were frozen: the board's setting may have changed.
         ), top AS (
             SELECT coalesce(e."position", t.place) AS place,
                    CASE WHEN e.user_id IS NOT NULL THEN jsonb_build_object('player', e.user_id, 'user_id', u.external_id, 'rank', e.rank, 'score', e.score, 'reached_at', e.reached_at) END AS expected,
@@ -4476,7 +2062,7 @@ $_$;
 
 COMMENT ON FUNCTION centile_store.closed_differences(p_period_id bigint, p_limit integer) IS 'Where the archive of a closed period differs from the ledger as of its cut-off. Example: SELECT d.* FROM centile.periods p CROSS JOIN LATERAL centile_store.closed_differences(p.period_id, 10) d WHERE p.archive IS NOT NULL;';
 
-CREATE FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_users bigint[], p_points bigint[], p_tiebreaks smallint[], p_reasons text[], p_times timestamp with time zone[], p_id_places integer[], p_ids text[], p_standings bigint[], kept_users bigint[], kept_points bigint[], kept_tiebreaks smallint[], kept_reasons text[], kept_ids text[], kept_rules text[], kept_details text[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) RETURNS record
+CREATE FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) RETURNS record
     LANGUAGE plpgsql
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
@@ -4485,9 +2071,11 @@ CREATE FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, 
     AS $$
 #variable_conflict use_column
 DECLARE
-    v_board centile_store.boards := centile_store.lock_structure(p_board_id, false);
-    v_lane  centile_store.board_lanes;
-    v_width integer := cardinality(p_standings) / greatest(cardinality(p_ids), 1);
+    v_board   centile_store.boards := centile_store.lock_structure(p_board_id, false);
+    v_lane    centile_store.board_lanes;
+    v_last_at timestamptz;
+    v_has_ids boolean;
+    v_breaks  boolean;
 BEGIN
     SELECT * INTO v_lane FROM centile_store.board_lanes l
     WHERE l.board_id = p_board_id AND l.lane = p_lane ORDER BY l.batch DESC LIMIT 1 FOR UPDATE;
@@ -4495,46 +2083,40 @@ BEGIN
         RETURN;
     END IF;
     batch := v_lane.batch + 1;
+    SELECT max(coalesce(e.occurred_at, p_at)) FILTER (WHERE e.rule IS NULL), bool_or(e.external_id IS NOT NULL), bool_or(e.rule IS NOT NULL)
+    INTO v_last_at, v_has_ids, v_breaks FROM unnest(p_events) e;
 
     WITH written AS (
         INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, reason, occurred_at, lane, batch)
-        SELECT p_board_id, e.user_id, 'score', e.points, e.tiebreak, e.reason, coalesce(e.at, p_at), p_lane, v_lane.batch + 1
-        FROM unnest(p_users, p_points, p_tiebreaks, p_reasons, p_times) WITH ORDINALITY AS e (user_id, points, tiebreak, reason, at, place)
-        ORDER BY e.place
+        SELECT p_board_id, e.user_id, 'score', e.points, e.tiebreak, e.reason, coalesce(e.occurred_at, p_at), p_lane, v_lane.batch + 1
+        FROM unnest(p_events) WITH ORDINALITY e WHERE e.rule IS NULL ORDER BY e.ordinality
         RETURNING id)
     SELECT array_agg(w.id ORDER BY w.id) INTO transaction_ids FROM written w;
-
-    IF p_ids <> '{}' THEN
-        INSERT INTO centile_store.transaction_ids (board_id, user_id, lane, external_id, transaction_id, occurred_at, standings, expires_at)
-        SELECT p_board_id, p_users[i.event], p_lane, i.id, transaction_ids[i.event], coalesce(p_times[i.event], p_at),
-               p_standings[(i.place - 1) * v_width + 1 : i.place * v_width], now() + p_keep_ids
-        FROM unnest(p_id_places, p_ids) WITH ORDINALITY AS i (event, id, place)
-        ORDER BY p_users[i.event], i.id COLLATE "C";
-    END IF;
-
-    IF kept_users <> '{}' THEN
+    IF v_breaks THEN
         WITH kept AS (
             INSERT INTO centile_store.quarantine (board_id, user_id, points, tiebreak, reason, external_id, rule, detail, submitted_at)
-            SELECT p_board_id, k.user_id, k.points, k.tiebreak, k.reason, k.id, k.rule, k.detail, p_at
-            FROM unnest(kept_users, kept_points, kept_tiebreaks, kept_reasons, kept_ids, kept_rules, kept_details) WITH ORDINALITY
-                AS k (user_id, points, tiebreak, reason, id, rule, detail, place)
-            ORDER BY k.place
+            SELECT p_board_id, e.user_id, e.points, e.tiebreak, e.reason, e.external_id, e.rule, e.detail, p_at
+            FROM unnest(p_events) WITH ORDINALITY e WHERE e.rule IS NOT NULL ORDER BY e.ordinality
             RETURNING id)
         SELECT array_agg(k.id ORDER BY k.id) INTO quarantine_ids FROM kept k;
-        INSERT INTO centile_store.transaction_ids (board_id, user_id, lane, external_id, quarantine_id, occurred_at, expires_at)
-        SELECT p_board_id, k.user_id, p_lane, k.id, k.quarantine_id, p_at, now() + p_keep_ids
-        FROM unnest(kept_users, kept_ids, quarantine_ids) AS k (user_id, id, quarantine_id)
-        WHERE k.id IS NOT NULL;
+    END IF;
+    IF v_has_ids THEN
+        INSERT INTO centile_store.transaction_ids
+            (board_id, user_id, lane, external_id, transaction_id, quarantine_id, occurred_at, standings, expires_at)
+        SELECT p_board_id, e.user_id, p_lane, e.external_id, CASE WHEN e.rule IS NULL THEN transaction_ids[e.n] END,
+               CASE WHEN e.rule IS NOT NULL THEN quarantine_ids[e.n] END, coalesce(e.occurred_at, p_at), e.standings, now() + p_keep_ids
+        FROM (SELECT e.*, row_number() OVER (PARTITION BY e.rule IS NULL ORDER BY e.ordinality) AS n FROM unnest(p_events) WITH ORDINALITY e) e
+        WHERE e.external_id IS NOT NULL
+        ORDER BY e.user_id, e.external_id COLLATE "C";
     END IF;
 
     PERFORM centile_store.write_entries(p_lane, v_board.score_order, entry_rankings, entry_users, entry_are_new, entry_keys, entry_ties, entry_zeros,
         group_buckets, group_deletes, group_inserts, row_rankings, row_keys, row_ties, row_users, count_rankings, count_buckets, count_changes);
-    PERFORM centile_store.advance_lane(v_lane,
-        CASE WHEN p_times IS NULL THEN p_at ELSE (SELECT max(coalesce(t.at, p_at)) FROM unnest(p_times) AS t (at)) END, entry_users);
+    PERFORM centile_store.advance_lane(v_lane, v_last_at, entry_users);
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_users bigint[], p_points bigint[], p_tiebreaks smallint[], p_reasons text[], p_times timestamp with time zone[], p_id_places integer[], p_ids text[], p_standings bigint[], kept_users bigint[], kept_points bigint[], kept_tiebreaks smallint[], kept_reasons text[], kept_ids text[], kept_rules text[], kept_details text[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) IS 'Writes a batch if the state is still that of begin_batch. Example: SELECT c.batch IS NULL AS is_stale FROM centile_store.commit_batch(1, 0::smallint, -1, 0, now(), ''2024-01-17 20:00Z'', NULL, ''{}'', ''{}'', ''{}'', ''{}'', NULL, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'') c;';
+COMMENT ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) IS 'Writes a batch if the state is still that of begin_batch. Example: SELECT c.batch IS NULL AS is_stale FROM centile_store.commit_batch(1, 0::smallint, -1, 0, now(), ''2024-01-17 20:00Z'', NULL, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'') c;';
 
 CREATE FUNCTION centile_store.compare_archive(p_period_id bigint) RETURNS bigint
     LANGUAGE plpgsql
@@ -4551,19 +2133,20 @@ DECLARE
 BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     IF v_period.state = 'closed' OR v_period.cut_off_at IS NULL THEN
-        RAISE EXCEPTION 'the period is closed, or not cut off yet' USING ERRCODE = 'CB409';
+        RAISE EXCEPTION 'the period is closed or not cut off' USING ERRCODE = 'CB409';
     END IF;
     v_batches := (SELECT c.batches FROM centile_store.cut_offs c WHERE c.period_id = p_period_id);
-    -- A lane's row that was put back: the cut-off has its number, and scores above it would be left out for good.
+    -- The cut-off has the number of a lane's row. If the row was set back, the archive would lack
+    -- the scores above it for good.
     IF EXISTS (SELECT FROM centile_store.score_transactions t
                WHERE t.board_id = v_period.board_id AND t.kind = 'score' AND t.occurred_at >= v_period.starts_at AND t.occurred_at < v_period.ends_at
                  AND t.batch > v_batches[t.lane + 1]
-                 -- An import that has called the closing off since may write such scores.
+                 -- An import that called off the closing may write such scores.
                  AND EXISTS (SELECT FROM centile_store.periods p WHERE p.id = p_period_id AND p.cut_off_at = v_period.cut_off_at)) THEN
-        RAISE EXCEPTION 'the ledger has batches above the last one of their lane' USING ERRCODE = 'CB900', HINT = 'centile verify names the lane, and centile rebuild puts it right.';
+        RAISE EXCEPTION 'the ledger has batches above the last one of their lane' USING ERRCODE = 'CB900', HINT = 'Run centile verify: it names the lane. Then run centile rebuild.';
     END IF;
-    -- Which ranking that is the statement finds itself: a rebuild may put another in its place at any moment.
-    -- Score and time give the order, except where tiebreaks do. When players are left out the places shift.
+    -- The statement finds the ranking itself, because a rebuild may replace it at any moment. Score
+    -- and time give the order, except where tiebreaks do. Places shift if players are left out.
     IF (SELECT b.ties = 'tiebreak' FROM centile_store.boards b WHERE b.id = v_period.board_id) THEN
         v_live := 'SELECT l.*, row_number() OVER (ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id) AS place'
                || ' FROM centile_store.leaderboard l WHERE l.ranking_id = (SELECT p.ranking_id FROM centile_store.periods p WHERE p.id = $1)';
@@ -4598,9 +2181,9 @@ BEGIN
 END
 $_$;
 
-COMMENT ON FUNCTION centile_store.compare_archive(p_period_id bigint) IS 'Compares a new archive with the live ranking and returns the number of differences. Example: SELECT centile_store.cut_off_period(2) IS NOT NULL AS is_cut_off, centile_store.build_archive(2), centile_store.compare_archive(2);';
+COMMENT ON FUNCTION centile_store.compare_archive(p_period_id bigint) IS 'Compares a new archive with the live ranking entry by entry and returns the number of differences. Example: SELECT centile_store.cut_off_period(2) IS NOT NULL AS is_cut_off, centile_store.build_archive(2), centile_store.compare_archive(2);';
 
-CREATE FUNCTION centile_store.count_above(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) RETURNS bigint
+CREATE FUNCTION centile_store.count_above(p_ranking_id bigint, p_key centile_store.rank_key) RETURNS bigint
     LANGUAGE plpgsql STABLE
     AS $$
 DECLARE
@@ -4609,24 +2192,23 @@ DECLARE
     v_count  bigint;
     v_above  bigint;
 BEGIN
-    -- Nobody stands in a ranking that is not there.
     IF v_totals IS NULL THEN
         RETURN 0;
     END IF;
-    SELECT * INTO v_bucket FROM centile_store.above_in_bucket(p_ranking_id, p_rank_key, p_tie_key, p_user_key);
+    SELECT * INTO v_bucket FROM centile_store.above_in_bucket(p_ranking_id, p_key.rank_key, p_key.tie_key, p_key.user_key);
     v_above := CASE WHEN v_bucket.from_below THEN v_totals[v_bucket.place] - v_bucket.counted[2] ELSE v_bucket.counted[2] END;
     FOREACH v_count IN ARRAY v_totals[v_bucket.place + 1:] LOOP
         v_above := v_above + v_count;
     END LOOP;
     IF v_above IS NULL THEN
         RAISE EXCEPTION 'the counts of ranking % are incomplete', p_ranking_id
-            USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
+            USING ERRCODE = 'CB900', HINT = 'Run centile rebuild: it computes the ranking from the ledger.';
     END IF;
     RETURN v_above;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.count_above(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) IS 'Players of a ranking above a key. Example: SELECT centile_store.count_above(r.ranking_id, 100, 0, 0) FROM centile.periods r LIMIT 1;';
+COMMENT ON FUNCTION centile_store.count_above(p_ranking_id bigint, p_key centile_store.rank_key) IS 'Players of a ranking above a key. Example: SELECT centile_store.count_above(r.ranking_id, (100, 0, 0)) FROM centile.periods r LIMIT 1;';
 
 CREATE FUNCTION centile_store.count_differences(p_ranking_id bigint, p_bucket smallint, p_most bigint DEFAULT NULL::bigint, OUT expected bigint, OUT found bigint) RETURNS SETOF record
     LANGUAGE plpgsql STABLE
@@ -4643,7 +2225,8 @@ BEGIN
     IF FOUND AND (p_most IS NULL OR coalesce(v_players, 0) <= p_most) THEN
         EXECUTE format('SELECT count(*) FROM centile_store.%I WHERE ranking_id = $1', centile_store.bucket_table(p_bucket))
         INTO v_rows USING p_ranking_id;
-        -- Not assigned: here found is a variable of plpgsql. Where a lane has no counts, there is no sum.
+        -- Without an assignment, because plpgsql has a variable found. There is no sum if a lane
+        -- lacks counts.
         RETURN QUERY SELECT v_rows, coalesce(v_players, 0) WHERE v_rows <> coalesce(v_players, 0);
     END IF;
 END
@@ -4653,2010 +2236,7 @@ COMMENT ON FUNCTION centile_store.count_differences(p_ranking_id bigint, p_bucke
 
 CREATE FUNCTION centile_store.count_in_bucket(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_with_equals boolean, p_from_below boolean) RETURNS bigint[]
     LANGUAGE plpgsql STABLE
-    AS $$
-#variable_conflict use_column
-DECLARE
-    v_count bigint;
-BEGIN
-IF p_bucket < 64 THEN
-IF p_bucket < 32 THEN
-IF p_bucket < 16 THEN
-IF p_bucket < 8 THEN
-IF p_bucket < 4 THEN
-IF p_bucket < 2 THEN
-IF p_bucket < 1 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_00
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_00
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_01
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_01
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-ELSE
-IF p_bucket < 3 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_02
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_02
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_03
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_03
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-END IF;
-ELSE
-IF p_bucket < 6 THEN
-IF p_bucket < 5 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_04
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_04
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_05
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_05
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-ELSE
-IF p_bucket < 7 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_06
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_06
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_07
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_07
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 12 THEN
-IF p_bucket < 10 THEN
-IF p_bucket < 9 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_08
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_08
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_09
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_09
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-ELSE
-IF p_bucket < 11 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_10
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_10
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_11
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_11
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-END IF;
-ELSE
-IF p_bucket < 14 THEN
-IF p_bucket < 13 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_12
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_12
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_13
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_13
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-ELSE
-IF p_bucket < 15 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_14
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_14
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_15
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_15
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 24 THEN
-IF p_bucket < 20 THEN
-IF p_bucket < 18 THEN
-IF p_bucket < 17 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_16
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_16
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_17
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_17
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-ELSE
-IF p_bucket < 19 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_18
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_18
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_19
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_19
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-END IF;
-ELSE
-IF p_bucket < 22 THEN
-IF p_bucket < 21 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_20
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_20
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_21
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_21
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-ELSE
-IF p_bucket < 23 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_22
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_22
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_23
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_23
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 28 THEN
-IF p_bucket < 26 THEN
-IF p_bucket < 25 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_24
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_24
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_25
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_25
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-ELSE
-IF p_bucket < 27 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_26
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_26
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_27
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_27
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-END IF;
-ELSE
-IF p_bucket < 30 THEN
-IF p_bucket < 29 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_28
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_28
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_29
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_29
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-ELSE
-IF p_bucket < 31 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_30
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_30
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_31
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_31
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 48 THEN
-IF p_bucket < 40 THEN
-IF p_bucket < 36 THEN
-IF p_bucket < 34 THEN
-IF p_bucket < 33 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_32
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_32
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_33
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_33
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-ELSE
-IF p_bucket < 35 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_34
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_34
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_35
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_35
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-END IF;
-ELSE
-IF p_bucket < 38 THEN
-IF p_bucket < 37 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_36
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_36
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_37
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_37
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-ELSE
-IF p_bucket < 39 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_38
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_38
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_39
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_39
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 44 THEN
-IF p_bucket < 42 THEN
-IF p_bucket < 41 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_40
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_40
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_41
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_41
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-ELSE
-IF p_bucket < 43 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_42
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_42
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_43
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_43
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-END IF;
-ELSE
-IF p_bucket < 46 THEN
-IF p_bucket < 45 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_44
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_44
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_45
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_45
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-ELSE
-IF p_bucket < 47 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_46
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_46
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_47
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_47
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 56 THEN
-IF p_bucket < 52 THEN
-IF p_bucket < 50 THEN
-IF p_bucket < 49 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_48
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_48
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_49
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_49
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-ELSE
-IF p_bucket < 51 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_50
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_50
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_51
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_51
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-END IF;
-ELSE
-IF p_bucket < 54 THEN
-IF p_bucket < 53 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_52
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_52
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_53
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_53
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-ELSE
-IF p_bucket < 55 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_54
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_54
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_55
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_55
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 60 THEN
-IF p_bucket < 58 THEN
-IF p_bucket < 57 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_56
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_56
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_57
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_57
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-ELSE
-IF p_bucket < 59 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_58
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_58
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_59
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_59
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-END IF;
-ELSE
-IF p_bucket < 62 THEN
-IF p_bucket < 61 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_60
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_60
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_61
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_61
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-ELSE
-IF p_bucket < 63 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_62
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_62
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_63
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_63
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 96 THEN
-IF p_bucket < 80 THEN
-IF p_bucket < 72 THEN
-IF p_bucket < 68 THEN
-IF p_bucket < 66 THEN
-IF p_bucket < 65 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_64
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_64
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_65
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_65
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-ELSE
-IF p_bucket < 67 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_66
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_66
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_67
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_67
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-END IF;
-ELSE
-IF p_bucket < 70 THEN
-IF p_bucket < 69 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_68
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_68
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_69
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_69
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-ELSE
-IF p_bucket < 71 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_70
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_70
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_71
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_71
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 76 THEN
-IF p_bucket < 74 THEN
-IF p_bucket < 73 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_72
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_72
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_73
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_73
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-ELSE
-IF p_bucket < 75 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_74
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_74
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_75
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_75
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-END IF;
-ELSE
-IF p_bucket < 78 THEN
-IF p_bucket < 77 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_76
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_76
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_77
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_77
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-ELSE
-IF p_bucket < 79 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_78
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_78
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_79
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_79
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 88 THEN
-IF p_bucket < 84 THEN
-IF p_bucket < 82 THEN
-IF p_bucket < 81 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_80
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_80
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_81
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_81
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-ELSE
-IF p_bucket < 83 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_82
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_82
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_83
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_83
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-END IF;
-ELSE
-IF p_bucket < 86 THEN
-IF p_bucket < 85 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_84
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_84
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_85
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_85
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-ELSE
-IF p_bucket < 87 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_86
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_86
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_87
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_87
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 92 THEN
-IF p_bucket < 90 THEN
-IF p_bucket < 89 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_88
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_88
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_89
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_89
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-ELSE
-IF p_bucket < 91 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_90
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_90
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_91
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_91
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-END IF;
-ELSE
-IF p_bucket < 94 THEN
-IF p_bucket < 93 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_92
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_92
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_93
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_93
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-ELSE
-IF p_bucket < 95 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_94
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_94
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_95
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_95
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 98 THEN
-IF p_bucket < 97 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_96
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_96
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_97
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_97
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-ELSE
-IF p_bucket < 99 THEN
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_98
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_98
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-ELSE
-IF p_from_below THEN
-        RETURN (SELECT ARRAY[count(*),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
-                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
-                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_99
-                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
-                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
-                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
-                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
-    END IF;
-    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                         count(*)]
-            FROM centile_store.leaderboard_bucket_99
-            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
-                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
-                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
-END IF;
-END IF;
-END IF;
-END IF;
-END
-$$;
+    AS …; -- a branch per bucket table, see centile_store.create_bucket_function
 
 COMMENT ON FUNCTION centile_store.count_in_bucket(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_with_equals boolean, p_from_below boolean) IS 'Rows of a bucket above or below a key. Example: SELECT centile_store.count_in_bucket(50::smallint, 1, 0, 0, 0, true, false);';
 
@@ -6669,7 +2249,7 @@ DECLARE
     v_from     integer[] := ARRAY(SELECT n FROM generate_series(0, 99) AS n);
     v_count    integer := 100;
 BEGIN
-    -- Two neighbours become one, until one is left.
+    -- Joins neighbours until one is left.
     WHILE v_count > 1 LOOP
         FOR i IN 1..v_count / 2 LOOP
             v_branches[i] := format(E'IF p_bucket < %s THEN\n%s\nELSE\n%s\nEND IF;',
@@ -6682,12 +2262,12 @@ BEGIN
         END IF;
         v_count := (v_count + 1) / 2;
     END LOOP;
-    EXECUTE format('CREATE FUNCTION centile_store.%I(p_bucket smallint, %s) RETURNS %s LANGUAGE plpgsql %s AS %L',
+    EXECUTE format('CREATE OR REPLACE FUNCTION centile_store.%I(p_bucket smallint, %s) RETURNS %s LANGUAGE plpgsql %s AS %L',
         p_name, p_arguments, p_returns, p_volatility, format(E'\n#variable_conflict use_column\nDECLARE\n    v_count bigint;\nBEGIN\n%s\nEND\n', v_branches[1]));
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.create_bucket_function(p_name text, p_arguments text, p_returns text, p_statement text, p_volatility text) IS 'Makes a function with a branch per bucket table. Example: SELECT centile_store.create_bucket_function(''bucket_size'', ''p_ranking_id bigint'', ''bigint'', ''RETURN (SELECT count(*) FROM %s WHERE ranking_id = p_ranking_id);'');';
+COMMENT ON FUNCTION centile_store.create_bucket_function(p_name text, p_arguments text, p_returns text, p_statement text, p_volatility text) IS 'Creates or replaces a function with a branch per bucket table. Example: SELECT centile_store.create_bucket_function(''bucket_size'', ''p_ranking_id bigint'', ''bigint'', ''RETURN (SELECT count(*) FROM %s WHERE ranking_id = p_ranking_id);'');';
 
 CREATE FUNCTION centile_store.create_ranking(p_board_id integer, p_period_id bigint) RETURNS bigint
     LANGUAGE plpgsql
@@ -6703,20 +2283,20 @@ BEGIN
           FROM centile_store.periods p
           JOIN centile_store.periods b ON b.board_id = p.board_id AND b.kind = p.kind AND b.starts_at < p.starts_at
           WHERE p.id = p_period_id
-          -- Not many: while an import goes on nothing is closed.
+          -- During an import nothing is closed, so several periods may lack bounds.
           ORDER BY b.starts_at DESC LIMIT 8) x
     WHERE x.shape <> '{}'
     ORDER BY x.starts_at DESC LIMIT 1;
     IF v_bounds IS NULL THEN
         v_bounds := ARRAY(SELECT DISTINCT centile.rank_key(score, v_board.score_order) AS rank_key FROM unnest(v_board.layout_bounds) AS score
-                          -- The lowest bucket begins there anyway, and it has no negative.
-                          WHERE score > -9223372036854775808 ORDER BY rank_key);
+                          -- The lowest bucket begins there anyway. It has no negative.
+                          WHERE score > centile_store.key_min() ORDER BY rank_key);
     END IF;
     INSERT INTO centile_store.rankings (board_id, period_id, lanes, low_rank_keys, low_tie_keys, low_user_keys)
-    SELECT p_board_id, p_period_id, v_board.lanes, -9223372036854775808 || v_bounds || array_fill(9223372036854775807, rest), e.ends, e.ends
+    SELECT p_board_id, p_period_id, v_board.lanes, centile_store.key_min() || v_bounds || array_fill(centile_store.key_max(), rest), e.ends, e.ends
     FROM (SELECT ARRAY[99 - cardinality(v_bounds)] AS rest) r
     CROSS JOIN LATERAL (
-        SELECT array_fill(-9223372036854775808, ARRAY[1 + cardinality(v_bounds)]) || array_fill(9223372036854775807, rest) AS ends) e
+        SELECT array_fill(centile_store.key_min(), ARRAY[1 + cardinality(v_bounds)]) || array_fill(centile_store.key_max(), rest) AS ends) e
     RETURNING id INTO v_ranking_id;
 
     INSERT INTO centile_store.bucket_counts (ranking_id, lane, counts)
@@ -6726,7 +2306,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.create_ranking(p_board_id integer, p_period_id bigint) IS 'Makes an empty ranking with its first layout and returns its id. Example: SELECT centile_store.create_ranking(1, 1);';
+COMMENT ON FUNCTION centile_store.create_ranking(p_board_id integer, p_period_id bigint) IS 'Creates an empty ranking with its first layout and returns its id. Example: SELECT centile_store.create_ranking(1, 1);';
 
 CREATE FUNCTION centile_store.cut_off_period(p_period_id bigint) RETURNS timestamp with time zone
     LANGUAGE plpgsql
@@ -6738,10 +2318,11 @@ BEGIN
     PERFORM centile_store.lock_structure(v_period.board_id, true);
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     IF v_period.state = 'closed' THEN
-        RAISE EXCEPTION 'the period is closed already' USING ERRCODE = 'CB409';
+        RAISE EXCEPTION 'the period is already closed' USING ERRCODE = 'CB409';
     ELSIF v_period.ends_at > clock_timestamp() THEN
-        RAISE EXCEPTION 'the period is not over yet: it ends at %', v_period.ends_at USING ERRCODE = 'CB409';
-    ELSIF centile_store.has_import(v_period.board_id) THEN
+        RAISE EXCEPTION 'the period is not over: it ends at %', v_period.ends_at USING ERRCODE = 'CB409';
+    ELSIF EXISTS (SELECT FROM centile_store.imports i
+                  WHERE i.board_id = v_period.board_id AND i.ended_at IS NULL AND i.abandoned_at IS NULL) THEN
         RETURN NULL;
     END IF;
 
@@ -6752,7 +2333,7 @@ BEGIN
     ON CONFLICT ON CONSTRAINT cut_offs_pkey DO UPDATE SET batches = excluded.batches;
     UPDATE centile_store.periods
     SET cut_off_at = clock_timestamp(), corrected_at = NULL,
-        -- The name stays what it was at an earlier try, whose view is to be replaced.
+        -- Keeps the name of an earlier try, whose view the next step replaces.
         archive_name = coalesce(archive_name, centile_store.archive_name(p_period_id))
     WHERE id = p_period_id
     RETURNING cut_off_at INTO v_period.cut_off_at;
@@ -6760,7 +2341,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.cut_off_period(p_period_id bigint) IS 'Begins to close a period that is over: nothing enters it any more. Example: SELECT centile_store.cut_off_period(2) IS NOT NULL AS is_cut_off;';
+COMMENT ON FUNCTION centile_store.cut_off_period(p_period_id bigint) IS 'Begins to close a period that is over, and returns the time of the cut-off. Example: SELECT centile_store.cut_off_period(2) IS NOT NULL AS is_cut_off;';
 
 CREATE TABLE centile_store.quarantine (
     id bigint NOT NULL,
@@ -6794,7 +2375,7 @@ BEGIN
     SET state = p_state, decided_at = clock_timestamp(), decided_by = p_actor, decided_why = p_reason, transaction_id = p_event.transaction_id
     WHERE id = p_event.id AND state = 'waiting';
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'event % of the quarantine was decided meanwhile', p_event.id USING ERRCODE = 'CB001', HINT = 'Call again.';
+        RAISE EXCEPTION 'another session has decided event % of the quarantine', p_event.id USING ERRCODE = 'CB001', HINT = 'Retry.';
     END IF;
     PERFORM centile_store.note_act(p_actor, CASE p_state WHEN 'accepted' THEN 'accept_event' ELSE 'reject_event' END, p_event.board_id, NULL,
         jsonb_strip_nulls(jsonb_build_object('quarantine_id', p_event.id, 'rule', p_event.rule, 'points', p_event.points,
@@ -6802,7 +2383,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.decide_event(p_event centile_store.quarantine, p_state text, p_reason text, p_actor text) IS 'Notes what was decided of an event of the quarantine. Called by centile.accept_event and reject_event. Example: SELECT centile_store.decide_event(q, ''rejected'', ''cheat'', ''dora'') FROM centile_store.quarantine q;';
+COMMENT ON FUNCTION centile_store.decide_event(p_event centile_store.quarantine, p_state text, p_reason text, p_actor text) IS 'Records the decision on an event in quarantine. Called by centile.accept_event and reject_event. Example: SELECT centile_store.decide_event(q, ''rejected'', ''cheat'', ''dora'') FROM centile_store.quarantine q;';
 
 CREATE FUNCTION centile_store.differences(p_period_id bigint, p_limit integer DEFAULT 10) RETURNS TABLE(kind text, subject text, expected jsonb, found jsonb, total bigint)
     LANGUAGE plpgsql STABLE
@@ -6814,7 +2395,7 @@ BEGIN
     IF v_period.ranking_id IS NOT NULL THEN
         RETURN QUERY
         SELECT 'ranking', format('ranking %s', g.id), to_jsonb(format('of period %s, in use', p_period_id)),
-               to_jsonb(format('of period %s%s', g.period_id, CASE WHEN g.released_at IS NOT NULL THEN ', let go' ELSE '' END)), 1::bigint
+               to_jsonb(format('of period %s%s', g.period_id, CASE WHEN g.released_at IS NOT NULL THEN ', released' ELSE '' END)), 1::bigint
         FROM centile_store.rankings g WHERE g.id = v_period.ranking_id AND (g.period_id <> p_period_id OR g.released_at IS NOT NULL);
         RETURN QUERY SELECT * FROM centile_store.ranking_differences(v_period.ranking_id, p_limit);
         RETURN QUERY
@@ -6829,7 +2410,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.differences(p_period_id bigint, p_limit integer) IS 'Where a period differs from the ledger. Example: SELECT * FROM centile_store.differences(1);';
+COMMENT ON FUNCTION centile_store.differences(p_period_id bigint, p_limit integer) IS 'Where a period differs from the ledger; no row if nowhere. Example: SELECT * FROM centile_store.differences(1);';
 
 CREATE FUNCTION centile_store.drop_archive(p_period_id bigint, p_drop boolean) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
@@ -6846,9 +2427,9 @@ BEGIN
         UPDATE centile_store.periods SET frozen_top = NULL, archive_dropped_at = clock_timestamp()
         WHERE id = p_period_id AND archive_dropped_at IS NULL;
     ELSIF v_period.archive_dropped_at IS NULL THEN
-        RAISE EXCEPTION 'the archive is still read' USING ERRCODE = 'CB409';
+        RAISE EXCEPTION 'the archive still answers for the period' USING ERRCODE = 'CB409';
     ELSIF v_period.archive_name IS NOT NULL THEN
-        -- First of all, so that nobody who changes the period waits meanwhile.
+        -- Before the update, so that no session that changes the period waits meanwhile.
         EXECUTE format('DROP MATERIALIZED VIEW IF EXISTS centile_archive.%I', v_period.archive_name);
         UPDATE centile_store.periods SET archive_name = NULL WHERE id = p_period_id;
     END IF;
@@ -6865,7 +2446,7 @@ CREATE FUNCTION centile_store.due_periods(p_period_id bigint DEFAULT NULL::bigin
     JOIN centile_store.boards b ON b.id = p.board_id
     JOIN centile_store.rankings r ON r.id = p.ranking_id
     LEFT JOIN LATERAL (
-        SELECT i.source, centile_store.import_is_running(i.id) AS is_running
+        SELECT i.source, centile_store.is_locked(1128615509, i.id) AS is_running
         FROM centile_store.imports i
         WHERE i.board_id = p.board_id AND i.ended_at IS NULL AND i.abandoned_at IS NULL
         ORDER BY 2 DESC, i.id LIMIT 1) i ON true
@@ -6887,7 +2468,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.end_ban(p_user_id bigint, p_act bigint, p_banned boolean, p_reason text, p_actor text) IS 'Ends a ban or an unban, and gives the player''s id of now. Example: SELECT centile_store.end_ban(b.user_id, b.act, true, ''cheat'', ''dora'') FROM centile_store.begin_ban(''ann'', true) b;';
+COMMENT ON FUNCTION centile_store.end_ban(p_user_id bigint, p_act bigint, p_banned boolean, p_reason text, p_actor text) IS 'Ends a ban or an unban after all boards, and returns the current id of the player. Example: SELECT centile_store.end_ban(b.user_id, b.act, true, ''cheat'', ''dora'') FROM centile_store.begin_ban(''ann'', true) b;';
 
 CREATE FUNCTION centile_store.end_import(p_import_id bigint) RETURNS boolean
     LANGUAGE plpgsql
@@ -6899,14 +2480,14 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.end_import(p_import_id bigint) IS 'Ends an import. Example: SELECT centile_store.end_import(1);';
+COMMENT ON FUNCTION centile_store.end_import(p_import_id bigint) IS 'Ends an import, and returns whether it was still under way; the board''s periods can then be closed. Example: SELECT centile_store.end_import(1);';
 
 CREATE FUNCTION centile_store.entries_of(p_board centile_store.boards) RETURNS text
     LANGUAGE plpgsql IMMUTABLE
     AS $_$
 DECLARE
     v_score   text := CASE p_board.score_order WHEN 'asc' THEN '-s.points' ELSE 's.points' END;
-    -- The same arithmetic as centile.tie_key.
+    -- As centile.tie_key.
     v_tie_key constant text := '((coalesce(s.tiebreak, 0)::bigint << 51) + 2251799813685247 - ((extract(epoch FROM s.occurred_at) - 946684800) * 1000000)::bigint)';
 BEGIN
     RETURN CASE p_board.mode
@@ -6933,7 +2514,7 @@ BEGIN
 END
 $_$;
 
-COMMENT ON FUNCTION centile_store.entries_of(p_board centile_store.boards) IS 'Text of what makes entries of events. Example: SELECT centile_store.entries_of(b) LIKE ''%FROM s GROUP BY s.user_id%'' AS is_text FROM centile_store.boards b WHERE b.slug = ''main'';';
+COMMENT ON FUNCTION centile_store.entries_of(p_board centile_store.boards) IS 'Text of the half of a query that turns events into entries. Example: SELECT centile_store.entries_of(b) LIKE ''%FROM s GROUP BY s.user_id%'' AS is_text FROM centile_store.boards b WHERE b.slug = ''main'';';
 
 CREATE FUNCTION centile_store.entries_query(p_period_id bigint, p_batches text DEFAULT NULL::text, p_user_ids text DEFAULT NULL::text) RETURNS text
     LANGUAGE plpgsql STABLE
@@ -6943,7 +2524,6 @@ CREATE FUNCTION centile_store.entries_query(p_period_id bigint, p_batches text D
 DECLARE
     v_period  centile_store.periods;
     v_board   centile_store.boards;
-    -- Which rows of the ledger count at all.
     v_counted text;
     v_time    text;
 BEGIN
@@ -7000,15 +2580,15 @@ BEGIN
         WHERE n.user_ids @> ARRAY[v_erasure.user_id] AND n.period_id >= v_erasure.next_period_id
         ORDER BY n.period_id LIMIT p_limit);
     is_done := p_limit IS NULL OR cardinality(period_ids) < p_limit;
-    -- Periods first, then events, both by id: corrections and receivers change several of them, too.
+    -- Periods first, then events, both by id: corrections and deliveries lock several of them, too.
     PERFORM FROM centile_store.periods p WHERE p.id = ANY (period_ids) ORDER BY p.id FOR NO KEY UPDATE;
     UPDATE centile_store.periods p
     SET frozen_top = r.top, archive_revision = p.archive_revision + 1
     FROM (SELECT o.id, centile_store.renamed_in_top(o.frozen_top, v_erasure.user_id, p_user, v_name) AS top
           FROM centile_store.periods o WHERE o.id = ANY (period_ids) AND o.frozen_top IS NOT NULL) r
     WHERE p.id = r.id AND p.frozen_top <> r.top;
-    -- Delivered ones, too: they can be sent again. Of those that came after the player was called otherwise none means the player by
-    -- the old id, but whoever has it now.
+    -- Also delivered events, because they can be sent again. In later events the old id means
+    -- another player.
     PERFORM FROM centile_store.outbox o WHERE o.period_id = ANY (period_ids) ORDER BY o.id FOR NO KEY UPDATE;
     UPDATE centile_store.outbox o
     SET payload = jsonb_set(o.payload, '{top}', (
@@ -7025,7 +2605,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.erase_from_tops(p_user text, p_limit integer, OUT period_ids bigint[], OUT is_done boolean) IS 'Goes on with an erasure in the next tops that name the player. Called by centile.erase_user. Example: SELECT t.is_done FROM centile.erase_user(''ann'', p_in_steps => true) e CROSS JOIN LATERAL centile_store.erase_from_tops(e.user_id, 100) t;';
+COMMENT ON FUNCTION centile_store.erase_from_tops(p_user text, p_limit integer, OUT period_ids bigint[], OUT is_done boolean) IS 'Continues an erasure, and returns the closed periods it has changed and whether it is done. Example: SELECT t.is_done FROM centile.erase_user(''ann'', p_in_steps => true) e CROSS JOIN LATERAL centile_store.erase_from_tops(e.user_id, 100) t;';
 
 CREATE FUNCTION centile_store.expired_archives() RETURNS TABLE(period_id bigint, board text, period text)
     LANGUAGE sql STABLE
@@ -7039,7 +2619,7 @@ CREATE FUNCTION centile_store.expired_archives() RETURNS TABLE(period_id bigint,
     ORDER BY p.ends_at, p.id
 $$;
 
-COMMENT ON FUNCTION centile_store.expired_archives() IS 'Archives beyond what their boards keep. Example: SELECT * FROM centile_store.expired_archives();';
+COMMENT ON FUNCTION centile_store.expired_archives() IS 'Archives beyond those that their boards keep. Example: SELECT * FROM centile_store.expired_archives();';
 
 CREATE FUNCTION centile_store.fill_buckets(p_ranking_id bigint) RETURNS bigint
     LANGUAGE plpgsql
@@ -7048,6 +2628,7 @@ CREATE FUNCTION centile_store.fill_buckets(p_ranking_id bigint) RETURNS bigint
 DECLARE
     v_players bigint := (SELECT count(*) FROM centile_store.leaderboard l WHERE l.ranking_id = p_ranking_id);
     v_size    bigint := greatest((v_players + 99) / 100, 1000);
+    v_bounds  centile_store.rank_key[];
 BEGIN
     WITH key AS MATERIALIZED (
         SELECT k.*, g.buckets[k.n / v_size + 1] AS bucket
@@ -7062,36 +2643,27 @@ BEGIN
     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket (bucket, lane, ranking_id, rank_key, tie_key, user_key)
         SELECT k.bucket, k.lane, p_ranking_id, k.rank_key, k.tie_key, k.user_key FROM key k
-    ), bound AS (
-        SELECT array_agg(k.rank_key ORDER BY k.n) AS rank_keys,
-               -- Where nobody below shares the rank key, or the tie key, at all of these: see above_in_bucket.
-               array_agg(CASE WHEN k.rank_key_below = k.rank_key THEN k.tie_key ELSE -9223372036854775808 END ORDER BY k.n) AS tie_keys,
-               array_agg(CASE WHEN (k.rank_key_below, k.tie_key_below) = (k.rank_key, k.tie_key) THEN k.user_key
-                              ELSE -9223372036854775808 END ORDER BY k.n) AS user_keys,
-               array_fill(9223372036854775807, ARRAY[99 - count(*)::integer]) AS rest
-        FROM key k WHERE k.n > 0 AND k.n % v_size = 0
-    ), laid_out AS (
-        UPDATE centile_store.rankings g
-        SET layout = g.layout + 1, laid_out_at = clock_timestamp(),
-            low_rank_keys = -9223372036854775808 || b.rank_keys || b.rest,
-            low_tie_keys = -9223372036854775808 || b.tie_keys || b.rest,
-            low_user_keys = -9223372036854775808 || b.user_keys || b.rest
-        FROM bound b
+    ), counted AS (
+        INSERT INTO centile_store.bucket_counts (ranking_id, lane, counts)
+        SELECT p_ranking_id, l.lane, ARRAY(
+            SELECT coalesce(c.players, 0)::integer
+            FROM generate_series(0, 99) AS n
+            LEFT JOIN (SELECT k.bucket, count(*) AS players FROM key k WHERE k.lane = l.lane GROUP BY k.bucket) c ON c.bucket = n
+            ORDER BY n)
+        FROM centile_store.rankings g CROSS JOIN LATERAL generate_series(0, g.lanes - 1) AS l (lane)
         WHERE g.id = p_ranking_id
     )
-    INSERT INTO centile_store.bucket_counts (ranking_id, lane, counts)
-    SELECT p_ranking_id, l.lane, ARRAY(
-        SELECT coalesce(c.players, 0)::integer
-        FROM generate_series(0, 99) AS n
-        LEFT JOIN (SELECT k.bucket, count(*) AS players FROM key k WHERE k.lane = l.lane GROUP BY k.bucket) c ON c.bucket = n
-        ORDER BY n)
-    FROM centile_store.rankings g CROSS JOIN LATERAL generate_series(0, g.lanes - 1) AS l (lane)
-    WHERE g.id = p_ranking_id;
+    SELECT array_agg(centile_store.bound_above((k.rank_key_below, k.tie_key_below, NULL)::centile_store.rank_key,
+                                               (k.rank_key, k.tie_key, k.user_key)::centile_store.rank_key) ORDER BY k.n)
+    INTO v_bounds FROM key k WHERE k.n > 0 AND k.n % v_size = 0;
+    PERFORM centile_store.set_layout(p_ranking_id, g.buckets, centile_store.lowest_key(centile_store.key_min()) || v_bounds
+        || array_fill(centile_store.highest_key(centile_store.key_max()), ARRAY[99 - coalesce(cardinality(v_bounds), 0)]))
+    FROM centile_store.rankings g WHERE g.id = p_ranking_id;
     RETURN v_players;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.fill_buckets(p_ranking_id bigint) IS 'Makes layout, bucket rows and counts of a ranking from its entries. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id) AS entries, centile_store.fill_buckets(r.ranking_id) AS players FROM centile_store.begin_rebuild(1) r;';
+COMMENT ON FUNCTION centile_store.fill_buckets(p_ranking_id bigint) IS 'Makes layout, bucket rows and counts of a ranking from its entries, and returns the number of players. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id) AS entries, centile_store.fill_buckets(r.ranking_id) AS players FROM centile_store.begin_rebuild(1) r;';
 
 CREATE FUNCTION centile_store.fill_entries(p_ranking_id bigint) RETURNS bigint
     LANGUAGE plpgsql
@@ -7112,7 +2684,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.fill_entries(p_ranking_id bigint) IS 'Writes the entries of a ranking from the ledger. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id) AS entries FROM centile_store.begin_rebuild(1) r;';
+COMMENT ON FUNCTION centile_store.fill_entries(p_ranking_id bigint) IS 'Writes the entries of a ranking that nobody reads yet from the ledger, and returns their number. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id) AS entries FROM centile_store.begin_rebuild(1) r;';
 
 CREATE FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at timestamp with time zone) RETURNS boolean
     LANGUAGE plpgsql
@@ -7127,11 +2699,12 @@ BEGIN
     PERFORM centile_store.lock_structure(v_period.board_id, true);
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id FOR UPDATE;
     IF v_period.state = 'closed' THEN
-        RAISE EXCEPTION 'the period is closed already' USING ERRCODE = 'CB409';
+        RAISE EXCEPTION 'the period is already closed' USING ERRCODE = 'CB409';
     ELSIF v_period.cut_off_at IS DISTINCT FROM p_cut_off_at THEN
         RETURN false;
     END IF;
-    -- Nobody is renamed from here on; whoever was meanwhile, and may have asked to be forgotten, is in the top under the new name.
+    -- Prevents changes of names from now on. If a name has changed meanwhile, perhaps by an
+    -- erasure, freezes the top again.
     PERFORM FROM centile_store.profile_revision r WHERE r.revision = v_revision FOR SHARE;
     IF NOT FOUND THEN
         PERFORM FROM centile_store.profile_revision FOR SHARE;
@@ -7158,135 +2731,120 @@ $$;
 
 COMMENT ON FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at timestamp with time zone) IS 'Closes a period whose archive has been built and compared. Example: SELECT c.at IS NOT NULL AS is_cut_off, centile_store.build_archive(2), centile_store.compare_archive(2), centile_store.finish_close(2, c.at) FROM (SELECT centile_store.cut_off_period(2) AS at) c;';
 
+CREATE TABLE centile_store.periods (
+    id bigint NOT NULL,
+    board_id integer NOT NULL,
+    kind text NOT NULL,
+    label text NOT NULL,
+    starts_at timestamp with time zone NOT NULL,
+    ends_at timestamp with time zone NOT NULL,
+    state text DEFAULT 'open'::text NOT NULL,
+    ranking_id bigint,
+    shape bigint[],
+    cut_off_at timestamp with time zone,
+    closed_at timestamp with time zone,
+    corrected_at timestamp with time zone,
+    archive_name text COLLATE pg_catalog."C",
+    archive_revision integer DEFAULT 0 NOT NULL,
+    archive_players bigint,
+    archive_last_at timestamp with time zone,
+    archive_differences bigint,
+    archive_dropped_at timestamp with time zone,
+    frozen_top bytea,
+    CONSTRAINT periods_frozen_while_kept CHECK ((((state = 'closed'::text) AND (archive_revision > 0) AND (archive_dropped_at IS NULL)) = (frozen_top IS NOT NULL))),
+    CONSTRAINT periods_kind_known CHECK ((kind = ANY (ARRAY['all_time'::text, 'day'::text, 'week'::text, 'month'::text, 'season'::text]))),
+    CONSTRAINT periods_not_empty CHECK ((starts_at < ends_at)),
+    CONSTRAINT periods_open_has_ranking CHECK (((state = 'open'::text) = (ranking_id IS NOT NULL))),
+    CONSTRAINT periods_season_finite CHECK (((kind <> 'season'::text) OR (isfinite(starts_at) AND isfinite(ends_at)))),
+    CONSTRAINT periods_season_form CHECK (((kind <> 'season'::text) OR ((label ~ '^[a-z0-9][a-z0-9_-]{0,39}$'::text) AND (label <> 'previous'::text)))),
+    CONSTRAINT periods_state_known CHECK ((state = ANY (ARRAY['open'::text, 'closed'::text])))
+);
+
+COMMENT ON TABLE centile_store.periods IS 'Slices of time of a board, made when the first score falls into them; seasons are made ahead. An open period points to its current ranking. The archive of a closed one holds the ledger up to the cut-off.';
+
+COMMENT ON COLUMN centile_store.periods.shape IS 'Rank keys at which the places of the period''s last ranking began. The next period of the kind begins with these bounds.';
+
+COMMENT ON COLUMN centile_store.periods.cut_off_at IS 'Time of the current cut-off: set when closing begins, and by each refresh. No score enters the period after it.';
+
+COMMENT ON COLUMN centile_store.periods.corrected_at IS 'When a correction or a void last fell into the period after its cut-off. A later refresh includes it.';
+
+COMMENT ON COLUMN centile_store.periods.archive_last_at IS 'The latest time among the entries of the archive.';
+
+COMMENT ON COLUMN centile_store.periods.frozen_top IS 'The first players with the standings and names of that time, as JSON in UTF-8.';
+
 CREATE FUNCTION centile_store.freeze_top(p_period_id bigint) RETURNS bytea
-    LANGUAGE plpgsql STABLE
+    LANGUAGE sql STABLE
     SET "TimeZone" TO 'UTC'
-    AS $$
-DECLARE
-    v_rows jsonb;
-BEGIN
-    SELECT coalesce(jsonb_agg(to_jsonb(r) ORDER BY r."position"), '[]') INTO v_rows
-    FROM centile_store.periods p
-    JOIN centile_store.boards b ON b.id = p.board_id
-    CROSS JOIN LATERAL centile_store.archive_rows(p.archive_name, b.score_order, 1, b.frozen_top_size) r
-    WHERE p.id = p_period_id;
-    RETURN convert_to(jsonb_build_object(
-        'players', (SELECT p.archive_players FROM centile_store.periods p WHERE p.id = p_period_id),
-        'rows', v_rows)::text, 'UTF8');
-END
-$$;
+    RETURN (SELECT convert_to((jsonb_build_object('players', p.archive_players, 'rows', (SELECT COALESCE(jsonb_agg(to_jsonb(r.*) ORDER BY r."position"), '[]'::jsonb) AS "coalesce" FROM centile_store.archive_rows(freeze_top.p_period_id, (1)::bigint, b.frozen_top_size) r("position", rank, user_id, user_name, avatar, score, reached_at, internal_id, rank_key, tie_key))))::text, 'UTF8'::name) AS convert_to FROM (centile_store.periods p JOIN centile_store.boards b ON ((b.id = p.board_id))) WHERE (p.id = freeze_top.p_period_id));
 
 COMMENT ON FUNCTION centile_store.freeze_top(p_period_id bigint) IS 'The first players of an archive as bytes. Example: SELECT convert_from(centile_store.freeze_top(period_id), ''UTF8'') LIKE ''{"rows": [{%'' AS is_json FROM centile.periods WHERE archive IS NOT NULL;';
 
 CREATE FUNCTION centile_store.gain_base(p_board centile_store.boards, p_user_id bigint, p_starts_at timestamp with time zone, p_since timestamp with time zone, p_voided bigint[], p_enough bigint) RETURNS bigint
     LANGUAGE plpgsql STABLE
     AS $$
-DECLARE
-    v_base bigint;
 BEGIN
-    IF p_board.mode = 'best' THEN
-        SELECT centile.rank_key(t.points, p_board.score_order) INTO v_base
-        FROM centile_store.score_transactions t
-        WHERE t.board_id = p_board.id AND t.user_id = p_user_id AND t.kind = 'score'
-          AND t.occurred_at >= p_since AND t.occurred_at < p_starts_at
-          AND centile.rank_key(t.points, p_board.score_order) >= p_enough
-          AND t.id <> ALL (p_voided)
-        LIMIT 1;
-        IF v_base IS NULL THEN
-            SELECT max(centile.rank_key(t.points, p_board.score_order)) INTO v_base
-            FROM centile_store.score_transactions t
-            WHERE t.board_id = p_board.id AND t.user_id = p_user_id AND t.kind = 'score'
-              AND t.occurred_at >= p_since AND t.occurred_at < p_starts_at
-              AND t.id <> ALL (p_voided);
-        END IF;
-    ELSE
-        SELECT centile.rank_key(t.points, p_board.score_order) INTO v_base
-        FROM centile_store.score_transactions t
-        WHERE t.board_id = p_board.id AND t.user_id = p_user_id AND t.kind = 'score'
-          AND t.occurred_at >= p_since AND t.occurred_at < p_starts_at
-          AND t.id <> ALL (p_voided)
-        ORDER BY t.occurred_at DESC, t.id DESC LIMIT 1;
-    END IF;
-    IF v_base IS NULL THEN
-        SELECT centile.rank_key(t.points, p_board.score_order) INTO v_base
-        FROM centile_store.score_transactions t
-        WHERE t.board_id = p_board.id AND t.user_id = p_user_id AND t.kind = 'score'
-          AND t.occurred_at >= greatest(p_since, p_starts_at)
-          AND t.id <> ALL (p_voided)
-        ORDER BY t.occurred_at, t.id LIMIT 1;
-    END IF;
-    RETURN v_base;
+    RETURN coalesce(
+        CASE WHEN p_board.mode = 'best' THEN coalesce(
+            (SELECT centile.rank_key(t.points, p_board.score_order) FROM centile_store.score_transactions t
+             WHERE t.board_id = p_board.id AND t.user_id = p_user_id AND t.kind = 'score' AND t.id <> ALL (p_voided)
+               AND t.occurred_at >= p_since AND t.occurred_at < p_starts_at
+               AND centile.rank_key(t.points, p_board.score_order) >= p_enough LIMIT 1),
+            (SELECT max(centile.rank_key(t.points, p_board.score_order)) FROM centile_store.score_transactions t
+             WHERE t.board_id = p_board.id AND t.user_id = p_user_id AND t.kind = 'score' AND t.id <> ALL (p_voided)
+               AND t.occurred_at >= p_since AND t.occurred_at < p_starts_at))
+        ELSE
+            (SELECT centile.rank_key(t.points, p_board.score_order) FROM centile_store.score_transactions t
+             WHERE t.board_id = p_board.id AND t.user_id = p_user_id AND t.kind = 'score' AND t.id <> ALL (p_voided)
+               AND t.occurred_at >= p_since AND t.occurred_at < p_starts_at
+             ORDER BY t.occurred_at DESC, t.id DESC LIMIT 1)
+        END,
+        (SELECT centile.rank_key(t.points, p_board.score_order) FROM centile_store.score_transactions t
+         WHERE t.board_id = p_board.id AND t.user_id = p_user_id AND t.kind = 'score' AND t.id <> ALL (p_voided)
+           AND t.occurred_at >= greatest(p_since, p_starts_at)
+         ORDER BY t.occurred_at, t.id LIMIT 1));
 END
 $$;
 
 COMMENT ON FUNCTION centile_store.gain_base(p_board centile_store.boards, p_user_id bigint, p_starts_at timestamp with time zone, p_since timestamp with time zone, p_voided bigint[], p_enough bigint) IS 'The rank key from which a player''s gain in a period is counted. Example: SELECT centile_store.gain_base(b, 1, ''-infinity'', ''-infinity'', ''{}'', 0) FROM centile_store.boards b WHERE b.slug = ''main'';';
 
-CREATE TABLE centile_store.imports (
-    id bigint NOT NULL,
-    board_id integer NOT NULL,
-    source text NOT NULL,
-    started_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    ended_at timestamp with time zone,
-    abandoned_at timestamp with time zone
-);
+CREATE FUNCTION centile_store.key_max() RETURNS bigint
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN '9223372036854775807'::bigint;
 
-COMMENT ON TABLE centile_store.imports IS 'Imports. While one of a board has neither ended nor been abandoned, none of the board''s periods is closed.';
+COMMENT ON FUNCTION centile_store.key_max() IS 'Upper end of rank keys, tie keys and user keys. Example: SELECT centile_store.key_max();';
 
-CREATE FUNCTION centile_store.has_import(p_board_id integer) RETURNS boolean
-    LANGUAGE sql STABLE
-    RETURN (EXISTS (SELECT FROM centile_store.imports i WHERE ((i.board_id = has_import.p_board_id) AND (i.ended_at IS NULL) AND (i.abandoned_at IS NULL))));
+CREATE FUNCTION centile_store.highest_key(p_rank_key bigint) RETURNS centile_store.rank_key
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN ROW(p_rank_key, centile_store.key_max(), centile_store.key_max())::centile_store.rank_key;
 
-COMMENT ON FUNCTION centile_store.has_import(p_board_id integer) IS 'Whether an import of a board is under way, or was cut short. Example: SELECT centile_store.has_import(1);';
+COMMENT ON FUNCTION centile_store.highest_key(p_rank_key bigint) IS 'The key above all players with a rank key. Example: SELECT centile_store.highest_key(100);';
 
-CREATE FUNCTION centile_store.has_scores(p_user_id bigint, p_boards text[]) RETURNS boolean
-    LANGUAGE sql STABLE
-    AS $$
-    SELECT EXISTS (
-        SELECT FROM centile_store.boards b
-        WHERE (p_boards IS NULL OR b.slug = ANY (p_boards))
-          AND EXISTS (SELECT FROM centile_store.score_transactions t WHERE t.board_id = b.id AND t.user_id = p_user_id AND t.kind = 'score'))
-$$;
-
-COMMENT ON FUNCTION centile_store.has_scores(p_user_id bigint, p_boards text[]) IS 'Whether a user has scores on some boards. Example: SELECT centile_store.has_scores(1, ''{main}'');';
-
-CREATE FUNCTION centile_store.has_unopened_period(p_board centile_store.boards, p_at timestamp with time zone) RETURNS boolean
-    LANGUAGE plpgsql STABLE
-    AS $$
-BEGIN
-    RETURN (SELECT count(*) FROM centile_store.periods_at(p_board.id, p_board.periods, p_at) p WHERE p.kind <> 'season')
-        < cardinality(p_board.periods);
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.has_unopened_period(p_board centile_store.boards, p_at timestamp with time zone) IS 'Whether a period that holds this time is not open yet. Example: SELECT centile_store.has_unopened_period(b, ''2024-01-15 12:00Z'') FROM centile_store.boards b WHERE b.slug = ''main'';';
-
-CREATE FUNCTION centile_store.histogram(p_ranking_id bigint, p_bars integer DEFAULT 20) RETURNS TABLE(from_score bigint, to_score bigint, players bigint)
+CREATE FUNCTION centile_store.histogram(p_ranking_id bigint, p_period_id bigint, p_bars integer DEFAULT 20) RETURNS TABLE(from_score bigint, to_score bigint, players bigint)
     LANGUAGE sql STABLE
     AS $$
     WITH range AS (
-        SELECT worst.rank_key::numeric AS low, best.rank_key::numeric AS high,
-               -- Scores in the range by bars, rounded up; "/" would round quotients of this size to a whole number.
-               div(best.rank_key::numeric - worst.rank_key + p_bars, p_bars) AS width, b.score_order
-        FROM centile_store.rankings g
-        JOIN centile_store.boards b ON b.id = g.board_id
-        CROSS JOIN LATERAL centile_store.key_at(g.id, 1) best
-        CROSS JOIN LATERAL centile_store.key_at(g.id, centile_store.player_count(g.id)) worst
-        WHERE g.id = p_ranking_id
-    ), edge AS (
-        -- Players with at least this key, at each lower edge.
-        SELECT r.score_order, r.low + n * r.width AS low, least(r.low + (n + 1) * r.width - 1, r.high) AS high,
-               centile_store.count_above(p_ranking_id, (r.low + n * r.width)::bigint, -9223372036854775808, -9223372036854775808) AS at_least
+        -- The width is rounded up; "/" would round quotients of this size to a whole number.
+        SELECT k.low, k.high, div(k.high - k.low + p_bars, p_bars) AS width, s.score_order
+        FROM centile_store.source_of(p_ranking_id, p_period_id) s
+        CROSS JOIN LATERAL (
+            SELECT centile_store.rank_key_at(p_ranking_id, p_period_id, s.players)::numeric AS low,
+                   centile_store.rank_key_at(p_ranking_id, p_period_id, 1)::numeric AS high) k
+    ), edge AS MATERIALIZED (
+        SELECT r.score_order, n, (r.low + n * r.width)::bigint AS low, least(r.low + (n + 1) * r.width - 1, r.high)::bigint AS high
         FROM range r
         CROSS JOIN generate_series(0, p_bars - 1) AS n
         WHERE r.low + n * r.width <= r.high
     )
-    SELECT centile.rank_key(e.low::bigint, e.score_order), centile.rank_key(e.high::bigint, e.score_order),
-           e.at_least - coalesce(lead(e.at_least) OVER (ORDER BY e.low), 0)
+    SELECT centile.rank_key(e.low, e.score_order), centile.rank_key(e.high, e.score_order),
+           c.at_least - coalesce(lead(c.at_least) OVER (ORDER BY e.n), 0)
     FROM edge e
-    ORDER BY e.low
+    JOIN unnest(centile_store.players_above(p_ranking_id, p_period_id,
+                    ARRAY(SELECT centile_store.lowest_key(x.low) FROM edge x ORDER BY x.n)))
+        WITH ORDINALITY AS c (at_least, n) ON c.n = e.n + 1
+    ORDER BY e.n
 $$;
 
-COMMENT ON FUNCTION centile_store.histogram(p_ranking_id bigint, p_bars integer) IS 'Players of a ranking by ranges of scores, worst first; both ends belong to the range. Example: SELECT * FROM centile_store.histogram(1);';
+COMMENT ON FUNCTION centile_store.histogram(p_ranking_id bigint, p_period_id bigint, p_bars integer) IS 'Players of a ranking, or of the archive of a period, by ranges of scores, worst first; both ends belong to the range. Example: SELECT * FROM centile_store.histogram(1, NULL);';
 
 CREATE FUNCTION centile_store.hold_ban_act(p_user_id bigint, p_act bigint) RETURNS void
     LANGUAGE plpgsql
@@ -7294,12 +2852,12 @@ CREATE FUNCTION centile_store.hold_ban_act(p_user_id bigint, p_act bigint) RETUR
 BEGIN
     PERFORM FROM centile_store.users u WHERE u.id = p_user_id AND u.ban_act = p_act FOR NO KEY UPDATE;
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'a later ban or unban of the player has begun, and counts' USING ERRCODE = 'CB409';
+        RAISE EXCEPTION 'a later ban or unban of the player has begun' USING ERRCODE = 'CB409';
     END IF;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.hold_ban_act(p_user_id bigint, p_act bigint) IS 'Has a ban or unban go on unless a later one has begun. Example: SELECT centile_store.hold_ban_act(b.user_id, b.act) FROM centile_store.begin_ban(''ann'', true) b;';
+COMMENT ON FUNCTION centile_store.hold_ban_act(p_user_id bigint, p_act bigint) IS 'Locks the ban or unban of this number against later ones until the transaction ends; an error if a later one has begun. Example: SELECT centile_store.hold_ban_act(b.user_id, b.act) FROM centile_store.begin_ban(''ann'', true) b;';
 
 CREATE FUNCTION centile_store.hold_lane(p_board_id integer, p_lane smallint) RETURNS void
     LANGUAGE plpgsql
@@ -7311,13 +2869,51 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.hold_lane(p_board_id integer, p_lane smallint) IS 'Locks a lane of a board for this transaction. Example: SELECT centile_store.hold_lane(1, 0::smallint);';
+COMMENT ON FUNCTION centile_store.hold_lane(p_board_id integer, p_lane smallint) IS 'Takes a board''s structure lock (shared) and the row of a lane for this transaction. Example: SELECT centile_store.hold_lane(1, 0::smallint);';
 
-CREATE FUNCTION centile_store.import_is_running(p_import_id bigint) RETURNS boolean
+CREATE FUNCTION centile_store.import_periods(p_board_id integer, p_kinds text[], p_times timestamp with time zone[], p_at timestamp with time zone, OUT ids bigint[], OUT kinds text[], OUT labels text[], OUT starts timestamp with time zone[], OUT ends timestamp with time zone[], OUT rankings bigint[]) RETURNS record
+    LANGUAGE plpgsql STABLE
+    AS $$
+BEGIN
+    SELECT array_agg(q.id), array_agg(q.kind), array_agg(q.label), array_agg(nullif(q.starts_at, '-infinity')), array_agg(nullif(q.ends_at, 'infinity')),
+           array_agg(CASE WHEN q.cut_off_at IS NULL THEN q.ranking_id END)
+    INTO ids, kinds, labels, starts, ends, rankings
+    FROM centile_store.periods q
+    WHERE q.id IN (SELECT p.period_id FROM (SELECT DISTINCT coalesce(t.at, p_at) AS at FROM unnest(p_times) AS t (at)) t
+                   CROSS JOIN LATERAL centile_store.periods_at(p_board_id, p_kinds, t.at) p);
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.import_periods(p_board_id integer, p_kinds text[], p_times timestamp with time zone[], p_at timestamp with time zone, OUT ids bigint[], OUT kinds text[], OUT labels text[], OUT starts timestamp with time zone[], OUT ends timestamp with time zone[], OUT rankings bigint[]) IS 'The periods of a board that hold the times of imported events; infinite bounds are NULL. Example: SELECT labels FROM centile_store.import_periods(1, ''{week}'', ''{2024-01-16}'', now());';
+
+CREATE FUNCTION centile_store.import_state(p_board_id integer, p_user_ids bigint[], p_event_users integer[], p_times timestamp with time zone[], p_at timestamp with time zone, p_starts timestamp with time zone[], p_ends timestamp with time zone[], p_rankings bigint[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[]) RETURNS record
+    LANGUAGE plpgsql STABLE
+    AS $$
+#variable_conflict use_column
+BEGIN
+    SELECT array_agg(l.ranking_id), array_agg(e.place), array_agg(l.rank_key), array_agg(l.tie_key), array_agg(l.only_zeros)
+    INTO entry_rankings, entry_users, rank_keys, tie_keys, only_zeros
+    FROM (SELECT DISTINCT e.place, r.id
+          FROM unnest(p_event_users, p_times) AS e (place, at)
+          JOIN unnest(p_starts, p_ends, p_rankings) AS r (starts_at, ends_at, id)
+              ON coalesce(r.starts_at <= coalesce(e.at, p_at), true) AND coalesce(coalesce(e.at, p_at) < r.ends_at, true)) e
+    CROSS JOIN LATERAL (SELECT * FROM centile_store.leaderboard l
+                        WHERE l.ranking_id = e.id AND l.user_id = p_user_ids[e.place] LIMIT 1) l;
+    SELECT array_agg(u.place), array_agg(t.occurred_at)
+    INTO reset_users, reset_times
+    FROM unnest(p_user_ids) WITH ORDINALITY AS u (id, place)
+    JOIN centile_store.board_players b ON b.board_id = p_board_id AND b.user_id = u.id AND b.was_reset
+    JOIN centile_store.score_transactions t ON t.board_id = p_board_id AND t.user_id = u.id AND t.kind = 'reset';
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.import_state(p_board_id integer, p_user_ids bigint[], p_event_users integer[], p_times timestamp with time zone[], p_at timestamp with time zone, p_starts timestamp with time zone[], p_ends timestamp with time zone[], p_rankings bigint[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[]) IS 'Entries and resets that a batch of imported events begins with. Example: SELECT entry_users FROM centile_store.import_state(1, ''{1}'', ''{1}'', ''{2024-01-16}'', now(), ''{NULL}'', ''{NULL}'', ''{1}'');';
+
+CREATE FUNCTION centile_store.is_locked(p_class integer, p_object bigint) RETURNS boolean
     LANGUAGE sql STABLE
-    RETURN (EXISTS (SELECT FROM pg_locks l WHERE ((l.locktype = 'advisory'::text) AND (l.classid = (1128615509)::oid) AND (l.objid = (import_is_running.p_import_id)::oid) AND (l.objsubid = 2) AND (l.database = (SELECT d.oid FROM pg_database d WHERE (d.datname = current_database()))))));
+    RETURN (EXISTS (SELECT FROM pg_locks l WHERE ((l.locktype = 'advisory'::text) AND (l.classid = (is_locked.p_class)::oid) AND (l.objid = (is_locked.p_object)::oid) AND (l.objsubid = 2) AND (l.database = (SELECT d.oid FROM pg_database d WHERE (d.datname = current_database()))))));
 
-COMMENT ON FUNCTION centile_store.import_is_running(p_import_id bigint) IS 'Whether the process of an import is alive. Example: SELECT centile_store.import_is_running(1);';
+COMMENT ON FUNCTION centile_store.is_locked(p_class integer, p_object bigint) IS 'Whether a session holds an advisory lock: class 1128615509 for imports, 1128615510 for rankings that are being built. Example: SELECT centile_store.is_locked(1128615509, 1);';
 
 CREATE FUNCTION centile_store.kept_secrets() RETURNS TABLE(kind text, name text, secret bytea, sealed boolean)
     LANGUAGE sql STABLE
@@ -7329,17 +2925,15 @@ CREATE FUNCTION centile_store.kept_secrets() RETURNS TABLE(kind text, name text,
     ORDER BY 1, 2
 $$;
 
-COMMENT ON FUNCTION centile_store.kept_secrets() IS 'The secrets that are kept to be read again: signing secrets of keys, by id, and of webhooks, by board. Example: SELECT kind, name, sealed FROM centile_store.kept_secrets();';
+COMMENT ON FUNCTION centile_store.kept_secrets() IS 'Secrets that the service needs to read again: signing secrets of keys, by id, and of webhooks, by board. Example: SELECT kind, name, sealed FROM centile_store.kept_secrets();';
 
-CREATE FUNCTION centile_store.key_at(p_ranking_id bigint, p_position bigint) RETURNS TABLE(bucket smallint, rank_key bigint, tie_key bigint, user_key bigint)
+CREATE FUNCTION centile_store.key_at(p_ranking_id bigint, p_position bigint, OUT bucket smallint, OUT key centile_store.rank_key) RETURNS SETOF record
     LANGUAGE plpgsql STABLE
     AS $$
-#variable_conflict use_column
 DECLARE
     v_players bigint[] := centile_store.bucket_totals(p_ranking_id);
     v_left    bigint := p_position;
     v_place   integer := 100;
-    v_bucket  smallint;
     v_is_low  boolean;
 BEGIN
     IF v_players IS NULL OR p_position < 1 THEN
@@ -7354,1079 +2948,80 @@ BEGIN
     END LOOP;
     IF v_players[v_place] IS NULL THEN
         RAISE EXCEPTION 'the counts of ranking % are incomplete', p_ranking_id
-            USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
+            USING ERRCODE = 'CB900', HINT = 'Run centile rebuild: it computes the ranking from the ledger.';
     END IF;
-    SELECT g.buckets[v_place] INTO v_bucket FROM centile_store.rankings g WHERE g.id = p_ranking_id;
     v_is_low := 2 * v_left > v_players[v_place];
-    RETURN QUERY
-    SELECT v_bucket, k.rank_key, k.tie_key, k.user_key
-    FROM centile_store.key_in_bucket(v_bucket, p_ranking_id,
-        CASE WHEN v_is_low THEN v_players[v_place] - v_left ELSE v_left - 1 END, v_is_low) k;
+    bucket := (SELECT g.buckets[v_place] FROM centile_store.rankings g WHERE g.id = p_ranking_id);
+    FOR key IN
+        SELECT k.* FROM centile_store.key_in_bucket(bucket, p_ranking_id,
+            CASE WHEN v_is_low THEN v_players[v_place] - v_left ELSE v_left - 1 END, v_is_low) k
+    LOOP
+        RETURN NEXT;
+    END LOOP;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.key_at(p_ranking_id bigint, p_position bigint) IS 'The key at a position of a ranking; no row beyond the last. Example: SELECT * FROM centile_store.key_at(1, 3);';
+COMMENT ON FUNCTION centile_store.key_at(p_ranking_id bigint, p_position bigint, OUT bucket smallint, OUT key centile_store.rank_key) IS 'The key at a position of a ranking; no row beyond the last. Example: SELECT * FROM centile_store.key_at(1, 3);';
 
-CREATE FUNCTION centile_store.key_in_bucket(p_bucket smallint, p_ranking_id bigint, p_skipped bigint, p_from_below boolean) RETURNS TABLE(rank_key bigint, tie_key bigint, user_key bigint)
+CREATE FUNCTION centile_store.key_in_bucket(p_bucket smallint, p_ranking_id bigint, p_skipped bigint, p_from_below boolean) RETURNS SETOF centile_store.rank_key
     LANGUAGE plpgsql STABLE
-    AS $$
-#variable_conflict use_column
-DECLARE
-    v_count bigint;
-BEGIN
-IF p_bucket < 64 THEN
-IF p_bucket < 32 THEN
-IF p_bucket < 16 THEN
-IF p_bucket < 8 THEN
-IF p_bucket < 4 THEN
-IF p_bucket < 2 THEN
-IF p_bucket < 1 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_00 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_00 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_01 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_01 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-ELSE
-IF p_bucket < 3 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_02 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_02 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_03 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_03 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 6 THEN
-IF p_bucket < 5 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_04 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_04 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_05 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_05 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-ELSE
-IF p_bucket < 7 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_06 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_06 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_07 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_07 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 12 THEN
-IF p_bucket < 10 THEN
-IF p_bucket < 9 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_08 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_08 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_09 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_09 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-ELSE
-IF p_bucket < 11 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_10 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_10 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_11 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_11 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 14 THEN
-IF p_bucket < 13 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_12 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_12 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_13 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_13 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-ELSE
-IF p_bucket < 15 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_14 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_14 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_15 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_15 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 24 THEN
-IF p_bucket < 20 THEN
-IF p_bucket < 18 THEN
-IF p_bucket < 17 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_16 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_16 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_17 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_17 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-ELSE
-IF p_bucket < 19 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_18 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_18 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_19 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_19 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 22 THEN
-IF p_bucket < 21 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_20 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_20 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_21 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_21 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-ELSE
-IF p_bucket < 23 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_22 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_22 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_23 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_23 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 28 THEN
-IF p_bucket < 26 THEN
-IF p_bucket < 25 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_24 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_24 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_25 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_25 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-ELSE
-IF p_bucket < 27 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_26 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_26 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_27 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_27 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 30 THEN
-IF p_bucket < 29 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_28 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_28 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_29 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_29 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-ELSE
-IF p_bucket < 31 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_30 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_30 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_31 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_31 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 48 THEN
-IF p_bucket < 40 THEN
-IF p_bucket < 36 THEN
-IF p_bucket < 34 THEN
-IF p_bucket < 33 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_32 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_32 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_33 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_33 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-ELSE
-IF p_bucket < 35 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_34 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_34 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_35 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_35 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 38 THEN
-IF p_bucket < 37 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_36 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_36 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_37 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_37 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-ELSE
-IF p_bucket < 39 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_38 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_38 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_39 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_39 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 44 THEN
-IF p_bucket < 42 THEN
-IF p_bucket < 41 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_40 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_40 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_41 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_41 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-ELSE
-IF p_bucket < 43 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_42 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_42 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_43 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_43 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 46 THEN
-IF p_bucket < 45 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_44 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_44 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_45 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_45 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-ELSE
-IF p_bucket < 47 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_46 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_46 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_47 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_47 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 56 THEN
-IF p_bucket < 52 THEN
-IF p_bucket < 50 THEN
-IF p_bucket < 49 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_48 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_48 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_49 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_49 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-ELSE
-IF p_bucket < 51 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_50 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_50 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_51 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_51 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 54 THEN
-IF p_bucket < 53 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_52 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_52 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_53 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_53 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-ELSE
-IF p_bucket < 55 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_54 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_54 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_55 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_55 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 60 THEN
-IF p_bucket < 58 THEN
-IF p_bucket < 57 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_56 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_56 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_57 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_57 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-ELSE
-IF p_bucket < 59 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_58 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_58 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_59 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_59 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 62 THEN
-IF p_bucket < 61 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_60 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_60 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_61 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_61 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-ELSE
-IF p_bucket < 63 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_62 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_62 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_63 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_63 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 96 THEN
-IF p_bucket < 80 THEN
-IF p_bucket < 72 THEN
-IF p_bucket < 68 THEN
-IF p_bucket < 66 THEN
-IF p_bucket < 65 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_64 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_64 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_65 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_65 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-ELSE
-IF p_bucket < 67 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_66 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_66 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_67 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_67 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 70 THEN
-IF p_bucket < 69 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_68 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_68 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_69 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_69 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-ELSE
-IF p_bucket < 71 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_70 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_70 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_71 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_71 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 76 THEN
-IF p_bucket < 74 THEN
-IF p_bucket < 73 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_72 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_72 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_73 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_73 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-ELSE
-IF p_bucket < 75 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_74 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_74 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_75 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_75 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 78 THEN
-IF p_bucket < 77 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_76 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_76 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_77 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_77 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-ELSE
-IF p_bucket < 79 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_78 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_78 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_79 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_79 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 88 THEN
-IF p_bucket < 84 THEN
-IF p_bucket < 82 THEN
-IF p_bucket < 81 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_80 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_80 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_81 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_81 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-ELSE
-IF p_bucket < 83 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_82 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_82 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_83 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_83 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 86 THEN
-IF p_bucket < 85 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_84 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_84 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_85 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_85 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-ELSE
-IF p_bucket < 87 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_86 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_86 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_87 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_87 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 92 THEN
-IF p_bucket < 90 THEN
-IF p_bucket < 89 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_88 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_88 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_89 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_89 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-ELSE
-IF p_bucket < 91 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_90 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_90 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_91 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_91 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 94 THEN
-IF p_bucket < 93 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_92 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_92 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_93 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_93 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-ELSE
-IF p_bucket < 95 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_94 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_94 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_95 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_95 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 98 THEN
-IF p_bucket < 97 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_96 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_96 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_97 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_97 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-ELSE
-IF p_bucket < 99 THEN
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_98 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_98 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-ELSE
-IF p_from_below THEN
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_99 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
-    ELSE
-        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_99 WHERE ranking_id = p_ranking_id
-        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
-    END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-END
-$$;
+    AS …; -- a branch per bucket table, see centile_store.create_bucket_function
 
 COMMENT ON FUNCTION centile_store.key_in_bucket(p_bucket smallint, p_ranking_id bigint, p_skipped bigint, p_from_below boolean) IS 'A key of a bucket by the number of those above or below it. Example: SELECT * FROM centile_store.key_in_bucket(50::smallint, 1, 0, false);';
 
-CREATE FUNCTION centile_store.keys_down(p_ranking_id bigint, p_bucket smallint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) RETURNS TABLE(rank_key bigint, tie_key bigint, user_key bigint)
+CREATE FUNCTION centile_store.keys(p_ranking_id bigint, p_bucket smallint, p_key centile_store.rank_key, p_upwards boolean, p_limit integer) RETURNS TABLE(rank_key bigint, tie_key bigint, user_key bigint)
     LANGUAGE plpgsql STABLE
     AS $$
 #variable_conflict use_column
 DECLARE
-    v_found integer;
+    v_bucket smallint := coalesce(p_bucket, (SELECT b.bucket FROM centile_store.bucket_of(p_ranking_id, p_key.rank_key, p_key.tie_key, p_key.user_key) b));
+    v_found  integer;
 BEGIN
-    IF p_bucket IS NULL THEN
-        p_bucket := (SELECT b.bucket FROM centile_store.bucket_of(p_ranking_id, p_rank_key, p_tie_key, p_user_key) b);
-    END IF;
-    WHILE p_bucket IS NOT NULL AND p_limit > 0 LOOP
-        RETURN QUERY SELECT * FROM centile_store.bucket_keys_down(p_bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key, p_limit);
+    WHILE v_bucket IS NOT NULL AND p_limit > 0 LOOP
+        RETURN QUERY
+        SELECT k.rank_key, k.tie_key, k.user_key
+        FROM centile_store.bucket_keys_around(v_bucket, p_ranking_id, p_key,
+            CASE WHEN p_upwards THEN p_limit ELSE 0 END, CASE WHEN p_upwards THEN 0 ELSE p_limit END) k;
         GET DIAGNOSTICS v_found = ROW_COUNT;
         p_limit := p_limit - v_found;
-        p_bucket := CASE WHEN p_limit > 0 THEN (
+        v_bucket := CASE WHEN p_limit > 0 THEN (
             SELECT t.bucket
             FROM centile_store.rankings g
             CROSS JOIN LATERAL unnest(g.buckets, centile_store.bucket_totals(g.id)) WITH ORDINALITY AS t (bucket, players, place)
-            WHERE g.id = p_ranking_id AND t.players > 0 AND t.place < array_position(g.buckets, p_bucket)
-            ORDER BY t.place DESC LIMIT 1) END;
+            CROSS JOIN LATERAL (SELECT CASE WHEN p_upwards THEN 1 ELSE -1 END * (t.place - array_position(g.buckets, v_bucket)) AS steps) s
+            WHERE g.id = p_ranking_id AND t.players > 0 AND s.steps > 0
+            ORDER BY s.steps LIMIT 1) END;
     END LOOP;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.keys_down(p_ranking_id bigint, p_bucket smallint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) IS 'Keys of a ranking at and below a key, best first. Example: SELECT * FROM centile_store.keys_down(1, NULL, 100, 0, 0, 5);';
+COMMENT ON FUNCTION centile_store.keys(p_ranking_id bigint, p_bucket smallint, p_key centile_store.rank_key, p_upwards boolean, p_limit integer) IS 'Keys of a ranking above a key, or at and below it. Example: SELECT * FROM centile_store.keys(1, NULL, (100, 0, 0), false, 5);';
 
-CREATE FUNCTION centile_store.keys_up(p_ranking_id bigint, p_bucket smallint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) RETURNS TABLE(rank_key bigint, tie_key bigint, user_key bigint)
+CREATE FUNCTION centile_store.known_events(p_board_id integer, p_user_ids bigint[], p_id_users integer[], p_ids text[], OUT places integer[], OUT transactions bigint[], OUT quarantined bigint[], OUT standings text[], OUT points bigint[], OUT tiebreaks smallint[], OUT reasons text[], OUT times timestamp with time zone[], OUT rules text[], OUT details text[]) RETURNS record
     LANGUAGE plpgsql STABLE
     AS $$
 #variable_conflict use_column
-DECLARE
-    v_found integer;
 BEGIN
-    IF p_bucket IS NULL THEN
-        p_bucket := (SELECT b.bucket FROM centile_store.bucket_of(p_ranking_id, p_rank_key, p_tie_key, p_user_key) b);
-    END IF;
-    WHILE p_bucket IS NOT NULL AND p_limit > 0 LOOP
-        RETURN QUERY SELECT * FROM centile_store.bucket_keys_up(p_bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key, p_limit);
-        GET DIAGNOSTICS v_found = ROW_COUNT;
-        p_limit := p_limit - v_found;
-        p_bucket := CASE WHEN p_limit > 0 THEN (
-            SELECT t.bucket
-            FROM centile_store.rankings g
-            CROSS JOIN LATERAL unnest(g.buckets, centile_store.bucket_totals(g.id)) WITH ORDINALITY AS t (bucket, players, place)
-            WHERE g.id = p_ranking_id AND t.players > 0 AND t.place > array_position(g.buckets, p_bucket)
-            ORDER BY t.place LIMIT 1) END;
-    END LOOP;
+    SELECT array_agg(i.place), array_agg(k.transaction_id), array_agg(k.quarantine_id), array_agg(s.standings),
+           array_agg(coalesce(t.points, q.points)), array_agg(coalesce(t.tiebreak, q.tiebreak)), array_agg(coalesce(t.reason, q.reason)),
+           array_agg(k.occurred_at), array_agg(q.rule), array_agg(q.detail)
+    INTO places, transactions, quarantined, standings, points, tiebreaks, reasons, times, rules, details
+    FROM unnest(p_id_users, p_ids) WITH ORDINALITY AS i (user_place, id, place)
+    CROSS JOIN LATERAL (SELECT * FROM centile_store.transaction_ids k
+                        WHERE k.board_id = p_board_id AND k.user_id = p_user_ids[i.user_place] AND k.external_id = i.id LIMIT 1) k
+    LEFT JOIN LATERAL (SELECT * FROM centile_store.score_transactions t
+                       WHERE t.id = k.transaction_id AND t.occurred_at = k.occurred_at LIMIT 1) t ON true
+    LEFT JOIN LATERAL (SELECT * FROM centile_store.quarantine q WHERE q.id = k.quarantine_id LIMIT 1) q ON true
+    CROSS JOIN LATERAL (
+        SELECT json_agg(json_build_object('user_id', k.user_id, 'period_id', p.id,
+                   'period', CASE p.kind WHEN 'all_time' THEN p.kind ELSE p.kind || ':' || p.label END, 'score', k.standings[n + 1],
+                   'was', CASE WHEN k.standings[n + 2] IS NOT NULL THEN ARRAY[k.standings[n + 2], k.standings[n + 3]] END))::text AS standings
+        FROM generate_series(1, cardinality(k.standings), 4) AS n
+        JOIN centile_store.periods p ON p.id = k.standings[n]) s;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.keys_up(p_ranking_id bigint, p_bucket smallint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) IS 'Keys of a ranking above a key, worst first. Example: SELECT * FROM centile_store.keys_up(1, NULL, 100, 0, 0, 5);';
+COMMENT ON FUNCTION centile_store.known_events(p_board_id integer, p_user_ids bigint[], p_id_users integer[], p_ids text[], OUT places integer[], OUT transactions bigint[], OUT quarantined bigint[], OUT standings text[], OUT points bigint[], OUT tiebreaks smallint[], OUT reasons text[], OUT times timestamp with time zone[], OUT rules text[], OUT details text[]) IS 'Events that were written earlier under the same ids. Example: SELECT places FROM centile_store.known_events(1, ''{1}'', ''{1}'', ''{an id}'');';
 
 CREATE FUNCTION centile_store.layout_differences(p_ranking_id bigint) RETURNS TABLE(kind text, place integer, subject text, expected jsonb, found jsonb)
     LANGUAGE plpgsql STABLE
@@ -8443,9 +3038,8 @@ BEGIN
     ), lane AS (
         SELECT n AS lane FROM generate_series(0, v_ranking.lanes - 1) AS n
     )
-    -- Every key has a place.
     SELECT 'layout', 0, 'lowest bound', to_jsonb('the least key'::text), to_jsonb(b.key)
-    FROM bound b WHERE b.place = 1 AND b.key <> ARRAY[-9223372036854775808, -9223372036854775808, -9223372036854775808]
+    FROM bound b WHERE b.place = 1 AND b.key <> array_fill(centile_store.key_min(), '{3}')
     UNION ALL
     SELECT 'layout', b.place::integer, format('bound of place %s', b.place), to_jsonb(format('%s or higher', b.below)), to_jsonb(b.key)
     FROM bound b WHERE b.key < b.below
@@ -8466,8 +3060,8 @@ BEGIN
                         WHERE b.board_id = v_ranking.board_id AND b.lane = l.lane) b
     WHERE b.rows <> 1
     UNION ALL
-    -- Nobody adds these up.
-    SELECT 'lane rows', 102, format('bucket counts of lane %s, which the board has not', c.lane), to_jsonb(0), to_jsonb(count(*))
+    -- No function adds these.
+    SELECT 'lane rows', 102, format('bucket counts of lane %s, which the board lacks', c.lane), to_jsonb(0), to_jsonb(count(*))
     FROM centile_store.bucket_counts c
     WHERE c.ranking_id = p_ranking_id AND c.lane NOT BETWEEN 0 AND v_ranking.lanes - 1
     GROUP BY c.lane
@@ -8475,7 +3069,7 @@ BEGIN
     SELECT 'lane rows', 103, 'lanes of the ranking', to_jsonb(b.lanes), to_jsonb(v_ranking.lanes)
     FROM centile_store.boards b WHERE b.id = v_ranking.board_id AND b.lanes <> v_ranking.lanes
     UNION ALL
-    -- A moved boundary changes the counts of the lanes that its rows name.
+    -- Rows carry their lane, because a moved boundary changes the counts of these lanes.
     SELECT 'lane rows', 104, 'entries and bucket rows of another lane than their player''s', to_jsonb(0), to_jsonb(count(*))
     FROM (SELECT l.user_id, l.lane FROM centile_store.leaderboard l WHERE l.ranking_id = p_ranking_id
           UNION ALL
@@ -8484,7 +3078,7 @@ BEGIN
     WHERE x.lane <> u.lane_hash % v_ranking.lanes
     HAVING count(*) > 0
     UNION ALL
-    -- A cut-off takes its number from the lane's row: rows above it would not be in the archive.
+    -- A cut-off takes its number from the lane's row. The archive would lack rows above it.
     SELECT 'lane rows', 105, format('last batch and time of lane %s of the board', b.lane), jsonb_build_array(t.batch, t.at), jsonb_build_array(b.batch, b.last_at)
     FROM (SELECT t.lane, max(t.batch) AS batch, max(t.occurred_at) AS at
           FROM centile_store.score_transactions t WHERE t.board_id = v_ranking.board_id GROUP BY t.lane) t
@@ -8493,7 +3087,20 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.layout_differences(p_ranking_id bigint) IS 'Where a ranking''s layout and its rows per lane are wrong. Example: SELECT * FROM centile_store.layout_differences(1);';
+COMMENT ON FUNCTION centile_store.layout_differences(p_ranking_id bigint) IS 'Where a ranking''s layout is inconsistent, and where it lacks rows of a lane. Example: SELECT * FROM centile_store.layout_differences(1);';
+
+CREATE FUNCTION centile_store.layouts_of(p_rankings bigint[], OUT buckets smallint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT user_keys bigint[]) RETURNS record
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT array_agg(u.bucket ORDER BY g.id, u.place), array_agg(u.rank_key ORDER BY g.id, u.place),
+           array_agg(u.tie_key ORDER BY g.id, u.place), array_agg(u.user_key ORDER BY g.id, u.place)
+    FROM centile_store.rankings g
+    CROSS JOIN LATERAL unnest(g.buckets, g.low_rank_keys, g.low_tie_keys, g.low_user_keys) WITH ORDINALITY
+        AS u (bucket, rank_key, tie_key, user_key, place)
+    WHERE g.id = ANY (p_rankings)
+$$;
+
+COMMENT ON FUNCTION centile_store.layouts_of(p_rankings bigint[], OUT buckets smallint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT user_keys bigint[]) IS 'Layouts of rankings in the order of their ids, a hundred places for each. Example: SELECT cardinality(buckets) FROM centile_store.layouts_of(''{1}'');';
 
 CREATE FUNCTION centile_store.ledger_end() RETURNS bigint
     LANGUAGE sql STABLE
@@ -8514,7 +3121,7 @@ CREATE FUNCTION centile_store.ledger_lanes(p_board_id integer, OUT batches bigin
     WHERE b.id = p_board_id
 $$;
 
-COMMENT ON FUNCTION centile_store.ledger_lanes(p_board_id integer, OUT batches bigint[], OUT times timestamp with time zone[]) IS 'Last batch and time of each lane, by the ledger. Example: SELECT cardinality(batches) AS lanes FROM centile_store.ledger_lanes(1);';
+COMMENT ON FUNCTION centile_store.ledger_lanes(p_board_id integer, OUT batches bigint[], OUT times timestamp with time zone[]) IS 'Last batch and time of each lane by the ledger, lane 0 first. Example: SELECT cardinality(batches) AS lanes FROM centile_store.ledger_lanes(1);';
 
 CREATE FUNCTION centile_store.list_named_players(p_period_id bigint DEFAULT NULL::bigint) RETURNS void
     LANGUAGE sql
@@ -8538,7 +3145,7 @@ CREATE FUNCTION centile_store.list_named_players(p_period_id bigint DEFAULT NULL
     SET cut_off_at = excluded.cut_off_at, user_ids = ARRAY(SELECT unnest(n.user_ids) UNION SELECT unnest(excluded.user_ids))
 $$;
 
-COMMENT ON FUNCTION centile_store.list_named_players(p_period_id bigint) IS 'Lists whom the frozen tops name that are not listed yet. Example: SELECT centile_store.list_named_players();';
+COMMENT ON FUNCTION centile_store.list_named_players(p_period_id bigint) IS 'Lists the players whom the frozen top and the event of closed periods name. Example: SELECT centile_store.list_named_players();';
 
 CREATE FUNCTION centile_store.lock_lane(p_board centile_store.boards, p_external_id text) RETURNS centile_store.board_lanes
     LANGUAGE plpgsql
@@ -8547,7 +3154,7 @@ DECLARE
     v_lane centile_store.board_lanes;
 BEGIN
     PERFORM centile_store.lock_structure(p_board.id, false);
-    -- The number of lanes may have changed until the lock was held.
+    -- Reads the number of lanes again, under the lock.
     SELECT l.* INTO STRICT v_lane
     FROM centile_store.boards b
     JOIN centile_store.board_lanes l ON l.board_id = b.id AND l.lane = centile.lane_hash(p_external_id) % b.lanes
@@ -8557,7 +3164,27 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.lock_lane(p_board centile_store.boards, p_external_id text) IS 'Locks a player''s lane of a board for this transaction. Example: SELECT (centile_store.lock_lane(b, ''ann'')).batch FROM centile_store.boards b WHERE b.slug = ''main'';';
+COMMENT ON FUNCTION centile_store.lock_lane(p_board centile_store.boards, p_external_id text) IS 'Takes a board''s structure lock (shared) and a player''s lane for this transaction. Example: SELECT (centile_store.lock_lane(b, ''ann'')).batch FROM centile_store.boards b WHERE b.slug = ''main'';';
+
+CREATE FUNCTION centile_store.lock_layout(p_ranking_id bigint, p_layout integer, OUT buckets smallint[], OUT bounds centile_store.rank_key[]) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    -- Batches under way begin again after this lock, so do not take it in vain.
+    PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id AND g.layout = p_layout;
+    IF FOUND THEN
+        SELECT g.buckets, ARRAY(
+                   SELECT (u.rank_key, u.tie_key, u.user_key)::centile_store.rank_key
+                   FROM unnest(g.low_rank_keys, g.low_tie_keys, g.low_user_keys) WITH ORDINALITY AS u (rank_key, tie_key, user_key, place)
+                   ORDER BY u.place)
+        INTO buckets, bounds
+        FROM centile_store.periods p JOIN centile_store.rankings g ON g.id = p.ranking_id
+        WHERE g.id = p_ranking_id AND g.layout = p_layout;
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.lock_layout(p_ranking_id bigint, p_layout integer, OUT buckets smallint[], OUT bounds centile_store.rank_key[]) IS 'Locks a ranking''s layout for a change. Example: SELECT cardinality(l.bounds) AS places FROM centile_store.rankings g CROSS JOIN LATERAL centile_store.lock_layout(g.id, g.layout) l WHERE g.id = 1;';
 
 CREATE FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean) RETURNS centile_store.boards
     LANGUAGE plpgsql
@@ -8565,17 +3192,17 @@ CREATE FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boo
 DECLARE
     v_board centile_store.boards;
 BEGIN
-    -- Whoever holds the lock looks again at what others did before.
+    -- Under the lock, a session must see what others have committed.
     IF current_setting('transaction_isolation') <> 'read committed' THEN
-        RAISE EXCEPTION 'Centile writes under read committed only' USING ERRCODE = 'CB409', HINT = 'SET default_transaction_isolation = ''read committed''.';
+        RAISE EXCEPTION 'Centile writes under READ COMMITTED only' USING ERRCODE = 'CB409', HINT = 'SET default_transaction_isolation = ''read committed''.';
     END IF;
-    -- A score is acknowledged, and read by others, once it is committed: it must not be lost in a crash after that.
+    -- A crash must not lose an acknowledged score.
     IF current_setting('synchronous_commit') IN ('off', 'local') THEN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
     IF p_exclusive THEN
         PERFORM pg_advisory_xact_lock(1128615508, p_board_id);
-        -- Batches that began before are begun anew.
+        -- Batches under way begin again.
         UPDATE centile_store.boards AS b SET structure_revision = b.structure_revision + 1 WHERE b.id = p_board_id RETURNING * INTO v_board;
     ELSE
         PERFORM pg_advisory_xact_lock_shared(1128615508, p_board_id);
@@ -8585,7 +3212,13 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean) IS 'Takes a board''s structure lock for this transaction; gives the board. Example: SELECT (centile_store.lock_structure(1, true)).slug;';
+COMMENT ON FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean) IS 'Takes a board''s structure lock for this transaction and returns the board. Example: SELECT (centile_store.lock_structure(1, true)).slug;';
+
+CREATE FUNCTION centile_store.lowest_key(p_rank_key bigint) RETURNS centile_store.rank_key
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN ROW(p_rank_key, centile_store.key_min(), centile_store.key_min())::centile_store.rank_key;
+
+COMMENT ON FUNCTION centile_store.lowest_key(p_rank_key bigint) IS 'The key below all players with a rank key. Example: SELECT centile_store.lowest_key(100);';
 
 CREATE FUNCTION centile_store.mark_corrected(p_period_ids bigint[]) RETURNS void
     LANGUAGE plpgsql
@@ -8596,7 +3229,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.mark_corrected(p_period_ids bigint[]) IS 'Marks closed periods as waiting for a refresh. Example: SELECT centile_store.mark_corrected(''{2}'');';
+COMMENT ON FUNCTION centile_store.mark_corrected(p_period_ids bigint[]) IS 'Marks closed periods whose archives lack a correction until their next refresh. Example: SELECT centile_store.mark_corrected(''{2}'');';
 
 CREATE FUNCTION centile_store.mark_player(p_user_id bigint, p_banned boolean, p_reason text, p_actor text) RETURNS void
     LANGUAGE plpgsql
@@ -8604,7 +3237,7 @@ CREATE FUNCTION centile_store.mark_player(p_user_id bigint, p_banned boolean, p_
 BEGIN
     UPDATE centile_store.users SET banned_at = CASE WHEN p_banned THEN coalesce(banned_at, clock_timestamp()) END
     WHERE id = p_user_id AND (banned_at IS NOT NULL) <> p_banned
-      -- A ban that came in between stands.
+      -- Keeps the mark of a ban that came in between.
       AND (p_banned OR NOT EXISTS (SELECT FROM centile_store.board_players b WHERE b.user_id = users.id AND b.banned));
     IF FOUND THEN
         PERFORM centile_store.note_act(p_actor, CASE WHEN p_banned THEN 'ban' ELSE 'unban' END, NULL,
@@ -8613,121 +3246,110 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.mark_player(p_user_id bigint, p_banned boolean, p_reason text, p_actor text) IS 'Marks a player as banned or not. Example: SELECT centile_store.mark_player(1, true, ''cheat'', ''dora'');';
+COMMENT ON FUNCTION centile_store.mark_player(p_user_id bigint, p_banned boolean, p_reason text, p_actor text) IS 'Marks a player as banned, so that every board refuses the player''s scores, or not. Example: SELECT centile_store.mark_player(1, true, ''cheat'', ''dora'');';
 
 CREATE FUNCTION centile_store.move_boundary(p_ranking_id bigint, p_layout integer, p_from integer, p_to integer, p_rows integer) RETURNS integer
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
-    AS $_$
+    AS $$
 DECLARE
-    v_ranking centile_store.rankings;
-    v_up      boolean := p_to > p_from;
+    v_layout  record;
     v_moved   record;
     v_players bigint;
     v_upper   integer := greatest(p_from, p_to);
 BEGIN
-    -- Batches that are under way begin again after this lock, so it is not taken in vain.
-    PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id AND g.layout = p_layout;
-    IF NOT FOUND THEN
+    SELECT * INTO v_layout FROM centile_store.lock_layout(p_ranking_id, p_layout);
+    IF v_layout.buckets IS NULL OR abs(p_to - p_from) <> 1 OR p_from NOT BETWEEN 1 AND 100 OR p_to NOT BETWEEN 1 AND 100 OR p_rows < 1 THEN
         RETURN NULL;
     END IF;
-    SELECT g.* INTO v_ranking FROM centile_store.periods p JOIN centile_store.rankings g ON g.id = p.ranking_id
-    WHERE g.id = p_ranking_id AND g.layout = p_layout;
-    IF NOT FOUND OR abs(p_to - p_from) <> 1 OR p_from NOT BETWEEN 1 AND 100 OR p_to NOT BETWEEN 1 AND 100 OR p_rows < 1 THEN
-        RETURN NULL;
-    END IF;
-
     v_players := (centile_store.bucket_totals(p_ranking_id))[p_from];
+    SELECT * INTO v_moved FROM centile_store.move_rows(
+        p_ranking_id, v_layout.buckets[p_from], v_layout.buckets[p_to], v_layout.bounds[v_upper], p_to > p_from, p_rows);
+    IF v_players IS NULL OR v_moved.moved <> least(p_rows, v_players) THEN
+        RAISE EXCEPTION 'bucket % counts % players; of % rows % were found', v_layout.buckets[p_from], v_players, p_rows, v_moved.moved
+            USING ERRCODE = 'CB900', HINT = 'Run centile rebuild: it computes the ranking from the ledger.';
+    END IF;
+    v_layout.bounds[v_upper] := CASE
+        WHEN v_moved.lower IS NOT NULL AND v_moved.upper IS NOT NULL THEN centile_store.bound_above(v_moved.lower, v_moved.upper)
+        -- All rows moved: nothing is left between the bounds.
+        WHEN p_to > p_from THEN v_layout.bounds[p_from]
+        WHEN p_from = 100 THEN centile_store.highest_key(centile_store.key_max())
+        ELSE v_layout.bounds[p_from + 1] END;
+    PERFORM centile_store.set_layout(p_ranking_id, v_layout.buckets, v_layout.bounds);
+    PERFORM centile_store.change_counts(m.lane, ARRAY[p_ranking_id, p_ranking_id],
+        ARRAY[v_layout.buckets[p_from], v_layout.buckets[p_to]], ARRAY[-m.rows, m.rows])
+    FROM unnest(v_moved.lanes, v_moved.moved_by_lane) AS m (lane, rows);
+    RETURN v_moved.moved;
+END
+$$;
 
-    -- The bound of the bucket ends the scan, so that it does not pass rows that are gone.
+COMMENT ON FUNCTION centile_store.move_boundary(p_ranking_id bigint, p_layout integer, p_from integer, p_to integer, p_rows integer) IS 'Moves rows of a bucket to the one beside it, with the bound between them, and returns how many. Example: SELECT centile_store.move_boundary(g.id, g.layout, 1, 2, 1) FROM centile_store.rankings g WHERE g.id = 1;';
+
+CREATE FUNCTION centile_store.move_rows(p_ranking_id bigint, p_from_bucket smallint, p_to_bucket smallint, p_bound centile_store.rank_key, p_up boolean, p_rows integer, OUT moved integer, OUT lanes smallint[], OUT moved_by_lane integer[], OUT lower centile_store.rank_key, OUT upper centile_store.rank_key) RETURNS record
+    LANGUAGE plpgsql
+    AS $_$
+DECLARE
+    v_done record;
+BEGIN
+    -- The bound ends the scan, so that it does not pass rows that are gone.
     EXECUTE format($query$
         WITH near AS MATERIALIZED (
             SELECT ctid AS place, lane, rank_key, tie_key, user_key, row_number() OVER (ORDER BY rank_key %3$s, tie_key %3$s, user_key %3$s) AS n
             FROM centile_store.%1$I
-            WHERE ranking_id = $1 AND (rank_key, tie_key, user_key) %4$s ($2, $3, $4)
-            ORDER BY rank_key %3$s, tie_key %3$s, user_key %3$s LIMIT $5::bigint + 1
+            WHERE ranking_id = $1 AND (rank_key, tie_key, user_key) %4$s (($2).rank_key, ($2).tie_key, ($2).user_key)
+            ORDER BY rank_key %3$s, tie_key %3$s, user_key %3$s LIMIT $3::bigint + 1
         ), gone AS (
-            DELETE FROM centile_store.%1$I b USING near n WHERE b.ctid = n.place AND n.n <= $5
+            DELETE FROM centile_store.%1$I b USING near n WHERE b.ctid = n.place AND n.n <= $3
             RETURNING b.lane, b.rank_key, b.tie_key, b.user_key
         ), placed AS (
             INSERT INTO centile_store.%2$I (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-            SELECT $6, g.lane, $1, g.rank_key, g.tie_key, g.user_key FROM gone g
+            SELECT $4, g.lane, $1, g.rank_key, g.tie_key, g.user_key FROM gone g
             RETURNING lane
         ), by_lane AS (
             SELECT p.lane, count(*)::integer AS rows FROM placed p GROUP BY p.lane
         )
-        SELECT coalesce((SELECT sum(l.rows) FROM by_lane l), 0)::integer AS rows,
-               ARRAY(SELECT l.lane FROM by_lane l ORDER BY l.lane) AS lanes, ARRAY(SELECT l.rows FROM by_lane l ORDER BY l.lane) AS by_lane,
-               -- The rows on either side of the new boundary, the upper one first.
-               u.rank_key, u.tie_key, u.user_key, l.rank_key AS lower_rank_key, l.tie_key AS lower_tie_key, l.n IS NOT NULL AND u.n IS NOT NULL AS has_rest
-        FROM (SELECT max(n.n) FILTER (WHERE n.n <= $5) AS n FROM near n) last
-        LEFT JOIN near u ON u.n = last.n + $7
-        LEFT JOIN near l ON l.n = last.n + 1 - $7
-        $query$, centile_store.bucket_table(v_ranking.buckets[p_from]), centile_store.bucket_table(v_ranking.buckets[p_to]),
-        CASE WHEN v_up THEN 'DESC' ELSE 'ASC' END, CASE WHEN v_up THEN '<' ELSE '>=' END)
-    INTO v_moved
-    USING p_ranking_id, v_ranking.low_rank_keys[v_upper], v_ranking.low_tie_keys[v_upper], v_ranking.low_user_keys[v_upper], p_rows,
-          v_ranking.buckets[p_to], CASE WHEN v_up THEN 0 ELSE 1 END;
-
-    IF v_players IS NULL OR v_moved.rows <> least(p_rows, v_players) THEN
-        RAISE EXCEPTION 'bucket % counts % players; of % rows % were found', v_ranking.buckets[p_from], v_players, p_rows, v_moved.rows
-            USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
-    END IF;
-
-    IF v_moved.has_rest THEN
-        v_ranking.low_rank_keys[v_upper] := v_moved.rank_key;
-        v_ranking.low_tie_keys[v_upper] := CASE WHEN v_moved.lower_rank_key = v_moved.rank_key THEN v_moved.tie_key ELSE -9223372036854775808 END;
-        v_ranking.low_user_keys[v_upper] := CASE WHEN (v_moved.lower_rank_key, v_moved.lower_tie_key) = (v_moved.rank_key, v_moved.tie_key)
-                                                 THEN v_moved.user_key ELSE -9223372036854775808 END;
-    ELSIF v_up THEN
-        -- All of them went: nothing is left between the bounds.
-        v_ranking.low_rank_keys[p_to] := v_ranking.low_rank_keys[p_from];
-        v_ranking.low_tie_keys[p_to] := v_ranking.low_tie_keys[p_from];
-        v_ranking.low_user_keys[p_to] := v_ranking.low_user_keys[p_from];
-    ELSE
-        v_ranking.low_rank_keys[p_from] := coalesce(v_ranking.low_rank_keys[p_from + 1], 9223372036854775807);
-        v_ranking.low_tie_keys[p_from] := coalesce(v_ranking.low_tie_keys[p_from + 1], 9223372036854775807);
-        v_ranking.low_user_keys[p_from] := coalesce(v_ranking.low_user_keys[p_from + 1], 9223372036854775807);
-    END IF;
-    UPDATE centile_store.rankings g
-    SET layout = g.layout + 1, laid_out_at = clock_timestamp(),
-        low_rank_keys = v_ranking.low_rank_keys, low_tie_keys = v_ranking.low_tie_keys, low_user_keys = v_ranking.low_user_keys
-    WHERE g.id = p_ranking_id;
-    UPDATE centile_store.bucket_counts c
-    SET counts = centile_store.add_at(c.counts, ARRAY[v_ranking.buckets[p_from] + 1, v_ranking.buckets[p_to] + 1], ARRAY[-m.rows, m.rows]),
-        revision = c.revision + 1
-    FROM unnest(v_moved.lanes, v_moved.by_lane) AS m (lane, rows)
-    -- Of the versions that a snapshot held elsewhere keeps, the newest.
-    WHERE c.ctid = (SELECT x.ctid FROM centile_store.bucket_counts x
-                    WHERE x.ranking_id = p_ranking_id AND x.lane = m.lane ORDER BY x.revision DESC LIMIT 1);
-    RETURN v_moved.rows;
+        SELECT coalesce((SELECT sum(l.rows) FROM by_lane l), 0)::integer AS moved,
+               ARRAY(SELECT l.lane FROM by_lane l ORDER BY l.lane) AS lanes, ARRAY(SELECT l.rows FROM by_lane l ORDER BY l.lane) AS moved_by_lane,
+               (l.rank_key, l.tie_key, l.user_key)::centile_store.rank_key AS lower, (u.rank_key, u.tie_key, u.user_key)::centile_store.rank_key AS upper
+        FROM (SELECT max(n.n) FILTER (WHERE n.n <= $3) AS n FROM near n) last
+        LEFT JOIN near u ON u.n = last.n + $5
+        LEFT JOIN near l ON l.n = last.n + 1 - $5
+        $query$, centile_store.bucket_table(p_from_bucket), centile_store.bucket_table(p_to_bucket),
+        CASE WHEN p_up THEN 'DESC' ELSE 'ASC' END, CASE WHEN p_up THEN '<' ELSE '>=' END)
+    INTO v_done
+    USING p_ranking_id, p_bound, p_rows, p_to_bucket, CASE WHEN p_up THEN 0 ELSE 1 END;
+    moved := v_done.moved;
+    lanes := v_done.lanes;
+    moved_by_lane := v_done.moved_by_lane;
+    lower := v_done.lower;
+    upper := v_done.upper;
 END
 $_$;
 
-COMMENT ON FUNCTION centile_store.move_boundary(p_ranking_id bigint, p_layout integer, p_from integer, p_to integer, p_rows integer) IS 'Moves rows of a bucket to the one beside it, with the bound between them, and returns how many. Example: SELECT centile_store.move_boundary(g.id, g.layout, 1, 2, 1) FROM centile_store.rankings g WHERE g.id = 1;';
+COMMENT ON FUNCTION centile_store.move_rows(p_ranking_id bigint, p_from_bucket smallint, p_to_bucket smallint, p_bound centile_store.rank_key, p_up boolean, p_rows integer, OUT moved integer, OUT lanes smallint[], OUT moved_by_lane integer[], OUT lower centile_store.rank_key, OUT upper centile_store.rank_key) IS 'Moves rows of a bucket to the bucket beside it. Called by centile_store.move_boundary. Example: SELECT moved FROM centile_store.move_rows(1, 0::smallint, 2::smallint, (100, -9223372036854775808, -9223372036854775808), true, 1);';
 
-CREATE FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_around integer) RETURNS TABLE(step integer, first_equal integer, better bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone)
+CREATE FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_around integer) RETURNS TABLE(step integer, first_equal integer, better bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone)
     LANGUAGE sql STABLE
     AS $$
     WITH near AS MATERIALIZED (
-        -- One more above than is asked for shows whether the first player's equals go on there.
+        -- One more above than asked for shows whether the equals of the first player go on there.
         SELECT k.is_above, k.rank_key, k.tie_key, k.user_key
-        FROM centile_store.bucket_keys_around(p_bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key, p_around + 1) k
+        FROM centile_store.bucket_keys_around(p_bucket, p_ranking_id, p_key, p_around + 1, p_around + 1) k
     ), found AS MATERIALIZED (
         SELECT count(*) FILTER (WHERE n.is_above) AS above, count(*) FILTER (WHERE NOT n.is_above) AS below FROM near n
     ), key AS (
         SELECT n.is_above, n.rank_key, n.tie_key, n.user_key FROM near n
-        -- The bucket ends before: the rest comes from others.
+        -- Where the bucket ends before, the rest comes from other buckets.
         UNION ALL
         (SELECT true, k.rank_key, k.tie_key, k.user_key
-         FROM centile_store.keys_up(p_ranking_id, p_bucket, p_rank_key, p_tie_key, p_user_key, p_around + 1) k
+         FROM centile_store.keys(p_ranking_id, p_bucket, p_key, true, p_around + 1) k
          WHERE (SELECT f.above <= p_around FROM found f)
          OFFSET (SELECT f.above FROM found f))
         UNION ALL
         (SELECT false, k.rank_key, k.tie_key, k.user_key
-         FROM centile_store.keys_down(p_ranking_id, p_bucket, p_rank_key, p_tie_key, p_user_key, p_around + 1) k
+         FROM centile_store.keys(p_ranking_id, p_bucket, p_key, false, p_around + 1) k
          WHERE (SELECT f.below <= p_around FROM found f)
          OFFSET (SELECT f.below FROM found f))
     ), place AS MATERIALIZED (
@@ -8738,26 +3360,25 @@ CREATE FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint,
                       - 1 - count(*) FILTER (WHERE k.is_above) OVER ())::integer AS step
               FROM key k) k
     ), first AS MATERIALIZED (
-        -- Read at need only: how far the equals of the one above the stretch go on. Unknown where nobody better is among so many.
+        -- How far the equals go on above the first player; NULL if none of these keys is better.
         SELECT f.rank_key, CASE WHEN bool_or(u.rank_key <> f.rank_key) THEN f.step - count(*) FILTER (WHERE u.rank_key = f.rank_key) END AS step
         FROM place f
-        LEFT JOIN LATERAL centile_store.bucket_keys_up(p_bucket, p_ranking_id, f.rank_key, f.tie_key, f.user_key, 24) u ON true
+        LEFT JOIN LATERAL centile_store.bucket_keys_around(
+            p_bucket, p_ranking_id, (f.rank_key, f.tie_key, f.user_key)::centile_store.rank_key, 24, 0) u ON true
         WHERE f.step = -p_around - 1
         GROUP BY f.rank_key, f.step
     )
     SELECT k.step, CASE WHEN k.first_equal >= -p_around THEN k.first_equal ELSE (SELECT f.step FROM first f)::integer END,
-           -- Counted once, however many have that score.
            CASE WHEN k.first_equal < -p_around THEN (
-               SELECT centile_store.count_above(p_ranking_id, f.rank_key, 9223372036854775807, 9223372036854775807)
-               FROM first f WHERE f.step IS NULL) END,
+               SELECT centile_store.count_above(p_ranking_id, centile_store.highest_key(f.rank_key)) FROM first f WHERE f.step IS NULL) END,
            u.external_id, u.name, u.avatar, centile.rank_key(k.rank_key, p_order), centile.tie_key_time(k.tie_key)
     FROM place k
-    -- LIMIT keeps this a look-up by key, however many rows are expected.
+    -- LIMIT keeps this a look-up by key, however many rows the planner expects.
     CROSS JOIN LATERAL (SELECT u.external_id, u.name, u.avatar FROM centile_store.users u WHERE u.id = -k.user_key LIMIT 1) u
     WHERE k.step >= -p_around
 $$;
 
-COMMENT ON FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_around integer) IS 'Players around a key, by their steps from it. Example: SELECT n.* FROM centile_store.leaderboard l CROSS JOIN LATERAL centile_store.bucket_of(l.ranking_id, l.rank_key, l.tie_key, -l.user_id) s CROSS JOIN LATERAL centile_store.neighbours(l.ranking_id, s.bucket, true, ''desc'', l.rank_key, l.tie_key, -l.user_id, 2) n LIMIT 5;';
+COMMENT ON FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_around integer) IS 'Players around a key, by their steps from it. Example: SELECT n.* FROM centile_store.leaderboard l CROSS JOIN LATERAL (SELECT (l.rank_key, l.tie_key, -l.user_id)::centile_store.rank_key AS key) k CROSS JOIN LATERAL centile_store.bucket_of(l.ranking_id, l.rank_key, l.tie_key, -l.user_id) s CROSS JOIN LATERAL centile_store.neighbours(l.ranking_id, s.bucket, true, ''desc'', k.key, 2) n LIMIT 5;';
 
 CREATE FUNCTION centile_store.note_act(p_actor text, p_action text, p_board_id integer, p_before jsonb, p_after jsonb, p_subject text DEFAULT NULL::text, p_user_id bigint DEFAULT NULL::bigint) RETURNS void
     LANGUAGE sql
@@ -8769,7 +3390,7 @@ CREATE FUNCTION centile_store.note_act(p_actor text, p_action text, p_board_id i
     WHERE num_nonnulls(c.before, c.after) > 0
 $$;
 
-COMMENT ON FUNCTION centile_store.note_act(p_actor text, p_action text, p_board_id integer, p_before jsonb, p_after jsonb, p_subject text, p_user_id bigint) IS 'Notes an act by an administrator''s right in the audit log. Called by every function that does one. Example: SELECT centile_store.note_act(''dora'', ''change_board'', 1, ''{"title": "Main board"}'', ''{"title": "Main"}'', ''main'');';
+COMMENT ON FUNCTION centile_store.note_act(p_actor text, p_action text, p_board_id integer, p_before jsonb, p_after jsonb, p_subject text, p_user_id bigint) IS 'Records an administrator''s act in the audit log. Example: SELECT centile_store.note_act(''dora'', ''change_board'', 1, ''{"title": "Main board"}'', ''{"title": "Main"}'', ''main'');';
 
 CREATE FUNCTION centile_store.note_delivery(p_event_id bigint, p_status integer, p_error text) RETURNS void
     LANGUAGE sql
@@ -8782,7 +3403,7 @@ CREATE FUNCTION centile_store.note_delivery(p_event_id bigint, p_status integer,
     WHERE id = p_event_id AND delivered_at IS NULL
 $$;
 
-COMMENT ON FUNCTION centile_store.note_delivery(p_event_id bigint, p_status integer, p_error text) IS 'Notes what came of an attempt to deliver an event: the status that was answered, or why there was none. Example: SELECT centile_store.note_delivery(1, 503, NULL);';
+COMMENT ON FUNCTION centile_store.note_delivery(p_event_id bigint, p_status integer, p_error text) IS 'Records the result of an attempt to deliver an event: the status of the response, or the error. Example: SELECT centile_store.note_delivery(1, 503, NULL);';
 
 CREATE FUNCTION centile_store.note_signature(p_key_id text, p_signature bytea) RETURNS boolean
     LANGUAGE sql
@@ -8795,35 +3416,34 @@ CREATE FUNCTION centile_store.note_signature(p_key_id text, p_signature bytea) R
     SELECT EXISTS (SELECT FROM noted)
 $$;
 
-COMMENT ON FUNCTION centile_store.note_signature(p_key_id text, p_signature bytea) IS 'Notes the signature of a request that changes something, and whether it is new. Example: SELECT centile_store.note_signature(key_id, sha256(''a request'')) FROM centile.api_keys WHERE name = ''game server'';';
+COMMENT ON FUNCTION centile_store.note_signature(p_key_id text, p_signature bytea) IS 'Records the signature of a request that changes something, and returns whether it is new. Example: SELECT centile_store.note_signature(key_id, sha256(''a request'')) FROM centile.api_keys WHERE name = ''game server'';';
 
-CREATE FUNCTION centile_store.page_rows(p_ranking_id bigint, p_from bigint, p_limit integer) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone, internal_id bigint, rank_key bigint, tie_key bigint)
+CREATE FUNCTION centile_store.page_rows(p_ranking_id bigint, p_from bigint, p_limit integer) RETURNS SETOF centile_store.ranking_row
     LANGUAGE sql STABLE
     AS $$
     SELECT r.*
     FROM centile_store.rankings g
     JOIN centile_store.boards b ON b.id = g.board_id
     CROSS JOIN LATERAL centile_store.key_at(g.id, p_from) k
-    CROSS JOIN LATERAL centile_store.rows_down(g.id, k.bucket, b.ties = 'shared', b.score_order, k.rank_key, k.tie_key, k.user_key, p_from, p_limit) r
+    CROSS JOIN LATERAL centile_store.rows_down(g.id, k.bucket, b.ties = 'shared', b.score_order, k.key, p_from, p_limit) r
     WHERE g.id = p_ranking_id
 $$;
 
 COMMENT ON FUNCTION centile_store.page_rows(p_ranking_id bigint, p_from bigint, p_limit integer) IS 'Rows of a ranking from a position. Example: SELECT position, rank, user_id, score FROM centile_store.page_rows(1, 1, 10);';
 
-CREATE FUNCTION centile_store.percentiles(p_ranking_id bigint) RETURNS TABLE(percentile integer, score bigint)
+CREATE FUNCTION centile_store.percentiles(p_ranking_id bigint, p_period_id bigint) RETURNS TABLE(percentile integer, score bigint)
     LANGUAGE sql STABLE
     AS $$
-    SELECT n, centile.rank_key(k.rank_key, b.score_order)
-    FROM centile_store.rankings g
-    JOIN centile_store.boards b ON b.id = g.board_id
-    CROSS JOIN LATERAL (SELECT centile_store.player_count(g.id) AS players) c
+    SELECT n, centile.rank_key(k.rank_key, s.score_order)
+    FROM centile_store.source_of(p_ranking_id, p_period_id) s
     CROSS JOIN generate_series(0, 100, 10) AS n
-    CROSS JOIN LATERAL centile_store.key_at(g.id, c.players + 1 - greatest(1, (n * c.players + 99) / 100)) k
-    WHERE g.id = p_ranking_id
+    CROSS JOIN LATERAL (SELECT centile_store.rank_key_at(p_ranking_id, p_period_id,
+        s.players + 1 - greatest(1, (n * s.players + 99) / 100)) AS rank_key OFFSET 0) k
+    WHERE k.rank_key IS NOT NULL
     ORDER BY n
 $$;
 
-COMMENT ON FUNCTION centile_store.percentiles(p_ranking_id bigint) IS 'Scores at the tenth percentiles of a ranking. Example: SELECT * FROM centile_store.percentiles(1);';
+COMMENT ON FUNCTION centile_store.percentiles(p_ranking_id bigint, p_period_id bigint) IS 'Scores at the tenth percentiles of a ranking, or of the archive of a period. Example: SELECT * FROM centile_store.percentiles(1, NULL);';
 
 CREATE FUNCTION centile_store.period_holding(p_board_id integer, p_kind text, p_at timestamp with time zone, p_zone text) RETURNS TABLE(label text, starts_at timestamp with time zone, ends_at timestamp with time zone)
     LANGUAGE plpgsql STABLE ROWS 1
@@ -8849,7 +3469,7 @@ BEGIN
     ELSIF v_before.label IS NOT NULL AND EXISTS (
             SELECT FROM centile.period_at(p_kind, v_before.ends_at, p_zone) c
             WHERE c.label = v_before.label AND c.ends_at = v_found.starts_at) THEN
-        -- The one before would end later by now: what lies between belongs to this one.
+        -- The period before would end later now. The time in between belongs to this one.
         v_found.starts_at := v_before.ends_at;
     ELSIF v_found.label = v_after.label THEN
         SELECT * INTO v_found FROM centile.period_at(p_kind, v_found.starts_at - interval '1 microsecond', p_zone);
@@ -8860,7 +3480,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.period_holding(p_board_id integer, p_kind text, p_at timestamp with time zone, p_zone text) IS 'The period of a board that holds an instant, opened or not. Example: SELECT * FROM centile_store.period_holding(1, ''week'', ''2024-01-17 12:00Z'', ''UTC'');';
+COMMENT ON FUNCTION centile_store.period_holding(p_board_id integer, p_kind text, p_at timestamp with time zone, p_zone text) IS 'The day, week or month of a board that holds an instant, opened or not. Example: SELECT * FROM centile_store.period_holding(1, ''week'', ''2024-01-17 12:00Z'', ''UTC'');';
 
 CREATE FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) RETURNS TABLE(period_id bigint, kind text, period text, ranking_id bigint, is_cut_off boolean)
     LANGUAGE sql STABLE
@@ -8878,7 +3498,7 @@ CREATE FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_a
     WHERE p.board_id = p_board_id AND p.kind = 'season' AND p.starts_at <= p_at AND p_at < p.ends_at
 $$;
 
-COMMENT ON FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) IS 'The board''s periods that hold a time, with their current rankings (none when closed). Example: SELECT * FROM centile_store.periods_at(1, ''{all_time,week}'', ''2024-01-15 12:00Z'');';
+COMMENT ON FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) IS 'The periods of a board that hold a time, with their current rankings. Example: SELECT * FROM centile_store.periods_at(1, ''{all_time,week}'', ''2024-01-15 12:00Z'');';
 
 CREATE FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[]) RETURNS void
     LANGUAGE plpgsql
@@ -8960,8 +3580,7 @@ BEGIN
     SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
     SELECT array_agg(q.starts_at ORDER BY p.place), array_agg(q.ranking_id ORDER BY p.place) INTO v_starts, v_rankings
     FROM unnest(p_period_ids) WITH ORDINALITY AS p (id, place) JOIN centile_store.periods q ON q.id = p.id;
-    -- Nothing from before its periods tells of a sum; where best and latest scores come from lies
-    -- anywhere.
+    -- Sums need nothing from before their periods. Best and latest scores may come from any time.
     v_since := CASE v_board.mode WHEN 'sum' THEN (SELECT min(s.at) FROM unnest(v_starts) AS s (at)) ELSE '-infinity' END;
     RETURN QUERY
     SELECT m.recent, w.waiting, g.won, g.bases
@@ -8984,7 +3603,7 @@ BEGIN
         SELECT array_agg((CASE v_board.score_order WHEN 'desc' THEN coalesce(l.score, 0) ELSE 0 END + coalesce(n.points, 0))::text ORDER BY r.place) AS won,
                array_agg(CASE WHEN v_board.mode <> 'sum' AND p.user_id IS NOT NULL THEN
                    centile_store.gain_base(v_board, p.user_id, r.starts_at, a.reset_at, a.voided,
-                       greatest(p.best_key::numeric - r.gain_max, -9223372036854775807)::bigint) END ORDER BY r.place) AS bases
+                       greatest(p.best_key::numeric - r.gain_max, centile_store.key_min() + 1)::bigint) END ORDER BY r.place) AS bases
         FROM unnest(v_rankings, v_starts, p_limits) WITH ORDINALITY AS r (ranking_id, starts_at, gain_max, place)
         LEFT JOIN LATERAL (
             SELECT * FROM centile_store.leaderboard l WHERE l.ranking_id = r.ranking_id AND l.user_id = p.user_id LIMIT 1) l ON true
@@ -8997,7 +3616,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.player_histories(p_board_id integer, p_users bigint[], p_best_keys bigint[], p_period_ids bigint[], p_limits bigint[], p_at timestamp with time zone) IS 'What rules against cheating look at, for players of a batch. Example: SELECT h.recent, h.waiting FROM centile_store.player_histories(1, ''{1}'', ''{10}'', ''{}'', ''{}'', ''2024-01-17 20:00Z'') h;';
+COMMENT ON FUNCTION centile_store.player_histories(p_board_id integer, p_users bigint[], p_best_keys bigint[], p_period_ids bigint[], p_limits bigint[], p_at timestamp with time zone) IS 'The past of players that rules against cheating need. Example: SELECT h.recent, h.waiting FROM centile_store.player_histories(1, ''{1}'', ''{10}'', ''{}'', ''{}'', ''2024-01-17 20:00Z'') h;';
 
 CREATE FUNCTION centile_store.player_label(p_user_id bigint) RETURNS text
     LANGUAGE sql STABLE
@@ -9011,22 +3630,39 @@ CREATE FUNCTION centile_store.player_row(p_ranking_id bigint, p_user_id bigint) 
     LANGUAGE sql STABLE
     AS $$
     SELECT p.position,
-           CASE WHEN b.ties = 'shared' THEN centile_store.rank_of_key(g.id, true, l.rank_key, NULL, NULL) ELSE p.position END,
-           p.players - CASE WHEN b.ties = 'shared'
-               -- The lowest possible key of this score: everybody with it or better is above.
-               THEN centile_store.count_above(g.id, l.rank_key, -9223372036854775808, -9223372036854775808) ELSE p.position END,
+           CASE WHEN b.ties = 'shared' THEN 1 + centile_store.count_above(g.id, centile_store.highest_key(l.rank_key)) ELSE p.position END,
+           p.players - CASE WHEN b.ties = 'shared' THEN centile_store.count_above(g.id, centile_store.lowest_key(l.rank_key)) ELSE p.position END,
            u.external_id, u.name, u.avatar, l.score, l.reached_at, l.rank_key, l.tie_key
     FROM centile_store.rankings g
     JOIN centile_store.boards b ON b.id = g.board_id
     JOIN centile_store.leaderboard l ON l.ranking_id = g.id AND l.user_id = p_user_id
     JOIN centile_store.users u ON u.id = l.user_id
     CROSS JOIN LATERAL (
-        SELECT 1 + centile_store.count_above(g.id, l.rank_key, l.tie_key, -l.user_id) AS position,
+        SELECT 1 + centile_store.count_above(g.id, (l.rank_key, l.tie_key, -l.user_id)::centile_store.rank_key) AS position,
                centile_store.player_count(g.id) AS players) p
     WHERE g.id = p_ranking_id
 $$;
 
 COMMENT ON FUNCTION centile_store.player_row(p_ranking_id bigint, p_user_id bigint) IS 'A player''s position, rank and number of worse players in a ranking. Example: SELECT * FROM centile_store.player_row(1, 1);';
+
+CREATE FUNCTION centile_store.players_above(p_ranking_id bigint, p_period_id bigint, p_keys centile_store.rank_key[]) RETURNS bigint[]
+    LANGUAGE plpgsql STABLE
+    AS $$
+DECLARE
+    v_above bigint[] := '{}';
+    v_key   centile_store.rank_key;
+BEGIN
+    IF p_ranking_id IS NULL THEN
+        RETURN centile_store.archive_above(p_period_id, p_keys);
+    END IF;
+    FOREACH v_key IN ARRAY p_keys LOOP
+        v_above := v_above || centile_store.count_above(p_ranking_id, v_key);
+    END LOOP;
+    RETURN v_above;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.players_above(p_ranking_id bigint, p_period_id bigint, p_keys centile_store.rank_key[]) IS 'Players above each of these keys, in a ranking or the archive of a period. Example: SELECT centile_store.players_above(1, NULL, ARRAY[centile_store.lowest_key(100)]);';
 
 CREATE FUNCTION centile_store.quarantined(p_board centile_store.boards, p_quarantine_id bigint) RETURNS centile_store.quarantine
     LANGUAGE plpgsql STABLE
@@ -9043,23 +3679,21 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.quarantined(p_board centile_store.boards, p_quarantine_id bigint) IS 'An event of a board''s quarantine. Example: SELECT (centile_store.quarantined(b, q.quarantine_id)).rule FROM centile_store.boards b JOIN centile.quarantine q ON q.board = b.slug;';
+COMMENT ON FUNCTION centile_store.quarantined(p_board centile_store.boards, p_quarantine_id bigint) IS 'An event of a board''s quarantine; an error if it does not exist. Example: SELECT (centile_store.quarantined(b, q.quarantine_id)).rule FROM centile_store.boards b JOIN centile.quarantine q ON q.board = b.slug;';
 
 CREATE FUNCTION centile_store.rank_change(p_board_id integer, p_period text, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint, OUT rank bigint, OUT previous_rank bigint) RETURNS record
     LANGUAGE sql STABLE
     AS $$
-    -- Whoever has left since, by a void, a reset or a ban, has no rank.
     SELECT CASE WHEN l.user_id IS NOT NULL THEN
-               centile_store.rank_of_key(g.id, b.ties = 'shared', l.rank_key, l.tie_key, -l.user_id) END,
+               centile_store.rank_of_key(g.id, b.ties = 'shared', (l.rank_key, l.tie_key, -l.user_id)::centile_store.rank_key) END,
            CASE WHEN p_was_rank_key IS NOT NULL THEN
-               centile_store.rank_of_key(g.id, b.ties = 'shared', p_was_rank_key, p_was_tie_key, -p_user_id)
-               -- The player does not stand before the own former self.
+               centile_store.rank_of_key(g.id, b.ties = 'shared', (p_was_rank_key, p_was_tie_key, -p_user_id)::centile_store.rank_key)
+               -- A player does not stand above their own earlier key.
                - CASE WHEN l.user_id IS NULL THEN 0
                       WHEN b.ties = 'shared' THEN (l.rank_key > p_was_rank_key)::integer
                       ELSE ((l.rank_key, l.tie_key) > (p_was_rank_key, p_was_tie_key))::integer END
            END
     FROM centile_store.periods p
-    -- A closed period has none.
     JOIN centile_store.rankings g ON g.id = p.ranking_id
     JOIN centile_store.boards b ON b.id = g.board_id
     LEFT JOIN centile_store.leaderboard l ON l.ranking_id = g.id AND l.user_id = p_user_id
@@ -9069,11 +3703,74 @@ $$;
 
 COMMENT ON FUNCTION centile_store.rank_change(p_board_id integer, p_period text, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint, OUT rank bigint, OUT previous_rank bigint) IS 'A player''s rank now and the rank of an earlier key of the player. Example: SELECT * FROM centile_store.rank_change(1, ''week:2024-01-15'', 1, 20, 0), centile_store.rank_change(1, ''all_time'', 1, 20, 0) AS a;';
 
-CREATE FUNCTION centile_store.rank_of_key(p_ranking_id bigint, p_shared boolean, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) RETURNS bigint
-    LANGUAGE sql STABLE
-    RETURN (1 + CASE WHEN p_shared THEN centile_store.count_above(p_ranking_id, p_rank_key, '9223372036854775807'::bigint, '9223372036854775807'::bigint) ELSE centile_store.count_above(p_ranking_id, p_rank_key, p_tie_key, p_user_key) END);
+CREATE FUNCTION centile_store.rank_key_at(p_ranking_id bigint, p_period_id bigint, p_position bigint) RETURNS bigint
+    LANGUAGE plpgsql STABLE
+    AS $$
+BEGIN
+    IF p_ranking_id IS NULL THEN
+        RETURN (SELECT r.rank_key FROM centile_store.archive_rows(p_period_id, p_position, 1) r);
+    END IF;
+    RETURN (SELECT (k.key).rank_key FROM centile_store.key_at(p_ranking_id, p_position) k);
+END
+$$;
 
-COMMENT ON FUNCTION centile_store.rank_of_key(p_ranking_id bigint, p_shared boolean, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) IS 'Rank of a key, shared among equal scores or not. Example: SELECT centile_store.rank_of_key(1, true, 100, 0, 0);';
+COMMENT ON FUNCTION centile_store.rank_key_at(p_ranking_id bigint, p_period_id bigint, p_position bigint) IS 'The rank key at a position of a ranking, or of the archive of a period. Example: SELECT centile_store.rank_key_at(1, NULL, 3);';
+
+CREATE FUNCTION centile_store.rank_of_key(p_ranking_id bigint, p_shared boolean, p_key centile_store.rank_key) RETURNS bigint
+    LANGUAGE sql STABLE
+    RETURN (1 + centile_store.count_above(p_ranking_id, CASE WHEN p_shared THEN centile_store.highest_key((p_key).rank_key) ELSE p_key END));
+
+COMMENT ON FUNCTION centile_store.rank_of_key(p_ranking_id bigint, p_shared boolean, p_key centile_store.rank_key) IS 'Rank of a key, shared among equal scores or not. Example: SELECT centile_store.rank_of_key(1, true, (100, 0, 0));';
+
+CREATE FUNCTION centile_store.rank_steps(p_ranking_id bigint, p_archived_period_id bigint, p_user_id bigint) RETURNS TABLE(what text, statement text)
+    LANGUAGE plpgsql STABLE
+    AS $$
+DECLARE
+    v_of     text := format('FROM centile_store.leaderboard l WHERE l.ranking_id = %s AND l.user_id = %s', p_ranking_id, p_user_id);
+    v_own    centile_store.rank_key;
+    v_key    centile_store.rank_key;
+    v_bucket record;
+    v_numbers text;
+BEGIN
+    RETURN QUERY
+    SELECT 'period', format('SELECT concat_ws('':'', p.kind, nullif(p.label, ''all_time'')) FROM centile_store.periods p WHERE p.id = %s',
+        coalesce(p_archived_period_id, (SELECT g.period_id FROM centile_store.rankings g WHERE g.id = p_ranking_id)));
+    IF p_archived_period_id IS NOT NULL THEN
+        v_of := format('FROM centile_archive.%I a WHERE a.user_id = %s',
+            (SELECT a.archive_name FROM centile_store.archive_of(p_archived_period_id) a), p_user_id);
+        RETURN QUERY VALUES
+            ('archive that answers, for the period is closed',
+                format('SELECT p.archive_name FROM centile_store.periods p WHERE p.id = %s', p_archived_period_id)),
+            ('version',
+                format('SELECT format(''%%s.a%%s.%%s'', centile.epoch(), p.id, p.archive_revision) FROM centile_store.periods p WHERE p.id = %s',
+                    p_archived_period_id)),
+            ('score', 'SELECT a.score ' || v_of), ('rank', 'SELECT a.rank ' || v_of), ('position', 'SELECT a."position" ' || v_of);
+        RETURN;
+    END IF;
+    SELECT l.rank_key, l.tie_key, -l.user_id INTO v_own FROM centile_store.leaderboard l WHERE l.ranking_id = p_ranking_id AND l.user_id = p_user_id;
+    -- Where equal scores share a rank, the greatest key of the score stands for all of them.
+    v_key := (SELECT CASE b.ties WHEN 'shared' THEN centile_store.highest_key(v_own.rank_key) ELSE v_own END
+              FROM centile_store.rankings g JOIN centile_store.boards b ON b.id = g.board_id WHERE g.id = p_ranking_id);
+    v_numbers := format('%s, %s, %s', v_key.rank_key, v_key.tie_key, v_key.user_key);
+    SELECT b.place, b.bucket INTO v_bucket FROM centile_store.bucket_of(p_ranking_id, v_key.rank_key, v_key.tie_key, v_key.user_key) b;
+    RETURN QUERY VALUES
+        ('ranking', format('SELECT p.ranking_id FROM centile_store.periods p WHERE p.ranking_id = %s', p_ranking_id)),
+        ('version', format('SELECT centile.version_of(%s)', p_ranking_id)),
+        ('score', 'SELECT l.score ' || v_of),
+        ('rank key, tie key, user key', 'SELECT concat_ws('', '', l.rank_key, l.tie_key, -l.user_id) ' || v_of),
+        ('ties', format('SELECT b.ties FROM centile_store.boards b JOIN centile_store.rankings g ON g.board_id = b.id WHERE g.id = %s', p_ranking_id)),
+        ('bucket', format('SELECT b.bucket FROM centile_store.bucket_of(%s, %s) b', p_ranking_id, v_numbers)),
+        ('place of the bucket', format('SELECT b.place FROM centile_store.bucket_of(%s, %s) b', p_ranking_id, v_numbers)),
+        ('players in better buckets',
+            format('SELECT coalesce(sum(c.players), 0) FROM unnest((centile_store.bucket_totals(%s))[%s:]) AS c (players)', p_ranking_id, v_bucket.place + 1)),
+        ('rows above in the bucket',
+            format('SELECT (centile_store.count_in_bucket(%s::smallint, %s, %s, false, false))[2]', v_bucket.bucket, p_ranking_id, v_numbers)),
+        ('rank', format('SELECT 1 + centile_store.count_above(%s, %s)', p_ranking_id, v_key)),
+        ('position', format('SELECT 1 + centile_store.count_above(%s, %s)', p_ranking_id, v_own));
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.rank_steps(p_ranking_id bigint, p_archived_period_id bigint, p_user_id bigint) IS 'The statements that make up a player''s rank, in a ranking or the archive of a period. Example: SELECT what FROM centile_store.rank_steps(1, NULL, 1);';
 
 CREATE FUNCTION centile_store.ranking_differences(p_ranking_id bigint, p_limit integer) RETURNS TABLE(kind text, subject text, expected jsonb, found jsonb, total bigint)
     LANGUAGE plpgsql STABLE
@@ -9108,9 +3805,9 @@ BEGIN
         SELECT s.rank_key, s.tie_key, s.user_key, NULL, false, true FROM place s
     ), placed AS MATERIALIZED (
         SELECT k.*,
-               -- The place that the key belongs to; 0 when it is below all.
+               -- The place of the key; 0 below all bounds.
                count(*) FILTER (WHERE k.is_bound) OVER (ORDER BY k.rank_key, k.tie_key, k.user_key, NOT k.is_bound ROWS UNBOUNDED PRECEDING) AS n,
-               -- A key may stand in two buckets, and is one player all the same.
+               -- A key in two buckets is one player.
                count(*) FILTER (WHERE NOT k.is_bound) OVER (PARTITION BY k.rank_key, k.tie_key, k.user_key ORDER BY NOT k.is_bound ROWS UNBOUNDED PRECEDING) AS again
         FROM key k
     ), bucket_row AS (
@@ -9142,19 +3839,9 @@ $$;
 
 COMMENT ON FUNCTION centile_store.ranking_differences(p_ranking_id bigint, p_limit integer) IS 'Where entries, bucket rows and counts of a ranking differ from the ledger. Example: SELECT * FROM centile_store.ranking_differences(1, 10);';
 
-CREATE FUNCTION centile_store.ranking_is_being_built(p_ranking_id bigint) RETURNS boolean
-    LANGUAGE sql STABLE
-    AS $$
-    SELECT EXISTS (SELECT FROM pg_catalog.pg_locks l
-                   WHERE l.locktype = 'advisory' AND l.classid = 1128615510 AND l.objid = p_ranking_id AND l.objsubid = 2
-                     AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database()))
-$$;
-
-COMMENT ON FUNCTION centile_store.ranking_is_being_built(p_ranking_id bigint) IS 'Whether the process that builds a ranking is alive. Example: SELECT centile_store.ranking_is_being_built(1);';
-
 CREATE FUNCTION centile_store.ranking_shape(p_ranking_id bigint) RETURNS bigint[]
     LANGUAGE sql STABLE
-    RETURN ARRAY(SELECT DISTINCT u.rank_key FROM (centile_store.rankings g CROSS JOIN LATERAL unnest(g.low_rank_keys) u(rank_key)) WHERE ((g.id = ranking_shape.p_ranking_id) AND (u.rank_key > '-9223372036854775808'::bigint) AND (u.rank_key < '9223372036854775807'::bigint)) ORDER BY u.rank_key);
+    RETURN ARRAY(SELECT DISTINCT u.rank_key FROM (centile_store.rankings g CROSS JOIN LATERAL unnest(g.low_rank_keys) u(rank_key)) WHERE ((g.id = ranking_shape.p_ranking_id) AND (u.rank_key > centile_store.key_min()) AND (u.rank_key < centile_store.key_max())) ORDER BY u.rank_key);
 
 COMMENT ON FUNCTION centile_store.ranking_shape(p_ranking_id bigint) IS 'Rank keys at which the buckets of a ranking begin. Example: SELECT centile_store.ranking_shape(1);';
 
@@ -9171,17 +3858,14 @@ CREATE FUNCTION centile_store.ranking_state(p_board_id integer, p_period_id bigi
       AND (p_from IS NULL OR p_from <= statement_timestamp()) AND (p_until IS NULL OR statement_timestamp() < p_until)
 $$;
 
-COMMENT ON FUNCTION centile_store.ranking_state(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_from timestamp with time zone, p_until timestamp with time zone) IS 'Version and players of a ranking, if it is still current. Example: SELECT * FROM centile_store.ranking_state(1, 1, 1, NULL, NULL);';
+COMMENT ON FUNCTION centile_store.ranking_state(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_from timestamp with time zone, p_until timestamp with time zone) IS 'Version and players of a ranking; no row if it is no longer current. Example: SELECT * FROM centile_store.ranking_state(1, 1, 1, NULL, NULL);';
 
 CREATE FUNCTION centile_store.read_round(p_board_id integer, p_ranking_ids bigint[], p_batches bigint[], p_revision bigint, p_limit integer DEFAULT 20000, p_user_limit bigint DEFAULT 20000, p_snapshot text DEFAULT NULL::text, OUT epoch text, OUT read_at timestamp with time zone, OUT batches bigint[], OUT revision bigint, OUT ranking_ids bigint[], OUT period_ids bigint[], OUT layouts integer[], OUT has_all_changes boolean, OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT has_all_profiles boolean, OUT profile_ids bigint[], OUT external_ids text[], OUT names text[], OUT avatars text[], OUT snapshot text) RETURNS record
     LANGUAGE plpgsql STABLE
     AS $$
 #variable_conflict use_column
 DECLARE
-    v_lanes   smallint;
-    v_missing bigint;
-    v_found   bigint;
-    v_users   bigint;
+    v_lanes smallint;
 BEGIN
     epoch := centile.epoch();
     read_at := statement_timestamp();
@@ -9201,25 +3885,9 @@ BEGIN
 
     has_all_changes := true;
     IF batches IS DISTINCT FROM p_batches AND p_batches IS NOT NULL THEN
-        SELECT sum(b.now - b.known), bool_and(coalesce(b.now >= b.known, false)) INTO v_missing, has_all_changes
-        FROM unnest(p_batches, batches) AS b (known, now);
-        has_all_changes := coalesce(has_all_changes, false) AND v_missing <= p_limit;
-        IF has_all_changes THEN
-            SELECT count(*), coalesce(sum(cardinality(c.user_ids)), 0) INTO v_found, v_users
-            FROM unnest(p_batches, batches) WITH ORDINALITY AS b (known, now, place)
-            JOIN LATERAL (SELECT c.user_ids FROM centile_store.batch_changes c
-                          WHERE c.board_id = p_board_id AND c.lane = b.place - 1 AND c.batch > b.known AND c.batch <= b.now) c ON true;
-            has_all_changes := v_found = v_missing AND v_users <= p_user_limit;
-        END IF;
-        IF has_all_changes THEN
-            user_ids := ARRAY(
-                SELECT DISTINCT u.id
-                FROM unnest(p_batches, batches) WITH ORDINALITY AS b (known, now, place)
-                JOIN LATERAL (SELECT c.user_ids FROM centile_store.batch_changes c
-                              WHERE c.board_id = p_board_id AND c.lane = b.place - 1 AND c.batch > b.known AND c.batch <= b.now) c ON true
-                CROSS JOIN unnest(c.user_ids) AS u (id));
-        END IF;
-        IF has_all_changes AND user_ids <> '{}' AND ranking_ids <> '{}' THEN
+        user_ids := centile_store.changed_users(p_board_id, p_batches, batches, p_limit, p_user_limit);
+        has_all_changes := user_ids IS NOT NULL;
+        IF user_ids <> '{}' AND ranking_ids <> '{}' THEN
             SELECT array_agg(l.rank_key ORDER BY r.place, u.place), array_agg(l.tie_key ORDER BY r.place, u.place)
             INTO rank_keys, tie_keys
             FROM unnest(ranking_ids) WITH ORDINALITY AS r (id, place)
@@ -9262,7 +3930,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.recompute_entries(p_lane smallint, p_ranking_ids bigint[], p_user_ids bigint[]) IS 'Sets entries to what the ledger gives. Example: SELECT centile_store.recompute_entries(0::smallint, ''{1}'', ''{1,2}'');';
+COMMENT ON FUNCTION centile_store.recompute_entries(p_lane smallint, p_ranking_ids bigint[], p_user_ids bigint[]) IS 'Sets the entries of players of one lane in some rankings to what the ledger gives. Example: SELECT centile_store.recompute_entries(0::smallint, ''{1}'', ''{1,2}'');';
 
 CREATE FUNCTION centile_store.record_act(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_kind text, p_reason text, p_voids_id bigint DEFAULT NULL::bigint, p_voids_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_actor text DEFAULT SESSION_USER) RETURNS bigint
     LANGUAGE plpgsql
@@ -9289,7 +3957,8 @@ BEGIN
         INTO v_rankings, v_closed
         FROM centile_store.periods_at(p_board.id, p_board.periods, coalesce(p_voids_at, v_at)) p;
     ELSE
-        -- A closed period stays as it is; one that is being closed does not hold this any more.
+        -- A closed period does not change. The archive of a period that is being closed lacks this
+        -- act.
         SELECT array_agg(p.ranking_id), array_agg(p.id) FILTER (WHERE p.cut_off_at IS NOT NULL) INTO v_rankings, v_closed
         FROM centile_store.periods p WHERE p.board_id = p_board.id AND p.ranking_id IS NOT NULL;
     END IF;
@@ -9301,7 +3970,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.record_act(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_kind text, p_reason text, p_voids_id bigint, p_voids_at timestamp with time zone, p_actor text) IS 'Writes a void, reset, ban or unban into the ledger and brings the player''s entries in line. Called by centile.void_score, reset_player and ban_user. Example: SELECT centile_store.record_act(b, centile_store.lock_lane(b, ''ann''), 1, ''reset'', ''asked for it'') FROM centile_store.boards b WHERE b.slug = ''main'';';
+COMMENT ON FUNCTION centile_store.record_act(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_kind text, p_reason text, p_voids_id bigint, p_voids_at timestamp with time zone, p_actor text) IS 'Writes a void, reset, ban or unban into the ledger and updates the player''s entries. Called by centile.void_score, reset_player and ban_user. Example: SELECT centile_store.record_act(b, centile_store.lock_lane(b, ''ann''), 1, ''reset'', ''asked for it'') FROM centile_store.boards b WHERE b.slug = ''main'';';
 
 CREATE FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
@@ -9318,15 +3987,16 @@ DECLARE
     v_players bigint;
     v_last_at timestamptz;
 BEGIN
-    -- One refresh of a period at a time. The period's row is not locked until the
-    -- end: a correction that changes it would wait, and with it the scores of its lane.
+    -- One refresh of a period at a time. Locks the period's row only at the end: a correction would
+    -- wait for it, and with it the scores of its lane.
     PERFORM FROM centile_store.cut_offs WHERE period_id = p_period_id FOR UPDATE;
     SELECT * INTO STRICT v_before FROM centile_store.periods WHERE id = p_period_id;
     IF v_before.frozen_top IS NULL THEN
         RAISE EXCEPTION 'the period has no archive: it is %', CASE v_before.state WHEN 'closed' THEN 'closed, and the archive was dropped' ELSE 'not closed' END
             USING ERRCODE = 'CB409';
     END IF;
-    -- One snapshot: whatever a batch number stands for is committed, and a correction that is marked in it is in it.
+    -- One snapshot: all batches up to these numbers are committed, and so are the corrections
+    -- marked by now.
     UPDATE centile_store.cut_offs c
     SET batches = ARRAY(SELECT l.batch FROM centile_store.board_lanes l WHERE l.board_id = v_before.board_id ORDER BY l.lane)
     FROM (SELECT o.batches, p.corrected_at FROM centile_store.cut_offs o JOIN centile_store.periods p ON p.id = o.period_id
@@ -9335,16 +4005,16 @@ BEGIN
     RETURNING was.batches, c.batches, was.corrected_at INTO v_was, v_is, v_marked;
     EXECUTE format('REFRESH MATERIALIZED VIEW CONCURRENTLY centile_archive.%I', v_before.archive_name);
     EXECUTE format('SELECT count(*), max(reached_at) FROM centile_archive.%I', v_before.archive_name) INTO v_players, v_last_at;
-    -- Nobody is renamed from here on, or the top would bring a name back that was to be forgotten. Before the period's row, which
-    -- centile.erase_user locks after this one.
+    -- Prevents changes of names, or the top could show an erased name again. Before the period's
+    -- row, which centile.erase_user locks after this one.
     PERFORM FROM centile_store.profile_revision FOR SHARE;
-    -- Whoever is erasing lists tops before locking periods, too.
+    -- Before the period's row, as an erasure does.
     INSERT INTO centile_store.named_players AS n (period_id, user_ids) VALUES (p_period_id, '{}')
     ON CONFLICT ON CONSTRAINT named_players_pkey DO UPDATE SET user_ids = n.user_ids;
-    -- In two: the top is frozen with the number of players.
+    -- Two updates, because the top contains the number of players.
     UPDATE centile_store.periods
     SET archive_players = v_players, archive_last_at = v_last_at, archive_revision = archive_revision + 1, cut_off_at = clock_timestamp(),
-        -- A mark that is another by now is of a correction that came too late.
+        -- Keeps the mark of a correction that came too late.
         corrected_at = CASE WHEN corrected_at IS DISTINCT FROM v_marked THEN corrected_at END
     WHERE id = p_period_id;
     UPDATE centile_store.periods SET frozen_top = centile_store.freeze_top(p_period_id)
@@ -9360,7 +4030,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) IS 'Brings the archive of a closed period up to the ledger of now and returns its revision. Example: SELECT c.at IS NOT NULL AS is_cut_off, centile_store.build_archive(2), centile_store.compare_archive(2), centile_store.finish_close(2, c.at), centile_store.refresh_archive(2, ''dora'', ''a correction'') FROM (SELECT centile_store.cut_off_period(2) AS at) c;';
+COMMENT ON FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) IS 'Brings the archive of a closed period up to the ledger and returns its revision. Example: SELECT c.at IS NOT NULL AS is_cut_off, centile_store.build_archive(2), centile_store.compare_archive(2), centile_store.finish_close(2, c.at), centile_store.refresh_archive(2, ''dora'', ''a correction'') FROM (SELECT centile_store.cut_off_period(2) AS at) c;';
 
 CREATE FUNCTION centile_store.release_abandoned() RETURNS bigint
     LANGUAGE plpgsql
@@ -9373,24 +4043,23 @@ BEGIN
     FROM centile_store.rankings r
     WHERE r.released_at IS NULL
       AND NOT EXISTS (SELECT FROM centile_store.periods p WHERE p.ranking_id = r.id)
-      AND NOT centile_store.ranking_is_being_built(r.id)
+      AND NOT centile_store.is_locked(1128615510, r.id)
     LIMIT 1;
     IF NOT FOUND THEN
         RETURN 0;
     END IF;
-    -- Once more under the lock that a swap takes: what was looked at before may have become its period's ranking since, and its
-    -- builder has gone with the work done.
+    -- Checks again under the lock that a swap takes: the ranking may be its period's by now.
     PERFORM centile_store.lock_structure(v_board_id, true);
     UPDATE centile_store.rankings r SET released_at = clock_timestamp()
     WHERE r.board_id = v_board_id AND r.released_at IS NULL
       AND NOT EXISTS (SELECT FROM centile_store.periods p WHERE p.ranking_id = r.id)
-      AND NOT centile_store.ranking_is_being_built(r.id);
+      AND NOT centile_store.is_locked(1128615510, r.id);
     GET DIAGNOSTICS v_released = ROW_COUNT;
     RETURN v_released;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.release_abandoned() IS 'Lets rankings go whose building was cut short. Example: SELECT centile_store.release_abandoned();';
+COMMENT ON FUNCTION centile_store.release_abandoned() IS 'Releases rankings whose rebuild was interrupted, and returns their number. Example: SELECT centile_store.release_abandoned();';
 
 CREATE FUNCTION centile_store.remove_released(p_limit integer DEFAULT 10000) RETURNS bigint
     LANGUAGE plpgsql
@@ -9406,22 +4075,22 @@ DECLARE
 BEGIN
     SELECT r.id, r.removed_up_to, r.removed_bucket INTO v_ranking_id, v_after, v_bucket FROM centile_store.rankings r
     WHERE r.released_at IS NOT NULL
-      -- Whatever was done to its row: what a period points to is read.
+      -- Never a ranking that a period points to, even if its row is damaged.
       AND NOT EXISTS (SELECT FROM centile_store.periods p WHERE p.ranking_id = r.id)
     ORDER BY r.id LIMIT 1 FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
         RETURN 0;
     END IF;
-    -- From where the last step ended: what it deleted is still there while somebody's snapshot is older, and not to be passed
-    -- again by every step.
-    -- In two statements, each a range of the key, whatever is known of a table that has just been filled.
+    -- Continues where the last step ended: deleted rows stay while older snapshots exist, and no
+    -- step should pass them again. Two statements, each a range of the key, whatever the statistics
+    -- say.
     SELECT max(x.user_id) INTO v_up_to
     FROM (SELECT x.user_id FROM centile_store.leaderboard x
           WHERE x.ranking_id = v_ranking_id AND x.user_id > v_after ORDER BY x.user_id LIMIT p_limit) x;
     DELETE FROM centile_store.leaderboard l WHERE l.ranking_id = v_ranking_id AND l.user_id > v_after AND l.user_id <= v_up_to;
     GET DIAGNOSTICS v_removed = ROW_COUNT;
     UPDATE centile_store.rankings r SET removed_up_to = v_up_to WHERE r.id = v_ranking_id AND v_up_to IS NOT NULL;
-    -- All hundred, whatever the layout says: a ranking may have been replaced because it was damaged.
+    -- All hundred tables: a rebuild may have replaced a damaged layout.
     WHILE v_removed < p_limit AND v_bucket < 100 LOOP
         EXECUTE format(
             'DELETE FROM centile_store.%1$I b
@@ -9444,7 +4113,7 @@ BEGIN
 END
 $_$;
 
-COMMENT ON FUNCTION centile_store.remove_released(p_limit integer) IS 'Removes some rows of rankings that were let go and returns how many. Example: SELECT centile_store.remove_released();';
+COMMENT ON FUNCTION centile_store.remove_released(p_limit integer) IS 'Deletes some rows of released rankings and returns their number; 0 when nothing is left. Example: SELECT centile_store.remove_released();';
 
 CREATE FUNCTION centile_store.renamed_in_top(p_top bytea, p_user_id bigint, p_external_id text, p_name text) RETURNS bytea
     LANGUAGE sql IMMUTABLE
@@ -9457,1375 +4126,54 @@ CREATE FUNCTION centile_store.renamed_in_top(p_top bytea, p_user_id bigint, p_ex
     FROM (SELECT convert_from(p_top, 'UTF8')::jsonb AS top) t
 $$;
 
-COMMENT ON FUNCTION centile_store.renamed_in_top(p_top bytea, p_user_id bigint, p_external_id text, p_name text) IS 'A frozen top in which a player is called otherwise. Example: SELECT convert_from(centile_store.renamed_in_top(frozen_top, 3, ''nobody'', ''Nobody''), ''UTF8'') LIKE ''%"user_name": "Nobody"%'' AS is_renamed FROM centile_store.periods WHERE frozen_top IS NOT NULL ORDER BY id LIMIT 1;';
+COMMENT ON FUNCTION centile_store.renamed_in_top(p_top bytea, p_user_id bigint, p_external_id text, p_name text) IS 'A frozen top with another id and name for one player. Example: SELECT convert_from(centile_store.renamed_in_top(frozen_top, 3, ''nobody'', ''Nobody''), ''UTF8'') LIKE ''%"user_name": "Nobody"%'' AS is_renamed FROM centile_store.periods WHERE frozen_top IS NOT NULL ORDER BY id LIMIT 1;';
 
 CREATE FUNCTION centile_store.replace_rows(p_bucket smallint, p_lane smallint, p_deletes integer, p_inserts integer, p_last integer, p_ranking_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_user_keys bigint[]) RETURNS bigint
     LANGUAGE plpgsql
-    AS $$
-#variable_conflict use_column
-DECLARE
-    v_count bigint;
-BEGIN
-IF p_bucket < 64 THEN
-IF p_bucket < 32 THEN
-IF p_bucket < 16 THEN
-IF p_bucket < 8 THEN
-IF p_bucket < 4 THEN
-IF p_bucket < 2 THEN
-IF p_bucket < 1 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_00 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_00 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_01 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_01 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-ELSE
-IF p_bucket < 3 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_02 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_02 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_03 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_03 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 6 THEN
-IF p_bucket < 5 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_04 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_04 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_05 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_05 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-ELSE
-IF p_bucket < 7 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_06 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_06 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_07 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_07 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 12 THEN
-IF p_bucket < 10 THEN
-IF p_bucket < 9 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_08 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_08 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_09 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_09 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-ELSE
-IF p_bucket < 11 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_10 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_10 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_11 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_11 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 14 THEN
-IF p_bucket < 13 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_12 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_12 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_13 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_13 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-ELSE
-IF p_bucket < 15 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_14 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_14 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_15 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_15 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 24 THEN
-IF p_bucket < 20 THEN
-IF p_bucket < 18 THEN
-IF p_bucket < 17 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_16 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_16 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_17 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_17 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-ELSE
-IF p_bucket < 19 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_18 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_18 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_19 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_19 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 22 THEN
-IF p_bucket < 21 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_20 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_20 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_21 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_21 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-ELSE
-IF p_bucket < 23 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_22 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_22 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_23 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_23 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 28 THEN
-IF p_bucket < 26 THEN
-IF p_bucket < 25 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_24 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_24 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_25 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_25 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-ELSE
-IF p_bucket < 27 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_26 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_26 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_27 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_27 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 30 THEN
-IF p_bucket < 29 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_28 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_28 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_29 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_29 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-ELSE
-IF p_bucket < 31 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_30 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_30 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_31 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_31 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 48 THEN
-IF p_bucket < 40 THEN
-IF p_bucket < 36 THEN
-IF p_bucket < 34 THEN
-IF p_bucket < 33 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_32 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_32 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_33 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_33 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-ELSE
-IF p_bucket < 35 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_34 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_34 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_35 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_35 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 38 THEN
-IF p_bucket < 37 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_36 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_36 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_37 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_37 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-ELSE
-IF p_bucket < 39 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_38 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_38 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_39 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_39 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 44 THEN
-IF p_bucket < 42 THEN
-IF p_bucket < 41 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_40 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_40 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_41 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_41 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-ELSE
-IF p_bucket < 43 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_42 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_42 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_43 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_43 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 46 THEN
-IF p_bucket < 45 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_44 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_44 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_45 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_45 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-ELSE
-IF p_bucket < 47 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_46 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_46 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_47 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_47 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 56 THEN
-IF p_bucket < 52 THEN
-IF p_bucket < 50 THEN
-IF p_bucket < 49 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_48 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_48 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_49 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_49 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-ELSE
-IF p_bucket < 51 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_50 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_50 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_51 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_51 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 54 THEN
-IF p_bucket < 53 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_52 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_52 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_53 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_53 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-ELSE
-IF p_bucket < 55 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_54 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_54 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_55 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_55 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 60 THEN
-IF p_bucket < 58 THEN
-IF p_bucket < 57 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_56 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_56 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_57 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_57 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-ELSE
-IF p_bucket < 59 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_58 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_58 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_59 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_59 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 62 THEN
-IF p_bucket < 61 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_60 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_60 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_61 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_61 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-ELSE
-IF p_bucket < 63 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_62 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_62 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_63 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_63 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 96 THEN
-IF p_bucket < 80 THEN
-IF p_bucket < 72 THEN
-IF p_bucket < 68 THEN
-IF p_bucket < 66 THEN
-IF p_bucket < 65 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_64 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_64 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_65 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_65 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-ELSE
-IF p_bucket < 67 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_66 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_66 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_67 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_67 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 70 THEN
-IF p_bucket < 69 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_68 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_68 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_69 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_69 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-ELSE
-IF p_bucket < 71 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_70 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_70 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_71 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_71 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 76 THEN
-IF p_bucket < 74 THEN
-IF p_bucket < 73 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_72 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_72 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_73 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_73 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-ELSE
-IF p_bucket < 75 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_74 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_74 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_75 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_75 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 78 THEN
-IF p_bucket < 77 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_76 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_76 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_77 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_77 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-ELSE
-IF p_bucket < 79 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_78 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_78 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_79 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_79 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 88 THEN
-IF p_bucket < 84 THEN
-IF p_bucket < 82 THEN
-IF p_bucket < 81 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_80 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_80 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_81 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_81 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-ELSE
-IF p_bucket < 83 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_82 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_82 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_83 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_83 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 86 THEN
-IF p_bucket < 85 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_84 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_84 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_85 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_85 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-ELSE
-IF p_bucket < 87 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_86 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_86 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_87 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_87 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 92 THEN
-IF p_bucket < 90 THEN
-IF p_bucket < 89 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_88 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_88 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_89 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_89 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-ELSE
-IF p_bucket < 91 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_90 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_90 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_91 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_91 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 94 THEN
-IF p_bucket < 93 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_92 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_92 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_93 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_93 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-ELSE
-IF p_bucket < 95 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_94 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_94 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_95 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_95 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 98 THEN
-IF p_bucket < 97 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_96 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_96 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_97 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_97 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-ELSE
-IF p_bucket < 99 THEN
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_98 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_98 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-ELSE
-WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_99 b USING generate_series(p_deletes, p_inserts - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
-        RETURNING 1
-     ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket_99 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
-     )
-     SELECT count(*) INTO v_count FROM gone;
-     RETURN v_count;
-END IF;
-END IF;
-END IF;
-END IF;
-END
-$$;
+    AS …; -- a branch per bucket table, see centile_store.create_bucket_function
 
-COMMENT ON FUNCTION centile_store.replace_rows(p_bucket smallint, p_lane smallint, p_deletes integer, p_inserts integer, p_last integer, p_ranking_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_user_keys bigint[]) IS 'Deletes rows of a bucket and inserts others. Example: SELECT centile_store.replace_rows(50::smallint, 0::smallint, 1, 1, 0, ''{}'', ''{}'', ''{}'', ''{}'');';
+COMMENT ON FUNCTION centile_store.replace_rows(p_bucket smallint, p_lane smallint, p_deletes integer, p_inserts integer, p_last integer, p_ranking_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_user_keys bigint[]) IS 'Deletes rows of a bucket and inserts others, and returns the number of deleted rows. Example: SELECT centile_store.replace_rows(50::smallint, 0::smallint, 1, 1, 0, ''{}'', ''{}'', ''{}'', ''{}'');';
 
 CREATE FUNCTION centile_store.reposition_bucket(p_ranking_id bigint, p_layout integer, p_place integer, p_beside integer, p_above boolean) RETURNS boolean
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
     AS $$
 DECLARE
-    v_ranking centile_store.rankings;
+    v_layout  record;
     v_players bigint[];
     v_bucket  smallint;
+    -- Once the old place is gone.
     v_beside  integer := p_beside - CASE WHEN p_place < p_beside THEN 1 ELSE 0 END;
-    v_first   record;
+    v_buckets smallint[];
+    v_bounds  centile_store.rank_key[];
+    v_first   centile_store.rank_key;
 BEGIN
-    -- Batches that are under way begin again after this lock, so it is not taken in vain.
-    PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id AND g.layout = p_layout;
-    IF NOT FOUND THEN
-        RETURN false;
-    END IF;
-    SELECT g.* INTO v_ranking FROM centile_store.periods p JOIN centile_store.rankings g ON g.id = p.ranking_id
-    WHERE g.id = p_ranking_id AND g.layout = p_layout;
-    IF NOT FOUND OR p_place = p_beside OR p_place NOT BETWEEN 1 AND 100 OR p_beside NOT BETWEEN 1 AND 100 THEN
+    SELECT * INTO v_layout FROM centile_store.lock_layout(p_ranking_id, p_layout);
+    IF v_layout.buckets IS NULL OR p_place = p_beside OR p_place NOT BETWEEN 1 AND 100 OR p_beside NOT BETWEEN 1 AND 100 THEN
         RETURN false;
     END IF;
     v_players := centile_store.bucket_totals(p_ranking_id);
-    v_bucket := v_ranking.buckets[p_place];
-    SELECT * INTO v_first FROM centile_store.key_in_bucket(v_ranking.buckets[p_beside], p_ranking_id, 0, true);
+    v_bucket := v_layout.buckets[p_place];
+    SELECT * INTO v_first FROM centile_store.key_in_bucket(v_layout.buckets[p_beside], p_ranking_id, 0, true);
     IF v_players[p_place] > 0 OR v_players[p_beside] = 0 THEN
         RETURN false;
     ELSIF v_players[p_place] IS DISTINCT FROM 0 OR v_first.rank_key IS NULL
         OR EXISTS (SELECT FROM centile_store.key_in_bucket(v_bucket, p_ranking_id, 0, true)) THEN
-        RAISE EXCEPTION 'buckets % and % do not have as many rows as they count', v_bucket, v_ranking.buckets[p_beside]
-            USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
+        RAISE EXCEPTION 'buckets % and % do not have as many rows as they count', v_bucket, v_layout.buckets[p_beside]
+            USING ERRCODE = 'CB900', HINT = 'Run centile rebuild: it computes the ranking from the ledger.';
     END IF;
-
-    v_ranking.buckets := v_ranking.buckets[:p_place - 1] || v_ranking.buckets[p_place + 1:];
-    v_ranking.low_rank_keys := v_ranking.low_rank_keys[:p_place - 1] || v_ranking.low_rank_keys[p_place + 1:];
-    v_ranking.low_tie_keys := v_ranking.low_tie_keys[:p_place - 1] || v_ranking.low_tie_keys[p_place + 1:];
-    v_ranking.low_user_keys := v_ranking.low_user_keys[:p_place - 1] || v_ranking.low_user_keys[p_place + 1:];
-    -- The lowest place begins at the least key.
-    v_ranking.low_rank_keys[1] := -9223372036854775808;
-    v_ranking.low_tie_keys[1] := -9223372036854775808;
-    v_ranking.low_user_keys[1] := -9223372036854775808;
-
-    v_ranking.buckets := CASE WHEN p_above THEN v_ranking.buckets[:v_beside] || v_bucket || v_ranking.buckets[v_beside + 1:]
-                              ELSE v_ranking.buckets[:v_beside - 1] || v_bucket || v_ranking.buckets[v_beside:] END;
-    IF NOT p_above AND v_ranking.low_rank_keys[v_beside] < v_first.rank_key THEN
-        -- Nobody of this rank key is in a lower bucket.
-        v_first.tie_key := -9223372036854775808;
-        v_first.user_key := -9223372036854775808;
-    ELSIF p_above THEN
-        v_first.rank_key := coalesce(v_ranking.low_rank_keys[v_beside + 1], 9223372036854775807);
-        v_first.tie_key := coalesce(v_ranking.low_tie_keys[v_beside + 1], 9223372036854775807);
-        v_first.user_key := coalesce(v_ranking.low_user_keys[v_beside + 1], 9223372036854775807);
+    v_buckets := v_layout.buckets[:p_place - 1] || v_layout.buckets[p_place + 1:];
+    v_bounds := v_layout.bounds[:p_place - 1] || v_layout.bounds[p_place + 1:];
+    v_bounds[1] := centile_store.lowest_key(centile_store.key_min());
+    v_buckets := CASE WHEN p_above THEN v_buckets[:v_beside] || v_bucket || v_buckets[v_beside + 1:]
+                      ELSE v_buckets[:v_beside - 1] || v_bucket || v_buckets[v_beside:] END;
+    IF p_above THEN
+        v_first := coalesce(v_bounds[v_beside + 1], centile_store.highest_key(centile_store.key_max()));
+    ELSIF (v_bounds[v_beside]).rank_key < v_first.rank_key THEN
+        -- No lower bucket has players of this rank key.
+        v_first := centile_store.lowest_key(v_first.rank_key);
     END IF;
-    UPDATE centile_store.rankings g
-    SET layout = g.layout + 1, laid_out_at = clock_timestamp(), buckets = v_ranking.buckets,
-        low_rank_keys = v_ranking.low_rank_keys[:v_beside] || v_first.rank_key || v_ranking.low_rank_keys[v_beside + 1:],
-        low_tie_keys = v_ranking.low_tie_keys[:v_beside] || v_first.tie_key || v_ranking.low_tie_keys[v_beside + 1:],
-        low_user_keys = v_ranking.low_user_keys[:v_beside] || v_first.user_key || v_ranking.low_user_keys[v_beside + 1:]
-    WHERE g.id = p_ranking_id;
+    PERFORM centile_store.set_layout(p_ranking_id, v_buckets, v_bounds[:v_beside] || v_first || v_bounds[v_beside + 1:]);
     RETURN true;
 END
 $$;
@@ -10846,7 +4194,7 @@ CREATE FUNCTION centile_store.reseal(p_kind text, p_name text, p_was bytea, p_se
     SELECT EXISTS (SELECT FROM key UNION ALL SELECT FROM webhook)
 $$;
 
-COMMENT ON FUNCTION centile_store.reseal(p_kind text, p_name text, p_was bytea, p_secret bytea) IS 'Puts a sealed secret in the place of the one that was read, of a key or of a board''s webhook. Example: SELECT centile_store.reseal(''webhook'', ''main'', ''\x00'', ''\x01'');';
+COMMENT ON FUNCTION centile_store.reseal(p_kind text, p_name text, p_was bytea, p_secret bytea) IS 'Replaces the stored secret of a key or of a board''s webhook by a newly sealed one; false if it has changed meanwhile. Example: SELECT centile_store.reseal(''webhook'', ''main'', ''\x00'', ''\x01'');';
 
 CREATE FUNCTION centile_store.retry_delay(p_attempts integer, p_random double precision) RETURNS interval
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -10856,20 +4204,20 @@ $$;
 
 COMMENT ON FUNCTION centile_store.retry_delay(p_attempts integer, p_random double precision) IS 'The time from a failed attempt to the next one. Example: SELECT n, centile_store.retry_delay(n, 0) AS at_least, centile_store.retry_delay(n, 1) AS at_most FROM generate_series(1, 10) AS n;';
 
-CREATE FUNCTION centile_store.rows_after(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone, internal_id bigint, rank_key bigint, tie_key bigint)
+CREATE FUNCTION centile_store.rows_after(p_ranking_id bigint, p_key centile_store.rank_key, p_limit integer) RETURNS SETOF centile_store.ranking_row
     LANGUAGE sql STABLE
     AS $$
     SELECT r.*
     FROM centile_store.rankings g
     JOIN centile_store.boards b ON b.id = g.board_id
-    -- Keys are whole, so the next lower one is the same with one less user key.
-    CROSS JOIN LATERAL (SELECT p_user_key - 1 AS user_key) k
-    CROSS JOIN LATERAL centile_store.rows_down(g.id, NULL, b.ties = 'shared', b.score_order, p_rank_key, p_tie_key, k.user_key,
-        1 + centile_store.count_above(g.id, p_rank_key, p_tie_key, k.user_key), p_limit) r
+    -- Keys are whole numbers, so this is the next lower one.
+    CROSS JOIN LATERAL (SELECT ((p_key).rank_key, (p_key).tie_key, (p_key).user_key - 1)::centile_store.rank_key AS key) k
+    CROSS JOIN LATERAL centile_store.rows_down(g.id, NULL, b.ties = 'shared', b.score_order, k.key,
+        1 + centile_store.count_above(g.id, k.key), p_limit) r
     WHERE g.id = p_ranking_id
 $$;
 
-COMMENT ON FUNCTION centile_store.rows_after(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) IS 'Rows of a ranking below a key. Example: SELECT position, rank, user_id, score FROM centile_store.rows_after(1, 100, 0, -5, 10);';
+COMMENT ON FUNCTION centile_store.rows_after(p_ranking_id bigint, p_key centile_store.rank_key, p_limit integer) IS 'Rows of a ranking below a key. Example: SELECT position, rank, user_id, score FROM centile_store.rows_after(1, (100, 0, -5), 10);';
 
 CREATE FUNCTION centile_store.rows_around(p_ranking_id bigint, p_user_id bigint, p_around integer) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone)
     LANGUAGE sql STABLE
@@ -10878,34 +4226,32 @@ CREATE FUNCTION centile_store.rows_around(p_ranking_id bigint, p_user_id bigint,
     FROM centile_store.rankings g
     JOIN centile_store.boards b ON b.id = g.board_id
     JOIN centile_store.leaderboard l ON l.ranking_id = g.id AND l.user_id = p_user_id
-    CROSS JOIN LATERAL (
-        SELECT 1 + centile_store.count_above(g.id, l.rank_key, l.tie_key, -l.user_id) AS position OFFSET 0) o
+    CROSS JOIN LATERAL (SELECT (l.rank_key, l.tie_key, -l.user_id)::centile_store.rank_key AS key OFFSET 0) k
+    CROSS JOIN LATERAL (SELECT 1 + centile_store.count_above(g.id, k.key) AS position OFFSET 0) o
     CROSS JOIN LATERAL centile_store.bucket_of(g.id, l.rank_key, l.tie_key, -l.user_id) s
-    CROSS JOIN LATERAL centile_store.neighbours(g.id, s.bucket, b.ties = 'shared', b.score_order, l.rank_key, l.tie_key, -l.user_id, p_around) n
+    CROSS JOIN LATERAL centile_store.neighbours(g.id, s.bucket, b.ties = 'shared', b.score_order, k.key, p_around) n
     WHERE g.id = p_ranking_id
 $$;
 
-COMMENT ON FUNCTION centile_store.rows_around(p_ranking_id bigint, p_user_id bigint, p_around integer) IS 'Rows of a ranking around a player. Example: SELECT position, rank, user_id, score FROM centile_store.rows_around(1, 1, 4);';
+COMMENT ON FUNCTION centile_store.rows_around(p_ranking_id bigint, p_user_id bigint, p_around integer) IS 'A player of a ranking with up to p_around players above and below. Example: SELECT position, rank, user_id, score FROM centile_store.rows_around(1, 1, 4);';
 
-CREATE FUNCTION centile_store.rows_down(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_position bigint, p_limit integer) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone, internal_id bigint, rank_key bigint, tie_key bigint)
+CREATE FUNCTION centile_store.rows_down(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_position bigint, p_limit integer) RETURNS SETOF centile_store.ranking_row
     LANGUAGE plpgsql STABLE
     AS $$
-#variable_conflict use_column
 BEGIN
     RETURN QUERY
     WITH key AS MATERIALIZED (
         SELECT k.rank_key, k.tie_key, k.user_key, p_position + k.ordinal - 1 AS position
-        FROM centile_store.keys_down(p_ranking_id, p_bucket, p_rank_key, p_tie_key, p_user_key, p_limit)
-            WITH ORDINALITY AS k (rank_key, tie_key, user_key, ordinal)
+        FROM centile_store.keys(p_ranking_id, p_bucket, p_key, false, p_limit) WITH ORDINALITY AS k (rank_key, tie_key, user_key, ordinal)
     ), first AS MATERIALIZED (
-        -- Those with the same score who stand above are counted one by one; only where they are many all who are better are.
+        -- With more than a few equals above, count all better players instead.
         SELECT k.rank_key,
                CASE WHEN a.equals < 20 THEN k.position - a.equals
-                    ELSE centile_store.rank_of_key(p_ranking_id, true, k.rank_key, NULL, NULL) END AS rank
+                    ELSE centile_store.rank_of_key(p_ranking_id, true, centile_store.highest_key(k.rank_key)) END AS rank
         FROM key k
         CROSS JOIN LATERAL (
             SELECT count(*) FILTER (WHERE u.rank_key = k.rank_key) AS equals
-            FROM centile_store.keys_up(p_ranking_id, p_bucket, k.rank_key, k.tie_key, k.user_key, 20) u) a
+            FROM centile_store.keys(p_ranking_id, p_bucket, (k.rank_key, k.tie_key, k.user_key)::centile_store.rank_key, true, 20) u) a
         WHERE p_shared AND k.position = p_position
     )
     SELECT k.position,
@@ -10921,7 +4267,21 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_position bigint, p_limit integer) IS 'Rows of a ranking from a key and its position downwards. Example: SELECT position, rank, user_id, score FROM centile_store.rows_down(1, NULL, true, ''desc'', 100, 0, 0, 4, 10);';
+COMMENT ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_position bigint, p_limit integer) IS 'Rows of a ranking from a key and its position downwards. Example: SELECT position, rank, user_id, score FROM centile_store.rows_down(1, NULL, true, ''desc'', (100, 0, 0), 4, 10);';
+
+CREATE FUNCTION centile_store.set_layout(p_ranking_id bigint, p_buckets smallint[], p_bounds centile_store.rank_key[]) RETURNS void
+    LANGUAGE sql
+    AS $$
+    UPDATE centile_store.rankings g
+    SET layout = g.layout + 1, laid_out_at = clock_timestamp(), buckets = p_buckets,
+        low_rank_keys = b.rank_keys, low_tie_keys = b.tie_keys, low_user_keys = b.user_keys
+    FROM (SELECT array_agg(u.rank_key ORDER BY u.ordinality) AS rank_keys, array_agg(u.tie_key ORDER BY u.ordinality) AS tie_keys,
+                 array_agg(u.user_key ORDER BY u.ordinality) AS user_keys
+          FROM unnest(p_bounds) WITH ORDINALITY u) b
+    WHERE g.id = p_ranking_id
+$$;
+
+COMMENT ON FUNCTION centile_store.set_layout(p_ranking_id bigint, p_buckets smallint[], p_bounds centile_store.rank_key[]) IS 'Gives a ranking another layout: buckets by place, and the lower bound of each. Example: SELECT centile_store.set_layout(1, l.buckets, l.bounds) FROM centile_store.rankings g CROSS JOIN LATERAL centile_store.lock_layout(g.id, g.layout) l WHERE g.id = 1;';
 
 CREATE FUNCTION centile_store.settled_ledger_end(p_board_id integer) RETURNS bigint
     LANGUAGE plpgsql
@@ -10932,7 +4292,18 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.settled_ledger_end(p_board_id integer) IS 'The ledger id up to which a board''s rows are all there. Example: SELECT centile_store.settled_ledger_end(1) > 0 AS has_rows;';
+COMMENT ON FUNCTION centile_store.settled_ledger_end(p_board_id integer) IS 'The ledger id up to which all rows of a board are committed; later rows have higher ids. Example: SELECT centile_store.settled_ledger_end(1) > 0 AS has_rows;';
+
+CREATE FUNCTION centile_store.source_of(p_ranking_id bigint, p_period_id bigint) RETURNS TABLE(players bigint, score_order text, ties text)
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT centile_store.player_count(g.id), b.score_order, b.ties
+    FROM centile_store.rankings g JOIN centile_store.boards b ON b.id = g.board_id WHERE g.id = p_ranking_id
+    UNION ALL
+    SELECT a.players, a.score_order, a.ties FROM centile_store.archive_of(p_period_id) a
+$$;
+
+COMMENT ON FUNCTION centile_store.source_of(p_ranking_id bigint, p_period_id bigint) IS 'Players and rules of a ranking, or of the archive of a period; the other argument is NULL. Example: SELECT * FROM centile_store.source_of(1, NULL);';
 
 CREATE FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_after bigint, p_limit integer DEFAULT 500, p_batches bigint[] DEFAULT NULL::bigint[], p_times timestamp with time zone[] DEFAULT NULL::timestamp with time zone[]) RETURNS bigint
     LANGUAGE plpgsql
@@ -10946,7 +4317,7 @@ BEGIN
     SELECT p.* INTO v_period FROM centile_store.rankings g JOIN centile_store.periods p ON p.id = g.period_id
     WHERE g.id = p_ranking_id AND g.released_at IS NULL;
     IF NOT FOUND OR v_period.ranking_id IS NULL OR v_period.ranking_id = p_ranking_id THEN
-        RAISE EXCEPTION 'the period was closed, or is rebuilt by somebody else by now' USING ERRCODE = 'CB409';
+        RAISE EXCEPTION 'the period was closed, or another session has rebuilt it' USING ERRCODE = 'CB409';
     END IF;
     v_end := centile_store.ledger_end();
     IF (SELECT count(*) FROM (SELECT FROM centile_store.score_transactions t
@@ -10955,7 +4326,7 @@ BEGIN
     END IF;
     PERFORM centile_store.catch_up(g.id, n::smallint, p_after, v_end, 0, p_limit)
     FROM centile_store.rankings g CROSS JOIN LATERAL generate_series(0, g.lanes - 1) AS n WHERE g.id = p_ranking_id;
-    -- Lanes that are gone, and those that were put back; what the ledger has of them was found before, without the lock.
+    -- Restores missing lanes, and raises those that were set back.
     INSERT INTO centile_store.board_lanes (board_id, lane, batch, last_at)
     SELECT v_period.board_id, n - 1, 0, '2000-01-01 00:00:00+00' FROM generate_subscripts(p_batches, 1) AS n
     WHERE NOT EXISTS (SELECT FROM centile_store.board_lanes l WHERE l.board_id = v_period.board_id AND l.lane = n - 1);
@@ -10966,11 +4337,11 @@ BEGIN
           LEFT JOIN centile_store.score_transactions t ON t.board_id = v_period.board_id AND t.lane = n - 1 AND t.id > p_after
           GROUP BY n) x
     WHERE l.board_id = v_period.board_id AND l.lane = x.lane AND (l.batch < x.batch OR l.last_at < x.at);
-    -- As old as the one before, by which a season that was made late is known.
+    -- As old as the old one: due_periods recognizes a late season by it.
     UPDATE centile_store.rankings g SET layout = o.layout + 1, created_at = o.created_at
     FROM centile_store.rankings o WHERE g.id = p_ranking_id AND o.id = v_period.ranking_id;
     UPDATE centile_store.periods SET ranking_id = p_ranking_id WHERE id = v_period.id;
-    -- Should the pointer have been damaged, it may name a ranking that another period reads.
+    -- A damaged pointer may name the ranking of another period.
     UPDATE centile_store.rankings SET released_at = clock_timestamp() WHERE id = v_period.ranking_id AND period_id = v_period.id;
     RETURN v_period.ranking_id;
 END
@@ -10982,7 +4353,7 @@ CREATE FUNCTION centile_store.try_closing_lock() RETURNS boolean
     LANGUAGE sql
     RETURN pg_try_advisory_lock(1128615508, '-1'::integer);
 
-COMMENT ON FUNCTION centile_store.try_closing_lock() IS 'Takes the lock of whoever closes periods, if it is free. Example: SELECT centile_store.try_closing_lock();';
+COMMENT ON FUNCTION centile_store.try_closing_lock() IS 'Tries to take the session lock for closing periods. Example: SELECT centile_store.try_closing_lock();';
 
 CREATE FUNCTION centile_store.try_index_lock() RETURNS boolean
     LANGUAGE sql
@@ -11004,7 +4375,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.user_named(p_external_id text) IS 'The internal id of a user. Example: SELECT centile_store.user_named(''ann'');';
+COMMENT ON FUNCTION centile_store.user_named(p_external_id text) IS 'The internal id of a user; an error if the user does not exist. Example: SELECT centile_store.user_named(''ann'');';
 
 CREATE FUNCTION centile_store.write_entries(p_lane smallint, p_order text, entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[]) RETURNS void
     LANGUAGE plpgsql
@@ -11014,7 +4385,7 @@ DECLARE
     v_expected bigint := 0;
     v_removed  bigint := 0;
 BEGIN
-    -- Most have an entry and keep one.
+    -- Most players have an entry and keep it.
     UPDATE centile_store.leaderboard l
     SET score = centile.rank_key(e.rank_key, p_order), rank_key = e.rank_key, tie_key = e.tie_key,
         reached_at = centile.tie_key_time(e.tie_key), only_zeros = e.only_zeros
@@ -11036,7 +4407,7 @@ BEGIN
         WHERE e.rank_key IS NULL AND l.ranking_id = e.ranking_id AND l.user_id = e.user_id;
     END IF;
 
-    -- A bucket at a time, by its own table: a statement on all hundred would open all hundred.
+    -- A bucket at a time, by its own table: a statement on the parent would open all hundred.
     FOR n IN 1..cardinality(group_buckets) LOOP
         v_expected := v_expected + group_inserts[n] - group_deletes[n];
         v_removed := v_removed + centile_store.replace_rows(group_buckets[n], p_lane,
@@ -11045,30 +4416,11 @@ BEGIN
     END LOOP;
     IF v_removed <> v_expected THEN
         RAISE EXCEPTION 'bucket rows are missing: % of % found', v_removed, v_expected
-            USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
+            USING ERRCODE = 'CB900', HINT = 'Run centile rebuild: it computes the ranking from the ledger.';
     END IF;
 
     IF count_rankings <> '{}' THEN
-        WITH change AS MATERIALIZED (
-            -- The newest version alone is looked up, and then met by its place: older ones stay while
-            -- somebody holds a snapshot. Nobody else changes rows of this lane.
-            SELECT n.*, (SELECT x.ctid FROM centile_store.bucket_counts x
-                         WHERE x.ranking_id = n.ranking_id AND x.lane = p_lane ORDER BY x.revision DESC LIMIT 1) AS newest
-            FROM (SELECT c.ranking_id, array_agg(c.bucket + 1) AS places, array_agg(c.change) AS changes
-                  FROM unnest(count_rankings, count_buckets, count_changes) AS c (ranking_id, bucket, change)
-                  GROUP BY c.ranking_id) n
-            -- All of them: a number that is not known when this is planned lets few be expected.
-            LIMIT cardinality(count_rankings)
-        )
-        UPDATE centile_store.bucket_counts c
-        SET counts = centile_store.add_at(c.counts, n.places, n.changes), revision = c.revision + 1
-        FROM change n
-        WHERE c.ctid = n.newest;
-        GET DIAGNOSTICS v_written = ROW_COUNT;
-        IF v_written <> (SELECT count(DISTINCT r) FROM unnest(count_rankings) AS r) THEN
-            RAISE EXCEPTION 'counts of lane % are missing', p_lane
-                USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
-        END IF;
+        PERFORM centile_store.change_counts(p_lane, count_rankings, count_buckets, count_changes);
     END IF;
 END
 $$;
@@ -11107,7 +4459,7 @@ CREATE VIEW centile.api_keys AS
     api_keys.last_used_at
    FROM centile_store.api_keys;
 
-COMMENT ON VIEW centile.api_keys IS 'API keys: who may write, and when they last did. Example: SELECT name, role, boards, signed, expires_at, revoked_at, last_used_at FROM centile.api_keys ORDER BY created_at;';
+COMMENT ON VIEW centile.api_keys IS 'API keys without their secrets: role, boards, and when each was last used. Example: SELECT name, role, boards, signed, expires_at, revoked_at, last_used_at FROM centile.api_keys ORDER BY created_at;';
 
 CREATE TABLE centile_store.archive_differences (
     period_id bigint NOT NULL,
@@ -11121,47 +4473,6 @@ CREATE TABLE centile_store.archive_differences (
 );
 
 COMMENT ON TABLE centile_store.archive_differences IS 'Entries in which the live ranking did not agree with the ledger when a period closed; the ledger won. The first thousand of each closing.';
-
-CREATE TABLE centile_store.periods (
-    id bigint NOT NULL,
-    board_id integer NOT NULL,
-    kind text NOT NULL,
-    label text NOT NULL,
-    starts_at timestamp with time zone NOT NULL,
-    ends_at timestamp with time zone NOT NULL,
-    state text DEFAULT 'open'::text NOT NULL,
-    ranking_id bigint,
-    shape bigint[],
-    cut_off_at timestamp with time zone,
-    closed_at timestamp with time zone,
-    corrected_at timestamp with time zone,
-    archive_name text COLLATE pg_catalog."C",
-    archive_revision integer DEFAULT 0 NOT NULL,
-    archive_players bigint,
-    archive_last_at timestamp with time zone,
-    archive_differences bigint,
-    archive_dropped_at timestamp with time zone,
-    frozen_top bytea,
-    CONSTRAINT periods_frozen_while_kept CHECK ((((state = 'closed'::text) AND (archive_revision > 0) AND (archive_dropped_at IS NULL)) = (frozen_top IS NOT NULL))),
-    CONSTRAINT periods_kind_known CHECK ((kind = ANY (ARRAY['all_time'::text, 'day'::text, 'week'::text, 'month'::text, 'season'::text]))),
-    CONSTRAINT periods_not_empty CHECK ((starts_at < ends_at)),
-    CONSTRAINT periods_open_has_ranking CHECK (((state = 'open'::text) = (ranking_id IS NOT NULL))),
-    CONSTRAINT periods_season_finite CHECK (((kind <> 'season'::text) OR (isfinite(starts_at) AND isfinite(ends_at)))),
-    CONSTRAINT periods_season_form CHECK (((kind <> 'season'::text) OR ((label ~ '^[a-z0-9][a-z0-9_-]{0,39}$'::text) AND (label <> 'previous'::text)))),
-    CONSTRAINT periods_state_known CHECK ((state = ANY (ARRAY['open'::text, 'closed'::text])))
-);
-
-COMMENT ON TABLE centile_store.periods IS 'Slices of time of a board, made when the first score falls into them; seasons are made ahead. An open period points to its current ranking. The archive of a closed one holds the ledger up to the cut-off.';
-
-COMMENT ON COLUMN centile_store.periods.shape IS 'Rank keys at which the places of the period''s last ranking began. The next period of the kind begins with these bounds.';
-
-COMMENT ON COLUMN centile_store.periods.cut_off_at IS 'Time of the current cut-off: set when closing begins, and by each refresh. No score enters the period after it.';
-
-COMMENT ON COLUMN centile_store.periods.corrected_at IS 'When a correction or a void last fell into the period after its cut-off. A later refresh includes it.';
-
-COMMENT ON COLUMN centile_store.periods.archive_last_at IS 'The latest time among the entries of the archive.';
-
-COMMENT ON COLUMN centile_store.periods.frozen_top IS 'The first players with the standings and names of that time, as JSON in UTF-8.';
 
 CREATE TABLE centile_store.users (
     id bigint NOT NULL,
@@ -11204,7 +4515,7 @@ CREATE VIEW centile.archive_differences AS
      JOIN centile_store.boards b ON ((b.id = p.board_id)))
      JOIN centile_store.users u ON ((u.id = d.user_id)));
 
-COMMENT ON VIEW centile.archive_differences IS 'Players whose live score was not that of the ledger when a period was closed; none is right. Example: SELECT board, kind, label, user_id, archive_score, live_score FROM centile.archive_differences ORDER BY found_at DESC;';
+COMMENT ON VIEW centile.archive_differences IS 'Players whose live score differed from the ledger when a period was closed; no rows are right. Example: SELECT board, kind, label, user_id, archive_score, live_score FROM centile.archive_differences ORDER BY found_at DESC;';
 
 CREATE VIEW centile.archive_index AS
  SELECT b.slug AS board,
@@ -11255,7 +4566,7 @@ CREATE VIEW centile.audit_log AS
      LEFT JOIN centile_store.boards b ON ((b.id = a.board_id)))
      LEFT JOIN centile_store.users u ON ((u.id = a.user_id)));
 
-COMMENT ON VIEW centile.audit_log IS 'Who did what by an administrator''s right. Example: SELECT actor, action, board, subject, after ->> ''reason'' AS reason FROM centile.audit_log WHERE action = ''correct'' ORDER BY audit_id DESC LIMIT 3;';
+COMMENT ON VIEW centile.audit_log IS 'Acts of administrators, with the values before and after. Example: SELECT actor, action, board, subject, after ->> ''reason'' AS reason FROM centile.audit_log WHERE action = ''correct'' ORDER BY audit_id DESC LIMIT 3;';
 
 CREATE VIEW centile.boards AS
  SELECT boards.id AS board_id,
@@ -11279,7 +4590,7 @@ CREATE VIEW centile.boards AS
     boards.created_at
    FROM centile_store.boards;
 
-COMMENT ON VIEW centile.boards IS 'Boards and their rules; kept_archives tells of which kinds not all archives are kept, but the last so many, gain_max of which kinds of period a player''s gain has a limit. Example: SELECT slug, mode, score_order, ties, periods, lanes, time_zone FROM centile.boards ORDER BY slug;';
+COMMENT ON VIEW centile.boards IS 'Boards and their rules. kept_archives limits the archives that a board keeps of a kind of period, gain_max what a player may gain in one. Example: SELECT slug, mode, score_order, ties, periods, lanes, time_zone FROM centile.boards ORDER BY slug;';
 
 CREATE TABLE centile_store.bucket_counts (
     ranking_id bigint NOT NULL,
@@ -11458,6 +4769,17 @@ CREATE VIEW centile.daily_activity AS
 
 COMMENT ON VIEW centile.daily_activity IS 'Players who scored, events and points of each day of the board''s time zone, without voided ones. Example: SELECT day, players, events, points FROM centile.daily_activity WHERE board = ''main'' ORDER BY day;';
 
+CREATE TABLE centile_store.imports (
+    id bigint NOT NULL,
+    board_id integer NOT NULL,
+    source text NOT NULL,
+    started_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    ended_at timestamp with time zone,
+    abandoned_at timestamp with time zone
+);
+
+COMMENT ON TABLE centile_store.imports IS 'Imports. While one of a board has neither ended nor been abandoned, none of the board''s periods is closed.';
+
 CREATE VIEW centile.imports AS
  SELECT i.id AS import_id,
     b.slug AS board,
@@ -11468,7 +4790,7 @@ CREATE VIEW centile.imports AS
    FROM (centile_store.imports i
      JOIN centile_store.boards b ON ((b.id = i.board_id)));
 
-COMMENT ON VIEW centile.imports IS 'Imports of all boards; one without an end keeps the board''s periods from being closed. Example: SELECT board, source, ended_at IS NOT NULL AS has_ended, abandoned_at IS NOT NULL AS is_abandoned FROM centile.imports ORDER BY import_id;';
+COMMENT ON VIEW centile.imports IS 'Imports of all boards; one that has neither ended nor been abandoned keeps the board''s periods from being closed. Example: SELECT board, source, ended_at IS NOT NULL AS has_ended, abandoned_at IS NOT NULL AS is_abandoned FROM centile.imports ORDER BY import_id;';
 
 CREATE VIEW centile.last_month AS
  SELECT b.slug AS board,
@@ -11490,7 +4812,7 @@ CREATE VIEW centile.last_month AS
      CROSS JOIN LATERAL centile.ranking(b.slug, ((p.kind || ':'::text) || x.label)) r("position", rank, user_id, user_name, score, reached_at))
   WHERE (('month'::text = ANY (b.periods)) AND ((p.ranking_id IS NOT NULL) OR (p.frozen_top IS NOT NULL)));
 
-COMMENT ON VIEW centile.last_month IS 'The standings of every board''s previous month, closed or not yet. Example: SELECT state, position, rank, user_id, score FROM centile.last_month WHERE board = ''ladder'' ORDER BY position LIMIT 3;';
+COMMENT ON VIEW centile.last_month IS 'The standings of every board''s previous month, closed or not. Example: SELECT state, position, rank, user_id, score FROM centile.last_month WHERE board = ''ladder'' ORDER BY position LIMIT 3;';
 
 CREATE VIEW centile.last_week AS
  SELECT b.slug AS board,
@@ -11512,7 +4834,7 @@ CREATE VIEW centile.last_week AS
      CROSS JOIN LATERAL centile.ranking(b.slug, ((p.kind || ':'::text) || x.label)) r("position", rank, user_id, user_name, score, reached_at))
   WHERE (('week'::text = ANY (b.periods)) AND ((p.ranking_id IS NOT NULL) OR (p.frozen_top IS NOT NULL)));
 
-COMMENT ON VIEW centile.last_week IS 'The standings of every board''s previous week, closed or not yet. Example: SELECT state, position, rank, user_id, score FROM centile.last_week WHERE board = ''arena'' ORDER BY position LIMIT 3;';
+COMMENT ON VIEW centile.last_week IS 'The standings of every board''s previous week, closed or not. Example: SELECT state, position, rank, user_id, score FROM centile.last_week WHERE board = ''arena'' ORDER BY position LIMIT 3;';
 
 CREATE TABLE centile_store.outbox (
     id bigint NOT NULL,
@@ -11573,7 +4895,7 @@ CREATE VIEW centile.outbox AS
      JOIN centile_store.periods p ON ((p.id = o.period_id)))
      LEFT JOIN centile_store.webhooks w ON ((w.board_id = o.board_id)));
 
-COMMENT ON VIEW centile.outbox IS 'Events for the outside, one for each period that was closed, and what became of their delivery; one with next_attempt_at waits to be sent. Example: SELECT event_id, period, kind, payload -> ''players'' AS players, delivered_at, attempts, last_status FROM centile.outbox WHERE board = ''main'' ORDER BY event_id;';
+COMMENT ON VIEW centile.outbox IS 'Events for receivers, one for each closed period, and the state of their delivery; an event with next_attempt_at waits. Example: SELECT event_id, period, kind, payload -> ''players'' AS players, delivered_at, attempts, last_status FROM centile.outbox WHERE board = ''main'' ORDER BY event_id;';
 
 CREATE VIEW centile.period_status AS
  SELECT b.slug AS board,
@@ -11666,7 +4988,7 @@ CREATE VIEW centile.periods AS
      JOIN centile_store.boards b ON ((b.id = p.board_id)))
      LEFT JOIN centile_store.rankings g ON ((g.id = p.ranking_id)));
 
-COMMENT ON VIEW centile.periods IS 'Periods of all boards with their players and whether they are open, due (over, not closed yet) or closed. Example: SELECT kind, label, state, players, archive, archive_revision FROM centile.periods WHERE board = ''main'' ORDER BY starts_at DESC, kind LIMIT 5;';
+COMMENT ON VIEW centile.periods IS 'Periods opened so far, with their players and whether they are open, due (over, not closed) or closed. Example: SELECT kind, label, state, players, archive, archive_revision FROM centile.periods WHERE board = ''main'' ORDER BY starts_at DESC, kind LIMIT 5;';
 
 CREATE VIEW centile.quarantine AS
  SELECT q.id AS quarantine_id,
@@ -11767,7 +5089,7 @@ CREATE VIEW centile.standings AS
      JOIN centile_store.leaderboard l ON ((l.ranking_id = p.ranking_id)))
      JOIN centile_store.users u ON ((u.id = l.user_id)));
 
-COMMENT ON VIEW centile.standings IS 'Every entry of every open ranking with its rank, worked out by a window function. Example: SELECT rank, user_id, score FROM centile.standings WHERE board = ''main'' AND kind = ''all_time'' ORDER BY position LIMIT 3;';
+COMMENT ON VIEW centile.standings IS 'Every entry of every open ranking with its rank, computed by a window function. Example: SELECT rank, user_id, score FROM centile.standings WHERE board = ''main'' AND kind = ''all_time'' ORDER BY position LIMIT 3;';
 
 CREATE VIEW centile.upkeep AS
  SELECT d.periods_due,
@@ -11826,7 +5148,7 @@ CREATE VIEW centile.upkeep AS
              JOIN centile_store.webhooks w ON ((w.board_id = o_1.board_id)))
           WHERE ((o_1.delivered_at IS NULL) AND isfinite(o_1.next_attempt_at))) o);
 
-COMMENT ON VIEW centile.upkeep IS 'What is left to do, in one row: for alarms and metrics. Example: SELECT periods_due, closings_unfinished, archive_differences, archives_to_refresh, imports_open, imports_cut_short, released_rankings, outbox_waiting, quarantine_waiting FROM centile.upkeep;';
+COMMENT ON VIEW centile.upkeep IS 'Pending work of maintenance in one row, for alarms and metrics. Example: SELECT periods_due, closings_unfinished, archive_differences, archives_to_refresh, imports_open, imports_cut_short, released_rankings, outbox_waiting, quarantine_waiting FROM centile.upkeep;';
 
 CREATE VIEW centile.users AS
  SELECT users.external_id AS user_id,
@@ -11838,7 +5160,7 @@ CREATE VIEW centile.users AS
     users.id AS internal_id
    FROM centile_store.users;
 
-COMMENT ON VIEW centile.users IS 'Users by the caller''s own ids. Example: SELECT user_id, user_name, banned_at FROM centile.users ORDER BY user_id LIMIT 3;';
+COMMENT ON VIEW centile.users IS 'Users by the caller''s own ids, and whether they are banned. Example: SELECT user_id, user_name, banned_at FROM centile.users ORDER BY user_id LIMIT 3;';
 
 CREATE VIEW centile.webhooks AS
  SELECT b.slug AS board,
@@ -11847,7 +5169,7 @@ CREATE VIEW centile.webhooks AS
    FROM (centile_store.webhooks w
      JOIN centile_store.boards b ON ((b.id = w.board_id)));
 
-COMMENT ON VIEW centile.webhooks IS 'The address that the events of a board are sent to. Example: SELECT board, url FROM centile.webhooks ORDER BY board;';
+COMMENT ON VIEW centile.webhooks IS 'The address that receives the events of a board. Example: SELECT board, url FROM centile.webhooks ORDER BY board;';
 
 CREATE TABLE centile_store.applied_sql (
     one_row boolean DEFAULT true NOT NULL,
@@ -12314,11 +5636,8 @@ REVOKE ALL ON FUNCTION centile.rank_key(p_score bigint, p_order text) FROM PUBLI
 GRANT ALL ON FUNCTION centile.rank_key(p_score bigint, p_order text) TO centile_reader;
 GRANT ALL ON FUNCTION centile.rank_key(p_score bigint, p_order text) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.archive_newcomers_above(p_period_id bigint, p_score bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.archive_newcomers_above(p_period_id bigint, p_score bigint) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.newcomers_above(p_ranking_id bigint, p_score bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.newcomers_above(p_ranking_id bigint, p_score bigint) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.newcomers_above(p_ranking_id bigint, p_period_id bigint, p_score bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.newcomers_above(p_ranking_id bigint, p_period_id bigint, p_score bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.source_named(p_board text, p_period text, OUT ranking_id bigint, OUT archived_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.source_named(p_board text, p_period text, OUT ranking_id bigint, OUT archived_period_id bigint) TO centile_service;
@@ -12394,8 +5713,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.board_lanes TO centile_
 REVOKE ALL ON FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_user_ids bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_user_ids bigint[]) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.archive_above(p_period_id bigint, p_rank_keys bigint[], p_with_equals boolean) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.archive_above(p_period_id bigint, p_rank_keys bigint[], p_with_equals boolean) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.archive_above(p_period_id bigint, p_keys centile_store.rank_key[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.archive_above(p_period_id bigint, p_keys centile_store.rank_key[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.archive_after(p_period_id bigint, p_rank_key bigint, p_tie_key bigint, p_internal_id bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.archive_after(p_period_id bigint, p_rank_key bigint, p_tie_key bigint, p_internal_id bigint, p_limit integer) TO centile_service;
@@ -12403,20 +5722,11 @@ GRANT ALL ON FUNCTION centile_store.archive_after(p_period_id bigint, p_rank_key
 REVOKE ALL ON FUNCTION centile_store.archive_around(p_period_id bigint, p_user_id bigint, p_around integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.archive_around(p_period_id bigint, p_user_id bigint, p_around integer) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.archive_histogram(p_period_id bigint, p_bars integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.archive_histogram(p_period_id bigint, p_bars integer) TO centile_service;
-
 REVOKE ALL ON FUNCTION centile_store.archive_name(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.archive_name(p_period_id bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.archive_of(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.archive_of(p_period_id bigint) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.archive_page(p_period_id bigint, p_from bigint, p_limit integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.archive_page(p_period_id bigint, p_from bigint, p_limit integer) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.archive_percentiles(p_period_id bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.archive_percentiles(p_period_id bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.archive_players(p_period_id bigint, p_user_ids bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.archive_players(p_period_id bigint, p_user_ids bigint[]) TO centile_service;
@@ -12424,8 +5734,8 @@ GRANT ALL ON FUNCTION centile_store.archive_players(p_period_id bigint, p_user_i
 REVOKE ALL ON FUNCTION centile_store.archive_query(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.archive_query(p_period_id bigint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.archive_rows(p_archive text, p_order text, p_from bigint, p_limit integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.archive_rows(p_archive text, p_order text, p_from bigint, p_limit integer) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.archive_rows(p_period_id bigint, p_from bigint, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.archive_rows(p_period_id bigint, p_from bigint, p_limit integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.archive_state(p_board_id integer, p_period_id bigint, p_revision integer, p_from timestamp with time zone, p_until timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.archive_state(p_board_id integer, p_period_id bigint, p_revision integer, p_from timestamp with time zone, p_until timestamp with time zone) TO centile_service;
@@ -12456,14 +5766,14 @@ GRANT ALL ON FUNCTION centile_store.board_named(p_slug text) TO centile_service;
 REVOKE ALL ON FUNCTION centile_store.board_rules(p_board_id integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.board_rules(p_board_id integer) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.bucket_keys_around(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.bucket_keys_around(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.key_min() FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.key_min() TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.bucket_keys_down(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.bucket_keys_down(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.bound_above(p_lower centile_store.rank_key, p_upper centile_store.rank_key) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.bound_above(p_lower centile_store.rank_key, p_upper centile_store.rank_key) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.bucket_keys_up(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.bucket_keys_up(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.bucket_keys_around(p_bucket smallint, p_ranking_id bigint, p_key centile_store.rank_key, p_above integer, p_below integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.bucket_keys_around(p_bucket smallint, p_ranking_id bigint, p_key centile_store.rank_key, p_above integer, p_below integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.bucket_of(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, OUT place integer, OUT bucket smallint, OUT low_rank_key bigint, OUT low_tie_key bigint, OUT low_user_key bigint, OUT next_rank_key bigint, OUT next_tie_key bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.bucket_of(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, OUT place integer, OUT bucket smallint, OUT low_rank_key bigint, OUT low_tie_key bigint, OUT low_user_key bigint, OUT next_rank_key bigint, OUT next_tie_key bigint) TO centile_service;
@@ -12483,6 +5793,12 @@ GRANT ALL ON FUNCTION centile_store.build_archive(p_period_id bigint) TO centile
 REVOKE ALL ON FUNCTION centile_store.catch_up(p_ranking_id bigint, p_lane smallint, p_after bigint, p_up_to bigint, p_after_user bigint, p_limit integer, OUT players bigint, OUT last_user bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.catch_up(p_ranking_id bigint, p_lane smallint, p_after bigint, p_up_to bigint, p_after_user bigint, p_limit integer, OUT players bigint, OUT last_user bigint) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.change_counts(p_lane smallint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.change_counts(p_lane smallint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.changed_users(p_board_id integer, p_known bigint[], p_now bigint[], p_limit integer, p_user_limit bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.changed_users(p_board_id integer, p_known bigint[], p_now bigint[], p_limit integer, p_user_limit bigint) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.check_time_zone(p_time_zone text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.check_time_zone(p_time_zone text) TO centile_service;
 
@@ -12492,14 +5808,14 @@ GRANT ALL ON FUNCTION centile_store.claim_deliveries(p_limit integer, p_except t
 REVOKE ALL ON FUNCTION centile_store.closed_differences(p_period_id bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.closed_differences(p_period_id bigint, p_limit integer) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_users bigint[], p_points bigint[], p_tiebreaks smallint[], p_reasons text[], p_times timestamp with time zone[], p_id_places integer[], p_ids text[], p_standings bigint[], kept_users bigint[], kept_points bigint[], kept_tiebreaks smallint[], kept_reasons text[], kept_ids text[], kept_rules text[], kept_details text[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_users bigint[], p_points bigint[], p_tiebreaks smallint[], p_reasons text[], p_times timestamp with time zone[], p_id_places integer[], p_ids text[], p_standings bigint[], kept_users bigint[], kept_points bigint[], kept_tiebreaks smallint[], kept_reasons text[], kept_ids text[], kept_rules text[], kept_details text[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.compare_archive(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.compare_archive(p_period_id bigint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.count_above(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.count_above(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.count_above(p_ranking_id bigint, p_key centile_store.rank_key) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.count_above(p_ranking_id bigint, p_key centile_store.rank_key) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.count_differences(p_ranking_id bigint, p_bucket smallint, p_most bigint, OUT expected bigint, OUT found bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.count_differences(p_ranking_id bigint, p_bucket smallint, p_most bigint, OUT expected bigint, OUT found bigint) TO centile_service;
@@ -12557,25 +5873,22 @@ GRANT ALL ON FUNCTION centile_store.fill_entries(p_ranking_id bigint) TO centile
 REVOKE ALL ON FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at timestamp with time zone) TO centile_service;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.periods TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.freeze_top(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.freeze_top(p_period_id bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.gain_base(p_board centile_store.boards, p_user_id bigint, p_starts_at timestamp with time zone, p_since timestamp with time zone, p_voided bigint[], p_enough bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.gain_base(p_board centile_store.boards, p_user_id bigint, p_starts_at timestamp with time zone, p_since timestamp with time zone, p_voided bigint[], p_enough bigint) TO centile_service;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.imports TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.key_max() FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.key_max() TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.has_import(p_board_id integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.has_import(p_board_id integer) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.highest_key(p_rank_key bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.highest_key(p_rank_key bigint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.has_scores(p_user_id bigint, p_boards text[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.has_scores(p_user_id bigint, p_boards text[]) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.has_unopened_period(p_board centile_store.boards, p_at timestamp with time zone) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.has_unopened_period(p_board centile_store.boards, p_at timestamp with time zone) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.histogram(p_ranking_id bigint, p_bars integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.histogram(p_ranking_id bigint, p_bars integer) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.histogram(p_ranking_id bigint, p_period_id bigint, p_bars integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.histogram(p_ranking_id bigint, p_period_id bigint, p_bars integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.hold_ban_act(p_user_id bigint, p_act bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.hold_ban_act(p_user_id bigint, p_act bigint) TO centile_service;
@@ -12583,26 +5896,35 @@ GRANT ALL ON FUNCTION centile_store.hold_ban_act(p_user_id bigint, p_act bigint)
 REVOKE ALL ON FUNCTION centile_store.hold_lane(p_board_id integer, p_lane smallint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.hold_lane(p_board_id integer, p_lane smallint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.import_is_running(p_import_id bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.import_is_running(p_import_id bigint) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.import_periods(p_board_id integer, p_kinds text[], p_times timestamp with time zone[], p_at timestamp with time zone, OUT ids bigint[], OUT kinds text[], OUT labels text[], OUT starts timestamp with time zone[], OUT ends timestamp with time zone[], OUT rankings bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.import_periods(p_board_id integer, p_kinds text[], p_times timestamp with time zone[], p_at timestamp with time zone, OUT ids bigint[], OUT kinds text[], OUT labels text[], OUT starts timestamp with time zone[], OUT ends timestamp with time zone[], OUT rankings bigint[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.import_state(p_board_id integer, p_user_ids bigint[], p_event_users integer[], p_times timestamp with time zone[], p_at timestamp with time zone, p_starts timestamp with time zone[], p_ends timestamp with time zone[], p_rankings bigint[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.import_state(p_board_id integer, p_user_ids bigint[], p_event_users integer[], p_times timestamp with time zone[], p_at timestamp with time zone, p_starts timestamp with time zone[], p_ends timestamp with time zone[], p_rankings bigint[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.is_locked(p_class integer, p_object bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.is_locked(p_class integer, p_object bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.kept_secrets() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.kept_secrets() TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.key_at(p_ranking_id bigint, p_position bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.key_at(p_ranking_id bigint, p_position bigint) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.key_at(p_ranking_id bigint, p_position bigint, OUT bucket smallint, OUT key centile_store.rank_key) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.key_at(p_ranking_id bigint, p_position bigint, OUT bucket smallint, OUT key centile_store.rank_key) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.key_in_bucket(p_bucket smallint, p_ranking_id bigint, p_skipped bigint, p_from_below boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.key_in_bucket(p_bucket smallint, p_ranking_id bigint, p_skipped bigint, p_from_below boolean) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.keys_down(p_ranking_id bigint, p_bucket smallint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.keys_down(p_ranking_id bigint, p_bucket smallint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.keys(p_ranking_id bigint, p_bucket smallint, p_key centile_store.rank_key, p_upwards boolean, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.keys(p_ranking_id bigint, p_bucket smallint, p_key centile_store.rank_key, p_upwards boolean, p_limit integer) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.keys_up(p_ranking_id bigint, p_bucket smallint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.keys_up(p_ranking_id bigint, p_bucket smallint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.known_events(p_board_id integer, p_user_ids bigint[], p_id_users integer[], p_ids text[], OUT places integer[], OUT transactions bigint[], OUT quarantined bigint[], OUT standings text[], OUT points bigint[], OUT tiebreaks smallint[], OUT reasons text[], OUT times timestamp with time zone[], OUT rules text[], OUT details text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.known_events(p_board_id integer, p_user_ids bigint[], p_id_users integer[], p_ids text[], OUT places integer[], OUT transactions bigint[], OUT quarantined bigint[], OUT standings text[], OUT points bigint[], OUT tiebreaks smallint[], OUT reasons text[], OUT times timestamp with time zone[], OUT rules text[], OUT details text[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.layout_differences(p_ranking_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.layout_differences(p_ranking_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.layouts_of(p_rankings bigint[], OUT buckets smallint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT user_keys bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.layouts_of(p_rankings bigint[], OUT buckets smallint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT user_keys bigint[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.ledger_end() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.ledger_end() TO centile_service;
@@ -12616,8 +5938,14 @@ GRANT ALL ON FUNCTION centile_store.list_named_players(p_period_id bigint) TO ce
 REVOKE ALL ON FUNCTION centile_store.lock_lane(p_board centile_store.boards, p_external_id text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.lock_lane(p_board centile_store.boards, p_external_id text) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.lock_layout(p_ranking_id bigint, p_layout integer, OUT buckets smallint[], OUT bounds centile_store.rank_key[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.lock_layout(p_ranking_id bigint, p_layout integer, OUT buckets smallint[], OUT bounds centile_store.rank_key[]) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.lowest_key(p_rank_key bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.lowest_key(p_rank_key bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.mark_corrected(p_period_ids bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.mark_corrected(p_period_ids bigint[]) TO centile_service;
@@ -12628,8 +5956,11 @@ GRANT ALL ON FUNCTION centile_store.mark_player(p_user_id bigint, p_banned boole
 REVOKE ALL ON FUNCTION centile_store.move_boundary(p_ranking_id bigint, p_layout integer, p_from integer, p_to integer, p_rows integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.move_boundary(p_ranking_id bigint, p_layout integer, p_from integer, p_to integer, p_rows integer) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_around integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_around integer) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.move_rows(p_ranking_id bigint, p_from_bucket smallint, p_to_bucket smallint, p_bound centile_store.rank_key, p_up boolean, p_rows integer, OUT moved integer, OUT lanes smallint[], OUT moved_by_lane integer[], OUT lower centile_store.rank_key, OUT upper centile_store.rank_key) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.move_rows(p_ranking_id bigint, p_from_bucket smallint, p_to_bucket smallint, p_bound centile_store.rank_key, p_up boolean, p_rows integer, OUT moved integer, OUT lanes smallint[], OUT moved_by_lane integer[], OUT lower centile_store.rank_key, OUT upper centile_store.rank_key) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_around integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_around integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.note_act(p_actor text, p_action text, p_board_id integer, p_before jsonb, p_after jsonb, p_subject text, p_user_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.note_act(p_actor text, p_action text, p_board_id integer, p_before jsonb, p_after jsonb, p_subject text, p_user_id bigint) TO centile_service;
@@ -12643,8 +5974,8 @@ GRANT ALL ON FUNCTION centile_store.note_signature(p_key_id text, p_signature by
 REVOKE ALL ON FUNCTION centile_store.page_rows(p_ranking_id bigint, p_from bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.page_rows(p_ranking_id bigint, p_from bigint, p_limit integer) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.percentiles(p_ranking_id bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.percentiles(p_ranking_id bigint) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.percentiles(p_ranking_id bigint, p_period_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.percentiles(p_ranking_id bigint, p_period_id bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.period_holding(p_board_id integer, p_kind text, p_at timestamp with time zone, p_zone text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.period_holding(p_board_id integer, p_kind text, p_at timestamp with time zone, p_zone text) TO centile_service;
@@ -12667,20 +5998,26 @@ GRANT ALL ON FUNCTION centile_store.player_label(p_user_id bigint) TO centile_se
 REVOKE ALL ON FUNCTION centile_store.player_row(p_ranking_id bigint, p_user_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.player_row(p_ranking_id bigint, p_user_id bigint) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.players_above(p_ranking_id bigint, p_period_id bigint, p_keys centile_store.rank_key[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.players_above(p_ranking_id bigint, p_period_id bigint, p_keys centile_store.rank_key[]) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.quarantined(p_board centile_store.boards, p_quarantine_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.quarantined(p_board centile_store.boards, p_quarantine_id bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.rank_change(p_board_id integer, p_period text, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint, OUT rank bigint, OUT previous_rank bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.rank_change(p_board_id integer, p_period text, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint, OUT rank bigint, OUT previous_rank bigint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.rank_of_key(p_ranking_id bigint, p_shared boolean, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.rank_of_key(p_ranking_id bigint, p_shared boolean, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.rank_key_at(p_ranking_id bigint, p_period_id bigint, p_position bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.rank_key_at(p_ranking_id bigint, p_period_id bigint, p_position bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.rank_of_key(p_ranking_id bigint, p_shared boolean, p_key centile_store.rank_key) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.rank_of_key(p_ranking_id bigint, p_shared boolean, p_key centile_store.rank_key) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.rank_steps(p_ranking_id bigint, p_archived_period_id bigint, p_user_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.rank_steps(p_ranking_id bigint, p_archived_period_id bigint, p_user_id bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.ranking_differences(p_ranking_id bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.ranking_differences(p_ranking_id bigint, p_limit integer) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.ranking_is_being_built(p_ranking_id bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.ranking_is_being_built(p_ranking_id bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.ranking_shape(p_ranking_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.ranking_shape(p_ranking_id bigint) TO centile_service;
@@ -12721,17 +6058,23 @@ GRANT ALL ON FUNCTION centile_store.reseal(p_kind text, p_name text, p_was bytea
 REVOKE ALL ON FUNCTION centile_store.retry_delay(p_attempts integer, p_random double precision) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.retry_delay(p_attempts integer, p_random double precision) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.rows_after(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.rows_after(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.rows_after(p_ranking_id bigint, p_key centile_store.rank_key, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.rows_after(p_ranking_id bigint, p_key centile_store.rank_key, p_limit integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.rows_around(p_ranking_id bigint, p_user_id bigint, p_around integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.rows_around(p_ranking_id bigint, p_user_id bigint, p_around integer) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_position bigint, p_limit integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_position bigint, p_limit integer) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_position bigint, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_position bigint, p_limit integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.set_layout(p_ranking_id bigint, p_buckets smallint[], p_bounds centile_store.rank_key[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.set_layout(p_ranking_id bigint, p_buckets smallint[], p_bounds centile_store.rank_key[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.settled_ledger_end(p_board_id integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.settled_ledger_end(p_board_id integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.source_of(p_ranking_id bigint, p_period_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.source_of(p_ranking_id bigint, p_period_id bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_after bigint, p_limit integer, p_batches bigint[], p_times timestamp with time zone[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_after bigint, p_limit integer, p_batches bigint[], p_times timestamp with time zone[]) TO centile_service;
@@ -12754,8 +6097,6 @@ GRANT SELECT ON TABLE centile.api_keys TO centile_reader;
 GRANT SELECT ON TABLE centile.api_keys TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.archive_differences TO centile_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.periods TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.users TO centile_service;
 
@@ -12796,6 +6137,8 @@ GRANT SELECT ON TABLE centile.daily_points TO centile_service;
 
 GRANT SELECT ON TABLE centile.daily_activity TO centile_reader;
 GRANT SELECT ON TABLE centile.daily_activity TO centile_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.imports TO centile_service;
 
 GRANT SELECT ON TABLE centile.imports TO centile_reader;
 GRANT SELECT ON TABLE centile.imports TO centile_service;

@@ -1,6 +1,5 @@
--- Gives up the imports of a board that were cut short and will not be run again, so that its periods can be closed. What they
--- have written stays.
-CREATE FUNCTION centile.abandon_imports(p_board text, p_actor text DEFAULT session_user) RETURNS integer
+-- What the abandoned imports wrote stays. Afterwards the board's periods can be closed.
+CREATE OR REPLACE FUNCTION centile.abandon_imports(p_board text, p_actor text DEFAULT session_user) RETURNS integer
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -10,10 +9,10 @@ DECLARE
 BEGIN
     PERFORM centile_store.lock_structure(v_board.id, true);
     SELECT min(i.source) INTO v_running FROM centile_store.imports i
-    WHERE i.board_id = v_board.id AND i.ended_at IS NULL AND i.abandoned_at IS NULL AND centile_store.import_is_running(i.id);
+    WHERE i.board_id = v_board.id AND i.ended_at IS NULL AND i.abandoned_at IS NULL AND centile_store.is_locked(1128615509, i.id);
     IF v_running IS NOT NULL THEN
         RAISE EXCEPTION 'an import of % into board % is running', quote_literal(v_running), p_board
-            USING ERRCODE = 'CB409', HINT = 'Stop it first.';
+            USING ERRCODE = 'CB409', HINT = 'Stop the import first.';
     END IF;
     WITH abandoned AS (
         UPDATE centile_store.imports i SET abandoned_at = clock_timestamp()
@@ -28,4 +27,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.abandon_imports(text, text) IS
-'Gives up imports of a board that were cut short, and returns how many. Example: SELECT centile.abandon_imports(''main'');';
+'Abandons the imports of a board that were interrupted, and returns their number. Example: SELECT centile.abandon_imports(''main'');';

@@ -1,11 +1,10 @@
--- The place and bucket of a key, with rows counted from the end of the bucket that the key is
--- probably nearer to; see count_in_bucket for the three numbers. Nearer to which end is guessed by
--- the middle between the bounds: the counts do not tell, and a wrong guess costs most where it
--- hardly matters, in the middle.
+-- Counts from the end of the bucket that the key is probably nearer to; count_in_bucket explains
+-- the three numbers. The middle between the bounds decides: the counts do not tell, and a wrong
+-- guess costs most near the middle, where it hardly matters.
 --
--- has_all_equals: all players with the rank key belong to this bucket. If not, only the second
+-- has_all_equals: all players with the rank key belong to this bucket. Otherwise only the second
 -- number is right.
-CREATE FUNCTION centile_store.above_in_bucket(
+CREATE OR REPLACE FUNCTION centile_store.above_in_bucket(
     p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint,
     OUT place integer, OUT bucket smallint, OUT counted bigint[], OUT from_below boolean, OUT has_all_equals boolean)
 LANGUAGE plpgsql STABLE
@@ -20,15 +19,16 @@ BEGIN
     place := v_bucket.place;
     bucket := v_bucket.bucket;
     has_all_equals := p_rank_key < v_bucket.next_rank_key
-        AND (v_bucket.low_rank_key, v_bucket.low_tie_key, v_bucket.low_user_key) <= (p_rank_key, -9223372036854775808, -9223372036854775808);
-    -- In floating point, where the ends of all keys have a difference.
+        AND (v_bucket.low_rank_key, v_bucket.low_tie_key, v_bucket.low_user_key) <= (p_rank_key, centile_store.key_min(), centile_store.key_min());
+    -- Floating point, because differences of the largest keys do not fit into bigint.
     from_below := CASE
-        WHEN v_bucket.next_rank_key = 9223372036854775807 THEN false
-        WHEN v_bucket.low_rank_key = -9223372036854775808 THEN true
+        WHEN v_bucket.next_rank_key = centile_store.key_max() THEN false
+        WHEN v_bucket.low_rank_key = centile_store.key_min() THEN true
         WHEN v_bucket.low_rank_key = v_bucket.next_rank_key
             THEN p_tie_key::double precision - v_bucket.low_tie_key < v_bucket.next_tie_key::double precision - p_tie_key
         ELSE p_rank_key::double precision - v_bucket.low_rank_key < v_bucket.next_rank_key::double precision - p_rank_key END;
-    counted := centile_store.count_in_bucket(bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key, has_all_equals, from_below);
+    counted := centile_store.count_in_bucket(
+        bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key, has_all_equals, from_below);
 END
 $$;
 

@@ -1,7 +1,6 @@
--- Takes an event out of quarantine into the ledger, with the time of now: it counts in the periods that hold now, whatever rules it
--- breaks, as if it had just been submitted. Gives its id there; again gives the same. A player who was reset meanwhile gets it, too:
--- whoever accepts it wants it to count.
-CREATE FUNCTION centile.accept_event(p_board text, p_quarantine_id bigint, p_reason text DEFAULT NULL, p_actor text DEFAULT session_user) RETURNS bigint
+-- The event gets the time of now and counts in the periods of now, whatever rules it breaks.
+-- Repeating the call returns the same id. A reset of the player in the meantime does not matter.
+CREATE OR REPLACE FUNCTION centile.accept_event(p_board text, p_quarantine_id bigint, p_reason text DEFAULT NULL, p_actor text DEFAULT session_user) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -15,11 +14,11 @@ BEGIN
     PERFORM centile.ensure_ledger_months(now(), now());
     v_event := centile_store.quarantined(v_board, p_quarantine_id);
     SELECT greatest(clock_timestamp(), max(l.last_at)) INTO v_at FROM centile_store.board_lanes l WHERE l.board_id = v_board.id;
-    IF centile_store.has_unopened_period(v_board, v_at) THEN
+    IF (SELECT count(*) FROM centile_store.periods_at(v_board.id, v_board.periods, v_at) p WHERE p.kind <> 'season') < cardinality(v_board.periods) THEN
         PERFORM centile.open_periods(v_board.id, ARRAY[v_at]);
     END IF;
     SELECT l.* INTO v_lane FROM centile_store.users u, centile_store.lock_lane(v_board, u.external_id) l WHERE u.id = v_event.user_id;
-    -- Somebody else may have decided until the lane was had, which all who decide hold.
+    -- Another session may have decided before this one got the lane.
     v_event := centile_store.quarantined(v_board, p_quarantine_id);
     IF v_event.state = 'accepted' THEN
         RETURN v_event.transaction_id;
@@ -35,7 +34,7 @@ BEGIN
     INTO v_rankings, v_missing
     FROM centile_store.periods_at(v_board.id, v_board.periods, v_at) p;
     IF v_missing THEN
-        RAISE EXCEPTION 'a period of board % has to be opened first', p_board USING ERRCODE = 'CB001', HINT = 'Call again.';
+        RAISE EXCEPTION 'a period of board % has to be opened first', p_board USING ERRCODE = 'CB001', HINT = 'Retry.';
     END IF;
     INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, reason, occurred_at, lane, batch)
     VALUES (v_board.id, v_event.user_id, 'score', v_event.points, v_event.tiebreak, v_event.reason, v_at, v_lane.lane, v_lane.batch + 1)
@@ -48,4 +47,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.accept_event(text, bigint, text, text) IS
-'Takes an event out of quarantine into the ledger, with the time of now, and returns its id there. Example: SELECT centile.accept_event(''ladder'', quarantine_id, ''seen on video'') IS NOT NULL AS is_accepted FROM centile.quarantine WHERE board = ''ladder'';';
+'Moves an event from quarantine into the ledger, with the time of now, and returns its id there. Example: SELECT centile.accept_event(''ladder'', quarantine_id, ''seen on video'') IS NOT NULL AS is_accepted FROM centile.quarantine WHERE board = ''ladder'';';

@@ -1,5 +1,5 @@
--- Adds to chosen elements of a count array: far cheaper than taking the array apart and building it anew.
-CREATE FUNCTION centile_store.add_at(p_counts anyarray, p_places integer[], p_changes anyarray) RETURNS anyarray
+-- Far cheaper than taking the array apart and building another.
+CREATE OR REPLACE FUNCTION centile_store.add_at(p_counts anyarray, p_places integer[], p_changes anyarray) RETURNS anyarray
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
 AS $$
 BEGIN

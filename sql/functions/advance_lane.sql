@@ -1,6 +1,6 @@
--- Ends a batch of a lane whose row the caller has locked: raises its number and records in the feed which users' entries it changed. Every
--- score or act calls it once. First loads and rebuilds advance lanes without a row; rank indexes then load anew.
-CREATE FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamptz, p_user_ids bigint[]) RETURNS void
+-- The caller has locked the row of the lane. First loads and rebuilds advance lanes without a row
+-- in the feed; rank indexes then reload.
+CREATE OR REPLACE FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamptz, p_user_ids bigint[]) RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN
@@ -13,4 +13,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.advance_lane(centile_store.board_lanes, timestamptz, bigint[]) IS
-'Raises the batch number of a locked lane and records the users whose entries the batch changed. Example: SELECT centile_store.advance_lane(l, now(), ''{1}'') FROM centile_store.board_lanes l WHERE l.board_id = 1 AND l.lane = 0;';
+'Raises the batch number of a locked lane and records in the feed which users'' entries the batch changed. Example: SELECT centile_store.advance_lane(l, now(), ''{1}'') FROM centile_store.board_lanes l WHERE l.board_id = 1 AND l.lane = 0;';

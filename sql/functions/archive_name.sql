@@ -1,6 +1,6 @@
--- What the archive of a period is called: board, kind and label with underscores. Where that is too long for PostgreSQL, or
--- is taken ("a-b" and "a_b" are two boards), a shorter name that ends in a digest of board, kind and label.
-CREATE FUNCTION centile_store.archive_name(p_period_id bigint) RETURNS text
+-- Board, kind and label, joined by underscores. If the name is too long for PostgreSQL or already
+-- taken ("a-b" and "a_b" are two boards), a shorter name that ends in a digest.
+CREATE OR REPLACE FUNCTION centile_store.archive_name(p_period_id bigint) RETURNS text
 LANGUAGE plpgsql STABLE
 AS $$
 DECLARE

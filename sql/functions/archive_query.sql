@@ -1,6 +1,6 @@
--- The text of an archive's query: the entries of the ledger as of the period's cut-off, in order. It names only
--- tables of centile_store, so a refresh, also the one of pg_restore, gives the same rows again.
-CREATE FUNCTION centile_store.archive_query(p_period_id bigint) RETURNS text
+-- The query names only tables of centile_store, so a refresh, also by pg_restore, gives the same
+-- rows.
+CREATE OR REPLACE FUNCTION centile_store.archive_query(p_period_id bigint) RETURNS text
 LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
@@ -9,7 +9,7 @@ DECLARE
 BEGIN
     SELECT b.ties INTO STRICT v_ties
     FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id WHERE p.id = p_period_id;
-    -- Without tiebreaks the tie key is the time; times sort faster.
+    -- Without tiebreaks the tie key is the time, and times sort faster.
     v_order := 'e.rank_key DESC, ' || CASE v_ties WHEN 'tiebreak' THEN 'e.tie_key DESC' ELSE 'e.reached_at' END || ', e.user_id';
     RETURN format('SELECT row_number() OVER (ORDER BY %1$s) AS "position", %2$s AS rank, e.user_id, e.score, e.reached_at FROM (%3$s) e',
         v_order,
@@ -20,4 +20,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.archive_query(bigint) IS
-'Text of the query that an archive is made of. Example: SELECT centile_store.archive_query(2) LIKE ''SELECT row_number()%'' AS is_query;';
+'Text of the query that an archive is made from. Example: SELECT centile_store.archive_query(2) LIKE ''SELECT row_number()%'' AS is_query;';

@@ -1,21 +1,22 @@
--- Rows of an archive from a position, with the names of now. rank_key, tie_key and internal_id make the cursor of the page
--- after; the tie key is that of the time alone.
--- The name comes from the period's row, never from a caller.
-CREATE FUNCTION centile_store.archive_rows(p_archive text, p_order text, p_from bigint, p_limit integer)
-RETURNS TABLE ("position" bigint, rank bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamptz,
-               internal_id bigint, rank_key bigint, tie_key bigint)
+-- Names are those of now. The tie key is that of the time alone.
+CREATE OR REPLACE FUNCTION centile_store.archive_rows(p_period_id bigint, p_from bigint, p_limit integer) RETURNS SETOF centile_store.ranking_row
 LANGUAGE plpgsql STABLE
 AS $$
+DECLARE
+    v_archive record;
 BEGIN
-    RETURN QUERY EXECUTE format(
-        'SELECT a."position", a.rank, u.external_id, u.name, u.avatar, a.score, a.reached_at,
-                u.id, centile.rank_key(a.score, $1), centile.tie_key(a.reached_at)
-         FROM (SELECT * FROM centile_archive.%I a WHERE a."position" >= $2 ORDER BY a."position" LIMIT $3) a
-         JOIN centile_store.users u ON u.id = a.user_id
-         ORDER BY a."position"', p_archive)
-    USING p_order, p_from, p_limit;
+    SELECT * INTO v_archive FROM centile_store.archive_of(p_period_id);
+    IF FOUND THEN
+        RETURN QUERY EXECUTE format(
+            'SELECT a."position", a.rank, u.external_id, u.name, u.avatar, a.score, a.reached_at,
+                    u.id, centile.rank_key(a.score, $1), centile.tie_key(a.reached_at)
+             FROM (SELECT * FROM centile_archive.%I a WHERE a."position" >= $2 ORDER BY a."position" LIMIT $3) a
+             JOIN centile_store.users u ON u.id = a.user_id
+             ORDER BY a."position"', v_archive.archive_name)
+        USING v_archive.score_order, p_from, p_limit;
+    END IF;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.archive_rows(text, text, bigint, integer) IS
-'Rows of an archive from a position. Example: SELECT centile_store.cut_off_period(2) IS NOT NULL AS is_cut_off, centile_store.build_archive(2), (SELECT count(*) FROM centile_store.archive_rows(centile_store.archive_name(2), ''desc'', 1, 10)) AS players;';
+COMMENT ON FUNCTION centile_store.archive_rows(bigint, bigint, integer) IS
+'Rows of a period''s archive from a position. Example: SELECT position, rank, user_id, score FROM centile_store.archive_rows(4, 1, 10);';

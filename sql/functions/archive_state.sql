@@ -1,6 +1,7 @@
--- What every answer about a closed period carries, and the proof that its archive is still at this revision, still kept, and
--- still the one that was meant: no row otherwise. The board is proved too: after a restore the ids may be another board's.
-CREATE FUNCTION centile_store.archive_state(p_board_id integer, p_period_id bigint, p_revision integer, p_from timestamptz, p_until timestamptz)
+-- Every answer about a closed period carries this. The row also proves that the archive is still
+-- kept, at this revision, and the one that the caller means. After a restore the ids may be another
+-- board's, so the board is checked too.
+CREATE OR REPLACE FUNCTION centile_store.archive_state(p_board_id integer, p_period_id bigint, p_revision integer, p_from timestamptz, p_until timestamptz)
 RETURNS TABLE (epoch text, players bigint, revision bigint, frozen_size integer)
 LANGUAGE sql STABLE
 AS $$

@@ -1,6 +1,6 @@
--- The whole tie key of a player's entry, of which an archive holds the time only: the tiebreak is that of the event in the
--- ledger that the entry comes from. What was voided counts as well: whoever asks may mean an entry of before.
-CREATE FUNCTION centile_store.archive_tie_key(p_board_id integer, p_mode text, p_user_id bigint, p_score bigint, p_reached_at timestamptz) RETURNS bigint
+-- An archive holds only the time of a tie key. The tiebreak is that of the ledger's event that the
+-- entry comes from. Voided events count too: the caller may mean an earlier entry.
+CREATE OR REPLACE FUNCTION centile_store.archive_tie_key(p_board_id integer, p_mode text, p_user_id bigint, p_score bigint, p_reached_at timestamptz) RETURNS bigint
 LANGUAGE plpgsql STABLE
 AS $$
 BEGIN
@@ -13,4 +13,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.archive_tie_key(integer, text, bigint, bigint, timestamptz) IS
-'Tiebreak and time of an entry, by the ledger. Example: SELECT centile_store.archive_tie_key(1, ''best'', 1, 120, ''2024-01-15 10:00Z'');';
+'Tie key of an entry of an archive, with the tiebreak from the ledger. Example: SELECT centile_store.archive_tie_key(1, ''best'', 1, 120, ''2024-01-15 10:00Z'');';

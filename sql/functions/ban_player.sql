@@ -1,5 +1,4 @@
--- One board's part of a ban or an unban; with p_act, as centile_store.begin_ban numbered it, only unless a later one has begun.
-CREATE FUNCTION centile_store.ban_player(
+CREATE OR REPLACE FUNCTION centile_store.ban_player(
     p_board text, p_user_id bigint, p_banned boolean, p_reason text, p_actor text, p_act bigint DEFAULT NULL) RETURNS boolean
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -8,17 +7,17 @@ DECLARE
     v_lane  centile_store.board_lanes;
 BEGIN
     PERFORM centile.ensure_ledger_months(now(), now());
-    -- Whatever the player is called until the lane is had: an erased player keeps it.
+    -- By the id of now: an erasure changes the id, but never the lane.
     SELECT l.* INTO v_lane FROM centile_store.users u, centile_store.lock_lane(v_board, u.external_id) l WHERE u.id = p_user_id;
     IF p_act IS NOT NULL THEN
         PERFORM centile_store.hold_ban_act(p_user_id, p_act);
     END IF;
-    -- Nothing to say on a board that the player never played, nor twice.
+    -- Nothing to do on a board that the player never played, or a second time.
     IF p_banned = EXISTS (SELECT FROM centile_store.board_players
                           WHERE board_id = v_board.id AND user_id = p_user_id AND banned)
        OR NOT EXISTS (SELECT FROM centile_store.score_transactions WHERE board_id = v_board.id AND user_id = p_user_id) THEN
         IF p_banned THEN
-            -- A batch that was begun before does not know of the ban: now it is begun anew.
+            -- A batch that began before does not know of the ban. Now it begins again.
             PERFORM centile_store.advance_lane(v_lane, v_lane.last_at, '{}');
         END IF;
         RETURN false;
@@ -29,4 +28,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.ban_player(text, bigint, boolean, text, text, bigint) IS
-'Bans or unbans a player on one board and says whether anything changed. Example: SELECT centile_store.ban_player(''main'', b.user_id, true, ''cheat'', ''dora'', b.act) FROM centile_store.begin_ban(''ann'', true) b;';
+'Bans or unbans a player on one board, unless a later act than p_act has begun, and returns whether anything changed. Example: SELECT centile_store.ban_player(''main'', b.user_id, true, ''cheat'', ''dora'', b.act) FROM centile_store.begin_ban(''ann'', true) b;';

@@ -1,9 +1,8 @@
--- Begins a ban or an unban, which goes on board by board (centile_store.ban_player), a transaction each, and ends with
--- centile_store.end_ban. By the internal id, which the player keeps when erased meanwhile. Of a ban and an unban at once the later
--- counts: it goes over all boards from its beginning on, and the other finds another number at its next step. Two bans at once, or two
--- unbans, have the same number: bans have the odd ones. A ban sets the mark first, so that no score
--- slips in between; an unban takes it away last.
-CREATE FUNCTION centile_store.begin_ban(
+-- The ban or unban goes on board by board (centile_store.ban_player), a transaction each, and ends
+-- with centile_store.end_ban. Of a ban and an unban at once the later wins: the other finds another
+-- number at its next step. Bans have odd numbers, so two bans at once share one. A ban sets the
+-- mark first, so that no score slips in; an unban removes it last.
+CREATE OR REPLACE FUNCTION centile_store.begin_ban(
     p_user text, p_banned boolean, p_reason text DEFAULT NULL, p_actor text DEFAULT session_user, OUT user_id bigint, OUT act bigint)
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -18,4 +17,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.begin_ban(text, boolean, text, text) IS
-'Begins a ban or an unban of a player on all boards, and numbers it. Example: SELECT act FROM centile_store.begin_ban(''ann'', true);';
+'Begins a ban or an unban of a player on all boards, and returns its number. Example: SELECT act FROM centile_store.begin_ban(''ann'', true);';

@@ -1,7 +1,8 @@
--- Announces an import: until it has ended, none of the board's periods is closed, so that no line is refused because a clock
--- struck meanwhile. Closings that have begun but not ended are called off. An import of the same file that was cut short
--- goes on under its own number; nobody knows what came through standard input. The session holds a lock until it ends, by which others see that the import is alive.
-CREATE FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text DEFAULT session_user) RETURNS bigint
+-- Until the import has ended, none of the board's periods is closed. Closings that have begun but
+-- not ended are called off. An interrupted import of the same file continues under its number;
+-- standard input always begins anew. The session holds a lock until it ends, which shows that the
+-- import is alive.
+CREATE OR REPLACE FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text DEFAULT session_user) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -12,14 +13,15 @@ BEGIN
     WHERE board_id = p_board_id AND state = 'open' AND cut_off_at IS NOT NULL;
     SELECT i.id INTO v_import_id FROM centile_store.imports i
     WHERE i.board_id = p_board_id AND i.source = p_source AND i.source <> 'stdin' AND i.ended_at IS NULL AND i.abandoned_at IS NULL
-      AND NOT centile_store.import_is_running(i.id)
+      AND NOT centile_store.is_locked(1128615509, i.id)
     ORDER BY i.id LIMIT 1;
     IF v_import_id IS NULL THEN
         INSERT INTO centile_store.imports (board_id, source) VALUES (p_board_id, p_source) RETURNING id INTO v_import_id;
     ELSE
         UPDATE centile_store.imports SET started_at = clock_timestamp() WHERE id = v_import_id;
     END IF;
-    -- Not waited for: anybody may take an advisory lock, and the structure lock is held here.
+    -- Without waiting: any session may hold an advisory lock, and this one holds the structure
+    -- lock.
     IF NOT pg_try_advisory_lock(1128615509, v_import_id::integer) THEN
         RAISE EXCEPTION 'another session holds the lock of import %', v_import_id USING ERRCODE = 'CB409', HINT = 'See pg_locks, classid 1128615509.';
     END IF;

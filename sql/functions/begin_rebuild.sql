@@ -1,7 +1,7 @@
--- Begins a new ranking beside the live one of an open period, and gives the end of the ledger then, from which catch_up goes on once the
--- ranking is filled. The session holds a lock until it ends, by which others see that
--- the building goes on; what was begun for this period and cut short is let go.
-CREATE FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT ledger_end bigint)
+-- The rebuild takes in the ledger up to ledger_end first. The session holds a lock until it ends,
+-- which shows that the rebuild goes on. Releases earlier rankings of the period whose rebuild was
+-- interrupted.
+CREATE OR REPLACE FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT ledger_end bigint)
 LANGUAGE plpgsql VOLATILE
 AS $$
 #variable_conflict use_column
@@ -12,18 +12,19 @@ BEGIN
     PERFORM centile_store.lock_structure(v_period.board_id, true);
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     IF v_period.ranking_id IS NULL THEN
-        RAISE EXCEPTION 'the period is closed: it has an archive and no ranking' USING ERRCODE = 'CB409', HINT = 'centile refresh brings an archive up to the ledger.';
+        RAISE EXCEPTION 'the period is closed: it has an archive and no ranking' USING ERRCODE = 'CB409', HINT = 'Run centile refresh: it brings an archive up to the ledger.';
     ELSIF EXISTS (SELECT FROM centile_store.rankings r
                   WHERE r.period_id = p_period_id AND r.id <> v_period.ranking_id AND r.released_at IS NULL
-                    AND centile_store.ranking_is_being_built(r.id)) THEN
-        RAISE EXCEPTION 'the period is being rebuilt already' USING ERRCODE = 'CB409';
+                    AND centile_store.is_locked(1128615510, r.id)) THEN
+        RAISE EXCEPTION 'another session is rebuilding the period' USING ERRCODE = 'CB409';
     END IF;
     UPDATE centile_store.rankings r SET released_at = clock_timestamp()
     WHERE r.period_id = p_period_id AND r.id <> v_period.ranking_id AND r.released_at IS NULL;
     INSERT INTO centile_store.rankings (board_id, period_id, lanes)
     SELECT b.id, p_period_id, b.lanes FROM centile_store.boards b WHERE b.id = v_period.board_id
     RETURNING id INTO ranking_id;
-    -- Not waited for: anybody may take an advisory lock, and the structure lock is held here.
+    -- Without waiting: any session may hold an advisory lock, and this one holds the structure
+    -- lock.
     IF NOT pg_try_advisory_lock(1128615510, ranking_id::integer) THEN
         RAISE EXCEPTION 'another session holds the lock of ranking %', ranking_id USING ERRCODE = 'CB409', HINT = 'See pg_locks, classid 1128615510.';
     END IF;
@@ -32,4 +33,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.begin_rebuild(bigint) IS
-'Begins a new ranking beside the live one of a period. Example: SELECT ranking_id IS NOT NULL AS is_begun FROM centile_store.begin_rebuild(1);';
+'Begins a new ranking beside the live one of a period, and returns it with the end of the ledger. Example: SELECT ranking_id IS NOT NULL AS is_begun FROM centile_store.begin_rebuild(1);';

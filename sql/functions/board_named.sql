@@ -1,5 +1,4 @@
--- A board by its slug, or an error that names it.
-CREATE FUNCTION centile_store.board_named(p_slug text) RETURNS centile_store.boards
+CREATE OR REPLACE FUNCTION centile_store.board_named(p_slug text) RETURNS centile_store.boards
 LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
@@ -15,4 +14,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.board_named(text) IS
-'The row of a board. Example: SELECT (centile_store.board_named(''main'')).mode;';
+'The row of a board; an error if it does not exist. Example: SELECT (centile_store.board_named(''main'')).mode;';

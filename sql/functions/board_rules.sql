@@ -1,9 +1,8 @@
--- A board's rules as the audit log keeps them.
-CREATE FUNCTION centile_store.board_rules(p_board_id integer) RETURNS jsonb
+CREATE OR REPLACE FUNCTION centile_store.board_rules(p_board_id integer) RETURNS jsonb
 LANGUAGE sql STABLE
 AS $$
     SELECT to_jsonb(b) - '{board_id,created_at}'::text[] FROM centile.boards b WHERE b.board_id = p_board_id
 $$;
 
 COMMENT ON FUNCTION centile_store.board_rules(integer) IS
-'The rules of a board as one object. Example: SELECT centile_store.board_rules(1) ->> ''mode'' AS mode;';
+'The rules of a board as the audit log keeps them. Example: SELECT centile_store.board_rules(1) ->> ''mode'' AS mode;';

@@ -1,7 +1,7 @@
--- Place and bucket of a key, and where the bucket begins and the next one does: the last place of
--- the ranking whose lower bound is not above the key. After the highest place stands the greatest
--- key there can be. NULL where there is no such ranking.
-CREATE FUNCTION centile_store.bucket_of(
+-- The highest place whose lower bound is not above the key. next_* is the bound of the place above, or
+-- the greatest key. The key comes as three numbers: plpgsql takes longer to pass a record, up to a
+-- tenth of a rank.
+CREATE OR REPLACE FUNCTION centile_store.bucket_of(
     p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint,
     OUT place integer, OUT bucket smallint, OUT low_rank_key bigint, OUT low_tie_key bigint, OUT low_user_key bigint,
     OUT next_rank_key bigint, OUT next_tie_key bigint)
@@ -23,10 +23,10 @@ BEGIN
     low_rank_key := v_rank_keys[place];
     low_tie_key := v_tie_keys[place];
     low_user_key := v_user_keys[place];
-    next_rank_key := coalesce(v_rank_keys[place + 1], 9223372036854775807);
-    next_tie_key := coalesce(v_tie_keys[place + 1], 9223372036854775807);
+    next_rank_key := coalesce(v_rank_keys[place + 1], centile_store.key_max());
+    next_tie_key := coalesce(v_tie_keys[place + 1], centile_store.key_max());
 END
 $$;
 
 COMMENT ON FUNCTION centile_store.bucket_of(bigint, bigint, bigint, bigint) IS
-'Place and bucket of a key in a ranking. Example: SELECT place, bucket FROM centile_store.bucket_of(1, 100, 0, 0);';
+'Place and bucket of a key in a ranking, with the bounds of the bucket; NULL without the ranking. Example: SELECT place, bucket FROM centile_store.bucket_of(1, 100, 0, 0);';

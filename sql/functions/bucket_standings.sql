@@ -1,29 +1,30 @@
--- Players looked up in one snapshot: a row for each user, numbered as given; what is the same for all stands in the first. No row: no longer
--- the current ranking of the period, or the selector (which began to mean it, and ceases to) means another.
+-- Players in one snapshot: a row for each user, numbered as given. What is the same for all stands
+-- in the first row. No row: the ranking is no longer the current one of the period, or the
+-- selector, which means the period from p_meant_from to p_meant_until, means another period by now.
 --
--- The players above are counted within each player's bucket. The bucket counts come along when the caller knows them of another layout
--- or other batches. Where ranks are shared and players with the same rank key may stand in other buckets too, the players above the first
--- and from the last of these upwards are counted from wherever they stand. To be inlined, so no SET and no STRICT: what is not asked for costs
--- nothing.
-CREATE FUNCTION centile_store.bucket_standings(
+-- The bucket counts come along if the caller knows them of another layout or other batches. Where
+-- ranks are shared and equals may be in other buckets too, beside_equals counts the players above
+-- all equals, and those above them or among them. Without SET and STRICT, so that PostgreSQL
+-- inlines it and computes only what the caller reads.
+CREATE OR REPLACE FUNCTION centile_store.bucket_standings(
     p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_meant_from timestamptz, p_meant_until timestamptz,
     p_users text[], p_layout integer, p_batches bigint[])
 RETURNS TABLE (n bigint, external_id text, name text, avatar text, score bigint, reached_at timestamptz,
                place integer, bucket smallint, counted bigint[], from_below boolean, beside_equals bigint[],
                epoch text, layout integer, batches bigint[], counts bigint[],
-               rank_key bigint, tie_key bigint, user_key bigint, score_order text, is_shared boolean)
+               key centile_store.rank_key, score_order text, is_shared boolean)
 LANGUAGE sql STABLE
 AS $$
     SELECT w.n, u.external_id, u.name, u.avatar, l.score, l.reached_at,
            c.place, c.bucket, c.counted, c.from_below,
            CASE WHEN b.ties = 'shared' AND NOT c.has_all_equals THEN ARRAY[
-               centile_store.count_above(g.id, l.rank_key, 9223372036854775807, 9223372036854775807),
-               centile_store.count_above(g.id, l.rank_key, -9223372036854775808, -9223372036854775808)] END,
+               centile_store.count_above(g.id, centile_store.highest_key(l.rank_key)),
+               centile_store.count_above(g.id, centile_store.lowest_key(l.rank_key))] END,
            CASE WHEN w.n = 1 THEN centile.epoch() END, g.layout,
            CASE WHEN w.n = 1 THEN v.batches END,
            CASE WHEN w.n = 1 AND (g.layout, v.batches) IS DISTINCT FROM (p_layout, p_batches)
                THEN centile_store.bucket_totals(g.id) END,
-           l.rank_key, l.tie_key, -l.user_id, b.score_order, b.ties = 'shared'
+           (l.rank_key, l.tie_key, -l.user_id)::centile_store.rank_key, b.score_order, b.ties = 'shared'
     FROM centile_store.periods p
     JOIN centile_store.rankings g ON g.id = p.ranking_id
     JOIN centile_store.boards b ON b.id = g.board_id

@@ -1,5 +1,5 @@
--- The fixed list of bucket tables: the only names that ever go into a statement at run time.
-CREATE FUNCTION centile_store.bucket_table(p_bucket smallint) RETURNS text
+-- The fixed list of bucket tables: the only names that enter a statement at run time.
+CREATE OR REPLACE FUNCTION centile_store.bucket_table(p_bucket smallint) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN 'leaderboard_bucket_' || to_char(p_bucket, 'FM00');
 

@@ -1,14 +1,14 @@
--- The second step of closing: the archive, from the ledger as of the cut-off. What an earlier try has left goes first;
--- nobody reads it while the period is open.
-CREATE FUNCTION centile_store.build_archive(p_period_id bigint) RETURNS void
+-- The second step of closing. Replaces what an earlier try left; nobody reads it while the period
+-- is open.
+CREATE OR REPLACE FUNCTION centile_store.build_archive(p_period_id bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
--- A million players sort in memory; the archive is built by one at a time.
+-- A million players sort in memory. One session builds archives at a time.
 SET work_mem = '128MB'
 SET maintenance_work_mem = '128MB'
--- Whoever reads it all the same, a dump for one, is not waited for for long.
+-- Does not wait long for a reader, such as a dump.
 SET lock_timeout = '10s'
--- That nothing is left of an earlier try is nothing to tell.
+-- Silences the notice that no earlier archive exists.
 SET client_min_messages = warning
 AS $$
 DECLARE
@@ -16,11 +16,11 @@ DECLARE
 BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     IF v_period.state = 'closed' OR v_period.cut_off_at IS NULL THEN
-        RAISE EXCEPTION 'the period is closed, or not cut off yet' USING ERRCODE = 'CB409';
+        RAISE EXCEPTION 'the period is closed or not cut off' USING ERRCODE = 'CB409';
     END IF;
     EXECUTE format('DROP MATERIALIZED VIEW IF EXISTS centile_archive.%I', v_period.archive_name);
     EXECUTE format('CREATE MATERIALIZED VIEW centile_archive.%I AS %s', v_period.archive_name, centile_store.archive_query(p_period_id));
-    -- Names of their own: the archive's may be as long as a name can be.
+    -- Short names: the archive's may be as long as PostgreSQL allows.
     EXECUTE format('CREATE UNIQUE INDEX %I ON centile_archive.%I ("position")', format('archive_%s_position', p_period_id), v_period.archive_name);
     EXECUTE format('CREATE UNIQUE INDEX %I ON centile_archive.%I (user_id)', format('archive_%s_user', p_period_id), v_period.archive_name);
     EXECUTE format('CREATE INDEX %I ON centile_archive.%I (rank)', format('archive_%s_rank', p_period_id), v_period.archive_name);
@@ -33,4 +33,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.build_archive(bigint) IS
-'Builds the archive of a period that has been cut off. Example: SELECT centile_store.cut_off_period(2) IS NOT NULL AS is_cut_off, centile_store.build_archive(2);';
+'Builds the archive of a period from the ledger as of the cut-off. Example: SELECT centile_store.cut_off_period(2) IS NOT NULL AS is_cut_off, centile_store.build_archive(2);';

@@ -1,8 +1,7 @@
--- Brings a ranking that is being built up to the ledger for the players of one lane of whom it has
--- rows after one id up to another, p_limit of them. Gives the number of players, and the last one's
--- id: call it again with that until there are none. Takes in whatever else the ledger says of them
--- by now.
-CREATE FUNCTION centile_store.catch_up(
+-- Brings up to p_limit players of one lane up to the ledger: those with ledger rows after one id up
+-- to another, in the order of their ids from p_after_user on. Call it again with last_user until
+-- players is 0. Takes in all that the ledger has of them by now.
+CREATE OR REPLACE FUNCTION centile_store.catch_up(
     p_ranking_id bigint, p_lane smallint, p_after bigint, p_up_to bigint, p_after_user bigint DEFAULT 0, p_limit integer DEFAULT 2000,
     OUT players bigint, OUT last_user bigint)
 LANGUAGE plpgsql VOLATILE
@@ -24,4 +23,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.catch_up(bigint, smallint, bigint, bigint, bigint, integer) IS
-'Brings a ranking that is being built up to the ledger. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id), centile_store.fill_buckets(r.ranking_id), (centile_store.catch_up(r.ranking_id, 0::smallint, r.ledger_end, r.ledger_end + 10)).players FROM centile_store.begin_rebuild(1) r;';
+'Brings players of a ranking that is being built up to the ledger. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id), centile_store.fill_buckets(r.ranking_id), (centile_store.catch_up(r.ranking_id, 0::smallint, r.ledger_end, r.ledger_end + 10)).players FROM centile_store.begin_rebuild(1) r;';

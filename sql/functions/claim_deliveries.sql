@@ -1,12 +1,12 @@
--- Takes events that are due, one a board, for the caller to send. One a board, so that each receiver gets its events one after
--- another, oldest first; in random order, so that no board always waits behind others, but boards with an event that failed come
--- last: should all the places be taken by receivers that do not answer, it is after everybody else. Whoever takes an event has a
--- minute, the lease: it is due again after it, so that a crash leads to another attempt, not to none. Nobody waits for anybody:
--- what another caller is just taking is passed over.
+-- One event of a board, oldest first, so that each receiver gets its events one after another.
+-- Boards come in random order, so that none always waits behind others; boards with a failed event
+-- come last, so that receivers which do not answer cannot take all places. The caller has a minute.
+-- Then the event is due again, so a crash leads to another attempt. Events that another caller is
+-- claiming are skipped.
 --
--- The boards named by p_except are left alone: those that the caller is sending to, and those whose receivers have failed it. So a
--- run comes to an end, whatever fails, and a receiver that hangs costs it one wait.
-CREATE FUNCTION centile_store.claim_deliveries(p_limit integer DEFAULT 16, p_except text[] DEFAULT '{}')
+-- p_except: boards that the caller is sending to, and those whose receivers have failed it. So a
+-- run ends, and a receiver that hangs costs it one wait.
+CREATE OR REPLACE FUNCTION centile_store.claim_deliveries(p_limit integer DEFAULT 16, p_except text[] DEFAULT '{}')
 RETURNS TABLE (event_id bigint, board text, url text, secret bytea, sealed boolean, body text, attempt integer)
 LANGUAGE sql VOLATILE
 AS $$
@@ -36,4 +36,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile_store.claim_deliveries(integer, text[]) IS
-'Takes events that are due, to be sent within a minute: the exact text, where to, and what it is signed with. Example: SELECT event_id, board, url, body, attempt FROM centile_store.claim_deliveries(16);';
+'Claims due events for a minute: the exact text, the address and the secret that signs it. Example: SELECT event_id, board, url, body, attempt FROM centile_store.claim_deliveries(16);';

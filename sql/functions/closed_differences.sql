@@ -1,10 +1,10 @@
--- Where the archive of a closed period differs from the ledger as of its cut-off, and what was kept from it from either: see
--- centile_store.differences. A correction that waits for a refresh came after the cut-off and is no difference.
-CREATE FUNCTION centile_store.closed_differences(p_period_id bigint, p_limit integer)
+-- See centile_store.differences. A correction that waits for a refresh came after the cut-off and
+-- is no difference.
+CREATE OR REPLACE FUNCTION centile_store.closed_differences(p_period_id bigint, p_limit integer)
 RETURNS TABLE (kind text, subject text, expected jsonb, found jsonb, total bigint)
 LANGUAGE plpgsql STABLE
 SET work_mem = '64MB'
--- Of an archive that was built since tables were last looked at, the planner expects few players.
+-- The planner expects few players in an archive that has not been analyzed.
 SET enable_nestloop = off
 AS $$
 DECLARE
@@ -20,7 +20,7 @@ BEGIN
     BEGIN
         v_top := convert_from(v_period.frozen_top, 'UTF8')::jsonb;
     EXCEPTION WHEN data_exception THEN
-        -- Every place of it differs then.
+        -- Then every place differs.
         v_top := '{}';
     END;
     RETURN QUERY EXECUTE format($query$
@@ -34,7 +34,7 @@ BEGIN
             FROM ledger e
             FULL JOIN centile_archive.%I a ON a.user_id = e.user_id
             WHERE (e."position", e.rank, e.score, e.reached_at) IS DISTINCT FROM (a."position", a.rank, a.score, a.reached_at)
-        -- As many as were frozen: the board may say another number by now.
+        -- As many rows as were frozen: the board's setting may have changed.
         ), top AS (
             SELECT coalesce(e."position", t.place) AS place,
                    CASE WHEN e.user_id IS NOT NULL THEN jsonb_build_object('player', e.user_id, 'user_id', u.external_id, 'rank', e.rank, 'score', e.score, 'reached_at', e.reached_at) END AS expected,

@@ -1,21 +1,17 @@
--- Writes what the service decided of a batch, after centile_store.begin_batch: ledger, ids,
--- quarantine, entries with their bucket rows and counts, lane. Writes nothing and returns a row of
--- NULLs if anything that the decisions rest on has changed since: begin again then.
+-- Writes what the service decided after centile_store.begin_batch: ledger, ids, quarantine, entries
+-- with their bucket rows and counts, lane. Writes nothing and returns a row of NULLs if the state
+-- that the decisions rest on has changed: the caller then begins again.
 --
--- p_revision, p_batch, p_server_started_at: the board's structure_revision, the lane's batch and the
--- server as begin_batch gave them. p_at: the time of the events without a time of their own (p_times). p_id_places, p_ids: the
--- callers' ids, with the places of their events in the ledger's arrays, from 1. p_standings: what
--- each of these events made of the player's standings, as many numbers for each. kept_*: events for
--- the quarantine. entry_*, group_*, row_*, count_*: the entries that change, with their bucket rows
--- and counts, as centile_store.write_entries takes them.
+-- p_revision, p_batch, p_server_started_at: structure_revision, batch and server as begin_batch
+-- returned them. p_at: the time of events without one. Standings of an event: as many numbers for
+-- each period, of what the event made of the player's standing. entry_*, group_*, row_*, count_*:
+-- as centile_store.write_entries takes them. These stay arrays of numbers, because there are
+-- several for each event.
 --
--- transaction_ids are the ledger's ids, in the order of the events; batch is the lane's last batch:
--- a reader of that batch sees all of these events.
-CREATE FUNCTION centile_store.commit_batch(
+-- The ids returned are in the order of the events. A reader of this batch sees all of these events.
+CREATE OR REPLACE FUNCTION centile_store.commit_batch(
     p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamptz, p_at timestamptz, p_keep_ids interval,
-    p_users bigint[], p_points bigint[], p_tiebreaks smallint[], p_reasons text[], p_times timestamptz[],
-    p_id_places integer[], p_ids text[], p_standings bigint[],
-    kept_users bigint[], kept_points bigint[], kept_tiebreaks smallint[], kept_reasons text[], kept_ids text[], kept_rules text[], kept_details text[],
+    p_events centile_store.pending_event[],
     entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[],
     group_buckets smallint[], group_deletes integer[], group_inserts integer[],
     row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[],
@@ -29,9 +25,11 @@ SET enable_mergejoin = off
 AS $$
 #variable_conflict use_column
 DECLARE
-    v_board centile_store.boards := centile_store.lock_structure(p_board_id, false);
-    v_lane  centile_store.board_lanes;
-    v_width integer := cardinality(p_standings) / greatest(cardinality(p_ids), 1);
+    v_board   centile_store.boards := centile_store.lock_structure(p_board_id, false);
+    v_lane    centile_store.board_lanes;
+    v_last_at timestamptz;
+    v_has_ids boolean;
+    v_breaks  boolean;
 BEGIN
     SELECT * INTO v_lane FROM centile_store.board_lanes l
     WHERE l.board_id = p_board_id AND l.lane = p_lane ORDER BY l.batch DESC LIMIT 1 FOR UPDATE;
@@ -39,44 +37,38 @@ BEGIN
         RETURN;
     END IF;
     batch := v_lane.batch + 1;
+    SELECT max(coalesce(e.occurred_at, p_at)) FILTER (WHERE e.rule IS NULL), bool_or(e.external_id IS NOT NULL), bool_or(e.rule IS NOT NULL)
+    INTO v_last_at, v_has_ids, v_breaks FROM unnest(p_events) e;
 
     WITH written AS (
         INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, reason, occurred_at, lane, batch)
-        SELECT p_board_id, e.user_id, 'score', e.points, e.tiebreak, e.reason, coalesce(e.at, p_at), p_lane, v_lane.batch + 1
-        FROM unnest(p_users, p_points, p_tiebreaks, p_reasons, p_times) WITH ORDINALITY AS e (user_id, points, tiebreak, reason, at, place)
-        ORDER BY e.place
+        SELECT p_board_id, e.user_id, 'score', e.points, e.tiebreak, e.reason, coalesce(e.occurred_at, p_at), p_lane, v_lane.batch + 1
+        FROM unnest(p_events) WITH ORDINALITY e WHERE e.rule IS NULL ORDER BY e.ordinality
         RETURNING id)
     SELECT array_agg(w.id ORDER BY w.id) INTO transaction_ids FROM written w;
-
-    IF p_ids <> '{}' THEN
-        INSERT INTO centile_store.transaction_ids (board_id, user_id, lane, external_id, transaction_id, occurred_at, standings, expires_at)
-        SELECT p_board_id, p_users[i.event], p_lane, i.id, transaction_ids[i.event], coalesce(p_times[i.event], p_at),
-               p_standings[(i.place - 1) * v_width + 1 : i.place * v_width], now() + p_keep_ids
-        FROM unnest(p_id_places, p_ids) WITH ORDINALITY AS i (event, id, place)
-        ORDER BY p_users[i.event], i.id COLLATE "C";
-    END IF;
-
-    IF kept_users <> '{}' THEN
+    IF v_breaks THEN
         WITH kept AS (
             INSERT INTO centile_store.quarantine (board_id, user_id, points, tiebreak, reason, external_id, rule, detail, submitted_at)
-            SELECT p_board_id, k.user_id, k.points, k.tiebreak, k.reason, k.id, k.rule, k.detail, p_at
-            FROM unnest(kept_users, kept_points, kept_tiebreaks, kept_reasons, kept_ids, kept_rules, kept_details) WITH ORDINALITY
-                AS k (user_id, points, tiebreak, reason, id, rule, detail, place)
-            ORDER BY k.place
+            SELECT p_board_id, e.user_id, e.points, e.tiebreak, e.reason, e.external_id, e.rule, e.detail, p_at
+            FROM unnest(p_events) WITH ORDINALITY e WHERE e.rule IS NOT NULL ORDER BY e.ordinality
             RETURNING id)
         SELECT array_agg(k.id ORDER BY k.id) INTO quarantine_ids FROM kept k;
-        INSERT INTO centile_store.transaction_ids (board_id, user_id, lane, external_id, quarantine_id, occurred_at, expires_at)
-        SELECT p_board_id, k.user_id, p_lane, k.id, k.quarantine_id, p_at, now() + p_keep_ids
-        FROM unnest(kept_users, kept_ids, quarantine_ids) AS k (user_id, id, quarantine_id)
-        WHERE k.id IS NOT NULL;
+    END IF;
+    IF v_has_ids THEN
+        INSERT INTO centile_store.transaction_ids
+            (board_id, user_id, lane, external_id, transaction_id, quarantine_id, occurred_at, standings, expires_at)
+        SELECT p_board_id, e.user_id, p_lane, e.external_id, CASE WHEN e.rule IS NULL THEN transaction_ids[e.n] END,
+               CASE WHEN e.rule IS NOT NULL THEN quarantine_ids[e.n] END, coalesce(e.occurred_at, p_at), e.standings, now() + p_keep_ids
+        FROM (SELECT e.*, row_number() OVER (PARTITION BY e.rule IS NULL ORDER BY e.ordinality) AS n FROM unnest(p_events) WITH ORDINALITY e) e
+        WHERE e.external_id IS NOT NULL
+        ORDER BY e.user_id, e.external_id COLLATE "C";
     END IF;
 
     PERFORM centile_store.write_entries(p_lane, v_board.score_order, entry_rankings, entry_users, entry_are_new, entry_keys, entry_ties, entry_zeros,
         group_buckets, group_deletes, group_inserts, row_rankings, row_keys, row_ties, row_users, count_rankings, count_buckets, count_changes);
-    PERFORM centile_store.advance_lane(v_lane,
-        CASE WHEN p_times IS NULL THEN p_at ELSE (SELECT max(coalesce(t.at, p_at)) FROM unnest(p_times) AS t (at)) END, entry_users);
+    PERFORM centile_store.advance_lane(v_lane, v_last_at, entry_users);
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.commit_batch(integer, smallint, bigint, bigint, timestamptz, timestamptz, interval, bigint[], bigint[], smallint[], text[], timestamptz[], integer[], text[], bigint[], bigint[], bigint[], smallint[], text[], text[], text[], text[], bigint[], bigint[], boolean[], bigint[], bigint[], boolean[], smallint[], integer[], integer[], bigint[], bigint[], bigint[], bigint[], bigint[], smallint[], integer[]) IS
-'Writes a batch if the state is still that of begin_batch. Example: SELECT c.batch IS NULL AS is_stale FROM centile_store.commit_batch(1, 0::smallint, -1, 0, now(), ''2024-01-17 20:00Z'', NULL, ''{}'', ''{}'', ''{}'', ''{}'', NULL, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'') c;';
+COMMENT ON FUNCTION centile_store.commit_batch(integer, smallint, bigint, bigint, timestamptz, timestamptz, interval, centile_store.pending_event[], bigint[], bigint[], boolean[], bigint[], bigint[], boolean[], smallint[], integer[], integer[], bigint[], bigint[], bigint[], bigint[], bigint[], smallint[], integer[]) IS
+'Writes a batch if the state is still that of begin_batch. Example: SELECT c.batch IS NULL AS is_stale FROM centile_store.commit_batch(1, 0::smallint, -1, 0, now(), ''2024-01-17 20:00Z'', NULL, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'') c;';

@@ -1,6 +1,6 @@
--- The third step of closing: the archive against the live ranking, entry by entry. Players whom an act has touched since the
--- cut-off are left out. Differences are recorded, up to a thousand of them; the ledger, and so the archive, is right.
-CREATE FUNCTION centile_store.compare_archive(p_period_id bigint) RETURNS bigint
+-- The third step of closing. Leaves out players whom an act has changed since the cut-off. Records
+-- up to a thousand differences; the ledger, and so the archive, is right.
+CREATE OR REPLACE FUNCTION centile_store.compare_archive(p_period_id bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 SET work_mem = '128MB'
 AS $$
@@ -15,19 +15,20 @@ DECLARE
 BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     IF v_period.state = 'closed' OR v_period.cut_off_at IS NULL THEN
-        RAISE EXCEPTION 'the period is closed, or not cut off yet' USING ERRCODE = 'CB409';
+        RAISE EXCEPTION 'the period is closed or not cut off' USING ERRCODE = 'CB409';
     END IF;
     v_batches := (SELECT c.batches FROM centile_store.cut_offs c WHERE c.period_id = p_period_id);
-    -- A lane's row that was put back: the cut-off has its number, and scores above it would be left out for good.
+    -- The cut-off has the number of a lane's row. If the row was set back, the archive would lack
+    -- the scores above it for good.
     IF EXISTS (SELECT FROM centile_store.score_transactions t
                WHERE t.board_id = v_period.board_id AND t.kind = 'score' AND t.occurred_at >= v_period.starts_at AND t.occurred_at < v_period.ends_at
                  AND t.batch > v_batches[t.lane + 1]
-                 -- An import that has called the closing off since may write such scores.
+                 -- An import that called off the closing may write such scores.
                  AND EXISTS (SELECT FROM centile_store.periods p WHERE p.id = p_period_id AND p.cut_off_at = v_period.cut_off_at)) THEN
-        RAISE EXCEPTION 'the ledger has batches above the last one of their lane' USING ERRCODE = 'CB900', HINT = 'centile verify names the lane, and centile rebuild puts it right.';
+        RAISE EXCEPTION 'the ledger has batches above the last one of their lane' USING ERRCODE = 'CB900', HINT = 'Run centile verify: it names the lane. Then run centile rebuild.';
     END IF;
-    -- Which ranking that is the statement finds itself: a rebuild may put another in its place at any moment.
-    -- Score and time give the order, except where tiebreaks do. When players are left out the places shift.
+    -- The statement finds the ranking itself, because a rebuild may replace it at any moment. Score
+    -- and time give the order, except where tiebreaks do. Places shift if players are left out.
     IF (SELECT b.ties = 'tiebreak' FROM centile_store.boards b WHERE b.id = v_period.board_id) THEN
         v_live := 'SELECT l.*, row_number() OVER (ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id) AS place'
                || ' FROM centile_store.leaderboard l WHERE l.ranking_id = (SELECT p.ranking_id FROM centile_store.periods p WHERE p.id = $1)';
@@ -63,4 +64,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.compare_archive(bigint) IS
-'Compares a new archive with the live ranking and returns the number of differences. Example: SELECT centile_store.cut_off_period(2) IS NOT NULL AS is_cut_off, centile_store.build_archive(2), centile_store.compare_archive(2);';
+'Compares a new archive with the live ranking entry by entry and returns the number of differences. Example: SELECT centile_store.cut_off_period(2) IS NOT NULL AS is_cut_off, centile_store.build_archive(2), centile_store.compare_archive(2);';

@@ -1,7 +1,6 @@
--- A correction by an administrator: a score with a time of the past, also in closed periods, with a reason and a name. In the
--- periods that are open it counts at once; archives take it in when they are refreshed. Bounds of points are for games, not
--- for corrections.
-CREATE FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamptz, p_reason text, p_actor text,
+-- In open periods the score counts at once. Archives of closed periods take it in at their next
+-- refresh. The board's bounds of points do not apply.
+CREATE OR REPLACE FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamptz, p_reason text, p_actor text,
     p_tiebreak smallint DEFAULT NULL, OUT transaction_id bigint, OUT to_refresh text[])
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -17,14 +16,14 @@ BEGIN
     IF p_reason IS NULL OR p_actor IS NULL THEN
         RAISE EXCEPTION 'a correction needs a reason and a name' USING ERRCODE = 'CB422', DETAIL = CASE WHEN p_reason IS NULL THEN 'reason' ELSE 'by' END;
     ELSIF p_tiebreak IS NOT NULL AND (v_board.ties <> 'tiebreak' OR p_tiebreak NOT BETWEEN -2048 AND 2047) THEN
-        RAISE EXCEPTION 'a tiebreak is for boards with ties by tiebreak, from -2048 to 2047' USING ERRCODE = 'CB422', DETAIL = 'tiebreak';
-    ELSIF p_points IS NULL OR p_points = -9223372036854775808 THEN
-        RAISE EXCEPTION 'points are missing, or below what can be ranked' USING ERRCODE = 'CB422', DETAIL = 'points';
+        RAISE EXCEPTION 'a tiebreak needs a board with ties by tiebreak, and lies from -2048 to 2047' USING ERRCODE = 'CB422', DETAIL = 'tiebreak';
+    ELSIF p_points IS NULL OR p_points = centile_store.key_min() THEN
+        RAISE EXCEPTION 'points are missing or below the lowest score' USING ERRCODE = 'CB422', DETAIL = 'points';
     ELSIF p_at IS NULL OR p_at > clock_timestamp() OR p_at < '2000-01-01 00:00:00+00' THEN
         RAISE EXCEPTION 'the time must lie between 2000 and now' USING ERRCODE = 'CB422', DETAIL = 'at';
     END IF;
     PERFORM centile.ensure_ledger_months(p_at, p_at);
-    -- Takes the structure lock exclusively, and so comes before the lane's; nobody may have scored in these periods yet.
+    -- Takes the structure lock exclusively, so it comes before the lane's lock.
     PERFORM centile.open_periods(v_board.id, ARRAY[p_at]);
     v_lane := centile_store.lock_lane(v_board, p_user);
 
@@ -41,7 +40,7 @@ BEGIN
     FROM centile_store.periods_at(v_board.id, v_board.periods, p_at) p;
     IF v_closing IS NOT NULL THEN
         RAISE EXCEPTION 'period % of board % is being closed', v_closing, p_board
-            USING ERRCODE = 'CB409', HINT = 'Let centile close end first.';
+            USING ERRCODE = 'CB409', HINT = 'Wait until centile close has ended.';
     END IF;
 
     INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, reason, occurred_at, lane, batch)
@@ -51,7 +50,7 @@ BEGIN
     PERFORM centile_store.recompute_entries(v_lane.lane, v_rankings, ARRAY[v_user_id]);
 
     PERFORM centile_store.mark_corrected(v_closed);
-    -- What would leave the range of bigint there is refused here, not at the refresh.
+    -- Raises an error now if a sum leaves the range of bigint, and not at the refresh.
     PERFORM e.score FROM unnest(v_closed) AS c (period_id) CROSS JOIN LATERAL centile.entries_from_ledger(c.period_id, NULL, ARRAY[v_user_id]) e;
     PERFORM centile_store.note_act(p_actor, 'correct', v_board.id, NULL, jsonb_strip_nulls(jsonb_build_object(
         'transaction_id', transaction_id, 'points', p_points, 'tiebreak', p_tiebreak, 'at', p_at, 'reason', p_reason)), NULL, v_user_id);
@@ -59,4 +58,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.correct_score(text, text, bigint, timestamptz, text, text, smallint) IS
-'Adds a score of the past, and names the closed periods whose archives are to be refreshed. Example: SELECT to_refresh FROM centile.correct_score(''main'', ''ann'', -20, ''2024-01-16 12:00Z'', ''counted twice'', ''dora'');';
+'Adds a score of the past, and returns the closed periods whose archives need a refresh. Example: SELECT to_refresh FROM centile.correct_score(''main'', ''ann'', -20, ''2024-01-16 12:00Z'', ''counted twice'', ''dora'');';

@@ -1,7 +1,6 @@
--- A light look at a bucket of a current ranking, in one snapshot: the rows of its table against its
--- count, unless that is more than p_most. No row when all is well, or when the ranking is not its
--- period's any more.
-CREATE FUNCTION centile_store.count_differences(p_ranking_id bigint, p_bucket smallint, p_most bigint DEFAULT NULL, OUT expected bigint, OUT found bigint)
+-- A light check of one bucket, in one snapshot. No row if all is well, if the bucket counts more
+-- than p_most players, or if the ranking is no longer its period's.
+CREATE OR REPLACE FUNCTION centile_store.count_differences(p_ranking_id bigint, p_bucket smallint, p_most bigint DEFAULT NULL, OUT expected bigint, OUT found bigint)
 RETURNS SETOF record
 LANGUAGE plpgsql STABLE
 AS $$
@@ -17,7 +16,8 @@ BEGIN
     IF FOUND AND (p_most IS NULL OR coalesce(v_players, 0) <= p_most) THEN
         EXECUTE format('SELECT count(*) FROM centile_store.%I WHERE ranking_id = $1', centile_store.bucket_table(p_bucket))
         INTO v_rows USING p_ranking_id;
-        -- Not assigned: here found is a variable of plpgsql. Where a lane has no counts, there is no sum.
+        -- Without an assignment, because plpgsql has a variable found. There is no sum if a lane
+        -- lacks counts.
         RETURN QUERY SELECT v_rows, coalesce(v_players, 0) WHERE v_rows <> coalesce(v_players, 0);
     END IF;
 END

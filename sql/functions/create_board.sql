@@ -1,6 +1,5 @@
--- A board with its lanes. The rules that a table cannot check are checked here: the zone must be one of the IANA names
--- (abbreviations such as EST have no daylight saving), and periods and bounds come sorted.
-CREATE FUNCTION centile.create_board(
+-- Tables cannot check time zones: abbreviations such as EST have no daylight saving.
+CREATE OR REPLACE FUNCTION centile.create_board(
     p_slug text, p_title text DEFAULT NULL, p_mode text DEFAULT 'sum', p_order text DEFAULT 'desc', p_ties text DEFAULT 'shared',
     p_periods text[] DEFAULT '{all_time,day,week,month}', p_lanes smallint DEFAULT 2, p_time_zone text DEFAULT 'UTC',
     p_points_min bigint DEFAULT -9007199254740991, p_points_max bigint DEFAULT 9007199254740991, p_layout_bounds bigint[] DEFAULT '{}',
@@ -12,7 +11,7 @@ AS $$
 DECLARE
     v_board_id integer;
 BEGIN
-    -- So that its first score finds the ledger ready, whoever writes it.
+    -- The first score finds the ledger ready.
     PERFORM centile.ensure_ledger_months();
     PERFORM centile_store.check_time_zone(p_time_zone);
     INSERT INTO centile_store.boards
@@ -33,4 +32,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.create_board(text, text, text, text, text, text[], smallint, text, bigint, bigint, bigint[], integer, jsonb, text, integer, jsonb, text, text) IS
-'Makes a board and returns its id. Example: SELECT centile.create_board(''laps'', p_mode => ''best'', p_order => ''asc'', p_ties => ''first'');';
+'Creates a board with its lanes and returns its id. Example: SELECT centile.create_board(''laps'', p_mode => ''best'', p_order => ''asc'', p_ties => ''first'');';

@@ -1,7 +1,8 @@
--- Makes a function that runs statements on the bucket table that its first argument, p_bucket, names; v_count is theirs to use. It has a branch per
--- table, found by halving, so that each has a plan of its own, made once per connection: a name put into a statement at run
--- time would be planned at every call, and the parent table would lock all hundred.
-CREATE FUNCTION centile_store.create_bucket_function(p_name text, p_arguments text, p_returns text, p_statement text, p_volatility text DEFAULT 'STABLE')
+-- The function runs statements on the bucket table that its argument p_bucket names; they may use
+-- v_count. It has a branch per table, found by halving, so that each branch keeps a plan of its
+-- own. A name put into a statement at run time would be planned at every call, and the parent table
+-- would lock all hundred.
+CREATE OR REPLACE FUNCTION centile_store.create_bucket_function(p_name text, p_arguments text, p_returns text, p_statement text, p_volatility text DEFAULT 'STABLE')
 RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -11,7 +12,7 @@ DECLARE
     v_from     integer[] := ARRAY(SELECT n FROM generate_series(0, 99) AS n);
     v_count    integer := 100;
 BEGIN
-    -- Two neighbours become one, until one is left.
+    -- Joins neighbours until one is left.
     WHILE v_count > 1 LOOP
         FOR i IN 1..v_count / 2 LOOP
             v_branches[i] := format(E'IF p_bucket < %s THEN\n%s\nELSE\n%s\nEND IF;',
@@ -24,10 +25,10 @@ BEGIN
         END IF;
         v_count := (v_count + 1) / 2;
     END LOOP;
-    EXECUTE format('CREATE FUNCTION centile_store.%I(p_bucket smallint, %s) RETURNS %s LANGUAGE plpgsql %s AS %L',
+    EXECUTE format('CREATE OR REPLACE FUNCTION centile_store.%I(p_bucket smallint, %s) RETURNS %s LANGUAGE plpgsql %s AS %L',
         p_name, p_arguments, p_returns, p_volatility, format(E'\n#variable_conflict use_column\nDECLARE\n    v_count bigint;\nBEGIN\n%s\nEND\n', v_branches[1]));
 END
 $$;
 
 COMMENT ON FUNCTION centile_store.create_bucket_function(text, text, text, text, text) IS
-'Makes a function with a branch per bucket table. Example: SELECT centile_store.create_bucket_function(''bucket_size'', ''p_ranking_id bigint'', ''bigint'', ''RETURN (SELECT count(*) FROM %s WHERE ranking_id = p_ranking_id);'');';
+'Creates or replaces a function with a branch per bucket table. Example: SELECT centile_store.create_bucket_function(''bucket_size'', ''p_ranking_id bigint'', ''bigint'', ''RETURN (SELECT count(*) FROM %s WHERE ranking_id = p_ranking_id);'');';

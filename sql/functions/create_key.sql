@@ -1,6 +1,7 @@
--- Stores an API key: its id and the SHA-256 of its secret, and the encrypted signing secret of a key that signs. A client has at most
--- two working keys, so that one can replace the other. An empty list of boards means all boards.
-CREATE FUNCTION centile.create_key(
+-- Stores the SHA-256 of the secret, and the encrypted signing secret of a key that signs. A client
+-- has at most two working keys, so that one can replace the other. An empty list of boards means
+-- all boards.
+CREATE OR REPLACE FUNCTION centile.create_key(
     p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamptz, p_secret_sha256 bytea,
     p_actor text DEFAULT session_user, p_signing_secret bytea DEFAULT NULL)
 RETURNS timestamptz
@@ -15,18 +16,18 @@ BEGIN
     IF v_unknown IS NOT NULL THEN
         RAISE EXCEPTION 'no board %', quote_literal(v_unknown) USING ERRCODE = 'CB404', DETAIL = 'board';
     ELSIF cardinality(p_boards) <> (SELECT count(DISTINCT slug) FROM unnest(p_boards) AS slug) THEN
-        RAISE EXCEPTION 'a board is named twice' USING ERRCODE = 'CB422', DETAIL = 'boards';
+        RAISE EXCEPTION 'the boards name one twice' USING ERRCODE = 'CB422', DETAIL = 'boards';
     ELSIF p_role = 'admin' AND p_boards <> '{}' THEN
         RAISE EXCEPTION 'an admin key is for all boards' USING ERRCODE = 'CB422', DETAIL = 'boards';
     ELSIF p_expires_at <= clock_timestamp() THEN
-        RAISE EXCEPTION 'the key would have expired already' USING ERRCODE = 'CB422', DETAIL = 'expires_at';
+        RAISE EXCEPTION 'the time of expiry is in the past' USING ERRCODE = 'CB422', DETAIL = 'expires_at';
     END IF;
-    -- Two concurrent calls would each count one key.
+    -- Otherwise two concurrent calls would each count one key.
     PERFORM pg_advisory_xact_lock(hashtextextended('client ' || p_name, 0));
     SELECT array_agg(k.id ORDER BY k.created_at) INTO v_live FROM centile_store.api_keys k
     WHERE k.name = p_name AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp());
     IF cardinality(v_live) >= 2 THEN
-        RAISE EXCEPTION 'client % has two keys that work already: % and %', quote_literal(p_name), v_live[1], v_live[2]
+        RAISE EXCEPTION 'client % already has two working keys: % and %', quote_literal(p_name), v_live[1], v_live[2]
             USING ERRCODE = 'CB409', DETAIL = 'name', HINT = 'Revoke one of them first.';
     END IF;
     INSERT INTO centile_store.api_keys (id, name, role, boards, expires_at, secret_sha256, signing_secret)
@@ -40,4 +41,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.create_key(text, text, text, text[], timestamptz, bytea, text, bytea) IS
-'Keeps a new API key, ctl_ID_SECRET, of whose secret only the SHA-256 is given, and the sealed secret of one that signs; centile key create makes all. Example: SELECT centile.create_key(''00112233445566aa'', ''match server'', ''server'', ''{main}'', NULL, sha256(''64 random hexadecimal digits'')) IS NOT NULL AS is_made;';
+'Stores an API key, ctl_ID_SECRET, by the SHA-256 of its secret and, if it signs, its sealed signing secret; centile key create generates both. Example: SELECT centile.create_key(''00112233445566aa'', ''match server'', ''server'', ''{main}'', NULL, sha256(''64 random hexadecimal digits'')) IS NOT NULL AS is_made;';

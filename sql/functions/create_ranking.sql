@@ -1,7 +1,6 @@
--- An empty ranking for a period, with counts of zero for every lane. Its buckets begin where those
--- of the period before do (the last one of the kind that has bounds, closed or not), else at the
--- board's layout bounds; else one bucket has all keys.
-CREATE FUNCTION centile_store.create_ranking(p_board_id integer, p_period_id bigint) RETURNS bigint
+-- The buckets begin where those of the last period of the kind with bounds do, otherwise at the
+-- board's layout bounds. Without either, one bucket has all keys.
+CREATE OR REPLACE FUNCTION centile_store.create_ranking(p_board_id integer, p_period_id bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -15,20 +14,20 @@ BEGIN
           FROM centile_store.periods p
           JOIN centile_store.periods b ON b.board_id = p.board_id AND b.kind = p.kind AND b.starts_at < p.starts_at
           WHERE p.id = p_period_id
-          -- Not many: while an import goes on nothing is closed.
+          -- During an import nothing is closed, so several periods may lack bounds.
           ORDER BY b.starts_at DESC LIMIT 8) x
     WHERE x.shape <> '{}'
     ORDER BY x.starts_at DESC LIMIT 1;
     IF v_bounds IS NULL THEN
         v_bounds := ARRAY(SELECT DISTINCT centile.rank_key(score, v_board.score_order) AS rank_key FROM unnest(v_board.layout_bounds) AS score
-                          -- The lowest bucket begins there anyway, and it has no negative.
-                          WHERE score > -9223372036854775808 ORDER BY rank_key);
+                          -- The lowest bucket begins there anyway. It has no negative.
+                          WHERE score > centile_store.key_min() ORDER BY rank_key);
     END IF;
     INSERT INTO centile_store.rankings (board_id, period_id, lanes, low_rank_keys, low_tie_keys, low_user_keys)
-    SELECT p_board_id, p_period_id, v_board.lanes, -9223372036854775808 || v_bounds || array_fill(9223372036854775807, rest), e.ends, e.ends
+    SELECT p_board_id, p_period_id, v_board.lanes, centile_store.key_min() || v_bounds || array_fill(centile_store.key_max(), rest), e.ends, e.ends
     FROM (SELECT ARRAY[99 - cardinality(v_bounds)] AS rest) r
     CROSS JOIN LATERAL (
-        SELECT array_fill(-9223372036854775808, ARRAY[1 + cardinality(v_bounds)]) || array_fill(9223372036854775807, rest) AS ends) e
+        SELECT array_fill(centile_store.key_min(), ARRAY[1 + cardinality(v_bounds)]) || array_fill(centile_store.key_max(), rest) AS ends) e
     RETURNING id INTO v_ranking_id;
 
     INSERT INTO centile_store.bucket_counts (ranking_id, lane, counts)
@@ -39,4 +38,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.create_ranking(integer, bigint) IS
-'Makes an empty ranking with its first layout and returns its id. Example: SELECT centile_store.create_ranking(1, 1);';
+'Creates an empty ranking with its first layout and returns its id. Example: SELECT centile_store.create_ranking(1, 1);';

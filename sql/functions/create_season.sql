@@ -1,5 +1,4 @@
--- A season is a period with a name and bounds of its own, made before its first score. It may overlap anything.
-CREATE FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamptz, p_ends_at timestamptz, p_actor text DEFAULT session_user) RETURNS bigint
+CREATE OR REPLACE FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamptz, p_ends_at timestamptz, p_actor text DEFAULT session_user) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -9,18 +8,18 @@ DECLARE
 BEGIN
     PERFORM centile_store.lock_structure(v_board.id, true);
     IF p_starts_at IS NULL OR p_ends_at IS NULL OR NOT p_starts_at < p_ends_at THEN
-        RAISE EXCEPTION 'a season begins before it ends' USING ERRCODE = 'CB422', DETAIL = 'ends_at';
+        RAISE EXCEPTION 'a season must begin before it ends' USING ERRCODE = 'CB422', DETAIL = 'ends_at';
     ELSIF p_starts_at < '2000-01-01 00:00:00+00' OR p_ends_at > '2071-01-01 00:00:00+00' THEN
-        RAISE EXCEPTION 'a season lies between 2000 and 2071' USING ERRCODE = 'CB422', DETAIL = CASE WHEN p_starts_at < '2000-01-01 00:00:00+00' THEN 'starts_at' ELSE 'ends_at' END;
+        RAISE EXCEPTION 'a season must lie between 2000 and 2071' USING ERRCODE = 'CB422', DETAIL = CASE WHEN p_starts_at < '2000-01-01 00:00:00+00' THEN 'starts_at' ELSE 'ends_at' END;
     ELSIF EXISTS (SELECT FROM centile_store.periods WHERE board_id = v_board.id AND kind = 'season' AND label = p_name) THEN
-        RAISE EXCEPTION 'board % has a season % already', p_board, quote_literal(p_name) USING ERRCODE = 'CB409';
+        RAISE EXCEPTION 'board % already has a season %', p_board, quote_literal(p_name) USING ERRCODE = 'CB409';
     ELSIF EXISTS (SELECT FROM centile_store.board_lanes WHERE board_id = v_board.id AND last_at >= p_starts_at)
       AND EXISTS (SELECT FROM centile_store.score_transactions t
                   WHERE t.board_id = v_board.id AND t.occurred_at >= p_starts_at AND t.occurred_at < p_ends_at AND t.kind = 'score') THEN
-        RAISE EXCEPTION 'board % has scores within these bounds already', p_board
-            USING ERRCODE = 'CB409', DETAIL = 'starts_at', HINT = 'A season has to be made before its first score.';
+        RAISE EXCEPTION 'board % already has scores within these bounds', p_board
+            USING ERRCODE = 'CB409', DETAIL = 'starts_at', HINT = 'Create a season before its first score.';
     END IF;
-    -- Open from the start: whether it has begun is for the clock to say.
+    -- Open from now on; the clock says whether it has begun.
     INSERT INTO centile_store.periods (board_id, kind, label, starts_at, ends_at, state)
     VALUES (v_board.id, 'season', p_name, p_starts_at, p_ends_at, 'closed')
     RETURNING id INTO v_period_id;
@@ -33,4 +32,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.create_season(text, text, timestamptz, timestamptz, text) IS
-'Makes a season and returns its period id. Example: SELECT centile.create_season(''main'', ''spring'', centile.day_start(''2030-03-01'', ''UTC''), centile.day_start(''2030-06-01'', ''UTC'')) IS NOT NULL AS is_made;';
+'Creates a season, a period with a name and bounds of its own, and returns its period id. Example: SELECT centile.create_season(''main'', ''spring'', centile.day_start(''2030-03-01'', ''UTC''), centile.day_start(''2030-06-01'', ''UTC'')) IS NOT NULL AS is_made;';

@@ -1,8 +1,8 @@
--- The first step of closing: from here on nothing can enter the period, wherever the clock goes, and the archive will hold
--- what has entered. Gives the time of the cut-off, by which the next steps know that it still stands; NULL when an import
--- keeps the board from being closed. Done again after a crash, it takes a new cut-off: no score has entered since the first one,
--- but a ban or a void may have.
-CREATE FUNCTION centile_store.cut_off_period(p_period_id bigint) RETURNS timestamptz
+-- The first step of closing: from now on nothing enters the period, and the archive will hold what
+-- has. The next steps recognize the cut-off by its time. NULL if an import keeps the board from
+-- being closed. After a crash it takes a new cut-off: no score has entered since, but a ban or a
+-- void may have.
+CREATE OR REPLACE FUNCTION centile_store.cut_off_period(p_period_id bigint) RETURNS timestamptz
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -12,10 +12,11 @@ BEGIN
     PERFORM centile_store.lock_structure(v_period.board_id, true);
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     IF v_period.state = 'closed' THEN
-        RAISE EXCEPTION 'the period is closed already' USING ERRCODE = 'CB409';
+        RAISE EXCEPTION 'the period is already closed' USING ERRCODE = 'CB409';
     ELSIF v_period.ends_at > clock_timestamp() THEN
-        RAISE EXCEPTION 'the period is not over yet: it ends at %', v_period.ends_at USING ERRCODE = 'CB409';
-    ELSIF centile_store.has_import(v_period.board_id) THEN
+        RAISE EXCEPTION 'the period is not over: it ends at %', v_period.ends_at USING ERRCODE = 'CB409';
+    ELSIF EXISTS (SELECT FROM centile_store.imports i
+                  WHERE i.board_id = v_period.board_id AND i.ended_at IS NULL AND i.abandoned_at IS NULL) THEN
         RETURN NULL;
     END IF;
 
@@ -26,7 +27,7 @@ BEGIN
     ON CONFLICT ON CONSTRAINT cut_offs_pkey DO UPDATE SET batches = excluded.batches;
     UPDATE centile_store.periods
     SET cut_off_at = clock_timestamp(), corrected_at = NULL,
-        -- The name stays what it was at an earlier try, whose view is to be replaced.
+        -- Keeps the name of an earlier try, whose view the next step replaces.
         archive_name = coalesce(archive_name, centile_store.archive_name(p_period_id))
     WHERE id = p_period_id
     RETURNING cut_off_at INTO v_period.cut_off_at;
@@ -35,4 +36,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.cut_off_period(bigint) IS
-'Begins to close a period that is over: nothing enters it any more. Example: SELECT centile_store.cut_off_period(2) IS NOT NULL AS is_cut_off;';
+'Begins to close a period that is over, and returns the time of the cut-off. Example: SELECT centile_store.cut_off_period(2) IS NOT NULL AS is_cut_off;';

@@ -1,15 +1,16 @@
--- The one place that knows when a day begins. Days must partition time whatever a zone's clock does: it may show
--- midnight twice (America/Havana), never (Africa/Cairo), fall back from just after midnight into the day before
--- (America/St_Johns until 2011), or leave a whole date out (Pacific/Apia, 2011-12-30). So a day begins at the first
--- instant whose local date is that date or a later one, and ends where the next day begins.
+-- Defines when a day begins. Days must partition time, whatever a zone's clock does. It may show
+-- midnight twice (America/Havana) or never (Africa/Cairo). It may fall back from just after
+-- midnight into the day before (America/St_Johns until 2011), or skip a date (Pacific/Apia,
+-- 2011-12-30). So a day begins at the first instant whose local date is that date or a later one,
+-- and ends where the next day begins.
 --
--- AT TIME ZONE alone will not do: of two midnights it takes the later one. Offsets lie within 16 hours of UTC, so the
--- wanted instant lies within 16 hours of midnight UTC, and no zone of the tz database changes its offset twice within
--- those 32 hours (the closest pair ever is 95 hours apart). So either one of the offsets at the two ends leads to an
--- instant that shows midnight, the earlier one first, or the clock leaps over midnight and the leap itself is the
--- instant. All arithmetic is on UTC and on local clocks without a zone: the session's TimeZone plays no part.
--- STABLE, not IMMUTABLE: the tz database is updated.
-CREATE FUNCTION centile.day_start(p_date date, p_zone text) RETURNS timestamptz
+-- AT TIME ZONE alone takes the later of two midnights. Offsets lie within 16 hours of UTC, and no
+-- zone of the tz database changes its offset twice within 32 hours (the closest pair is 95 hours
+-- apart). So one of the offsets at the two ends leads to an instant that shows midnight, the
+-- earlier one first. Otherwise the clock leaps over midnight, and the leap is the instant. All
+-- arithmetic is on UTC and on local clocks without a zone, whatever the session's TimeZone. STABLE,
+-- because the tz database changes.
+CREATE OR REPLACE FUNCTION centile.day_start(p_date date, p_zone text) RETURNS timestamptz
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
 AS $$
 DECLARE
@@ -29,8 +30,7 @@ BEGIN
     IF v_start AT TIME ZONE p_zone = v_midnight THEN
         RETURN v_start;
     END IF;
-    -- The leap lies after v_low, where the local clock shows less than midnight, and not after v_high, where it does
-    -- not. Offsets change on whole seconds.
+    -- The leap lies after v_low and not after v_high. Offsets change on whole seconds.
     WHILE v_high - v_low > interval '1 second' LOOP
         v_middle := v_low + date_trunc('second', (v_high - v_low) / 2);
         IF (v_middle AT TIME ZONE 'UTC') AT TIME ZONE p_zone < v_midnight THEN

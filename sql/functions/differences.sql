@@ -1,11 +1,11 @@
--- Whether a period is what the ledger gives, in the one snapshot of the calling statement, so that scores may come in meanwhile:
--- everything derived is compared with the ledger by itself, so that one damage does not look like several. Up to p_limit rows of
--- each kind, with the number of all of the kind in total; no row when all is well.
+-- Compares everything derived with the ledger, in the snapshot of the calling statement, so that
+-- scores may arrive meanwhile. One damage does not look like several. Up to p_limit rows of each
+-- kind, with the number of all of the kind in total.
 --
--- The comparison covers: of an open period whose the ranking is, entries, bucket rows, layout, players of each bucket, and the rows that there
--- must be for each lane; of a closed one the archive, as of its cut-off, and the frozen top. Nothing of a period whose archive
--- is no longer kept.
-CREATE FUNCTION centile_store.differences(p_period_id bigint, p_limit integer DEFAULT 10)
+-- Of an open period: its ranking, entries, bucket rows, layout, bucket counts and the rows of each
+-- lane. Of a closed period: the archive as of its cut-off, and the frozen top, while the archive is
+-- kept.
+CREATE OR REPLACE FUNCTION centile_store.differences(p_period_id bigint, p_limit integer DEFAULT 10)
 RETURNS TABLE (kind text, subject text, expected jsonb, found jsonb, total bigint)
 LANGUAGE plpgsql STABLE
 AS $$
@@ -16,7 +16,7 @@ BEGIN
     IF v_period.ranking_id IS NOT NULL THEN
         RETURN QUERY
         SELECT 'ranking', format('ranking %s', g.id), to_jsonb(format('of period %s, in use', p_period_id)),
-               to_jsonb(format('of period %s%s', g.period_id, CASE WHEN g.released_at IS NOT NULL THEN ', let go' ELSE '' END)), 1::bigint
+               to_jsonb(format('of period %s%s', g.period_id, CASE WHEN g.released_at IS NOT NULL THEN ', released' ELSE '' END)), 1::bigint
         FROM centile_store.rankings g WHERE g.id = v_period.ranking_id AND (g.period_id <> p_period_id OR g.released_at IS NOT NULL);
         RETURN QUERY SELECT * FROM centile_store.ranking_differences(v_period.ranking_id, p_limit);
         RETURN QUERY
@@ -32,4 +32,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.differences(bigint, integer) IS
-'Where a period differs from the ledger. Example: SELECT * FROM centile_store.differences(1);';
+'Where a period differs from the ledger; no row if nowhere. Example: SELECT * FROM centile_store.differences(1);';

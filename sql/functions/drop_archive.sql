@@ -1,9 +1,9 @@
--- Lets the archive of a closed period go: retention, in two steps so that no reader stumbles. First the period forgets it and
--- its frozen top (p_drop false), then, in a later transaction, the view itself is dropped. The ledger is kept.
-CREATE FUNCTION centile_store.drop_archive(p_period_id bigint, p_drop boolean) RETURNS void
+-- Retention, in two steps so that no reader fails. First, without p_drop, the period forgets its
+-- archive and frozen top. A later transaction, with p_drop, drops the view. The ledger stays.
+CREATE OR REPLACE FUNCTION centile_store.drop_archive(p_period_id bigint, p_drop boolean) RETURNS void
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
--- Whoever reads it all the same, a session left open for one, is not waited for: the next try drops it.
+-- Does not wait for a reader, such as a session left open: the next try drops the archive.
 SET lock_timeout = '200ms'
 AS $$
 DECLARE
@@ -16,9 +16,9 @@ BEGIN
         UPDATE centile_store.periods SET frozen_top = NULL, archive_dropped_at = clock_timestamp()
         WHERE id = p_period_id AND archive_dropped_at IS NULL;
     ELSIF v_period.archive_dropped_at IS NULL THEN
-        RAISE EXCEPTION 'the archive is still read' USING ERRCODE = 'CB409';
+        RAISE EXCEPTION 'the archive still answers for the period' USING ERRCODE = 'CB409';
     ELSIF v_period.archive_name IS NOT NULL THEN
-        -- First of all, so that nobody who changes the period waits meanwhile.
+        -- Before the update, so that no session that changes the period waits meanwhile.
         EXECUTE format('DROP MATERIALIZED VIEW IF EXISTS centile_archive.%I', v_period.archive_name);
         UPDATE centile_store.periods SET archive_name = NULL WHERE id = p_period_id;
     END IF;

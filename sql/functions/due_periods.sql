@@ -1,6 +1,6 @@
--- Periods that are over and not closed, in the order in which they are closed; with the import that keeps a board from it. All
--- of them, or just one. A season that was over already when it was made waits an hour for its import.
-CREATE FUNCTION centile_store.due_periods(p_period_id bigint DEFAULT NULL)
+-- In the order in which they are closed, with the import that keeps a board from it. A season that
+-- was over when it was created waits an hour for its import.
+CREATE OR REPLACE FUNCTION centile_store.due_periods(p_period_id bigint DEFAULT NULL)
 RETURNS TABLE (period_id bigint, board text, period text, ends_at timestamptz, import_source text, import_is_running boolean)
 LANGUAGE sql STABLE
 AS $$
@@ -9,7 +9,7 @@ AS $$
     JOIN centile_store.boards b ON b.id = p.board_id
     JOIN centile_store.rankings r ON r.id = p.ranking_id
     LEFT JOIN LATERAL (
-        SELECT i.source, centile_store.import_is_running(i.id) AS is_running
+        SELECT i.source, centile_store.is_locked(1128615509, i.id) AS is_running
         FROM centile_store.imports i
         WHERE i.board_id = p.board_id AND i.ended_at IS NULL AND i.abandoned_at IS NULL
         ORDER BY 2 DESC, i.id LIMIT 1) i ON true

@@ -1,6 +1,5 @@
--- The end of a ban or an unban, once it has gone over all boards: sets the mark once more, which somebody at psql may have taken away
--- meanwhile, or takes it away. Gives the id that the player has now.
-CREATE FUNCTION centile_store.end_ban(p_user_id bigint, p_act bigint, p_banned boolean, p_reason text, p_actor text) RETURNS text
+-- Sets or removes the mark once more, because another session may have changed it meanwhile.
+CREATE OR REPLACE FUNCTION centile_store.end_ban(p_user_id bigint, p_act bigint, p_banned boolean, p_reason text, p_actor text) RETURNS text
 LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN
@@ -11,4 +10,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.end_ban(bigint, bigint, boolean, text, text) IS
-'Ends a ban or an unban, and gives the player''s id of now. Example: SELECT centile_store.end_ban(b.user_id, b.act, true, ''cheat'', ''dora'') FROM centile_store.begin_ban(''ann'', true) b;';
+'Ends a ban or an unban after all boards, and returns the current id of the player. Example: SELECT centile_store.end_ban(b.user_id, b.act, true, ''cheat'', ''dora'') FROM centile_store.begin_ban(''ann'', true) b;';

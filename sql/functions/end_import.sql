@@ -1,5 +1,4 @@
--- Says that an import has come to its end: the board's periods may be closed again. False when it was given up meanwhile.
-CREATE FUNCTION centile_store.end_import(p_import_id bigint) RETURNS boolean
+CREATE OR REPLACE FUNCTION centile_store.end_import(p_import_id bigint) RETURNS boolean
 LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN
@@ -10,4 +9,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.end_import(bigint) IS
-'Ends an import. Example: SELECT centile_store.end_import(1);';
+'Ends an import, and returns whether it was still under way; the board''s periods can then be closed. Example: SELECT centile_store.end_import(1);';

@@ -1,8 +1,8 @@
--- Makes the months of the ledger that hold p_from … p_until. Each is made standalone and then attached, which lets readers
--- and writers of the ledger go on; CREATE TABLE … PARTITION OF would wait for all of them and stop all behind it. Call it
--- in a transaction of its own, before any other lock. With the owner's rights, because the service owns nothing; the months
--- need no rights of their own, they are reached through the ledger.
-CREATE FUNCTION centile.ensure_ledger_months(p_from timestamptz DEFAULT now(), p_until timestamptz DEFAULT now() + interval '2 months')
+-- Creates each month standalone and then attaches it, so that readers and writers of the ledger go
+-- on; CREATE TABLE … PARTITION OF would wait for all of them, and others behind it. Call it in a
+-- transaction of its own, before any other lock. SECURITY DEFINER, because the service owns
+-- nothing.
+CREATE OR REPLACE FUNCTION centile.ensure_ledger_months(p_from timestamptz DEFAULT now(), p_until timestamptz DEFAULT now() + interval '2 months')
 RETURNS integer
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -17,12 +17,12 @@ BEGIN
         v_table := 'score_transactions_' || to_char(v_month, 'YYYY_MM');
         CONTINUE WHEN to_regclass('centile_store.' || v_table) IS NOT NULL;
         PERFORM pg_advisory_xact_lock(1128615508, 0);
-        -- Whoever held the lock may have made it. Asked of the table: to_regclass goes on saying what it said before the wait.
+        -- Another session may have created it. to_regclass would repeat its earlier answer.
         CONTINUE WHEN EXISTS (SELECT FROM pg_catalog.pg_class c
                               WHERE c.relnamespace = 'centile_store'::regnamespace AND c.relname = v_table);
         EXECUTE format('CREATE TABLE centile_store.%I (LIKE centile_store.score_transactions INCLUDING ALL EXCLUDING IDENTITY)', v_table);
         EXECUTE format('COMMENT ON TABLE centile_store.%I IS %L', v_table, 'The ledger of ' || to_char(v_month, 'YYYY-MM') || ' (UTC).');
-        -- Known to hold already, so that attaching scans nothing.
+        -- With this constraint, attaching does not scan.
         EXECUTE format('ALTER TABLE centile_store.%I ADD CONSTRAINT %I CHECK (occurred_at >= %L AND occurred_at < %L)',
             v_table, v_table || '_month', v_month, v_month + interval '1 month');
         EXECUTE format('ALTER TABLE centile_store.score_transactions ATTACH PARTITION centile_store.%I FOR VALUES FROM (%L) TO (%L)',
@@ -34,4 +34,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.ensure_ledger_months(timestamptz, timestamptz) IS
-'Makes the ledger''s missing months between two times and returns how many. Example: SELECT centile.ensure_ledger_months(''2024-02-01'', ''2024-03-31'');';
+'Creates the ledger''s missing months between two times and returns their number. Example: SELECT centile.ensure_ledger_months(''2024-02-01'', ''2024-03-31'');';

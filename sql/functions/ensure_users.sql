@@ -1,6 +1,6 @@
--- Makes the users that do not exist yet, named by their id unless a name is given. In id order, so that two callers with
--- the same newcomers cannot wait for each other; in a transaction of its own, because boards share users.
-CREATE FUNCTION centile.ensure_users(p_external_ids text[], p_names text[] DEFAULT NULL) RETURNS integer
+-- Users without a name are called by their id. In the order of the ids, so that two callers cannot
+-- wait for each other. Call it in a transaction of its own, because boards share users.
+CREATE OR REPLACE FUNCTION centile.ensure_users(p_external_ids text[], p_names text[] DEFAULT NULL) RETURNS integer
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -18,4 +18,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.ensure_users(text[], text[]) IS
-'Makes the users of these ids that do not exist yet and returns how many. Example: SELECT centile.ensure_users(ARRAY[''ann'', ''fay''], ARRAY[''Ann'', ''Fay'']);';
+'Creates the users of these ids that do not exist and returns their number. Example: SELECT centile.ensure_users(ARRAY[''ann'', ''fay''], ARRAY[''Ann'', ''Fay'']);';

@@ -1,13 +1,11 @@
--- The truth about a period: its entries as the ledger gives them, as of a batch number per lane (element n for lane n - 1;
--- all of the ledger without). Live writing, void, unban, archive, audit and rebuild must all agree with it, and tests
--- compare them with it.
---
--- An entry is a function of the set of its events, not of their order of arrival: of the events in the period's time, those
--- that are not voided and not before the player's last reset in it; none while the player is banned.
---   sum:    their sum; reached with the latest that had points (with only zeros: the first).
+-- The truth about a period. Live writing, void, unban, archive, audit and rebuild must agree with
+-- it. An entry is a function of the set of its events, not of their order of arrival: those within
+-- the period that are not voided and not before the player's last reset in it; none while the
+-- player is banned.
+--   sum:    their sum, reached with the latest that had points (with only zeros: the first).
 --   best:   the one with the best (score, tiebreak), the earliest among equals.
 --   latest: the one with the greatest (time, id).
-CREATE FUNCTION centile.entries_from_ledger(p_period_id bigint, p_batches bigint[] DEFAULT NULL, p_user_ids bigint[] DEFAULT NULL)
+CREATE OR REPLACE FUNCTION centile.entries_from_ledger(p_period_id bigint, p_batches bigint[] DEFAULT NULL, p_user_ids bigint[] DEFAULT NULL)
 RETURNS TABLE (user_id bigint, score bigint, rank_key bigint, tie_key bigint, reached_at timestamptz, only_zeros boolean)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp

@@ -1,11 +1,11 @@
--- The text of the second half of a query for entries: what the events of s (id, user_id, points, tiebreak, occurred_at) amount to,
--- player by player. A text, and naming nothing but s, because an archive is made of it.
-CREATE FUNCTION centile_store.entries_of(p_board centile_store.boards) RETURNS text
+-- The query reads events from s (id, user_id, points, tiebreak, occurred_at). It is a text that
+-- names only s, because an archive is made from it.
+CREATE OR REPLACE FUNCTION centile_store.entries_of(p_board centile_store.boards) RETURNS text
 LANGUAGE plpgsql IMMUTABLE
 AS $$
 DECLARE
     v_score   text := CASE p_board.score_order WHEN 'asc' THEN '-s.points' ELSE 's.points' END;
-    -- The same arithmetic as centile.tie_key.
+    -- As centile.tie_key.
     v_tie_key constant text := '((coalesce(s.tiebreak, 0)::bigint << 51) + 2251799813685247 - ((extract(epoch FROM s.occurred_at) - 946684800) * 1000000)::bigint)';
 BEGIN
     RETURN CASE p_board.mode
@@ -33,4 +33,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.entries_of(centile_store.boards) IS
-'Text of what makes entries of events. Example: SELECT centile_store.entries_of(b) LIKE ''%FROM s GROUP BY s.user_id%'' AS is_text FROM centile_store.boards b WHERE b.slug = ''main'';';
+'Text of the half of a query that turns events into entries. Example: SELECT centile_store.entries_of(b) LIKE ''%FROM s GROUP BY s.user_id%'' AS is_text FROM centile_store.boards b WHERE b.slug = ''main'';';

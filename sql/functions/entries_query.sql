@@ -1,9 +1,7 @@
--- The text of the query that gives the entries of a period from the ledger: what centile.entries_from_ledger runs, and what
--- an archive is made of. A text, because an archive lives longer than any edition of the functions: it names tables only.
---
--- p_batches is an expression for the last batch of each lane that counts (element n for lane n - 1), p_user_ids one for the
--- users asked for; NULL for all. See centile.entries_from_ledger for what an entry is, and entries_of for how events make one.
-CREATE FUNCTION centile_store.entries_query(p_period_id bigint, p_batches text DEFAULT NULL, p_user_ids text DEFAULT NULL) RETURNS text
+-- A text that names only tables, because an archive is made from it and outlives these functions.
+-- p_batches: an expression for the last batch of each lane that counts. p_user_ids: one for the
+-- users; NULL for all.
+CREATE OR REPLACE FUNCTION centile_store.entries_query(p_period_id bigint, p_batches text DEFAULT NULL, p_user_ids text DEFAULT NULL) RETURNS text
 LANGUAGE plpgsql STABLE
 SET timezone = 'UTC'
 SET datestyle = 'ISO'
@@ -11,7 +9,6 @@ AS $$
 DECLARE
     v_period  centile_store.periods;
     v_board   centile_store.boards;
-    -- Which rows of the ledger count at all.
     v_counted text;
     v_time    text;
 BEGIN

@@ -1,7 +1,7 @@
--- After a restore or a failover the same batch numbers may mean another state; the epoch tells them apart. The service
--- reads it once per connection and keeps it in a setting, because reading the control file costs more than a rank.
--- In plpgsql, which keeps its plans: a SQL function with a sub-select is planned anew by every statement that calls it.
-CREATE FUNCTION centile.epoch() RETURNS text
+-- After a restore or a failover the same batch numbers may mean another state; the epoch tells them
+-- apart. The service reads it once per connection and keeps it in a setting, because reading the
+-- control file costs more than a rank. In plpgsql, which keeps its plans.
+CREATE OR REPLACE FUNCTION centile.epoch() RETURNS text
 LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
@@ -20,5 +20,5 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.epoch() IS
-'Names this life of the database: a digest of system identifier, timeline and database oid. Example: SELECT centile.epoch();';
+'Identifies this life of the database: a digest of system identifier, timeline and database oid. Example: SELECT centile.epoch();';
 GRANT EXECUTE ON FUNCTION centile.epoch() TO centile_reader;

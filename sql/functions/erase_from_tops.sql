@@ -1,7 +1,7 @@
--- Goes on with an erasure: calls the player otherwise in the tops and events of the next p_limit closed periods that name the player,
--- or of all. Gives those periods, whose archives have another revision now, and whether none is left. May be called again, or
--- at once, and after the end, which does nothing.
-CREATE FUNCTION centile_store.erase_from_tops(p_user text, p_limit integer DEFAULT NULL, OUT period_ids bigint[], OUT is_done boolean)
+-- Replaces the player's id and name in the tops and events of the next p_limit closed periods that
+-- name the player, or of all. Returns these periods, which have another archive revision now.
+-- Repeating or overlapping calls are harmless.
+CREATE OR REPLACE FUNCTION centile_store.erase_from_tops(p_user text, p_limit integer DEFAULT NULL, OUT period_ids bigint[], OUT is_done boolean)
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -23,15 +23,15 @@ BEGIN
         WHERE n.user_ids @> ARRAY[v_erasure.user_id] AND n.period_id >= v_erasure.next_period_id
         ORDER BY n.period_id LIMIT p_limit);
     is_done := p_limit IS NULL OR cardinality(period_ids) < p_limit;
-    -- Periods first, then events, both by id: corrections and receivers change several of them, too.
+    -- Periods first, then events, both by id: corrections and deliveries lock several of them, too.
     PERFORM FROM centile_store.periods p WHERE p.id = ANY (period_ids) ORDER BY p.id FOR NO KEY UPDATE;
     UPDATE centile_store.periods p
     SET frozen_top = r.top, archive_revision = p.archive_revision + 1
     FROM (SELECT o.id, centile_store.renamed_in_top(o.frozen_top, v_erasure.user_id, p_user, v_name) AS top
           FROM centile_store.periods o WHERE o.id = ANY (period_ids) AND o.frozen_top IS NOT NULL) r
     WHERE p.id = r.id AND p.frozen_top <> r.top;
-    -- Delivered ones, too: they can be sent again. Of those that came after the player was called otherwise none means the player by
-    -- the old id, but whoever has it now.
+    -- Also delivered events, because they can be sent again. In later events the old id means
+    -- another player.
     PERFORM FROM centile_store.outbox o WHERE o.period_id = ANY (period_ids) ORDER BY o.id FOR NO KEY UPDATE;
     UPDATE centile_store.outbox o
     SET payload = jsonb_set(o.payload, '{top}', (
@@ -49,4 +49,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.erase_from_tops(text, integer) IS
-'Goes on with an erasure in the next tops that name the player. Called by centile.erase_user. Example: SELECT t.is_done FROM centile.erase_user(''ann'', p_in_steps => true) e CROSS JOIN LATERAL centile_store.erase_from_tops(e.user_id, 100) t;';
+'Continues an erasure, and returns the closed periods it has changed and whether it is done. Example: SELECT t.is_done FROM centile.erase_user(''ann'', p_in_steps => true) e CROSS JOIN LATERAL centile_store.erase_from_tops(e.user_id, 100) t;';

@@ -1,14 +1,14 @@
--- Forgets who a player was: id, name, avatar and metadata are replaced, here and wherever tops and events keep them. Scores
--- stay, under an id that says nothing. Archives and the ledger hold internal ids only. Whoever comes with the old id from now
--- on is somebody else. Gives the new id, and the closed periods whose tops named the player.
+-- Replaces id, name, avatar and metadata everywhere. Scores stay under an id that says nothing;
+-- archives and the ledger hold internal ids only. A player who comes with the old id later is
+-- another player.
 --
--- Called again with the new id it goes over all tops again, which changes nothing. Nobody can call it again with the old id, whose
--- answer was lost: nothing is left that would tell what it was. So a caller may give the request an id of its own (p_request),
--- which leads to the same answer for seven days; with it a digest of both ids is kept, so that it leads to no answer about anybody else.
+-- A call with the new id goes over all tops again. The old id is forgotten, so a caller that lost
+-- the answer cannot repeat the call with it. p_request, an id of the request, leads to the same
+-- answer for seven days. A digest of both ids proves that the request is about the same player.
 --
--- With p_in_steps only the player is changed; centile_store.erase_from_tops goes on, some tops in each transaction. What is cut
--- short there is found in centile_store.erasures.
-CREATE FUNCTION centile.erase_user(
+-- With p_in_steps only the player changes. centile_store.erase_from_tops goes on, some tops in each
+-- transaction; centile_store.erasures lists interrupted erasures.
+CREATE OR REPLACE FUNCTION centile.erase_user(
     p_user text, p_actor text DEFAULT session_user, p_request text DEFAULT NULL, p_in_steps boolean DEFAULT false,
     OUT user_id text, OUT period_ids bigint[])
 LANGUAGE plpgsql VOLATILE
@@ -23,30 +23,32 @@ DECLARE
     v_try      integer := 0;
     v_digest   bytea := sha256(convert_to(jsonb_build_array(p_request, p_user)::text, 'UTF8'));
 BEGIN
-    -- Two requests of one id are one.
+    -- Requests of the same id wait for each other.
     PERFORM pg_advisory_xact_lock(hashtextextended('erasure ' || p_request, 0)) WHERE p_request IS NOT NULL;
     SELECT * INTO v_erasure FROM centile_store.erasures e WHERE e.request_id = p_request;
     IF FOUND THEN
         SELECT u.* INTO STRICT v_user FROM centile_store.users u WHERE u.id = v_erasure.user_id;
-        -- Whoever came with the old id since is somebody else, and not meant.
+        -- A player who came with the old id since is another player.
         IF v_digest <> v_erasure.request_digest AND p_user <> v_user.external_id THEN
-            RAISE EXCEPTION 'another player was erased by the request %', quote_literal(p_request) USING ERRCODE = 'CB409';
+            RAISE EXCEPTION 'the request % has erased another player', quote_literal(p_request) USING ERRCODE = 'CB409';
         END IF;
     ELSE
         PERFORM centile_store.user_named(p_user);
-        -- One of the same lane (centile.lane_hash), on every board that there is or will be: whoever changes the player's scores holds that
-        -- lane, under whichever id. It takes some 65,536 tries, so each is a digest and nothing else.
+        -- The new id has the same lane (centile.lane_hash) on every board: a session that changes
+        -- the player's scores holds that lane, under either id. Takes some 65,536 tries of one
+        -- digest.
         LOOP
             user_id := v_prefix || v_try;
             EXIT WHEN substr(sha256(convert_to(user_id, 'UTF8')), 1, 2) = v_lane;
             v_try := v_try + 1;
         END LOOP;
-        -- Before anything is looked at: a top that is being frozen has the name or waits for its end (centile_store.finish_close).
+        -- First: centile_store.finish_close then has the name already, or waits for this
+        -- transaction.
         UPDATE centile_store.profile_revision SET revision = revision + 1 RETURNING revision INTO v_revision;
         SELECT * INTO STRICT v_user FROM centile_store.users u WHERE u.id = centile_store.user_named(p_user) FOR UPDATE;
     END IF;
     IF v_user.erased_at IS NULL THEN
-        -- Events have the old id only: whom they name is known as long as nobody else can have it.
+        -- Events hold the old id only, so list the players before another player can have it.
         PERFORM centile_store.list_named_players();
         UPDATE centile_store.users u
         SET external_id = user_id, name = '(erased)', avatar = NULL, metadata = '{}', profile_revision = v_revision, erased_at = clock_timestamp()
@@ -71,4 +73,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.erase_user(text, text, text, boolean) IS
-'Forgets who a player was, and keeps the scores. Example: SELECT user_id LIKE ''erased-%'' AS is_erased, cardinality(period_ids) AS tops FROM centile.erase_user(''ann'');';
+'Erases who a player was, keeps the scores, and returns the new id and the closed periods whose tops named the player. Example: SELECT user_id LIKE ''erased-%'' AS is_erased, cardinality(period_ids) AS tops FROM centile.erase_user(''ann'');';

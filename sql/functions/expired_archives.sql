@@ -1,6 +1,6 @@
--- Archives that retention lets go: of each kind that a board limits, the closed periods beyond the newest so many; and those
--- whose dropping was cut short.
-CREATE FUNCTION centile_store.expired_archives() RETURNS TABLE (period_id bigint, board text, period text)
+-- Of each kind that a board limits, the closed periods beyond the newest ones, and archives whose
+-- dropping was interrupted.
+CREATE OR REPLACE FUNCTION centile_store.expired_archives() RETURNS TABLE (period_id bigint, board text, period text)
 LANGUAGE sql STABLE
 AS $$
     SELECT p.id, b.slug, p.kind || ':' || p.label
@@ -13,4 +13,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile_store.expired_archives() IS
-'Archives beyond what their boards keep. Example: SELECT * FROM centile_store.expired_archives();';
+'Archives beyond those that their boards keep. Example: SELECT * FROM centile_store.expired_archives();';

@@ -1,7 +1,6 @@
--- Lays out a ranking that nobody reads yet and that has its entries: spreads them evenly over the
--- buckets, with 1,000 players or more in each, writes bucket rows and counts, and returns the
--- number of players. Nothing of these may be there yet.
-CREATE FUNCTION centile_store.fill_buckets(p_ranking_id bigint) RETURNS bigint
+-- Spreads the entries of a ranking that nobody reads yet evenly over its buckets, with 1,000
+-- players or more in each. The ranking must not have bucket rows or counts yet.
+CREATE OR REPLACE FUNCTION centile_store.fill_buckets(p_ranking_id bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 -- A million keys sort in memory.
 SET work_mem = '128MB'
@@ -9,6 +8,7 @@ AS $$
 DECLARE
     v_players bigint := (SELECT count(*) FROM centile_store.leaderboard l WHERE l.ranking_id = p_ranking_id);
     v_size    bigint := greatest((v_players + 99) / 100, 1000);
+    v_bounds  centile_store.rank_key[];
 BEGIN
     WITH key AS MATERIALIZED (
         SELECT k.*, g.buckets[k.n / v_size + 1] AS bucket
@@ -23,34 +23,25 @@ BEGIN
     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket (bucket, lane, ranking_id, rank_key, tie_key, user_key)
         SELECT k.bucket, k.lane, p_ranking_id, k.rank_key, k.tie_key, k.user_key FROM key k
-    ), bound AS (
-        SELECT array_agg(k.rank_key ORDER BY k.n) AS rank_keys,
-               -- Where nobody below shares the rank key, or the tie key, at all of these: see above_in_bucket.
-               array_agg(CASE WHEN k.rank_key_below = k.rank_key THEN k.tie_key ELSE -9223372036854775808 END ORDER BY k.n) AS tie_keys,
-               array_agg(CASE WHEN (k.rank_key_below, k.tie_key_below) = (k.rank_key, k.tie_key) THEN k.user_key
-                              ELSE -9223372036854775808 END ORDER BY k.n) AS user_keys,
-               array_fill(9223372036854775807, ARRAY[99 - count(*)::integer]) AS rest
-        FROM key k WHERE k.n > 0 AND k.n % v_size = 0
-    ), laid_out AS (
-        UPDATE centile_store.rankings g
-        SET layout = g.layout + 1, laid_out_at = clock_timestamp(),
-            low_rank_keys = -9223372036854775808 || b.rank_keys || b.rest,
-            low_tie_keys = -9223372036854775808 || b.tie_keys || b.rest,
-            low_user_keys = -9223372036854775808 || b.user_keys || b.rest
-        FROM bound b
+    ), counted AS (
+        INSERT INTO centile_store.bucket_counts (ranking_id, lane, counts)
+        SELECT p_ranking_id, l.lane, ARRAY(
+            SELECT coalesce(c.players, 0)::integer
+            FROM generate_series(0, 99) AS n
+            LEFT JOIN (SELECT k.bucket, count(*) AS players FROM key k WHERE k.lane = l.lane GROUP BY k.bucket) c ON c.bucket = n
+            ORDER BY n)
+        FROM centile_store.rankings g CROSS JOIN LATERAL generate_series(0, g.lanes - 1) AS l (lane)
         WHERE g.id = p_ranking_id
     )
-    INSERT INTO centile_store.bucket_counts (ranking_id, lane, counts)
-    SELECT p_ranking_id, l.lane, ARRAY(
-        SELECT coalesce(c.players, 0)::integer
-        FROM generate_series(0, 99) AS n
-        LEFT JOIN (SELECT k.bucket, count(*) AS players FROM key k WHERE k.lane = l.lane GROUP BY k.bucket) c ON c.bucket = n
-        ORDER BY n)
-    FROM centile_store.rankings g CROSS JOIN LATERAL generate_series(0, g.lanes - 1) AS l (lane)
-    WHERE g.id = p_ranking_id;
+    SELECT array_agg(centile_store.bound_above((k.rank_key_below, k.tie_key_below, NULL)::centile_store.rank_key,
+                                               (k.rank_key, k.tie_key, k.user_key)::centile_store.rank_key) ORDER BY k.n)
+    INTO v_bounds FROM key k WHERE k.n > 0 AND k.n % v_size = 0;
+    PERFORM centile_store.set_layout(p_ranking_id, g.buckets, centile_store.lowest_key(centile_store.key_min()) || v_bounds
+        || array_fill(centile_store.highest_key(centile_store.key_max()), ARRAY[99 - coalesce(cardinality(v_bounds), 0)]))
+    FROM centile_store.rankings g WHERE g.id = p_ranking_id;
     RETURN v_players;
 END
 $$;
 
 COMMENT ON FUNCTION centile_store.fill_buckets(bigint) IS
-'Makes layout, bucket rows and counts of a ranking from its entries. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id) AS entries, centile_store.fill_buckets(r.ranking_id) AS players FROM centile_store.begin_rebuild(1) r;';
+'Makes layout, bucket rows and counts of a ranking from its entries, and returns the number of players. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id) AS entries, centile_store.fill_buckets(r.ranking_id) AS players FROM centile_store.begin_rebuild(1) r;';

@@ -1,6 +1,5 @@
--- Writes the entries of a ranking that nobody reads yet, as the ledger gives them, and returns how many they are. By all of the ledger
--- that is there by now: what has come since the ranking was begun is taken in once more anyway.
-CREATE FUNCTION centile_store.fill_entries(p_ranking_id bigint) RETURNS bigint
+-- Writes what the ledger has by now. catch_up takes in later rows again.
+CREATE OR REPLACE FUNCTION centile_store.fill_entries(p_ranking_id bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 SET work_mem = '128MB'
 AS $$
@@ -20,4 +19,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.fill_entries(bigint) IS
-'Writes the entries of a ranking from the ledger. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id) AS entries FROM centile_store.begin_rebuild(1) r;';
+'Writes the entries of a ranking that nobody reads yet from the ledger, and returns their number. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id) AS entries FROM centile_store.begin_rebuild(1) r;';

@@ -1,6 +1,6 @@
--- The last step of closing, all of it or nothing: the frozen top, the event for the outbox, and the ranking let go. p_cut_off_at
--- is the cut-off that the archive was built as of. False, and nothing done, when it has been called off for an import.
-CREATE FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at timestamptz) RETURNS boolean
+-- The last step of closing: frozen top, event for the outbox, release of the ranking. False, and
+-- nothing changes, if the cut-off that the archive is built from was called off for an import.
+CREATE OR REPLACE FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at timestamptz) RETURNS boolean
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -13,11 +13,12 @@ BEGIN
     PERFORM centile_store.lock_structure(v_period.board_id, true);
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id FOR UPDATE;
     IF v_period.state = 'closed' THEN
-        RAISE EXCEPTION 'the period is closed already' USING ERRCODE = 'CB409';
+        RAISE EXCEPTION 'the period is already closed' USING ERRCODE = 'CB409';
     ELSIF v_period.cut_off_at IS DISTINCT FROM p_cut_off_at THEN
         RETURN false;
     END IF;
-    -- Nobody is renamed from here on; whoever was meanwhile, and may have asked to be forgotten, is in the top under the new name.
+    -- Prevents changes of names from now on. If a name has changed meanwhile, perhaps by an
+    -- erasure, freezes the top again.
     PERFORM FROM centile_store.profile_revision r WHERE r.revision = v_revision FOR SHARE;
     IF NOT FOUND THEN
         PERFORM FROM centile_store.profile_revision FOR SHARE;

@@ -1,6 +1,6 @@
--- Indexes in use follow within a second. An index that has not seen a deleted batch loads anew. Each call looks at the oldest batches of each
--- lane and deletes at most p_limit rows.
-CREATE FUNCTION centile.forget_batch_changes(p_kept interval DEFAULT interval '1 hour', p_limit integer DEFAULT 10000) RETURNS bigint
+-- Indexes in use follow within a second, and an index that misses a deleted batch loads anew. A
+-- call reads the oldest batches of each lane and deletes at most p_limit rows.
+CREATE OR REPLACE FUNCTION centile.forget_batch_changes(p_kept interval DEFAULT interval '1 hour', p_limit integer DEFAULT 10000) RETURNS bigint
 LANGUAGE sql VOLATILE
 AS $$
     WITH gone AS (

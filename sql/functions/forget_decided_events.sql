@@ -1,6 +1,5 @@
--- Events of the quarantine are kept for a time after they were decided; the audit log keeps the decision for good. A bounded step at
--- a time, so that it never holds many rows. What waits is kept however long it waits.
-CREATE FUNCTION centile.forget_decided_events(p_limit integer DEFAULT 10000, p_keep interval DEFAULT interval '90 days') RETURNS bigint
+-- The audit log keeps the decisions for good. Waiting events stay.
+CREATE OR REPLACE FUNCTION centile.forget_decided_events(p_limit integer DEFAULT 10000, p_keep interval DEFAULT interval '90 days') RETURNS bigint
 LANGUAGE sql VOLATILE
 AS $$
     WITH old AS (
@@ -13,4 +12,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile.forget_decided_events(integer, interval) IS
-'Deletes events of the quarantine that were decided long ago and returns how many. Example: SELECT centile.forget_decided_events();';
+'Deletes up to p_limit events of the quarantine that were decided longer ago than p_keep, and returns their number. Example: SELECT centile.forget_decided_events();';

@@ -1,5 +1,5 @@
--- Callers' ids are kept for a time, and so are signatures of requests and erasures that are done; a bounded step at a time, so that it never holds many rows.
-CREATE FUNCTION centile.forget_expired_ids(p_limit integer DEFAULT 10000) RETURNS bigint
+-- Each step is bounded, so that it never locks many rows.
+CREATE OR REPLACE FUNCTION centile.forget_expired_ids(p_limit integer DEFAULT 10000) RETURNS bigint
 LANGUAGE sql VOLATILE
 AS $$
     WITH expired AS (
@@ -24,4 +24,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile.forget_expired_ids(integer) IS
-'Deletes callers'' ids, signatures of requests and erasures whose time is over and returns how many. Example: SELECT centile.forget_expired_ids();';
+'Deletes up to p_limit each of expired ids of callers, expired signatures of requests and completed erasures, and returns their number. Example: SELECT centile.forget_expired_ids();';

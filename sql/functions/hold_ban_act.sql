@@ -1,14 +1,13 @@
--- Has the ban or unban of this number go on, and no later one begin until the end of the transaction; an error once a later one has begun.
-CREATE FUNCTION centile_store.hold_ban_act(p_user_id bigint, p_act bigint) RETURNS void
+CREATE OR REPLACE FUNCTION centile_store.hold_ban_act(p_user_id bigint, p_act bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN
     PERFORM FROM centile_store.users u WHERE u.id = p_user_id AND u.ban_act = p_act FOR NO KEY UPDATE;
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'a later ban or unban of the player has begun, and counts' USING ERRCODE = 'CB409';
+        RAISE EXCEPTION 'a later ban or unban of the player has begun' USING ERRCODE = 'CB409';
     END IF;
 END
 $$;
 
 COMMENT ON FUNCTION centile_store.hold_ban_act(bigint, bigint) IS
-'Has a ban or unban go on unless a later one has begun. Example: SELECT centile_store.hold_ban_act(b.user_id, b.act) FROM centile_store.begin_ban(''ann'', true) b;';
+'Locks the ban or unban of this number against later ones until the transaction ends; an error if a later one has begun. Example: SELECT centile_store.hold_ban_act(b.user_id, b.act) FROM centile_store.begin_ban(''ann'', true) b;';

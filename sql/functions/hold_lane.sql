@@ -1,6 +1,5 @@
--- Takes the board's structure lock (shared) and the lane's row, to the end of the transaction. A batch
--- begins with it where several instances write to the lane.
-CREATE FUNCTION centile_store.hold_lane(p_board_id integer, p_lane smallint) RETURNS void
+-- A batch begins with these locks where several instances write to the lane.
+CREATE OR REPLACE FUNCTION centile_store.hold_lane(p_board_id integer, p_lane smallint) RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN
@@ -11,4 +10,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.hold_lane(integer, smallint) IS
-'Locks a lane of a board for this transaction. Example: SELECT centile_store.hold_lane(1, 0::smallint);';
+'Takes a board''s structure lock (shared) and the row of a lane for this transaction. Example: SELECT centile_store.hold_lane(1, 0::smallint);';

@@ -1,5 +1,5 @@
--- Every secret that may still be needed: what keys that work sign with, and what webhooks' events are signed with.
-CREATE FUNCTION centile_store.kept_secrets() RETURNS TABLE (kind text, name text, secret bytea, sealed boolean)
+-- Working keys and all webhooks.
+CREATE OR REPLACE FUNCTION centile_store.kept_secrets() RETURNS TABLE (kind text, name text, secret bytea, sealed boolean)
 LANGUAGE sql STABLE
 AS $$
     SELECT 'key', k.id, k.signing_secret, true FROM centile_store.api_keys k
@@ -10,4 +10,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile_store.kept_secrets() IS
-'The secrets that are kept to be read again: signing secrets of keys, by id, and of webhooks, by board. Example: SELECT kind, name, sealed FROM centile_store.kept_secrets();';
+'Secrets that the service needs to read again: signing secrets of keys, by id, and of webhooks, by board. Example: SELECT kind, name, sealed FROM centile_store.kept_secrets();';

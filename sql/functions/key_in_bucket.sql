@@ -1,6 +1,6 @@
--- The key of a bucket with p_skipped keys above it, or below it, in the bucket.
+-- The key that follows p_skipped keys from the upper or the lower end of a bucket.
 SELECT centile_store.create_bucket_function('key_in_bucket',
-    'p_ranking_id bigint, p_skipped bigint, p_from_below boolean', 'TABLE (rank_key bigint, tie_key bigint, user_key bigint)',
+    'p_ranking_id bigint, p_skipped bigint, p_from_below boolean', 'SETOF centile_store.rank_key',
     'IF p_from_below THEN
         RETURN QUERY SELECT rank_key, tie_key, user_key FROM %1$s WHERE ranking_id = p_ranking_id
         ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;

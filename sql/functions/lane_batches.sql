@@ -1,6 +1,5 @@
--- Number of the last batch of each lane of a board, lane 0 first: each found from the highest down.
--- In plpgsql, which keeps its plans: a SQL function with a sub-select is planned anew by every statement that calls it.
-CREATE FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) RETURNS bigint[]
+-- In plpgsql, which keeps its plans.
+CREATE OR REPLACE FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) RETURNS bigint[]
 LANGUAGE plpgsql STABLE
 AS $$
 BEGIN
@@ -13,4 +12,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.lane_batches(integer, integer) IS
-'Numbers of the last batch of each lane. Example: SELECT centile_store.lane_batches(1, 2);';
+'Number of the last batch of each lane of a board, lane 0 first. Example: SELECT centile_store.lane_batches(1, 2);';

@@ -1,5 +1,5 @@
--- Which lane a player belongs to follows from the caller's id alone, so that the service can tell without asking.
-CREATE FUNCTION centile.lane_hash(p_external_id text) RETURNS integer
+-- The lane of a player follows from the caller's id alone, so the service needs no look-up.
+CREATE OR REPLACE FUNCTION centile.lane_hash(p_external_id text) RETURNS integer
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 RETURN (get_byte(sha256(convert_to(p_external_id, 'UTF8')), 0) << 8)
     + get_byte(sha256(convert_to(p_external_id, 'UTF8')), 1);

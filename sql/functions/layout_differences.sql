@@ -1,6 +1,5 @@
--- Where a ranking's layout is wrong by itself, and where rows are missing that there must be for each
--- lane. place is for sorting.
-CREATE FUNCTION centile_store.layout_differences(p_ranking_id bigint)
+-- "place" is for sorting.
+CREATE OR REPLACE FUNCTION centile_store.layout_differences(p_ranking_id bigint)
 RETURNS TABLE (kind text, place integer, subject text, expected jsonb, found jsonb)
 LANGUAGE plpgsql STABLE
 AS $$
@@ -16,9 +15,8 @@ BEGIN
     ), lane AS (
         SELECT n AS lane FROM generate_series(0, v_ranking.lanes - 1) AS n
     )
-    -- Every key has a place.
     SELECT 'layout', 0, 'lowest bound', to_jsonb('the least key'::text), to_jsonb(b.key)
-    FROM bound b WHERE b.place = 1 AND b.key <> ARRAY[-9223372036854775808, -9223372036854775808, -9223372036854775808]
+    FROM bound b WHERE b.place = 1 AND b.key <> array_fill(centile_store.key_min(), '{3}')
     UNION ALL
     SELECT 'layout', b.place::integer, format('bound of place %s', b.place), to_jsonb(format('%s or higher', b.below)), to_jsonb(b.key)
     FROM bound b WHERE b.key < b.below
@@ -39,8 +37,8 @@ BEGIN
                         WHERE b.board_id = v_ranking.board_id AND b.lane = l.lane) b
     WHERE b.rows <> 1
     UNION ALL
-    -- Nobody adds these up.
-    SELECT 'lane rows', 102, format('bucket counts of lane %s, which the board has not', c.lane), to_jsonb(0), to_jsonb(count(*))
+    -- No function adds these.
+    SELECT 'lane rows', 102, format('bucket counts of lane %s, which the board lacks', c.lane), to_jsonb(0), to_jsonb(count(*))
     FROM centile_store.bucket_counts c
     WHERE c.ranking_id = p_ranking_id AND c.lane NOT BETWEEN 0 AND v_ranking.lanes - 1
     GROUP BY c.lane
@@ -48,7 +46,7 @@ BEGIN
     SELECT 'lane rows', 103, 'lanes of the ranking', to_jsonb(b.lanes), to_jsonb(v_ranking.lanes)
     FROM centile_store.boards b WHERE b.id = v_ranking.board_id AND b.lanes <> v_ranking.lanes
     UNION ALL
-    -- A moved boundary changes the counts of the lanes that its rows name.
+    -- Rows carry their lane, because a moved boundary changes the counts of these lanes.
     SELECT 'lane rows', 104, 'entries and bucket rows of another lane than their player''s', to_jsonb(0), to_jsonb(count(*))
     FROM (SELECT l.user_id, l.lane FROM centile_store.leaderboard l WHERE l.ranking_id = p_ranking_id
           UNION ALL
@@ -57,7 +55,7 @@ BEGIN
     WHERE x.lane <> u.lane_hash % v_ranking.lanes
     HAVING count(*) > 0
     UNION ALL
-    -- A cut-off takes its number from the lane's row: rows above it would not be in the archive.
+    -- A cut-off takes its number from the lane's row. The archive would lack rows above it.
     SELECT 'lane rows', 105, format('last batch and time of lane %s of the board', b.lane), jsonb_build_array(t.batch, t.at), jsonb_build_array(b.batch, b.last_at)
     FROM (SELECT t.lane, max(t.batch) AS batch, max(t.occurred_at) AS at
           FROM centile_store.score_transactions t WHERE t.board_id = v_ranking.board_id GROUP BY t.lane) t
@@ -67,4 +65,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.layout_differences(bigint) IS
-'Where a ranking''s layout and its rows per lane are wrong. Example: SELECT * FROM centile_store.layout_differences(1);';
+'Where a ranking''s layout is inconsistent, and where it lacks rows of a lane. Example: SELECT * FROM centile_store.layout_differences(1);';

@@ -1,6 +1,5 @@
--- The highest id in the ledger. Under a board's exclusive structure lock every later row of the board has a higher one, for no
--- writer is on its way.
-CREATE FUNCTION centile_store.ledger_end() RETURNS bigint
+-- Under a board's exclusive structure lock, every later row of the board has a higher id.
+CREATE OR REPLACE FUNCTION centile_store.ledger_end() RETURNS bigint
 LANGUAGE sql STABLE
 AS $$
     SELECT coalesce(max(t.id), 0) FROM centile_store.score_transactions t

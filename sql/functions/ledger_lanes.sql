@@ -1,5 +1,5 @@
--- What the ledger has of each lane of a board: its last batch and time, lane 0 first. Reads all of the board's ledger.
-CREATE FUNCTION centile_store.ledger_lanes(p_board_id integer, OUT batches bigint[], OUT times timestamptz[])
+-- Reads all of the board's ledger.
+CREATE OR REPLACE FUNCTION centile_store.ledger_lanes(p_board_id integer, OUT batches bigint[], OUT times timestamptz[])
 LANGUAGE sql STABLE
 AS $$
     SELECT array_agg(coalesce(t.batch, 0) ORDER BY n), array_agg(coalesce(t.at, '2000-01-01 00:00:00+00') ORDER BY n)
@@ -11,4 +11,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile_store.ledger_lanes(integer) IS
-'Last batch and time of each lane, by the ledger. Example: SELECT cardinality(batches) AS lanes FROM centile_store.ledger_lanes(1);';
+'Last batch and time of each lane by the ledger, lane 0 first. Example: SELECT cardinality(batches) AS lanes FROM centile_store.ledger_lanes(1);';

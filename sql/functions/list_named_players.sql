@@ -1,6 +1,6 @@
--- Lists whom the frozen top and the event of a closed period name, or of every one that has been frozen since it was listed: by
--- functions of an earlier edition, for one. Who was listed once stays so: the event keeps the first top.
-CREATE FUNCTION centile_store.list_named_players(p_period_id bigint DEFAULT NULL) RETURNS void
+-- Of one period, or of all periods frozen since they were listed. Listed players stay, because the
+-- event keeps the first top.
+CREATE OR REPLACE FUNCTION centile_store.list_named_players(p_period_id bigint DEFAULT NULL) RETURNS void
 LANGUAGE sql VOLATILE
 AS $$
     INSERT INTO centile_store.named_players AS n (period_id, cut_off_at, user_ids)
@@ -23,4 +23,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile_store.list_named_players(bigint) IS
-'Lists whom the frozen tops name that are not listed yet. Example: SELECT centile_store.list_named_players();';
+'Lists the players whom the frozen top and the event of closed periods name. Example: SELECT centile_store.list_named_players();';

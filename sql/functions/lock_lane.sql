@@ -1,12 +1,12 @@
--- Structure lock (shared), then the lane of a player: what every act on one player holds.
-CREATE FUNCTION centile_store.lock_lane(p_board centile_store.boards, p_external_id text) RETURNS centile_store.board_lanes
+-- Every act on one player holds these locks.
+CREATE OR REPLACE FUNCTION centile_store.lock_lane(p_board centile_store.boards, p_external_id text) RETURNS centile_store.board_lanes
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
     v_lane centile_store.board_lanes;
 BEGIN
     PERFORM centile_store.lock_structure(p_board.id, false);
-    -- The number of lanes may have changed until the lock was held.
+    -- Reads the number of lanes again, under the lock.
     SELECT l.* INTO STRICT v_lane
     FROM centile_store.boards b
     JOIN centile_store.board_lanes l ON l.board_id = b.id AND l.lane = centile.lane_hash(p_external_id) % b.lanes
@@ -17,4 +17,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.lock_lane(centile_store.boards, text) IS
-'Locks a player''s lane of a board for this transaction. Example: SELECT (centile_store.lock_lane(b, ''ann'')).batch FROM centile_store.boards b WHERE b.slug = ''main'';';
+'Takes a board''s structure lock (shared) and a player''s lane for this transaction. Example: SELECT (centile_store.lock_lane(b, ''ann'')).batch FROM centile_store.boards b WHERE b.slug = ''main'';';

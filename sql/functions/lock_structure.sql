@@ -1,23 +1,22 @@
--- The structure lock of a board: writers share it; a session that opens periods or changes a layout
--- has it exclusively. It is held to the end of the transaction. No session upgrades from shared to
--- exclusive. Gives the board as it is under the lock.
-CREATE FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean) RETURNS centile_store.boards
+-- Writers share the lock. A session that opens periods or changes a layout holds it exclusively. It
+-- lasts to the end of the transaction. No session upgrades from shared to exclusive.
+CREATE OR REPLACE FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean) RETURNS centile_store.boards
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
     v_board centile_store.boards;
 BEGIN
-    -- Whoever holds the lock looks again at what others did before.
+    -- Under the lock, a session must see what others have committed.
     IF current_setting('transaction_isolation') <> 'read committed' THEN
-        RAISE EXCEPTION 'Centile writes under read committed only' USING ERRCODE = 'CB409', HINT = 'SET default_transaction_isolation = ''read committed''.';
+        RAISE EXCEPTION 'Centile writes under READ COMMITTED only' USING ERRCODE = 'CB409', HINT = 'SET default_transaction_isolation = ''read committed''.';
     END IF;
-    -- A score is acknowledged, and read by others, once it is committed: it must not be lost in a crash after that.
+    -- A crash must not lose an acknowledged score.
     IF current_setting('synchronous_commit') IN ('off', 'local') THEN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
     IF p_exclusive THEN
         PERFORM pg_advisory_xact_lock(1128615508, p_board_id);
-        -- Batches that began before are begun anew.
+        -- Batches under way begin again.
         UPDATE centile_store.boards AS b SET structure_revision = b.structure_revision + 1 WHERE b.id = p_board_id RETURNING * INTO v_board;
     ELSE
         PERFORM pg_advisory_xact_lock_shared(1128615508, p_board_id);
@@ -28,4 +27,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.lock_structure(integer, boolean) IS
-'Takes a board''s structure lock for this transaction; gives the board. Example: SELECT (centile_store.lock_structure(1, true)).slug;';
+'Takes a board''s structure lock for this transaction and returns the board. Example: SELECT (centile_store.lock_structure(1, true)).slug;';

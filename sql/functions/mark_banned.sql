@@ -1,5 +1,4 @@
--- The mark on the user that makes every board refuse the player's scores. A ban that begins overtakes an unban that is under way.
-CREATE FUNCTION centile.mark_banned(p_user text, p_banned boolean, p_reason text DEFAULT NULL, p_actor text DEFAULT session_user) RETURNS void
+CREATE OR REPLACE FUNCTION centile.mark_banned(p_user text, p_banned boolean, p_reason text DEFAULT NULL, p_actor text DEFAULT session_user) RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN
@@ -12,4 +11,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.mark_banned(text, boolean, text, text) IS
-'Marks a user as banned or not; centile.ban_user does the rest, board by board. Example: SELECT centile.mark_banned(''ann'', true);';
+'Marks a user as banned or not, so that every board refuses or accepts the player''s scores; centile.ban_user does the rest, board by board. Example: SELECT centile.mark_banned(''ann'', true);';

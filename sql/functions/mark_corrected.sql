@@ -1,6 +1,5 @@
--- Notes that the ledger has something for closed periods that their archives do not hold before a refresh. In one order, for
--- two acts may meet here.
-CREATE FUNCTION centile_store.mark_corrected(p_period_ids bigint[]) RETURNS void
+-- In the order of ids, because two acts may meet here.
+CREATE OR REPLACE FUNCTION centile_store.mark_corrected(p_period_ids bigint[]) RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN
@@ -10,4 +9,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.mark_corrected(bigint[]) IS
-'Marks closed periods as waiting for a refresh. Example: SELECT centile_store.mark_corrected(''{2}'');';
+'Marks closed periods whose archives lack a correction until their next refresh. Example: SELECT centile_store.mark_corrected(''{2}'');';

@@ -1,11 +1,10 @@
--- The mark on the player that makes every board refuse the player's scores.
-CREATE FUNCTION centile_store.mark_player(p_user_id bigint, p_banned boolean, p_reason text, p_actor text) RETURNS void
+CREATE OR REPLACE FUNCTION centile_store.mark_player(p_user_id bigint, p_banned boolean, p_reason text, p_actor text) RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN
     UPDATE centile_store.users SET banned_at = CASE WHEN p_banned THEN coalesce(banned_at, clock_timestamp()) END
     WHERE id = p_user_id AND (banned_at IS NOT NULL) <> p_banned
-      -- A ban that came in between stands.
+      -- Keeps the mark of a ban that came in between.
       AND (p_banned OR NOT EXISTS (SELECT FROM centile_store.board_players b WHERE b.user_id = users.id AND b.banned));
     IF FOUND THEN
         PERFORM centile_store.note_act(p_actor, CASE WHEN p_banned THEN 'ban' ELSE 'unban' END, NULL,
@@ -15,4 +14,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.mark_player(bigint, boolean, text, text) IS
-'Marks a player as banned or not. Example: SELECT centile_store.mark_player(1, true, ''cheat'', ''dora'');';
+'Marks a player as banned, so that every board refuses the player''s scores, or not. Example: SELECT centile_store.mark_player(1, true, ''cheat'', ''dora'');';

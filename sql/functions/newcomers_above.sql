@@ -1,15 +1,21 @@
--- Players of a ranking who would rank above a newcomer with this score.
-CREATE FUNCTION centile_store.newcomers_above(p_ranking_id bigint, p_score bigint) RETURNS bigint
-LANGUAGE sql STABLE
+-- In plpgsql, which keeps its plans.
+CREATE OR REPLACE FUNCTION centile_store.newcomers_above(p_ranking_id bigint, p_period_id bigint, p_score bigint) RETURNS bigint
+LANGUAGE plpgsql STABLE
 AS $$
-    -- The least bigint has no negative: where smaller is better, it is better than any score there can be.
-    SELECT CASE WHEN b.score_order = 'asc' AND p_score = -9223372036854775808 THEN 0
-                ELSE centile_store.count_above(g.id, centile.rank_key(p_score, b.score_order), e.edge, e.edge) END
-    FROM centile_store.rankings g
-    JOIN centile_store.boards b ON b.id = g.board_id
-    CROSS JOIN LATERAL (SELECT CASE b.ties WHEN 'shared' THEN 9223372036854775807 ELSE -9223372036854775808 END AS edge) e
-    WHERE g.id = p_ranking_id
+DECLARE
+    v_source   record;
+    v_rank_key bigint;
+BEGIN
+    SELECT s.score_order, s.ties INTO v_source FROM centile_store.source_of(p_ranking_id, p_period_id) s;
+    IF v_source.score_order = 'asc' AND p_score = centile_store.key_min() THEN
+        -- The least bigint has no negative. No score is better.
+        RETURN 0;
+    END IF;
+    v_rank_key := centile.rank_key(p_score, v_source.score_order);
+    RETURN (centile_store.players_above(p_ranking_id, p_period_id, ARRAY[
+        CASE v_source.ties WHEN 'shared' THEN centile_store.highest_key(v_rank_key) ELSE centile_store.lowest_key(v_rank_key) END]))[1];
+END
 $$;
 
-COMMENT ON FUNCTION centile_store.newcomers_above(bigint, bigint) IS
-'Players who would rank above a newcomer with a score. Example: SELECT centile_store.newcomers_above(1, 100);';
+COMMENT ON FUNCTION centile_store.newcomers_above(bigint, bigint, bigint) IS
+'Players of a ranking, or of the archive of a period, who would rank above a newcomer with a score. Example: SELECT centile_store.newcomers_above(1, NULL, 100);';

@@ -1,7 +1,7 @@
--- Notes in the audit log what somebody did by an administrator's right, in the transaction that does it: neither is there
--- without the other. p_subject names what it was done to, unless that is a player. What is the same before and after is left
--- out, and an act that changed nothing is none.
-CREATE FUNCTION centile_store.note_act(
+-- In the transaction of the act, so that neither exists without the other. p_subject names the
+-- object of the act, unless that is a player. Omits values that are the same before and after; an
+-- act that changed nothing is not recorded.
+CREATE OR REPLACE FUNCTION centile_store.note_act(
     p_actor text, p_action text, p_board_id integer, p_before jsonb, p_after jsonb, p_subject text DEFAULT NULL, p_user_id bigint DEFAULT NULL)
 RETURNS void
 LANGUAGE sql VOLATILE
@@ -14,4 +14,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile_store.note_act(text, text, integer, jsonb, jsonb, text, bigint) IS
-'Notes an act by an administrator''s right in the audit log. Called by every function that does one. Example: SELECT centile_store.note_act(''dora'', ''change_board'', 1, ''{"title": "Main board"}'', ''{"title": "Main"}'', ''main'');';
+'Records an administrator''s act in the audit log. Example: SELECT centile_store.note_act(''dora'', ''change_board'', 1, ''{"title": "Main board"}'', ''{"title": "Main"}'', ''main'');';

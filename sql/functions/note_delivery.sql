@@ -1,6 +1,5 @@
--- What came of an attempt. Once delivered, an event stays so: a failure that is noted late, when another attempt has
--- succeeded, counts for nothing.
-CREATE FUNCTION centile_store.note_delivery(p_event_id bigint, p_status integer, p_error text) RETURNS void
+-- A delivered event stays delivered, even if an earlier attempt reports a failure later.
+CREATE OR REPLACE FUNCTION centile_store.note_delivery(p_event_id bigint, p_status integer, p_error text) RETURNS void
 LANGUAGE sql VOLATILE
 AS $$
     UPDATE centile_store.outbox
@@ -12,4 +11,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile_store.note_delivery(bigint, integer, text) IS
-'Notes what came of an attempt to deliver an event: the status that was answered, or why there was none. Example: SELECT centile_store.note_delivery(1, 503, NULL);';
+'Records the result of an attempt to deliver an event: the status of the response, or the error. Example: SELECT centile_store.note_delivery(1, 503, NULL);';

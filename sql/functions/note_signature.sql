@@ -1,6 +1,6 @@
--- Notes that a signed request is about to change something; false when it has been here before. Kept for longer than a signature is
--- taken (300 s either way), also where the service's clock and the database's differ by half an hour.
-CREATE FUNCTION centile_store.note_signature(p_key_id text, p_signature bytea) RETURNS boolean
+-- Kept for longer than a signature is valid (300 s either way), even if the clocks of service and
+-- database differ by half an hour.
+CREATE OR REPLACE FUNCTION centile_store.note_signature(p_key_id text, p_signature bytea) RETURNS boolean
 LANGUAGE sql VOLATILE
 AS $$
     WITH noted AS (
@@ -12,4 +12,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile_store.note_signature(text, bytea) IS
-'Notes the signature of a request that changes something, and whether it is new. Example: SELECT centile_store.note_signature(key_id, sha256(''a request'')) FROM centile.api_keys WHERE name = ''game server'';';
+'Records the signature of a request that changes something, and returns whether it is new. Example: SELECT centile_store.note_signature(key_id, sha256(''a request'')) FROM centile.api_keys WHERE name = ''game server'';';

@@ -1,6 +1,6 @@
--- Opens the periods of a board that hold the given times and are not open yet, each with a ranking of its own. Takes the
--- structure lock exclusively: call it before any other lock.
-CREATE FUNCTION centile.open_periods(p_board_id integer, p_times timestamptz[]) RETURNS integer
+-- Each gets a ranking of its own. Takes the structure lock exclusively: call it before any other
+-- lock.
+CREATE OR REPLACE FUNCTION centile.open_periods(p_board_id integer, p_times timestamptz[]) RETURNS integer
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -16,7 +16,7 @@ BEGIN
         SELECT DISTINCT k.kind, p.label, p.starts_at, p.ends_at
         FROM unnest(v_board.periods) AS k (kind)
         CROSS JOIN (SELECT DISTINCT t FROM unnest(p_times) AS t) AS x (at)
-        -- A time inside a known period needs no calendar.
+        -- Computes no calendar for a time inside a known period.
         CROSS JOIN LATERAL centile_store.period_holding(p_board_id, k.kind, x.at, v_board.time_zone) AS p
         WHERE NOT EXISTS (SELECT FROM centile_store.periods o
                           WHERE o.board_id = p_board_id AND o.kind = k.kind AND o.starts_at <= x.at AND x.at < o.ends_at)
@@ -34,4 +34,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.open_periods(integer, timestamptz[]) IS
-'Opens the periods of a board that hold these times and returns how many were opened. Example: SELECT centile.open_periods(board_id, ARRAY[timestamptz ''2024-02-01 12:00Z'']) FROM centile.boards WHERE slug = ''main'';';
+'Opens the periods of a board that hold these times, and returns how many were not open. Example: SELECT centile.open_periods(board_id, ARRAY[timestamptz ''2024-02-01 12:00Z'']) FROM centile.boards WHERE slug = ''main'';';

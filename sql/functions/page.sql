@@ -1,5 +1,4 @@
--- A page of a period, open or closed, from any position, in one snapshot.
-CREATE FUNCTION centile.page(p_board text, p_period text DEFAULT 'all_time', p_from bigint DEFAULT 1, p_limit integer DEFAULT 10)
+CREATE OR REPLACE FUNCTION centile.page(p_board text, p_period text DEFAULT 'all_time', p_from bigint DEFAULT 1, p_limit integer DEFAULT 10)
 RETURNS TABLE ("position" bigint, rank bigint, user_id text, user_name text, score bigint, reached_at timestamptz)
 LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -9,7 +8,7 @@ AS $$
     CROSS JOIN LATERAL (
         SELECT * FROM centile_store.page_rows(s.ranking_id, p_from, p_limit)
         UNION ALL
-        SELECT * FROM centile_store.archive_page(s.archived_period_id, p_from, p_limit)) r
+        SELECT * FROM centile_store.archive_rows(s.archived_period_id, p_from, p_limit)) r
     ORDER BY r.position
 $$;
 

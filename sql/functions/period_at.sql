@@ -1,11 +1,9 @@
--- Which day, week or month holds an instant. All three are unions of days as centile.day_start cuts them, so they
--- partition time: an instant in the hour that a zone repeats before midnight belongs to the day that had begun already,
--- whatever its local date says. Weeks are ISO weeks, named by their Monday even where that date does not exist.
--- Other kinds, and infinite instants, give no row: a season's bounds stand in its row, not in the calendar.
---
--- Dates are turned into timestamps without a zone before to_char and date_trunc see them: on a bare date both would go
--- through the session's TimeZone.
-CREATE FUNCTION centile.period_at(p_kind text, p_at timestamptz, p_zone text)
+-- Days, weeks and months are unions of days as centile.day_start cuts them, so they partition time.
+-- An instant in the hour that a zone repeats before midnight belongs to the day that has begun,
+-- whatever its local date says. Weeks are ISO weeks, named by their Monday even where that date
+-- does not exist. Other kinds and infinite instants give no row. Dates become timestamps without a
+-- zone before to_char and date_trunc see them: on a date both would use the session's TimeZone.
+CREATE OR REPLACE FUNCTION centile.period_at(p_kind text, p_at timestamptz, p_zone text)
     RETURNS TABLE (label text, starts_at timestamptz, ends_at timestamptz)
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 1
 AS $$
@@ -14,20 +12,16 @@ DECLARE
     v_first timestamp;
 BEGIN
     IF p_kind = 'all_time' THEN
-        label := 'all_time';
-        starts_at := '-infinity';
-        ends_at := 'infinity';
-        RETURN NEXT;
+        RETURN QUERY VALUES ('all_time', '-infinity'::timestamptz, 'infinity'::timestamptz);
         RETURN;
-    END IF;
-    IF p_kind NOT IN ('day', 'week', 'month') OR NOT isfinite(p_at) THEN
+    ELSIF p_kind NOT IN ('day', 'week', 'month') OR NOT isfinite(p_at) THEN
         RETURN;
     END IF;
 
     v_step := ('1 ' || p_kind)::interval;
     v_first := date_trunc(p_kind, p_at AT TIME ZONE p_zone);
     ends_at := centile.day_start(v_first::date, p_zone);
-    -- Once, as a rule; twice where the local date lags behind the day that has begun.
+    -- Usually once; twice where the local date lags behind the day that has begun.
     LOOP
         starts_at := ends_at;
         ends_at := centile.day_start((v_first + v_step)::date, p_zone);

@@ -1,7 +1,6 @@
--- The period before the one that holds an instant, for selectors such as week:previous. Periods partition time, so it
--- is the one that holds the last microsecond before the current one begins; dates that do not exist need no rule of
--- their own. For all_time that instant is -infinity, which does not lie before its start: no row.
-CREATE FUNCTION centile.period_before(p_kind text, p_at timestamptz, p_zone text)
+-- For selectors such as week:previous: the period that holds the last microsecond before the
+-- current one. No row for all_time.
+CREATE OR REPLACE FUNCTION centile.period_before(p_kind text, p_at timestamptz, p_zone text)
     RETURNS TABLE (label text, starts_at timestamptz, ends_at timestamptz)
 LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 1
 AS $$

@@ -1,7 +1,6 @@
--- The day, week or month of a board that holds an instant: as it was opened, or as it will be. Opened periods keep their bounds; should
--- the calendar have changed since (the time zone database is updated before countries change their clocks, or after), the next
--- one begins where the last one ended, and a label that is taken goes to nobody else.
-CREATE FUNCTION centile_store.period_holding(p_board_id integer, p_kind text, p_at timestamptz, p_zone text)
+-- Opened periods keep their bounds. If the calendar has changed since, by an update of the time
+-- zone database, the next period begins where the last one ended, and no period gets a label twice.
+CREATE OR REPLACE FUNCTION centile_store.period_holding(p_board_id integer, p_kind text, p_at timestamptz, p_zone text)
 RETURNS TABLE (label text, starts_at timestamptz, ends_at timestamptz)
 LANGUAGE plpgsql STABLE ROWS 1
 AS $$
@@ -26,7 +25,7 @@ BEGIN
     ELSIF v_before.label IS NOT NULL AND EXISTS (
             SELECT FROM centile.period_at(p_kind, v_before.ends_at, p_zone) c
             WHERE c.label = v_before.label AND c.ends_at = v_found.starts_at) THEN
-        -- The one before would end later by now: what lies between belongs to this one.
+        -- The period before would end later now. The time in between belongs to this one.
         v_found.starts_at := v_before.ends_at;
     ELSIF v_found.label = v_after.label THEN
         SELECT * INTO v_found FROM centile.period_at(p_kind, v_found.starts_at - interval '1 microsecond', p_zone);
@@ -38,4 +37,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.period_holding(integer, text, timestamptz, text) IS
-'The period of a board that holds an instant, opened or not. Example: SELECT * FROM centile_store.period_holding(1, ''week'', ''2024-01-17 12:00Z'', ''UTC'');';
+'The day, week or month of a board that holds an instant, opened or not. Example: SELECT * FROM centile_store.period_holding(1, ''week'', ''2024-01-17 12:00Z'', ''UTC'');';

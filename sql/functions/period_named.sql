@@ -1,7 +1,6 @@
--- The period that a label names, for selectors such as day:2024-01-15. A label is taken only in its one canonical form,
--- and gives no row when it is not a date, not a Monday (weeks), or a date that the zone's calendar leaves out
--- (Pacific/Apia, 2011-12-30): such a day would begin where the next one does.
-CREATE FUNCTION centile.period_named(p_kind text, p_label text, p_zone text)
+-- Accepts a label only in its canonical form. No row if it is not a date, not a Monday (weeks), or
+-- a date that the zone's calendar leaves out (Pacific/Apia, 2011-12-30).
+CREATE OR REPLACE FUNCTION centile.period_named(p_kind text, p_label text, p_zone text)
     RETURNS TABLE (label text, starts_at timestamptz, ends_at timestamptz)
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 1
 AS $$
@@ -10,13 +9,9 @@ DECLARE
     v_first timestamp;
 BEGIN
     IF p_kind = 'all_time' AND p_label = 'all_time' THEN
-        label := 'all_time';
-        starts_at := '-infinity';
-        ends_at := 'infinity';
-        RETURN NEXT;
+        RETURN QUERY VALUES ('all_time', '-infinity'::timestamptz, 'infinity'::timestamptz);
         RETURN;
-    END IF;
-    IF p_kind NOT IN ('day', 'week', 'month')
+    ELSIF p_kind NOT IN ('day', 'week', 'month')
         OR p_label !~ '^[0-9]{4}-(0[1-9]|1[0-2])(-[0-9]{2})?$'
         OR length(p_label) <> length(v_form)
         OR left(p_label, 4) = '0000'
@@ -28,7 +23,7 @@ BEGIN
     IF p_kind <> 'month' THEN
         v_first := v_first + (substr(p_label, 9, 2)::integer - 1) * interval '1 day';
     END IF;
-    -- 2024-02-30 has become 2024-03-01, and a week's Wednesday its Monday.
+    -- By now 2024-02-30 is 2024-03-01, and the Wednesday of a week its Monday.
     label := to_char(date_trunc(p_kind, v_first), v_form);
     IF label <> p_label THEN
         RETURN;
@@ -42,5 +37,5 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.period_named(text, text, text) IS
-'The day, week, month or all_time of this label with its bounds [starts_at, ends_at); no row when the time zone has none such. Example: SELECT * FROM centile.period_named(''month'', ''2024-01'', ''Europe/Berlin'');';
+'The day, week, month or all_time of this label with its bounds [starts_at, ends_at); no row if the time zone lacks it. Example: SELECT * FROM centile.period_named(''month'', ''2024-01'', ''Europe/Berlin'');';
 GRANT EXECUTE ON FUNCTION centile.period_named(text, text, text) TO centile_reader;

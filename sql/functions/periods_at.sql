@@ -1,7 +1,7 @@
--- The periods of a board that hold a time: one look-up per kind kept, whatever the number of periods, and the seasons. A
--- closed one has no ranking. Into one that is cut off no score may enter any more; acts still change its ranking, which
--- answers until it is closed.
-CREATE FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamptz)
+-- One look-up per kind, however many periods there are, and the seasons. A closed period has no
+-- ranking. A period that is cut off accepts no score, but acts still change its ranking until it is
+-- closed.
+CREATE OR REPLACE FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamptz)
 RETURNS TABLE (period_id bigint, kind text, period text, ranking_id bigint, is_cut_off boolean)
 LANGUAGE sql STABLE
 AS $$
@@ -19,4 +19,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile_store.periods_at(integer, text[], timestamptz) IS
-'The board''s periods that hold a time, with their current rankings (none when closed). Example: SELECT * FROM centile_store.periods_at(1, ''{all_time,week}'', ''2024-01-15 12:00Z'');';
+'The periods of a board that hold a time, with their current rankings. Example: SELECT * FROM centile_store.periods_at(1, ''{all_time,week}'', ''2024-01-15 12:00Z'');';

@@ -1,8 +1,8 @@
--- Writes changes of entries of one lane that SQL has worked out: finds the buckets of the keys for
--- centile_store.write_entries, which says what the caller has to hold.
-CREATE FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[]) RETURNS void
+-- Finds the buckets of the keys for centile_store.write_entries, which says which locks the caller
+-- holds.
+CREATE OR REPLACE FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[]) RETURNS void
 LANGUAGE plpgsql VOLATILE
--- Every look-up here is by key, whatever was known of the tables when the plans were made.
+-- Every look-up is by key, even if the tables were small when PostgreSQL made the plans.
 SET enable_seqscan = off
 SET enable_hashjoin = off
 SET enable_mergejoin = off

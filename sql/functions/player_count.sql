@@ -1,6 +1,5 @@
--- Players of a ranking.
--- In plpgsql, which keeps its plans: a SQL function with a sub-select is planned anew by every statement that calls it.
-CREATE FUNCTION centile_store.player_count(p_ranking_id bigint) RETURNS bigint
+-- In plpgsql, which keeps its plans.
+CREATE OR REPLACE FUNCTION centile_store.player_count(p_ranking_id bigint) RETURNS bigint
 LANGUAGE plpgsql STABLE
 AS $$
 BEGIN

@@ -1,14 +1,12 @@
--- Reads the past that rules against cheating need: a row for each player of a batch, in their order.
--- Periods are those whose kind has a limit of gains.
+-- A row for each player of a batch, in their order. p_best_keys: the players' best keys in the
+-- batch. p_period_ids, p_limits: the periods whose kind has a limit of gains.
 --
--- recent: scores in the 60 seconds that end at p_at, no more than the board allows; voided ones
--- count too, since they were sent. waiting: events in quarantine. won, on sum boards: what the
--- player has won in each period; the score is what was won less what was lost, so losses are added.
--- bases, on other boards: the rank key from which the gain in each period is counted
--- (centile_store.gain_base); p_best_keys are the players' best keys in the batch. On asc boards
--- less is better, and won or better means less. Voided events and those before the player's last
--- reset do not count.
-CREATE FUNCTION centile_store.player_histories(
+-- recent: scores in the 60 seconds that end at p_at, voided ones included, up to the board's limit.
+-- waiting: events in quarantine. won, on sum boards: what the player has won in each period, that
+-- is the score less the losses. bases, on other boards: the rank key from which the gain counts
+-- (centile_store.gain_base). On asc boards won or better means less. Voided events and those before
+-- the player's last reset do not count.
+CREATE OR REPLACE FUNCTION centile_store.player_histories(
     p_board_id integer, p_users bigint[], p_best_keys bigint[], p_period_ids bigint[], p_limits bigint[], p_at timestamptz)
 RETURNS TABLE (recent integer, waiting integer, won text[], bases bigint[])
 LANGUAGE plpgsql STABLE
@@ -25,8 +23,7 @@ BEGIN
     SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
     SELECT array_agg(q.starts_at ORDER BY p.place), array_agg(q.ranking_id ORDER BY p.place) INTO v_starts, v_rankings
     FROM unnest(p_period_ids) WITH ORDINALITY AS p (id, place) JOIN centile_store.periods q ON q.id = p.id;
-    -- Nothing from before its periods tells of a sum; where best and latest scores come from lies
-    -- anywhere.
+    -- Sums need nothing from before their periods. Best and latest scores may come from any time.
     v_since := CASE v_board.mode WHEN 'sum' THEN (SELECT min(s.at) FROM unnest(v_starts) AS s (at)) ELSE '-infinity' END;
     RETURN QUERY
     SELECT m.recent, w.waiting, g.won, g.bases
@@ -49,7 +46,7 @@ BEGIN
         SELECT array_agg((CASE v_board.score_order WHEN 'desc' THEN coalesce(l.score, 0) ELSE 0 END + coalesce(n.points, 0))::text ORDER BY r.place) AS won,
                array_agg(CASE WHEN v_board.mode <> 'sum' AND p.user_id IS NOT NULL THEN
                    centile_store.gain_base(v_board, p.user_id, r.starts_at, a.reset_at, a.voided,
-                       greatest(p.best_key::numeric - r.gain_max, -9223372036854775807)::bigint) END ORDER BY r.place) AS bases
+                       greatest(p.best_key::numeric - r.gain_max, centile_store.key_min() + 1)::bigint) END ORDER BY r.place) AS bases
         FROM unnest(v_rankings, v_starts, p_limits) WITH ORDINALITY AS r (ranking_id, starts_at, gain_max, place)
         LEFT JOIN LATERAL (
             SELECT * FROM centile_store.leaderboard l WHERE l.ranking_id = r.ranking_id AND l.user_id = p.user_id LIMIT 1) l ON true
@@ -63,4 +60,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.player_histories(integer, bigint[], bigint[], bigint[], bigint[], timestamptz) IS
-'What rules against cheating look at, for players of a batch. Example: SELECT h.recent, h.waiting FROM centile_store.player_histories(1, ''{1}'', ''{10}'', ''{}'', ''{}'', ''2024-01-17 20:00Z'') h;';
+'The past of players that rules against cheating need. Example: SELECT h.recent, h.waiting FROM centile_store.player_histories(1, ''{1}'', ''{10}'', ''{}'', ''{}'', ''2024-01-17 20:00Z'') h;';

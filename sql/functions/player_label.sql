@@ -1,5 +1,4 @@
--- A player as an operator can look for: the caller's id, and the internal one. Of somebody who does not exist the latter alone.
-CREATE FUNCTION centile_store.player_label(p_user_id bigint) RETURNS text
+CREATE OR REPLACE FUNCTION centile_store.player_label(p_user_id bigint) RETURNS text
 LANGUAGE sql STABLE
 AS $$
     SELECT format('player %s (%s)', coalesce((SELECT u.external_id FROM centile_store.users u WHERE u.id = p_user_id), 'unknown'), p_user_id)

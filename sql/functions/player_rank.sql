@@ -1,19 +1,17 @@
--- One player's standing, in one snapshot.
-CREATE FUNCTION centile.player_rank(p_board text, p_user text, p_period text DEFAULT 'all_time')
+CREATE OR REPLACE FUNCTION centile.player_rank(p_board text, p_user text, p_period text DEFAULT 'all_time')
 RETURNS TABLE (rank bigint, "position" bigint, score bigint, percentile double precision, players bigint, reached_at timestamptz)
 LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT p.rank, p.position, p.score, 100.0 * p.worse / greatest(p.players - 1, 1), p.players, p.reached_at
+    SELECT p.rank, p.position, p.score, 100.0 * p.worse / greatest(o.players - 1, 1), o.players, p.reached_at
     FROM centile_store.source_named(p_board, p_period) s
     CROSS JOIN centile_store.user_named(p_user) AS u (id)
+    CROSS JOIN LATERAL centile_store.source_of(s.ranking_id, s.archived_period_id) o
     CROSS JOIN LATERAL (
-        SELECT l.rank, l.position, l.score, l.worse, centile_store.player_count(s.ranking_id) AS players, l.reached_at
-        FROM centile_store.player_row(s.ranking_id, u.id) l
+        SELECT l.rank, l.position, l.score, l.worse, l.reached_at FROM centile_store.player_row(s.ranking_id, u.id) l
         UNION ALL
-        SELECT a.rank, a.position, a.score, a.worse, o.players, a.reached_at
-        FROM centile_store.archive_of(s.archived_period_id) o
-        CROSS JOIN LATERAL centile_store.archive_players(s.archived_period_id, ARRAY[u.id]) a) p
+        SELECT a.rank, a.position, a.score, a.worse, a.reached_at
+        FROM centile_store.archive_players(s.archived_period_id, ARRAY[u.id]) a) p
 $$;
 
 COMMENT ON FUNCTION centile.player_rank(text, text, text) IS

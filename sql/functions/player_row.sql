@@ -1,21 +1,19 @@
--- One player's standing, with the number of players whose rank is worse: what the percentile is made of.
-CREATE FUNCTION centile_store.player_row(p_ranking_id bigint, p_user_id bigint)
+-- "worse" gives the percentile.
+CREATE OR REPLACE FUNCTION centile_store.player_row(p_ranking_id bigint, p_user_id bigint)
 RETURNS TABLE ("position" bigint, rank bigint, worse bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamptz,
                rank_key bigint, tie_key bigint)
 LANGUAGE sql STABLE
 AS $$
     SELECT p.position,
-           CASE WHEN b.ties = 'shared' THEN centile_store.rank_of_key(g.id, true, l.rank_key, NULL, NULL) ELSE p.position END,
-           p.players - CASE WHEN b.ties = 'shared'
-               -- The lowest possible key of this score: everybody with it or better is above.
-               THEN centile_store.count_above(g.id, l.rank_key, -9223372036854775808, -9223372036854775808) ELSE p.position END,
+           CASE WHEN b.ties = 'shared' THEN 1 + centile_store.count_above(g.id, centile_store.highest_key(l.rank_key)) ELSE p.position END,
+           p.players - CASE WHEN b.ties = 'shared' THEN centile_store.count_above(g.id, centile_store.lowest_key(l.rank_key)) ELSE p.position END,
            u.external_id, u.name, u.avatar, l.score, l.reached_at, l.rank_key, l.tie_key
     FROM centile_store.rankings g
     JOIN centile_store.boards b ON b.id = g.board_id
     JOIN centile_store.leaderboard l ON l.ranking_id = g.id AND l.user_id = p_user_id
     JOIN centile_store.users u ON u.id = l.user_id
     CROSS JOIN LATERAL (
-        SELECT 1 + centile_store.count_above(g.id, l.rank_key, l.tie_key, -l.user_id) AS position,
+        SELECT 1 + centile_store.count_above(g.id, (l.rank_key, l.tie_key, -l.user_id)::centile_store.rank_key) AS position,
                centile_store.player_count(g.id) AS players) p
     WHERE g.id = p_ranking_id
 $$;

@@ -1,5 +1,4 @@
--- A player and the neighbours, in one snapshot.
-CREATE FUNCTION centile.players_around(p_board text, p_user text, p_period text DEFAULT 'all_time', p_around integer DEFAULT 4)
+CREATE OR REPLACE FUNCTION centile.players_around(p_board text, p_user text, p_period text DEFAULT 'all_time', p_around integer DEFAULT 4)
 RETURNS TABLE ("position" bigint, rank bigint, user_id text, user_name text, score bigint, reached_at timestamptz)
 LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp

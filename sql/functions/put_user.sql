@@ -1,9 +1,7 @@
--- Makes or changes a user. p_set_avatar tells an avatar to be removed from one to be left alone.
---
--- p_boards: the boards of a key that is limited to some. It may change users without scores and users with scores on
--- these boards, and the audit log
--- records which fields it changed. The log stores no values: they would survive an erasure.
-CREATE FUNCTION centile.put_user(p_user text, p_name text DEFAULT NULL, p_avatar text DEFAULT NULL, p_set_avatar boolean DEFAULT false,
+-- p_set_avatar tells a removed avatar from an unchanged one. p_boards: the boards of a limited key.
+-- It may change users without scores and users with scores on these boards. The audit log records
+-- the changed fields without their values, which would survive an erasure.
+CREATE OR REPLACE FUNCTION centile.put_user(p_user text, p_name text DEFAULT NULL, p_avatar text DEFAULT NULL, p_set_avatar boolean DEFAULT false,
     p_metadata jsonb DEFAULT NULL, p_actor text DEFAULT session_user, p_boards text[] DEFAULT '{}', OUT made boolean)
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -17,7 +15,9 @@ BEGIN
         SELECT * INTO v_user FROM centile_store.users u WHERE u.external_id = p_user;
         IF v_user.erased_at IS NOT NULL THEN
             RAISE EXCEPTION 'user % was erased', quote_literal(p_user) USING ERRCODE = 'CB409', DETAIL = 'user_id';
-        ELSIF p_boards <> '{}' AND NOT made AND NOT centile_store.has_scores(v_user.id, p_boards) AND centile_store.has_scores(v_user.id, NULL) THEN
+        ELSIF p_boards <> '{}' AND NOT made AND NOT (
+            SELECT coalesce(bool_or(b.slug = ANY (p_boards)), true) FROM centile_store.boards b
+            WHERE EXISTS (SELECT FROM centile_store.score_transactions t WHERE t.board_id = b.id AND t.user_id = v_user.id AND t.kind = 'score')) THEN
             RAISE EXCEPTION 'user % has scores on other boards than those of the key', quote_literal(p_user) USING ERRCODE = 'CB403', DETAIL = 'user_id';
         END IF;
         UPDATE centile_store.profile_revision SET revision = revision + 1 RETURNING revision INTO v_revision;
@@ -25,7 +25,7 @@ BEGIN
         SET name = coalesce(p_name, u.name), avatar = CASE WHEN p_set_avatar THEN p_avatar ELSE u.avatar END,
             metadata = coalesce(p_metadata, u.metadata), profile_revision = v_revision
         WHERE u.external_id = p_user AND u.erased_at IS NULL;
-        -- No row: an erasure has just replaced this id. It is free now.
+        -- No row: an erasure has just replaced this id, which is free now.
         EXIT WHEN FOUND;
     END LOOP;
     v_changed := array_remove(ARRAY[
@@ -39,4 +39,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.put_user(text, text, text, boolean, jsonb, text, text[]) IS
-'Sets a user''s name, avatar and metadata, and says whether the user is new. Example: SELECT centile.put_user(''ann'', ''Ann'', p_metadata => ''{"team": "red"}'');';
+'Sets a user''s name, avatar and metadata, and returns whether the user is new. Example: SELECT centile.put_user(''ann'', ''Ann'', p_metadata => ''{"team": "red"}'');';

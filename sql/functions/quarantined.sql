@@ -1,5 +1,4 @@
--- An event of a board's quarantine, or an error that names it.
-CREATE FUNCTION centile_store.quarantined(p_board centile_store.boards, p_quarantine_id bigint) RETURNS centile_store.quarantine
+CREATE OR REPLACE FUNCTION centile_store.quarantined(p_board centile_store.boards, p_quarantine_id bigint) RETURNS centile_store.quarantine
 LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
@@ -15,4 +14,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.quarantined(centile_store.boards, bigint) IS
-'An event of a board''s quarantine. Example: SELECT (centile_store.quarantined(b, q.quarantine_id)).rule FROM centile_store.boards b JOIN centile.quarantine q ON q.board = b.slug;';
+'An event of a board''s quarantine; an error if it does not exist. Example: SELECT (centile_store.quarantined(b, q.quarantine_id)).rule FROM centile_store.boards b JOIN centile.quarantine q ON q.board = b.slug;';

@@ -1,21 +1,20 @@
--- What a score changed: the player's rank now, and the rank that the key before it would have now if the player still had it.
--- The period is named, not its ranking: an answer that is given again may be older than the ranking.
-CREATE FUNCTION centile_store.rank_change(p_board_id integer, p_period text, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint,
+-- The player's rank now, and the rank that the earlier key would have now if the player still had
+-- it. The caller names the period, not its ranking: a repeated answer may be older than the
+-- ranking.
+CREATE OR REPLACE FUNCTION centile_store.rank_change(p_board_id integer, p_period text, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint,
     OUT rank bigint, OUT previous_rank bigint)
 LANGUAGE sql STABLE
 AS $$
-    -- Whoever has left since, by a void, a reset or a ban, has no rank.
     SELECT CASE WHEN l.user_id IS NOT NULL THEN
-               centile_store.rank_of_key(g.id, b.ties = 'shared', l.rank_key, l.tie_key, -l.user_id) END,
+               centile_store.rank_of_key(g.id, b.ties = 'shared', (l.rank_key, l.tie_key, -l.user_id)::centile_store.rank_key) END,
            CASE WHEN p_was_rank_key IS NOT NULL THEN
-               centile_store.rank_of_key(g.id, b.ties = 'shared', p_was_rank_key, p_was_tie_key, -p_user_id)
-               -- The player does not stand before the own former self.
+               centile_store.rank_of_key(g.id, b.ties = 'shared', (p_was_rank_key, p_was_tie_key, -p_user_id)::centile_store.rank_key)
+               -- A player does not stand above their own earlier key.
                - CASE WHEN l.user_id IS NULL THEN 0
                       WHEN b.ties = 'shared' THEN (l.rank_key > p_was_rank_key)::integer
                       ELSE ((l.rank_key, l.tie_key) > (p_was_rank_key, p_was_tie_key))::integer END
            END
     FROM centile_store.periods p
-    -- A closed period has none.
     JOIN centile_store.rankings g ON g.id = p.ranking_id
     JOIN centile_store.boards b ON b.id = g.board_id
     LEFT JOIN centile_store.leaderboard l ON l.ranking_id = g.id AND l.user_id = p_user_id

@@ -1,9 +1,8 @@
--- Where a newcomer with this score would stand: behind equals, except where they share a rank.
-CREATE FUNCTION centile.rank_of_score(p_board text, p_score bigint, p_period text DEFAULT 'all_time') RETURNS bigint
+-- A newcomer stands behind equals, except where they share a rank.
+CREATE OR REPLACE FUNCTION centile.rank_of_score(p_board text, p_score bigint, p_period text DEFAULT 'all_time') RETURNS bigint
 LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
-RETURN (SELECT 1 + coalesce(centile_store.newcomers_above(s.ranking_id, p_score),
-                            (SELECT a.above FROM centile_store.archive_newcomers_above(s.archived_period_id, p_score) AS a (above)), 0)
+RETURN (SELECT 1 + coalesce(centile_store.newcomers_above(s.ranking_id, s.archived_period_id, p_score), 0)
         FROM centile_store.source_named(p_board, p_period) s);
 
 COMMENT ON FUNCTION centile.rank_of_score(text, bigint, text) IS

@@ -1,11 +1,10 @@
--- Where entries, bucket rows and counts of an open period's ranking differ from the ledger: see centile_store.differences. Players are
--- put in order together with the bounds of the buckets, once: ten million of them are one sort. Rows
--- that do not fit into work_mem go to disk.
-CREATE FUNCTION centile_store.ranking_differences(p_ranking_id bigint, p_limit integer)
+-- See centile_store.differences. One sort puts players and bounds in order; rows that do not fit
+-- into work_mem go to disk.
+CREATE OR REPLACE FUNCTION centile_store.ranking_differences(p_ranking_id bigint, p_limit integer)
 RETURNS TABLE (kind text, subject text, expected jsonb, found jsonb, total bigint)
 LANGUAGE plpgsql STABLE
 SET work_mem = '64MB'
--- Of a ranking that has grown since tables were last looked at, the planner expects few players.
+-- The planner expects few players in a ranking that has not been analyzed.
 SET enable_nestloop = off
 AS $$
 #variable_conflict use_column
@@ -36,9 +35,9 @@ BEGIN
         SELECT s.rank_key, s.tie_key, s.user_key, NULL, false, true FROM place s
     ), placed AS MATERIALIZED (
         SELECT k.*,
-               -- The place that the key belongs to; 0 when it is below all.
+               -- The place of the key; 0 below all bounds.
                count(*) FILTER (WHERE k.is_bound) OVER (ORDER BY k.rank_key, k.tie_key, k.user_key, NOT k.is_bound ROWS UNBOUNDED PRECEDING) AS n,
-               -- A key may stand in two buckets, and is one player all the same.
+               -- A key in two buckets is one player.
                count(*) FILTER (WHERE NOT k.is_bound) OVER (PARTITION BY k.rank_key, k.tie_key, k.user_key ORDER BY NOT k.is_bound ROWS UNBOUNDED PRECEDING) AS again
         FROM key k
     ), bucket_row AS (

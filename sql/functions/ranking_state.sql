@@ -1,6 +1,7 @@
--- What every answer about a ranking carries, and the proof that it is still its period's current one and still the one
--- that was meant: no row otherwise. The board is proved too: after a restore the ids may be another board's.
-CREATE FUNCTION centile_store.ranking_state(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_from timestamptz, p_until timestamptz)
+-- Every answer about a ranking carries this. The row also proves that the ranking is still its
+-- period's current one, and the one that the caller means. After a restore the ids may be another
+-- board's, so the board is checked too.
+CREATE OR REPLACE FUNCTION centile_store.ranking_state(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_from timestamptz, p_until timestamptz)
 RETURNS TABLE (epoch text, layout integer, batches bigint[], players bigint, revision bigint)
 LANGUAGE sql STABLE
 AS $$
@@ -15,4 +16,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile_store.ranking_state(integer, bigint, bigint, timestamptz, timestamptz) IS
-'Version and players of a ranking, if it is still current. Example: SELECT * FROM centile_store.ranking_state(1, 1, 1, NULL, NULL);';
+'Version and players of a ranking; no row if it is no longer current. Example: SELECT * FROM centile_store.ranking_state(1, 1, 1, NULL, NULL);';

@@ -1,22 +1,19 @@
--- One round of the rank indexes of a board: everything that an instance needs to bring its indexes to the current state, in one
--- snapshot.
+-- One round of the rank indexes of a board: everything that an instance needs to bring its indexes
+-- to the current state, in one snapshot. In plpgsql, which keeps its plans and skips idle parts.
 --
--- p_ranking_ids: the rankings that the instance has indexes of.
--- p_batches: the batch of each lane that all of them have reached.
--- p_revision: the profile revision that the directory has reached.
--- p_snapshot: the snapshot of an earlier round with the same p_ranking_ids, or NULL.
+-- p_ranking_ids: the rankings that the instance has indexes of. p_batches: the batch of each lane
+-- that all of them have reached. p_revision: the profile revision of the directory. p_snapshot: the
+-- snapshot of an earlier round with the same p_ranking_ids, or NULL.
 --
--- If the snapshot is still p_snapshot, no transaction has committed since. The function then returns epoch, read_at and snapshot; all
--- other columns are NULL. The snapshot names the session, because a crash ends all sessions, and transaction ids from before a crash
--- may come again. It is NULL on a standby, where pg_current_snapshot() omits transactions in progress.
+-- If the snapshot is still p_snapshot, no transaction has committed since: the function returns
+-- epoch, read_at and snapshot, and NULL for the rest. The snapshot names the session, because
+-- transaction ids from before a crash may come again. It is NULL on a standby, where
+-- pg_current_snapshot() omits transactions in progress.
 --
--- The result names the given rankings that their periods still point to, with periods and layouts. rank_keys and tie_keys hold, ranking by
--- ranking, the entries of all user_ids; NULL for a user without an entry. If
--- has_all_changes is false, the indexes must load anew: batches are missing from the feed, or there are more than p_limit, or they
--- list more than p_user_limit users, repeats included. If has_all_profiles is false, the directory must be emptied.
---
--- In plpgsql, which keeps its plans and skips the parts that have nothing to do.
-CREATE FUNCTION centile_store.read_round(
+-- rank_keys and tie_keys hold, ranking by ranking, the entries of all user_ids. Without
+-- has_all_changes the indexes reload: the feed lacks batches, or has more than p_limit batches or
+-- p_user_limit users, repeats included. Without has_all_profiles the directory must be emptied.
+CREATE OR REPLACE FUNCTION centile_store.read_round(
     p_board_id integer, p_ranking_ids bigint[], p_batches bigint[], p_revision bigint, p_limit integer DEFAULT 20000,
     p_user_limit bigint DEFAULT 20000, p_snapshot text DEFAULT NULL,
     OUT epoch text, OUT read_at timestamptz, OUT batches bigint[], OUT revision bigint,
@@ -27,10 +24,7 @@ LANGUAGE plpgsql STABLE
 AS $$
 #variable_conflict use_column
 DECLARE
-    v_lanes   smallint;
-    v_missing bigint;
-    v_found   bigint;
-    v_users   bigint;
+    v_lanes smallint;
 BEGIN
     epoch := centile.epoch();
     read_at := statement_timestamp();
@@ -50,25 +44,9 @@ BEGIN
 
     has_all_changes := true;
     IF batches IS DISTINCT FROM p_batches AND p_batches IS NOT NULL THEN
-        SELECT sum(b.now - b.known), bool_and(coalesce(b.now >= b.known, false)) INTO v_missing, has_all_changes
-        FROM unnest(p_batches, batches) AS b (known, now);
-        has_all_changes := coalesce(has_all_changes, false) AND v_missing <= p_limit;
-        IF has_all_changes THEN
-            SELECT count(*), coalesce(sum(cardinality(c.user_ids)), 0) INTO v_found, v_users
-            FROM unnest(p_batches, batches) WITH ORDINALITY AS b (known, now, place)
-            JOIN LATERAL (SELECT c.user_ids FROM centile_store.batch_changes c
-                          WHERE c.board_id = p_board_id AND c.lane = b.place - 1 AND c.batch > b.known AND c.batch <= b.now) c ON true;
-            has_all_changes := v_found = v_missing AND v_users <= p_user_limit;
-        END IF;
-        IF has_all_changes THEN
-            user_ids := ARRAY(
-                SELECT DISTINCT u.id
-                FROM unnest(p_batches, batches) WITH ORDINALITY AS b (known, now, place)
-                JOIN LATERAL (SELECT c.user_ids FROM centile_store.batch_changes c
-                              WHERE c.board_id = p_board_id AND c.lane = b.place - 1 AND c.batch > b.known AND c.batch <= b.now) c ON true
-                CROSS JOIN unnest(c.user_ids) AS u (id));
-        END IF;
-        IF has_all_changes AND user_ids <> '{}' AND ranking_ids <> '{}' THEN
+        user_ids := centile_store.changed_users(p_board_id, p_batches, batches, p_limit, p_user_limit);
+        has_all_changes := user_ids IS NOT NULL;
+        IF user_ids <> '{}' AND ranking_ids <> '{}' THEN
             SELECT array_agg(l.rank_key ORDER BY r.place, u.place), array_agg(l.tie_key ORDER BY r.place, u.place)
             INTO rank_keys, tie_keys
             FROM unnest(ranking_ids) WITH ORDINALITY AS r (id, place)

@@ -1,8 +1,7 @@
--- Writes one administrative act on one player of one board and sets the entries it touches: of p_at's periods, or of all
--- rankings when p_at is NULL. The caller has made sure that the act makes sense and holds no lock yet but the ones below.
--- Void, ban and unban say nothing about time: they are dated like any event. A reset separates what came before it from
--- what comes after, so its time is later than every event of the lane.
-CREATE FUNCTION centile_store.record_act(
+-- Changes the entries in the periods that hold p_voids_at or now, or in all rankings for a ban or
+-- unban. The caller holds the lane and has checked that the act makes sense. A reset separates what
+-- came before from what comes after, so its time is later than every event of the lane.
+CREATE OR REPLACE FUNCTION centile_store.record_act(
     p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_kind text, p_reason text,
     p_voids_id bigint DEFAULT NULL, p_voids_at timestamptz DEFAULT NULL, p_actor text DEFAULT session_user) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
@@ -29,7 +28,8 @@ BEGIN
         INTO v_rankings, v_closed
         FROM centile_store.periods_at(p_board.id, p_board.periods, coalesce(p_voids_at, v_at)) p;
     ELSE
-        -- A closed period stays as it is; one that is being closed does not hold this any more.
+        -- A closed period does not change. The archive of a period that is being closed lacks this
+        -- act.
         SELECT array_agg(p.ranking_id), array_agg(p.id) FILTER (WHERE p.cut_off_at IS NOT NULL) INTO v_rankings, v_closed
         FROM centile_store.periods p WHERE p.board_id = p_board.id AND p.ranking_id IS NOT NULL;
     END IF;
@@ -42,4 +42,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.record_act(centile_store.boards, centile_store.board_lanes, bigint, text, text, bigint, timestamptz, text) IS
-'Writes a void, reset, ban or unban into the ledger and brings the player''s entries in line. Called by centile.void_score, reset_player and ban_user. Example: SELECT centile_store.record_act(b, centile_store.lock_lane(b, ''ann''), 1, ''reset'', ''asked for it'') FROM centile_store.boards b WHERE b.slug = ''main'';';
+'Writes a void, reset, ban or unban into the ledger and updates the player''s entries. Called by centile.void_score, reset_player and ban_user. Example: SELECT centile_store.record_act(b, centile_store.lock_lane(b, ''ann''), 1, ''reset'', ''asked for it'') FROM centile_store.boards b WHERE b.slug = ''main'';';

@@ -1,7 +1,6 @@
--- Takes into a closed period's archive what the ledger has had added since: a new cut-off, the archive refreshed beside its
--- readers, a new frozen top, the next revision; in one transaction, so that readers see the old or the new.
--- Gives the new revision.
-CREATE FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) RETURNS integer
+-- A new cut-off, the archive refreshed beside its readers, a new frozen top and the next revision,
+-- in one transaction.
+CREATE OR REPLACE FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) RETURNS integer
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 SET work_mem = '128MB'
@@ -16,15 +15,16 @@ DECLARE
     v_players bigint;
     v_last_at timestamptz;
 BEGIN
-    -- One refresh of a period at a time. The period's row is not locked until the
-    -- end: a correction that changes it would wait, and with it the scores of its lane.
+    -- One refresh of a period at a time. Locks the period's row only at the end: a correction would
+    -- wait for it, and with it the scores of its lane.
     PERFORM FROM centile_store.cut_offs WHERE period_id = p_period_id FOR UPDATE;
     SELECT * INTO STRICT v_before FROM centile_store.periods WHERE id = p_period_id;
     IF v_before.frozen_top IS NULL THEN
         RAISE EXCEPTION 'the period has no archive: it is %', CASE v_before.state WHEN 'closed' THEN 'closed, and the archive was dropped' ELSE 'not closed' END
             USING ERRCODE = 'CB409';
     END IF;
-    -- One snapshot: whatever a batch number stands for is committed, and a correction that is marked in it is in it.
+    -- One snapshot: all batches up to these numbers are committed, and so are the corrections
+    -- marked by now.
     UPDATE centile_store.cut_offs c
     SET batches = ARRAY(SELECT l.batch FROM centile_store.board_lanes l WHERE l.board_id = v_before.board_id ORDER BY l.lane)
     FROM (SELECT o.batches, p.corrected_at FROM centile_store.cut_offs o JOIN centile_store.periods p ON p.id = o.period_id
@@ -33,16 +33,16 @@ BEGIN
     RETURNING was.batches, c.batches, was.corrected_at INTO v_was, v_is, v_marked;
     EXECUTE format('REFRESH MATERIALIZED VIEW CONCURRENTLY centile_archive.%I', v_before.archive_name);
     EXECUTE format('SELECT count(*), max(reached_at) FROM centile_archive.%I', v_before.archive_name) INTO v_players, v_last_at;
-    -- Nobody is renamed from here on, or the top would bring a name back that was to be forgotten. Before the period's row, which
-    -- centile.erase_user locks after this one.
+    -- Prevents changes of names, or the top could show an erased name again. Before the period's
+    -- row, which centile.erase_user locks after this one.
     PERFORM FROM centile_store.profile_revision FOR SHARE;
-    -- Whoever is erasing lists tops before locking periods, too.
+    -- Before the period's row, as an erasure does.
     INSERT INTO centile_store.named_players AS n (period_id, user_ids) VALUES (p_period_id, '{}')
     ON CONFLICT ON CONSTRAINT named_players_pkey DO UPDATE SET user_ids = n.user_ids;
-    -- In two: the top is frozen with the number of players.
+    -- Two updates, because the top contains the number of players.
     UPDATE centile_store.periods
     SET archive_players = v_players, archive_last_at = v_last_at, archive_revision = archive_revision + 1, cut_off_at = clock_timestamp(),
-        -- A mark that is another by now is of a correction that came too late.
+        -- Keeps the mark of a correction that came too late.
         corrected_at = CASE WHEN corrected_at IS DISTINCT FROM v_marked THEN corrected_at END
     WHERE id = p_period_id;
     UPDATE centile_store.periods SET frozen_top = centile_store.freeze_top(p_period_id)
@@ -59,4 +59,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.refresh_archive(bigint, text, text) IS
-'Brings the archive of a closed period up to the ledger of now and returns its revision. Example: SELECT c.at IS NOT NULL AS is_cut_off, centile_store.build_archive(2), centile_store.compare_archive(2), centile_store.finish_close(2, c.at), centile_store.refresh_archive(2, ''dora'', ''a correction'') FROM (SELECT centile_store.cut_off_period(2) AS at) c;';
+'Brings the archive of a closed period up to the ledger and returns its revision. Example: SELECT c.at IS NOT NULL AS is_cut_off, centile_store.build_archive(2), centile_store.compare_archive(2), centile_store.finish_close(2, c.at), centile_store.refresh_archive(2, ''dora'', ''a correction'') FROM (SELECT centile_store.cut_off_period(2) AS at) c;';

@@ -1,5 +1,4 @@
--- Rejects an event that waits in quarantine; says whether it still waited. Doing it twice does it once.
-CREATE FUNCTION centile.reject_event(p_board text, p_quarantine_id bigint, p_reason text DEFAULT NULL, p_actor text DEFAULT session_user) RETURNS boolean
+CREATE OR REPLACE FUNCTION centile.reject_event(p_board text, p_quarantine_id bigint, p_reason text DEFAULT NULL, p_actor text DEFAULT session_user) RETURNS boolean
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -7,7 +6,7 @@ DECLARE
     v_event centile_store.quarantine := centile_store.quarantined(v_board, p_quarantine_id);
 BEGIN
     PERFORM centile_store.lock_lane(v_board, u.external_id) FROM centile_store.users u WHERE u.id = v_event.user_id;
-    -- Somebody else may have decided until the lane was had, which all who decide hold.
+    -- Another session may have decided before this one got the lane.
     v_event := centile_store.quarantined(v_board, p_quarantine_id);
     IF v_event.state = 'accepted' THEN
         RAISE EXCEPTION 'event % of the quarantine was accepted', p_quarantine_id
@@ -21,4 +20,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.reject_event(text, bigint, text, text) IS
-'Rejects an event that waits in quarantine and says whether it still waited. Example: SELECT centile.reject_event(''ladder'', quarantine_id, ''cheat'') FROM centile.quarantine WHERE board = ''ladder'';';
+'Rejects an event that waits in quarantine and returns whether it still waited. Example: SELECT centile.reject_event(''ladder'', quarantine_id, ''cheat'') FROM centile.quarantine WHERE board = ''ladder'';';

@@ -1,5 +1,5 @@
--- Lets rankings go that were being built by a process that is no more; returns how many, of one board: call it until it gives 0.
-CREATE FUNCTION centile_store.release_abandoned() RETURNS bigint
+-- Of one board per call: call it until it returns 0.
+CREATE OR REPLACE FUNCTION centile_store.release_abandoned() RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -10,22 +10,21 @@ BEGIN
     FROM centile_store.rankings r
     WHERE r.released_at IS NULL
       AND NOT EXISTS (SELECT FROM centile_store.periods p WHERE p.ranking_id = r.id)
-      AND NOT centile_store.ranking_is_being_built(r.id)
+      AND NOT centile_store.is_locked(1128615510, r.id)
     LIMIT 1;
     IF NOT FOUND THEN
         RETURN 0;
     END IF;
-    -- Once more under the lock that a swap takes: what was looked at before may have become its period's ranking since, and its
-    -- builder has gone with the work done.
+    -- Checks again under the lock that a swap takes: the ranking may be its period's by now.
     PERFORM centile_store.lock_structure(v_board_id, true);
     UPDATE centile_store.rankings r SET released_at = clock_timestamp()
     WHERE r.board_id = v_board_id AND r.released_at IS NULL
       AND NOT EXISTS (SELECT FROM centile_store.periods p WHERE p.ranking_id = r.id)
-      AND NOT centile_store.ranking_is_being_built(r.id);
+      AND NOT centile_store.is_locked(1128615510, r.id);
     GET DIAGNOSTICS v_released = ROW_COUNT;
     RETURN v_released;
 END
 $$;
 
 COMMENT ON FUNCTION centile_store.release_abandoned() IS
-'Lets rankings go whose building was cut short. Example: SELECT centile_store.release_abandoned();';
+'Releases rankings whose rebuild was interrupted, and returns their number. Example: SELECT centile_store.release_abandoned();';

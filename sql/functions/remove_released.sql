@@ -1,6 +1,6 @@
--- Removes rows of rankings that were let go, up to p_limit of them, so that no step is long; 0 when nothing is left. Nobody
--- reads them: every statement proves that its ranking is still the period's.
-CREATE FUNCTION centile_store.remove_released(p_limit integer DEFAULT 10000) RETURNS bigint
+-- Up to p_limit rows, so that no step is long. Nobody reads them: every statement proves that its
+-- ranking is still its period's.
+CREATE OR REPLACE FUNCTION centile_store.remove_released(p_limit integer DEFAULT 10000) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 SET enable_seqscan = off
 AS $$
@@ -14,22 +14,22 @@ DECLARE
 BEGIN
     SELECT r.id, r.removed_up_to, r.removed_bucket INTO v_ranking_id, v_after, v_bucket FROM centile_store.rankings r
     WHERE r.released_at IS NOT NULL
-      -- Whatever was done to its row: what a period points to is read.
+      -- Never a ranking that a period points to, even if its row is damaged.
       AND NOT EXISTS (SELECT FROM centile_store.periods p WHERE p.ranking_id = r.id)
     ORDER BY r.id LIMIT 1 FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
         RETURN 0;
     END IF;
-    -- From where the last step ended: what it deleted is still there while somebody's snapshot is older, and not to be passed
-    -- again by every step.
-    -- In two statements, each a range of the key, whatever is known of a table that has just been filled.
+    -- Continues where the last step ended: deleted rows stay while older snapshots exist, and no
+    -- step should pass them again. Two statements, each a range of the key, whatever the statistics
+    -- say.
     SELECT max(x.user_id) INTO v_up_to
     FROM (SELECT x.user_id FROM centile_store.leaderboard x
           WHERE x.ranking_id = v_ranking_id AND x.user_id > v_after ORDER BY x.user_id LIMIT p_limit) x;
     DELETE FROM centile_store.leaderboard l WHERE l.ranking_id = v_ranking_id AND l.user_id > v_after AND l.user_id <= v_up_to;
     GET DIAGNOSTICS v_removed = ROW_COUNT;
     UPDATE centile_store.rankings r SET removed_up_to = v_up_to WHERE r.id = v_ranking_id AND v_up_to IS NOT NULL;
-    -- All hundred, whatever the layout says: a ranking may have been replaced because it was damaged.
+    -- All hundred tables: a rebuild may have replaced a damaged layout.
     WHILE v_removed < p_limit AND v_bucket < 100 LOOP
         EXECUTE format(
             'DELETE FROM centile_store.%1$I b
@@ -53,4 +53,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.remove_released(integer) IS
-'Removes some rows of rankings that were let go and returns how many. Example: SELECT centile_store.remove_released();';
+'Deletes some rows of released rankings and returns their number; 0 when nothing is left. Example: SELECT centile_store.remove_released();';

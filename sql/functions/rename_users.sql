@@ -1,5 +1,5 @@
--- New names for users who exist. The profile revision is raised in the same transaction, so that cached lists notice.
-CREATE FUNCTION centile.rename_users(p_external_ids text[], p_names text[]) RETURNS integer
+-- Raises the profile revision in the same transaction, so that cached lists notice.
+CREATE OR REPLACE FUNCTION centile.rename_users(p_external_ids text[], p_names text[]) RETURNS integer
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE

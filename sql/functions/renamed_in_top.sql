@@ -1,5 +1,5 @@
--- A frozen top with one of its players called otherwise. All else are the same bytes: the text of jsonb is the same for the same value.
-CREATE FUNCTION centile_store.renamed_in_top(p_top bytea, p_user_id bigint, p_external_id text, p_name text) RETURNS bytea
+-- All other bytes stay the same: the text of jsonb is the same for the same value.
+CREATE OR REPLACE FUNCTION centile_store.renamed_in_top(p_top bytea, p_user_id bigint, p_external_id text, p_name text) RETURNS bytea
 LANGUAGE sql IMMUTABLE
 AS $$
     SELECT convert_to(jsonb_set(t.top, '{rows}', (
@@ -11,4 +11,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile_store.renamed_in_top(bytea, bigint, text, text) IS
-'A frozen top in which a player is called otherwise. Example: SELECT convert_from(centile_store.renamed_in_top(frozen_top, 3, ''nobody'', ''Nobody''), ''UTF8'') LIKE ''%"user_name": "Nobody"%'' AS is_renamed FROM centile_store.periods WHERE frozen_top IS NOT NULL ORDER BY id LIMIT 1;';
+'A frozen top with another id and name for one player. Example: SELECT convert_from(centile_store.renamed_in_top(frozen_top, 3, ''nobody'', ''Nobody''), ''UTF8'') LIKE ''%"user_name": "Nobody"%'' AS is_renamed FROM centile_store.periods WHERE frozen_top IS NOT NULL ORDER BY id LIMIT 1;';

@@ -1,6 +1,5 @@
--- Deletes rows of a bucket and inserts others, by one statement: of the arrays those from p_deletes to
--- p_inserts - 1 are deleted, and those from p_inserts to p_last inserted. Returns the number of
--- deleted rows.
+-- By one statement. Of the arrays, deletes p_deletes to p_inserts - 1 and inserts p_inserts to
+-- p_last.
 SELECT centile_store.create_bucket_function('replace_rows',
     'p_lane smallint, p_deletes integer, p_inserts integer, p_last integer,
      p_ranking_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_user_keys bigint[]', 'bigint',
@@ -16,4 +15,4 @@ SELECT centile_store.create_bucket_function('replace_rows',
      RETURN v_count;', 'VOLATILE');
 
 COMMENT ON FUNCTION centile_store.replace_rows(smallint, smallint, integer, integer, integer, bigint[], bigint[], bigint[], bigint[]) IS
-'Deletes rows of a bucket and inserts others. Example: SELECT centile_store.replace_rows(50::smallint, 0::smallint, 1, 1, 0, ''{}'', ''{}'', ''{}'', ''{}'');';
+'Deletes rows of a bucket and inserts others, and returns the number of deleted rows. Example: SELECT centile_store.replace_rows(50::smallint, 0::smallint, 1, 1, 0, ''{}'', ''{}'', ''{}'', ''{}'');';

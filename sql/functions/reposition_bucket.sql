@@ -1,66 +1,48 @@
--- Gives an empty bucket a new place, beside another one with players. Its range falls to the place
--- below it. Below the other one it gets what lies under that one's lowest player; above it gets no
--- range, until rows are moved into it. No row is touched. False, and nothing done, when the layout is
--- another by now, the ranking is not its period's any more, or the bucket is not empty.
-CREATE FUNCTION centile_store.reposition_bucket(p_ranking_id bigint, p_layout integer, p_place integer, p_beside integer, p_above boolean)
+-- Gives an empty bucket a new place beside a bucket with players. The place below takes over its
+-- old range. Below the other bucket it gets the range under that one's lowest player; above it gets
+-- no range until rows move in. No row changes. False if the layout has changed, the ranking is no
+-- longer its period's, or the bucket is not empty.
+CREATE OR REPLACE FUNCTION centile_store.reposition_bucket(p_ranking_id bigint, p_layout integer, p_place integer, p_beside integer, p_above boolean)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE
 SET enable_seqscan = off
 AS $$
 DECLARE
-    v_ranking centile_store.rankings;
+    v_layout  record;
     v_players bigint[];
     v_bucket  smallint;
+    -- Once the old place is gone.
     v_beside  integer := p_beside - CASE WHEN p_place < p_beside THEN 1 ELSE 0 END;
-    v_first   record;
+    v_buckets smallint[];
+    v_bounds  centile_store.rank_key[];
+    v_first   centile_store.rank_key;
 BEGIN
-    -- Batches that are under way begin again after this lock, so it is not taken in vain.
-    PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id AND g.layout = p_layout;
-    IF NOT FOUND THEN
-        RETURN false;
-    END IF;
-    SELECT g.* INTO v_ranking FROM centile_store.periods p JOIN centile_store.rankings g ON g.id = p.ranking_id
-    WHERE g.id = p_ranking_id AND g.layout = p_layout;
-    IF NOT FOUND OR p_place = p_beside OR p_place NOT BETWEEN 1 AND 100 OR p_beside NOT BETWEEN 1 AND 100 THEN
+    SELECT * INTO v_layout FROM centile_store.lock_layout(p_ranking_id, p_layout);
+    IF v_layout.buckets IS NULL OR p_place = p_beside OR p_place NOT BETWEEN 1 AND 100 OR p_beside NOT BETWEEN 1 AND 100 THEN
         RETURN false;
     END IF;
     v_players := centile_store.bucket_totals(p_ranking_id);
-    v_bucket := v_ranking.buckets[p_place];
-    SELECT * INTO v_first FROM centile_store.key_in_bucket(v_ranking.buckets[p_beside], p_ranking_id, 0, true);
+    v_bucket := v_layout.buckets[p_place];
+    SELECT * INTO v_first FROM centile_store.key_in_bucket(v_layout.buckets[p_beside], p_ranking_id, 0, true);
     IF v_players[p_place] > 0 OR v_players[p_beside] = 0 THEN
         RETURN false;
     ELSIF v_players[p_place] IS DISTINCT FROM 0 OR v_first.rank_key IS NULL
         OR EXISTS (SELECT FROM centile_store.key_in_bucket(v_bucket, p_ranking_id, 0, true)) THEN
-        RAISE EXCEPTION 'buckets % and % do not have as many rows as they count', v_bucket, v_ranking.buckets[p_beside]
-            USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
+        RAISE EXCEPTION 'buckets % and % do not have as many rows as they count', v_bucket, v_layout.buckets[p_beside]
+            USING ERRCODE = 'CB900', HINT = 'Run centile rebuild: it computes the ranking from the ledger.';
     END IF;
-
-    v_ranking.buckets := v_ranking.buckets[:p_place - 1] || v_ranking.buckets[p_place + 1:];
-    v_ranking.low_rank_keys := v_ranking.low_rank_keys[:p_place - 1] || v_ranking.low_rank_keys[p_place + 1:];
-    v_ranking.low_tie_keys := v_ranking.low_tie_keys[:p_place - 1] || v_ranking.low_tie_keys[p_place + 1:];
-    v_ranking.low_user_keys := v_ranking.low_user_keys[:p_place - 1] || v_ranking.low_user_keys[p_place + 1:];
-    -- The lowest place begins at the least key.
-    v_ranking.low_rank_keys[1] := -9223372036854775808;
-    v_ranking.low_tie_keys[1] := -9223372036854775808;
-    v_ranking.low_user_keys[1] := -9223372036854775808;
-
-    v_ranking.buckets := CASE WHEN p_above THEN v_ranking.buckets[:v_beside] || v_bucket || v_ranking.buckets[v_beside + 1:]
-                              ELSE v_ranking.buckets[:v_beside - 1] || v_bucket || v_ranking.buckets[v_beside:] END;
-    IF NOT p_above AND v_ranking.low_rank_keys[v_beside] < v_first.rank_key THEN
-        -- Nobody of this rank key is in a lower bucket.
-        v_first.tie_key := -9223372036854775808;
-        v_first.user_key := -9223372036854775808;
-    ELSIF p_above THEN
-        v_first.rank_key := coalesce(v_ranking.low_rank_keys[v_beside + 1], 9223372036854775807);
-        v_first.tie_key := coalesce(v_ranking.low_tie_keys[v_beside + 1], 9223372036854775807);
-        v_first.user_key := coalesce(v_ranking.low_user_keys[v_beside + 1], 9223372036854775807);
+    v_buckets := v_layout.buckets[:p_place - 1] || v_layout.buckets[p_place + 1:];
+    v_bounds := v_layout.bounds[:p_place - 1] || v_layout.bounds[p_place + 1:];
+    v_bounds[1] := centile_store.lowest_key(centile_store.key_min());
+    v_buckets := CASE WHEN p_above THEN v_buckets[:v_beside] || v_bucket || v_buckets[v_beside + 1:]
+                      ELSE v_buckets[:v_beside - 1] || v_bucket || v_buckets[v_beside:] END;
+    IF p_above THEN
+        v_first := coalesce(v_bounds[v_beside + 1], centile_store.highest_key(centile_store.key_max()));
+    ELSIF (v_bounds[v_beside]).rank_key < v_first.rank_key THEN
+        -- No lower bucket has players of this rank key.
+        v_first := centile_store.lowest_key(v_first.rank_key);
     END IF;
-    UPDATE centile_store.rankings g
-    SET layout = g.layout + 1, laid_out_at = clock_timestamp(), buckets = v_ranking.buckets,
-        low_rank_keys = v_ranking.low_rank_keys[:v_beside] || v_first.rank_key || v_ranking.low_rank_keys[v_beside + 1:],
-        low_tie_keys = v_ranking.low_tie_keys[:v_beside] || v_first.tie_key || v_ranking.low_tie_keys[v_beside + 1:],
-        low_user_keys = v_ranking.low_user_keys[:v_beside] || v_first.user_key || v_ranking.low_user_keys[v_beside + 1:]
-    WHERE g.id = p_ranking_id;
+    PERFORM centile_store.set_layout(p_ranking_id, v_buckets, v_bounds[:v_beside] || v_first || v_bounds[v_beside + 1:]);
     RETURN true;
 END
 $$;

@@ -1,5 +1,4 @@
--- Puts a secret that was sealed, or sealed anew, in the place of what was there; false when that has changed meanwhile.
-CREATE FUNCTION centile_store.reseal(p_kind text, p_name text, p_was bytea, p_secret bytea) RETURNS boolean
+CREATE OR REPLACE FUNCTION centile_store.reseal(p_kind text, p_name text, p_was bytea, p_secret bytea) RETURNS boolean
 LANGUAGE sql VOLATILE
 AS $$
     WITH key AS (
@@ -14,4 +13,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile_store.reseal(text, text, bytea, bytea) IS
-'Puts a sealed secret in the place of the one that was read, of a key or of a board''s webhook. Example: SELECT centile_store.reseal(''webhook'', ''main'', ''\x00'', ''\x01'');';
+'Replaces the stored secret of a key or of a board''s webhook by a newly sealed one; false if it has changed meanwhile. Example: SELECT centile_store.reseal(''webhook'', ''main'', ''\x00'', ''\x01'');';

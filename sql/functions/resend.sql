@@ -1,5 +1,5 @@
--- Has an event sent anew, delivered or not, put off or not. Attempts are counted from here, and so the pauses between them begin anew.
-CREATE FUNCTION centile.resend(p_event_id bigint, p_actor text DEFAULT session_user) RETURNS text
+-- Attempts, and the pauses between them, start over.
+CREATE OR REPLACE FUNCTION centile.resend(p_event_id bigint, p_actor text DEFAULT session_user) RETURNS text
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -11,8 +11,8 @@ BEGIN
         RAISE EXCEPTION 'no event %', quote_literal(p_event_id)
             USING ERRCODE = 'CB404', DETAIL = 'event', HINT = 'SELECT event_id FROM centile.outbox lists them.';
     ELSIF NOT EXISTS (SELECT FROM centile_store.webhooks WHERE board_id = v_board.id) THEN
-        RAISE EXCEPTION 'board % has no webhook to send it to', v_board.slug
-            USING ERRCODE = 'CB409', HINT = 'SELECT centile.set_webhook(…) makes one.';
+        RAISE EXCEPTION 'board % has no webhook', v_board.slug
+            USING ERRCODE = 'CB409', HINT = 'SELECT centile.set_webhook(…) creates one.';
     END IF;
     UPDATE centile_store.outbox SET delivered_at = NULL, attempts = 0, next_attempt_at = clock_timestamp() WHERE id = p_event_id;
     PERFORM centile_store.note_act(p_actor, 'resend', v_board.id, NULL, jsonb_build_object('event_id', p_event_id), 'outbox');
@@ -21,4 +21,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.resend(bigint, text) IS
-'Has an event of the outbox sent again, and returns its board. Example: SELECT c.at IS NOT NULL AS is_cut_off, centile_store.build_archive(2), centile_store.compare_archive(2), centile_store.finish_close(2, c.at), centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex'')), centile.resend(1) FROM (SELECT centile_store.cut_off_period(2) AS at) c;';
+'Sends an event again, delivered or not. Example: SELECT c.at IS NOT NULL AS is_cut_off, centile_store.build_archive(2), centile_store.compare_archive(2), centile_store.finish_close(2, c.at), centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex'')), centile.resend(1) FROM (SELECT centile_store.cut_off_period(2) AS at) c;';

@@ -1,5 +1,4 @@
--- A player starts anew in the periods that hold now.
-CREATE FUNCTION centile.reset_player(p_board text, p_user text, p_reason text DEFAULT NULL, p_actor text DEFAULT session_user) RETURNS bigint
+CREATE OR REPLACE FUNCTION centile.reset_player(p_board text, p_user text, p_reason text DEFAULT NULL, p_actor text DEFAULT session_user) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE

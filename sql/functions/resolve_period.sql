@@ -1,8 +1,8 @@
--- Which period a selector means now, by the database's clock: 'week', 'week:previous', 'week:2024-01-15', 'season:spring'. No
--- row when it cannot exist; a row without period_id when nobody has scored in it. meant_from … meant_until is the time during
--- which the selector goes on meaning this period, so that the service may remember it. archive_revision is that of the
--- archive of a closed period; none when it is not closed, or when its archive was dropped.
-CREATE FUNCTION centile.resolve_period(p_board_id integer, p_selector text)
+-- By the database's clock: 'week', 'week:previous', 'week:2024-01-15', 'season:spring'. No row if
+-- the period cannot exist; no period_id if nobody has scored in it. The selector means this period
+-- from meant_from to meant_until, so that the service may remember it. archive_revision is NULL
+-- unless the period is closed and its archive kept.
+CREATE OR REPLACE FUNCTION centile.resolve_period(p_board_id integer, p_selector text)
 RETURNS TABLE (kind text, label text, starts_at timestamptz, ends_at timestamptz, period_id bigint, ranking_id bigint, state text,
                archive_revision integer, meant_from timestamptz, meant_until timestamptz)
 LANGUAGE plpgsql STABLE ROWS 1 SECURITY DEFINER
@@ -37,10 +37,9 @@ BEGIN
         SELECT c.label, coalesce(p.starts_at, c.starts_at) AS starts_at, coalesce(p.ends_at, c.ends_at) AS ends_at INTO v_bounds
         FROM centile.period_named(v_kind, v_label, v_zone) c
         LEFT JOIN centile_store.periods p ON p.board_id = p_board_id AND p.kind = v_kind AND p.label = c.label;
-        -- What is remembered of it says that it is open.
+        -- The service remembers the period as open.
         v_until := CASE WHEN v_now < v_bounds.ends_at THEN v_bounds.ends_at ELSE v_until END;
     END IF;
-    -- None of the calendar's functions gives a row for what does not exist.
     IF v_bounds.label IS NULL THEN
         RETURN;
     END IF;

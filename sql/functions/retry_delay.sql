@@ -1,6 +1,6 @@
--- How long after an attempt the next one follows: 10 s after the first, twice that after each further one, at most an hour; and up
--- to a quarter more by chance (p_random, from 0 to 1), so that what has failed together does not come again together.
-CREATE FUNCTION centile_store.retry_delay(p_attempts integer, p_random double precision) RETURNS interval
+-- 10 s after the first attempt, twice as long after each further one, at most an hour. p_random,
+-- from 0 to 1, adds up to a quarter, so that events that failed together do not return together.
+CREATE OR REPLACE FUNCTION centile_store.retry_delay(p_attempts integer, p_random double precision) RETURNS interval
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$
     SELECT least(10 * 2 ^ least(greatest(p_attempts, 1) - 1, 20), 2880) * (1 + 0.25 * p_random) * interval '1 second'

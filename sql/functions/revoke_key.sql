@@ -1,5 +1,5 @@
--- Makes an API key useless for good. Doing it twice does it once. Instances notice within five seconds.
-CREATE FUNCTION centile.revoke_key(p_id text, p_actor text DEFAULT session_user) RETURNS void
+-- Instances notice within five seconds. Repeating the call changes nothing.
+CREATE OR REPLACE FUNCTION centile.revoke_key(p_id text, p_actor text DEFAULT session_user) RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -16,4 +16,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.revoke_key(text, text) IS
-'Makes an API key useless. Example: SELECT centile.revoke_key(key_id) FROM centile.api_keys WHERE name = ''game server'';';
+'Revokes an API key. Example: SELECT centile.revoke_key(key_id) FROM centile.api_keys WHERE name = ''game server'';';

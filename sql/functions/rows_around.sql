@@ -1,5 +1,4 @@
--- A player with up to p_around players above and below.
-CREATE FUNCTION centile_store.rows_around(p_ranking_id bigint, p_user_id bigint, p_around integer)
+CREATE OR REPLACE FUNCTION centile_store.rows_around(p_ranking_id bigint, p_user_id bigint, p_around integer)
 RETURNS TABLE ("position" bigint, rank bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamptz)
 LANGUAGE sql STABLE
 AS $$
@@ -7,12 +6,12 @@ AS $$
     FROM centile_store.rankings g
     JOIN centile_store.boards b ON b.id = g.board_id
     JOIN centile_store.leaderboard l ON l.ranking_id = g.id AND l.user_id = p_user_id
-    CROSS JOIN LATERAL (
-        SELECT 1 + centile_store.count_above(g.id, l.rank_key, l.tie_key, -l.user_id) AS position OFFSET 0) o
+    CROSS JOIN LATERAL (SELECT (l.rank_key, l.tie_key, -l.user_id)::centile_store.rank_key AS key OFFSET 0) k
+    CROSS JOIN LATERAL (SELECT 1 + centile_store.count_above(g.id, k.key) AS position OFFSET 0) o
     CROSS JOIN LATERAL centile_store.bucket_of(g.id, l.rank_key, l.tie_key, -l.user_id) s
-    CROSS JOIN LATERAL centile_store.neighbours(g.id, s.bucket, b.ties = 'shared', b.score_order, l.rank_key, l.tie_key, -l.user_id, p_around) n
+    CROSS JOIN LATERAL centile_store.neighbours(g.id, s.bucket, b.ties = 'shared', b.score_order, k.key, p_around) n
     WHERE g.id = p_ranking_id
 $$;
 
 COMMENT ON FUNCTION centile_store.rows_around(bigint, bigint, integer) IS
-'Rows of a ranking around a player. Example: SELECT position, rank, user_id, score FROM centile_store.rows_around(1, 1, 4);';
+'A player of a ranking with up to p_around players above and below. Example: SELECT position, rank, user_id, score FROM centile_store.rows_around(1, 1, 4);';

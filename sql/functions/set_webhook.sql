@@ -1,7 +1,7 @@
--- Where the events of a board go from now on. A board that had no webhook begins with the events to come: what has waited
--- for nobody in particular is put off for good, so that a new receiver is not flooded with the past; centile.resend sends
--- single ones all the same. A new address or secret of a board that has a webhook changes nothing else: what waits, goes there.
-CREATE FUNCTION centile.set_webhook(
+-- A board without a webhook begins with the events to come, so that a new receiver is not flooded
+-- with the past; centile.resend still sends single ones. A new address or secret changes nothing
+-- else.
+CREATE OR REPLACE FUNCTION centile.set_webhook(
     p_board text, p_url text, p_secret bytea, p_actor text DEFAULT session_user, p_sealed boolean DEFAULT false)
 RETURNS void
 LANGUAGE plpgsql VOLATILE
@@ -10,31 +10,32 @@ DECLARE
     v_board  centile_store.boards := centile_store.board_named(p_board);
     v_was    centile_store.webhooks;
 BEGIN
-    -- Before the table's own checks: they would show the row, and the secret with it, to the caller and to the server's log.
+    -- Before the table's checks, whose errors would show the secret to the caller and the server's
+    -- log.
     IF p_url IS NULL OR octet_length(p_url) > 2048
             OR p_url !~ '^https?://([^][:space:]/?#@:]+|\[[^][:space:]/?#@]+\])(:0*[1-9][0-9]{0,4})?([/?#][^[:space:]]*)?$'
             OR substring(p_url FROM '^https?://[^/?#]*:([0-9]+)(?:[/?#]|$)')::integer > 65535 THEN
-        RAISE EXCEPTION 'an address is https:// or http://, a host without user and password, a port from 1 to 65535 or none, and a path; at most 2048 bytes'
+        RAISE EXCEPTION 'an address has https:// or http://, a host without user and password, an optional port from 1 to 65535, and a path; at most 2048 bytes'
             USING ERRCODE = 'CB422', DETAIL = 'url';
     ELSIF p_secret IS NULL OR octet_length(p_secret) - (CASE WHEN p_sealed THEN 33 ELSE 0 END) NOT BETWEEN 16 AND 64 THEN
         RAISE EXCEPTION 'a secret has 16 to 64 bytes' USING ERRCODE = 'CB422', DETAIL = 'secret';
     END IF;
-    -- One after the other: each says what was there before it.
+    -- One call at a time: each records what was there before.
     PERFORM FROM centile_store.boards WHERE id = v_board.id FOR NO KEY UPDATE;
     SELECT * INTO v_was FROM centile_store.webhooks WHERE board_id = v_board.id;
     INSERT INTO centile_store.webhooks (board_id, url, secret, sealed) VALUES (v_board.id, p_url, p_secret, p_sealed)
     ON CONFLICT (board_id) DO UPDATE SET url = excluded.url, secret = excluded.secret, sealed = excluded.sealed;
     IF v_was.board_id IS NULL THEN
-        -- By id, as whoever erases a player goes through them.
+        -- In the order of ids, as an erasure locks them.
         PERFORM FROM centile_store.outbox o WHERE o.board_id = v_board.id AND o.delivered_at IS NULL ORDER BY o.id FOR NO KEY UPDATE;
         UPDATE centile_store.outbox SET next_attempt_at = 'infinity'
         WHERE board_id = v_board.id AND delivered_at IS NULL;
     END IF;
-    -- Of the secret only whether it is another one; one that is sealed anew cannot be told from another.
+    -- Records of the secret only whether it changed. A newly sealed secret counts as a change.
     PERFORM centile_store.note_act(p_actor, 'set_webhook', v_board.id, jsonb_build_object('url', v_was.url, 'new_secret', false),
         jsonb_build_object('url', p_url, 'new_secret', v_was.secret IS DISTINCT FROM p_secret), 'webhook');
 END
 $$;
 
 COMMENT ON FUNCTION centile.set_webhook(text, text, bytea, text, boolean) IS
-'Has the events of a board sent to an address from now on, signed with a secret of 16 to 64 random bytes; centile serve seals it when it has a master key. Example: SELECT centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex''));';
+'Sends the events of a board to an address from now on, signed with a secret of 16 to 64 random bytes; centile serve seals it when it has a master key. Example: SELECT centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex''));';

@@ -1,6 +1,5 @@
--- What answers for a board's period, for the functions that people call: its ranking, or, once it is closed, its archive;
--- neither while nobody has scored in it. An error that names what does not exist.
-CREATE FUNCTION centile_store.source_named(p_board text, p_period text, OUT ranking_id bigint, OUT archived_period_id bigint)
+-- For the functions that people call. Neither result while nobody has scored in the period.
+CREATE OR REPLACE FUNCTION centile_store.source_named(p_board text, p_period text, OUT ranking_id bigint, OUT archived_period_id bigint)
 LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
@@ -10,10 +9,11 @@ BEGIN
     SELECT * INTO v_period FROM centile.resolve_period(v_board.id, p_period);
     IF NOT FOUND THEN
         RAISE EXCEPTION 'board % has no period %', p_board, quote_literal(p_period)
-            USING ERRCODE = 'CB404', DETAIL = 'period', HINT = format('It keeps: %s; seasons are named, as in season:spring, weeks by their Monday.', array_to_string(v_board.periods, ', '));
+            USING ERRCODE = 'CB404', DETAIL = 'period',
+                HINT = format('The board has: %s. Name a season as in season:spring, and a week by its Monday.', array_to_string(v_board.periods, ', '));
     ELSIF v_period.state = 'closed' AND v_period.archive_revision IS NULL THEN
-        RAISE EXCEPTION 'board % has no archive of % any more', p_board, quote_literal(p_period)
-            USING ERRCODE = 'CB404', DETAIL = 'period', HINT = 'The board keeps archives for a limited time only; the ledger is kept.';
+        RAISE EXCEPTION 'the archive of % of board % was dropped', quote_literal(p_period), p_board
+            USING ERRCODE = 'CB404', DETAIL = 'period', HINT = 'The board keeps archives for a limited time. The ledger keeps all scores.';
     END IF;
     ranking_id := v_period.ranking_id;
     archived_period_id := CASE WHEN v_period.state = 'closed' THEN v_period.period_id END;

@@ -1,7 +1,8 @@
--- Puts a ranking that was built into the place of its period's: takes in what the ledger has gained after an id, and lets the old
--- one go, all under the exclusive structure lock; gives the old one's id. NULL, and nothing done, when more than p_limit rows have come meanwhile: catch up
--- first. Lanes whose rows say less than p_batches and p_times, which the ledger has of each, are put right. The layout's number goes on from the old one's, so that no version means two states.
-CREATE FUNCTION centile_store.swap_ranking(
+-- Takes in what the ledger has gained after p_after, releases the old ranking and returns its id,
+-- all under the exclusive structure lock. NULL if more than p_limit rows have come: catch up first.
+-- Raises lanes whose rows lag behind p_batches and p_times, which come from the ledger. The layout
+-- number continues the old one, so that no version means two states.
+CREATE OR REPLACE FUNCTION centile_store.swap_ranking(
     p_ranking_id bigint, p_after bigint, p_limit integer DEFAULT 500, p_batches bigint[] DEFAULT NULL, p_times timestamptz[] DEFAULT NULL)
 RETURNS bigint
 LANGUAGE plpgsql VOLATILE
@@ -15,7 +16,7 @@ BEGIN
     SELECT p.* INTO v_period FROM centile_store.rankings g JOIN centile_store.periods p ON p.id = g.period_id
     WHERE g.id = p_ranking_id AND g.released_at IS NULL;
     IF NOT FOUND OR v_period.ranking_id IS NULL OR v_period.ranking_id = p_ranking_id THEN
-        RAISE EXCEPTION 'the period was closed, or is rebuilt by somebody else by now' USING ERRCODE = 'CB409';
+        RAISE EXCEPTION 'the period was closed, or another session has rebuilt it' USING ERRCODE = 'CB409';
     END IF;
     v_end := centile_store.ledger_end();
     IF (SELECT count(*) FROM (SELECT FROM centile_store.score_transactions t
@@ -24,7 +25,7 @@ BEGIN
     END IF;
     PERFORM centile_store.catch_up(g.id, n::smallint, p_after, v_end, 0, p_limit)
     FROM centile_store.rankings g CROSS JOIN LATERAL generate_series(0, g.lanes - 1) AS n WHERE g.id = p_ranking_id;
-    -- Lanes that are gone, and those that were put back; what the ledger has of them was found before, without the lock.
+    -- Restores missing lanes, and raises those that were set back.
     INSERT INTO centile_store.board_lanes (board_id, lane, batch, last_at)
     SELECT v_period.board_id, n - 1, 0, '2000-01-01 00:00:00+00' FROM generate_subscripts(p_batches, 1) AS n
     WHERE NOT EXISTS (SELECT FROM centile_store.board_lanes l WHERE l.board_id = v_period.board_id AND l.lane = n - 1);
@@ -35,11 +36,11 @@ BEGIN
           LEFT JOIN centile_store.score_transactions t ON t.board_id = v_period.board_id AND t.lane = n - 1 AND t.id > p_after
           GROUP BY n) x
     WHERE l.board_id = v_period.board_id AND l.lane = x.lane AND (l.batch < x.batch OR l.last_at < x.at);
-    -- As old as the one before, by which a season that was made late is known.
+    -- As old as the old one: due_periods recognizes a late season by it.
     UPDATE centile_store.rankings g SET layout = o.layout + 1, created_at = o.created_at
     FROM centile_store.rankings o WHERE g.id = p_ranking_id AND o.id = v_period.ranking_id;
     UPDATE centile_store.periods SET ranking_id = p_ranking_id WHERE id = v_period.id;
-    -- Should the pointer have been damaged, it may name a ranking that another period reads.
+    -- A damaged pointer may name the ranking of another period.
     UPDATE centile_store.rankings SET released_at = clock_timestamp() WHERE id = v_period.ranking_id AND period_id = v_period.id;
     RETURN v_period.ranking_id;
 END

@@ -1,8 +1,7 @@
--- What orders equal scores, in one bigint: the tiebreak in the upper 13 bits, below it 51 bits of
--- (2^51 - 1 - microseconds since 2000), so that an earlier time is larger.
--- From an interval: the epoch of a time is not immutable to PostgreSQL, and this would be called where it can be part of the query
--- itself, at a sixth of the cost.
-CREATE FUNCTION centile.tie_key(p_at timestamptz, p_tiebreak smallint DEFAULT 0) RETURNS bigint
+-- The upper 13 bits are the tiebreak, the lower 51 bits 2^51 - 1 - microseconds since 2000.
+-- Subtracts times, because PostgreSQL does not regard the epoch of a time as immutable, and would
+-- not inline this.
+CREATE OR REPLACE FUNCTION centile.tie_key(p_at timestamptz, p_tiebreak smallint DEFAULT 0) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN (coalesce(p_tiebreak, 0::smallint)::bigint << 51)
     + 2251799813685247 - (extract(epoch FROM p_at - timestamptz '2000-01-01 00:00:00+00') * 1000000)::bigint;

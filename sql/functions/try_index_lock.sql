@@ -1,5 +1,5 @@
--- One instance at a time loads a large ranking: instances that start together would otherwise all read everything at once.
-CREATE FUNCTION centile_store.try_index_lock() RETURNS boolean
+-- Otherwise instances that start together would all read everything at once.
+CREATE OR REPLACE FUNCTION centile_store.try_index_lock() RETURNS boolean
 LANGUAGE sql VOLATILE
 RETURN pg_try_advisory_lock(1128615511, 0);
 

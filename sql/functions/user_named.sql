@@ -1,5 +1,4 @@
--- The internal id of a user, or an error that names the caller's id.
-CREATE FUNCTION centile_store.user_named(p_external_id text) RETURNS bigint
+CREATE OR REPLACE FUNCTION centile_store.user_named(p_external_id text) RETURNS bigint
 LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
@@ -14,4 +13,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.user_named(text) IS
-'The internal id of a user. Example: SELECT centile_store.user_named(''ann'');';
+'The internal id of a user; an error if the user does not exist. Example: SELECT centile_store.user_named(''ann'');';

@@ -1,5 +1,4 @@
--- For whoever works at psql: what `centile verify` finds of one period.
-CREATE FUNCTION centile.verify(p_board text, p_period text DEFAULT 'all_time', p_limit integer DEFAULT 10)
+CREATE OR REPLACE FUNCTION centile.verify(p_board text, p_period text DEFAULT 'all_time', p_limit integer DEFAULT 10)
 RETURNS TABLE (kind text, subject text, expected jsonb, found jsonb, total bigint)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -15,5 +14,5 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.verify(text, text, integer) IS
-'Where a period differs from what the ledger gives: up to so many rows of each kind, and how many of the kind there are; no row when all is well. It reads all of the period. Example: SELECT * FROM centile.verify(''main'', ''week:2024-01-15'');';
+'What centile verify finds: where a period differs from what the ledger gives, with up to p_limit rows of each kind and the total of the kind. Reads the whole period. Example: SELECT * FROM centile.verify(''main'', ''week:2024-01-15'');';
 GRANT EXECUTE ON FUNCTION centile.verify(text, text, integer) TO centile_reader;

@@ -1,5 +1,4 @@
--- Undoes one score in the periods that are still open. Doing it twice does it once.
-CREATE FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text DEFAULT NULL, p_actor text DEFAULT session_user) RETURNS boolean
+CREATE OR REPLACE FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text DEFAULT NULL, p_actor text DEFAULT session_user) RETURNS boolean
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -25,4 +24,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.void_score(text, bigint, text, text) IS
-'Undoes a score transaction and says whether it was in force. Example: SELECT centile.void_score(''main'', 1, ''cheat'');';
+'Voids a score in the open periods and returns whether it was in force. Example: SELECT centile.void_score(''main'', 1, ''cheat'');';

@@ -1,13 +1,12 @@
--- The one place that changes standings: entries, bucket rows and counts together, so that their
+-- The one function that changes standings: entries, bucket rows and counts together, so that their
 -- numbers always agree. The caller holds the board's structure lock and the lane's row, or writes a
--- ranking that nobody else writes.
+-- ranking that no other session writes.
 --
--- entry_*: the entries that change; no key: the entry goes.
--- row_*: bucket rows, ordered by bucket. Group n is of bucket group_buckets[n]: the rows from
--- group_deletes[n] up to group_inserts[n] - 1 are deleted, those from there up to the next group are
--- inserted.
--- count_*: the resulting changes of bucket counts.
-CREATE FUNCTION centile_store.write_entries(
+-- entry_*: the entries that change; an entry without a key is deleted. row_*: bucket rows, ordered
+-- by bucket. Group n is of bucket group_buckets[n]: the rows from group_deletes[n] up to
+-- group_inserts[n] - 1 are deleted, those from there up to the next group are inserted. count_*:
+-- the resulting changes of bucket counts.
+CREATE OR REPLACE FUNCTION centile_store.write_entries(
     p_lane smallint, p_order text,
     entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[],
     group_buckets smallint[], group_deletes integer[], group_inserts integer[],
@@ -21,7 +20,7 @@ DECLARE
     v_expected bigint := 0;
     v_removed  bigint := 0;
 BEGIN
-    -- Most have an entry and keep one.
+    -- Most players have an entry and keep it.
     UPDATE centile_store.leaderboard l
     SET score = centile.rank_key(e.rank_key, p_order), rank_key = e.rank_key, tie_key = e.tie_key,
         reached_at = centile.tie_key_time(e.tie_key), only_zeros = e.only_zeros
@@ -43,7 +42,7 @@ BEGIN
         WHERE e.rank_key IS NULL AND l.ranking_id = e.ranking_id AND l.user_id = e.user_id;
     END IF;
 
-    -- A bucket at a time, by its own table: a statement on all hundred would open all hundred.
+    -- A bucket at a time, by its own table: a statement on the parent would open all hundred.
     FOR n IN 1..cardinality(group_buckets) LOOP
         v_expected := v_expected + group_inserts[n] - group_deletes[n];
         v_removed := v_removed + centile_store.replace_rows(group_buckets[n], p_lane,
@@ -52,30 +51,11 @@ BEGIN
     END LOOP;
     IF v_removed <> v_expected THEN
         RAISE EXCEPTION 'bucket rows are missing: % of % found', v_removed, v_expected
-            USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
+            USING ERRCODE = 'CB900', HINT = 'Run centile rebuild: it computes the ranking from the ledger.';
     END IF;
 
     IF count_rankings <> '{}' THEN
-        WITH change AS MATERIALIZED (
-            -- The newest version alone is looked up, and then met by its place: older ones stay while
-            -- somebody holds a snapshot. Nobody else changes rows of this lane.
-            SELECT n.*, (SELECT x.ctid FROM centile_store.bucket_counts x
-                         WHERE x.ranking_id = n.ranking_id AND x.lane = p_lane ORDER BY x.revision DESC LIMIT 1) AS newest
-            FROM (SELECT c.ranking_id, array_agg(c.bucket + 1) AS places, array_agg(c.change) AS changes
-                  FROM unnest(count_rankings, count_buckets, count_changes) AS c (ranking_id, bucket, change)
-                  GROUP BY c.ranking_id) n
-            -- All of them: a number that is not known when this is planned lets few be expected.
-            LIMIT cardinality(count_rankings)
-        )
-        UPDATE centile_store.bucket_counts c
-        SET counts = centile_store.add_at(c.counts, n.places, n.changes), revision = c.revision + 1
-        FROM change n
-        WHERE c.ctid = n.newest;
-        GET DIAGNOSTICS v_written = ROW_COUNT;
-        IF v_written <> (SELECT count(DISTINCT r) FROM unnest(count_rankings) AS r) THEN
-            RAISE EXCEPTION 'counts of lane % are missing', p_lane
-                USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
-        END IF;
+        PERFORM centile_store.change_counts(p_lane, count_rankings, count_buckets, count_changes);
     END IF;
 END
 $$;

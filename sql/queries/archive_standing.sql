@@ -1,5 +1,5 @@
--- A player of a closed period with neighbours, all in one snapshot; "player" is NULL when the player has no entry. Without
--- neighbours it is one look-up in the archive.
+-- A player of a closed period with neighbours, in one snapshot. "player" is NULL without an entry.
+-- Without neighbours it is one look-up in the archive.
 SELECT s.epoch AS "epoch!", s.players AS "players!", s.revision AS "revision!",
        to_jsonb(p) AS "player: Json<StoredPlayer>",
        CASE WHEN $7 > 0 THEN

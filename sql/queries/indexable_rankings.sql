@@ -1,4 +1,4 @@
--- The rankings that open periods of a board have now.
+-- The current rankings of the open periods of a board.
 SELECT p.id AS "period_id!", p.ranking_id AS "ranking_id!", p.kind AS "kind!", p.label AS "label!"
 FROM centile_store.periods p
 WHERE p.board_id = $1 AND p.ranking_id IS NOT NULL

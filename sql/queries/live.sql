@@ -1,5 +1,5 @@
--- A top and several players with their neighbours, all of one state: what everybody who follows a ranking is shown. The bucket counts come
--- along when there are players.
+-- A top and several players with their neighbours, all of one state, for subscribers of a ranking.
+-- The bucket counts come along if there are players.
 SELECT s.epoch AS "epoch!", s.layout AS "layout!", s.batches AS "batches!", s.players AS "players!", s.revision AS "revision!",
        (SELECT coalesce(json_agg(row_to_json(r) ORDER BY r.position), '[]')
         FROM centile_store.page_rows($3, 1, $6) r) AS "rows!: Json<Vec<StoredRow>>",
@@ -8,7 +8,7 @@ SELECT s.epoch AS "epoch!", s.layout AS "layout!", s.batches AS "batches!", s.pl
         FROM (SELECT b.n, b.external_id, b.name, b.avatar, b.score, b.reached_at, b.place, b.counted, b.from_below,
                      b.beside_equals, b.is_shared,
                      (SELECT coalesce(json_agg(row_to_json(near) ORDER BY near.step), '[]')
-                      FROM centile_store.neighbours($3, b.bucket, b.is_shared, b.score_order, b.rank_key, b.tie_key, b.user_key, $8) near
+                      FROM centile_store.neighbours($3, b.bucket, b.is_shared, b.score_order, b.key, $8) near
                       WHERE near.step <> 0) AS neighbours
               FROM centile_store.bucket_standings($1, $2, $3, $4, $5, $7, NULL, NULL) b) p
        ) AS "standings!: Json<Vec<BucketStanding>>"

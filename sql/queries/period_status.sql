@@ -1,4 +1,5 @@
--- Periods that are not closed, and closed ones that something is the matter with: first what waits, then board by board.
+-- Periods that are not closed, and closed ones that need attention: waiting ones first, then by
+-- board.
 SELECT s.board AS "board!", s.kind AS "kind!", s.label AS "label!", s.state AS "state!", nullif(s.ends_at, 'infinity') AS ends_at,
        coalesce(s.players, 0) AS "players!", s.version, coalesce(s.differences, 0) AS "differences!", s.needs_refresh AS "needs_refresh!"
 FROM centile.period_status s

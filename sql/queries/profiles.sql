@@ -1,5 +1,5 @@
--- Users by their internal ids and by the callers' ids, with the epoch and the profile revision of the same snapshot: a row without a user if
--- there is none.
+-- Users by their internal ids and by the callers' ids, with the epoch and the profile revision of
+-- the same snapshot. One row without a user if there is none.
 SELECT centile.epoch() AS "epoch!", v.revision AS "revision!", u.id AS "id?", u.external_id AS "external_id?", u.name AS "name?", u.avatar AS "avatar?"
 FROM centile_store.profile_revision v
 LEFT JOIN LATERAL (

@@ -1,4 +1,4 @@
--- The period a selector means, and the state of the board: what an answer about a period without players needs.
+-- The period that a selector means, and the state of the board, for answers about empty periods.
 SELECT r.kind AS "kind!", r.label AS "label!",
        nullif(r.starts_at, '-infinity') AS starts_at, nullif(r.ends_at, 'infinity') AS ends_at,
        r.period_id, r.ranking_id, r.archive_revision, r.state AS "state!",

@@ -1,4 +1,5 @@
--- Standings of several players, in one round trip and one snapshot. Parameters: those of centile_store.bucket_standings.
+-- Standings of several players, in one round trip and one snapshot. Parameters: those of
+-- centile_store.bucket_standings.
 SELECT s.n AS "n!", s.external_id, s.name, s.avatar, s.score, s.reached_at, s.place, s.counted, s.from_below,
        s.beside_equals, s.is_shared AS "is_shared!", s.epoch, s.layout AS "layout!", s.batches, s.counts,
        NULL::jsonb AS "neighbours: Json<Vec<StoredNeighbour>>"

@@ -1,5 +1,5 @@
--- The archives there are: one materialized view per closed period that retention has not let go.
-CREATE VIEW centile.archive_index AS
+-- One materialized view per closed period that retention has not dropped.
+CREATE OR REPLACE VIEW centile.archive_index AS
 SELECT b.slug AS board, p.kind, p.label, 'centile_archive.' || p.archive_name AS archive, p.archive_revision AS revision,
        p.archive_players AS players, p.archive_differences AS differences, p.cut_off_at, p.closed_at,
        pg_total_relation_size(c.oid) AS size, p.corrected_at IS NOT NULL AS needs_refresh, p.id AS period_id

@@ -1,9 +1,8 @@
--- How full the buckets of each open ranking are. place is that of the bucket in the order of the
--- scores, 1 the worst; the numbers of the tables carry no order. from_score is the worst score at
--- which a bucket begins and to_score where the next better one does; none where there is no end, and
--- none for a bucket without a range. Bounds are whole rank keys, so players with just that score may
--- stand on either side. The table, and its size in bytes with its index, is shared by all rankings.
-CREATE VIEW centile.bucket_occupancy AS
+-- "place" is that of the bucket in the order of the scores, 1 the worst; the numbers of the tables
+-- carry no order. from_score is the worst score of the bucket, and to_score that of the next better
+-- bucket; NULL without an end or a range. Bounds are whole rank keys, so players with just that
+-- score may be on either side. All rankings share the table, and its size in bytes with its index.
+CREATE OR REPLACE VIEW centile.bucket_occupancy AS
 SELECT b.slug AS board, p.kind, p.label, u.place::integer AS place, u.bucket,
        CASE WHEN u.has_range THEN centile.rank_key(nullif(u.rank_key, -9223372036854775808), b.score_order) END AS from_score,
        CASE WHEN u.has_range THEN centile.rank_key(nullif(u.next_rank_key, 9223372036854775807), b.score_order) END AS to_score,
@@ -19,7 +18,7 @@ CROSS JOIN LATERAL (
                                                   coalesce(lead(u.user_key) OVER upwards, 9223372036854775807)) AS has_range
     FROM unnest(g.buckets, g.low_rank_keys, g.low_tie_keys, g.low_user_keys) WITH ORDINALITY
         AS u (bucket, rank_key, tie_key, user_key, place)
-    -- Readers may not call bucket_totals.
+    -- Readers may not call bucket_totals, key_min or key_max.
     LEFT JOIN (
         SELECT x.n - 1 AS bucket, sum(x.players)::bigint AS players
         FROM centile_store.bucket_counts l, unnest(l.counts) WITH ORDINALITY AS x (players, n)

@@ -1,6 +1,6 @@
--- The live standings of the week that holds now, by the database's clock and the board's time zone. Every entry is ranked by
--- a window, as in standings; partitioned by board, so that a filter on it comes first.
-CREATE VIEW centile.current_ranking_week AS
+-- By the database's clock and the board's time zone. A window ranks all entries, partitioned by
+-- board, so that a filter on it comes first.
+CREATE OR REPLACE VIEW centile.current_ranking_week AS
 SELECT b.slug AS board, p.label,
        row_number() OVER (PARTITION BY b.slug, p.label ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id) AS position,
        CASE WHEN b.ties = 'shared' THEN rank() OVER (PARTITION BY b.slug, p.label ORDER BY l.rank_key DESC)

@@ -1,5 +1,5 @@
--- What happened on a board on each day; see daily_points for what counts and how it is read.
-CREATE VIEW centile.daily_activity AS
+-- See daily_points.
+CREATE OR REPLACE VIEW centile.daily_activity AS
 SELECT d.board, d.day, count(*) AS players, sum(d.events)::bigint AS events, sum(d.points) AS points
 FROM centile.daily_points d
 GROUP BY d.board, d.day;

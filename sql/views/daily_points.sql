@@ -1,21 +1,20 @@
--- What each player did on each day of the board's time zone. Scores that were voided do not count; those before a reset, or of
--- a player who was banned since, do: they were made. Days are those of the periods, which centile.day_start cuts, not plain
--- local dates.
+-- Voided scores do not count. Scores before a reset, or of a player who was banned since, do. Days
+-- are those of the periods, which centile.day_start cuts.
 --
--- The bounds of each day that the ledger has a month of are worked out once. An event is brought together with its day by its
--- date in UTC, of which a day has two or three, and the bounds decide; so the ledger is read once, or only the months of the
--- days asked for, or only the rows of one player. A filter on board, day or user_id comes first.
-CREATE VIEW centile.daily_points AS
+-- The view computes the bounds of each day once, and finds the day of an event by its date in UTC.
+-- So it reads the ledger once, or only the months or the player asked for. A filter on board, day
+-- or user_id comes first.
+CREATE OR REPLACE VIEW centile.daily_points AS
 SELECT b.slug AS board, d.day, u.external_id AS user_id, u.name AS user_name, count(*) AS events, sum(t.points) AS points
 FROM centile_store.boards b
 CROSS JOIN (
     SELECT x.day::date AS day
     FROM (SELECT min(m.month) AS first, max(m.month) AS last FROM centile.ledger_months m) m
-    -- Local dates run at most a day before and after those of UTC; nothing is later than now.
+    -- Local dates run at most a day before and after those of UTC; no event is later than now.
     CROSS JOIN LATERAL generate_series((m.first - 1)::timestamp,
         least(m.last + interval '1 month', (statement_timestamp() AT TIME ZONE 'UTC')::date + interval '1 day'), interval '1 day') AS x (day)
     WHERE EXISTS (SELECT FROM centile.ledger_months h WHERE x.day BETWEEN h.month - interval '1 day' AND h.month + interval '1 month')) d
--- OFFSET keeps the bounds from being worked out per event.
+-- OFFSET prevents PostgreSQL from computing the bounds for each event.
 CROSS JOIN LATERAL (SELECT centile.day_start(d.day, b.time_zone) AS starts_at, centile.day_start(d.day + 1, b.time_zone) AS ends_at OFFSET 0) p
 CROSS JOIN LATERAL unnest(ARRAY[d.day - 1, d.day, d.day + 1]) AS c (utc_date)
 JOIN centile_store.score_transactions t

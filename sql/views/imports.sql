@@ -1,9 +1,8 @@
--- Imports. While one of a board has neither ended nor been abandoned, none of the board's periods is closed.
-CREATE VIEW centile.imports AS
+CREATE OR REPLACE VIEW centile.imports AS
 SELECT i.id AS import_id, b.slug AS board, i.source, i.started_at, i.ended_at, i.abandoned_at
 FROM centile_store.imports i
 JOIN centile_store.boards b ON b.id = i.board_id;
 
 COMMENT ON VIEW centile.imports IS
-'Imports of all boards; one without an end keeps the board''s periods from being closed. Example: SELECT board, source, ended_at IS NOT NULL AS has_ended, abandoned_at IS NOT NULL AS is_abandoned FROM centile.imports ORDER BY import_id;';
+'Imports of all boards; one that has neither ended nor been abandoned keeps the board''s periods from being closed. Example: SELECT board, source, ended_at IS NOT NULL AS has_ended, abandoned_at IS NOT NULL AS is_abandoned FROM centile.imports ORDER BY import_id;';
 GRANT SELECT ON centile.imports TO centile_reader;

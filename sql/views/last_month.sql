@@ -1,16 +1,16 @@
--- The month before the one that holds now, of every board that keeps months: the live standings until it is closed, its archive
--- from then on. Nothing where nobody scored, and nothing once retention has dropped the archive.
-CREATE VIEW centile.last_month AS
+-- The live standings until the period is closed, then its archive. No rows if nobody scored, or if
+-- retention has dropped the archive.
+CREATE OR REPLACE VIEW centile.last_month AS
 SELECT b.slug AS board, p.label,
        CASE WHEN p.state = 'closed' THEN 'closed' WHEN p.cut_off_at IS NOT NULL THEN 'closing' ELSE 'due' END AS state,
        r.position, r.rank, r.user_id, r.user_name, r.score, r.reached_at
 FROM centile_store.boards b
 CROSS JOIN LATERAL centile.period_before('month', statement_timestamp(), b.time_zone) AS x
 JOIN centile_store.periods p ON p.board_id = b.id AND p.kind = 'month' AND p.label = x.label
--- By both names, so that no period's rows are read before it is known to be the one meant.
+-- By both names, so that PostgreSQL reads the rows of no other period.
 CROSS JOIN LATERAL centile.ranking(b.slug, p.kind || ':' || x.label) AS r
 WHERE 'month' = ANY (b.periods) AND (p.ranking_id IS NOT NULL OR p.frozen_top IS NOT NULL);
 
 COMMENT ON VIEW centile.last_month IS
-'The standings of every board''s previous month, closed or not yet. Example: SELECT state, position, rank, user_id, score FROM centile.last_month WHERE board = ''ladder'' ORDER BY position LIMIT 3;';
+'The standings of every board''s previous month, closed or not. Example: SELECT state, position, rank, user_id, score FROM centile.last_month WHERE board = ''ladder'' ORDER BY position LIMIT 3;';
 GRANT SELECT ON centile.last_month TO centile_reader;

@@ -1,5 +1,5 @@
--- The months that the ledger has, by UTC. Their tables are named by centile.ensure_ledger_months.
-CREATE VIEW centile.ledger_months AS
+-- centile.ensure_ledger_months names the tables.
+CREATE OR REPLACE VIEW centile.ledger_months AS
 SELECT to_date(right(c.relname, 7), 'YYYY_MM') AS month, 'centile_store.' || c.relname AS table_name, pg_total_relation_size(c.oid) AS size
 FROM pg_catalog.pg_inherits i
 JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid

@@ -1,8 +1,7 @@
--- How far each period has come, and whether its archive is there and right.
--- Players of a closed period are those of its archive. The last event of an open period is what its board's lanes wrote last,
--- if that lies in the period; where closing has set the lanes' time, or a later period has events, it is the latest time
--- among the entries, which takes reading them. version is the one that the service's answers carry.
-CREATE VIEW centile.period_status AS
+-- Players of a closed period are those of its archive. The last event of an open period comes from
+-- the lanes, if it lies in the period. Where closing has set the lanes' time, or a later period has
+-- events, the view reads the entries for the latest time.
+CREATE OR REPLACE VIEW centile.period_status AS
 SELECT b.slug AS board, p.kind, p.label,
        CASE WHEN p.state = 'closed' THEN 'closed' WHEN p.cut_off_at IS NOT NULL THEN 'closing'
             WHEN p.ends_at <= statement_timestamp() THEN 'due' ELSE 'open' END AS state,

@@ -1,5 +1,4 @@
--- Periods that were opened so far. Of a closed one, the players and the name of its archive.
-CREATE VIEW centile.periods AS
+CREATE OR REPLACE VIEW centile.periods AS
 SELECT b.slug AS board, p.kind, p.label, p.starts_at, p.ends_at,
        CASE WHEN p.state = 'closed' THEN 'closed' WHEN p.ends_at <= statement_timestamp() THEN 'due' ELSE 'open' END AS state,
        CASE WHEN p.ranking_id IS NULL THEN p.archive_players
@@ -13,5 +12,5 @@ JOIN centile_store.boards b ON b.id = p.board_id
 LEFT JOIN centile_store.rankings g ON g.id = p.ranking_id;
 
 COMMENT ON VIEW centile.periods IS
-'Periods of all boards with their players and whether they are open, due (over, not closed yet) or closed. Example: SELECT kind, label, state, players, archive, archive_revision FROM centile.periods WHERE board = ''main'' ORDER BY starts_at DESC, kind LIMIT 5;';
+'Periods opened so far, with their players and whether they are open, due (over, not closed) or closed. Example: SELECT kind, label, state, players, archive, archive_revision FROM centile.periods WHERE board = ''main'' ORDER BY starts_at DESC, kind LIMIT 5;';
 GRANT SELECT ON centile.periods TO centile_reader;

@@ -1,5 +1,4 @@
--- Events that broke a rule of their board, and what was decided of them.
-CREATE VIEW centile.quarantine AS
+CREATE OR REPLACE VIEW centile.quarantine AS
 SELECT q.id AS quarantine_id, b.slug AS board, u.external_id AS user_id, q.points, q.tiebreak, q.reason, q.external_id AS event_id,
        q.rule, q.detail, q.submitted_at, q.state, q.decided_at, q.decided_by, q.decided_why, q.transaction_id
 FROM centile_store.quarantine q

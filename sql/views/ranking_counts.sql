@@ -1,6 +1,6 @@
--- Of everything that must be as many, how many there are. One statement sees one moment, so it may be asked while scores come in;
--- it reads the bucket tables and the entries of the rankings asked for.
-CREATE VIEW centile.ranking_counts AS
+-- One statement sees one moment, so you can read it while scores arrive. It reads the bucket tables
+-- and the entries of the rankings.
+CREATE OR REPLACE VIEW centile.ranking_counts AS
 SELECT x.*, x.in_buckets = x.bucket_rows AND x.bucket_rows = x.entries AS agree
 FROM (
     SELECT b.slug AS board, p.kind, p.label,

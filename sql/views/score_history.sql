@@ -1,5 +1,4 @@
--- The ledger with names.
-CREATE VIEW centile.score_history AS
+CREATE OR REPLACE VIEW centile.score_history AS
 SELECT t.id AS transaction_id, b.slug AS board, u.external_id AS user_id, t.kind, t.points, t.tiebreak, t.reason, t.voids_id,
        t.occurred_at, t.lane, t.batch
 FROM centile_store.score_transactions t

@@ -1,6 +1,6 @@
--- The standings of all open rankings, ranked the plain way: by a window over every entry. Slow and sure; what the fast
--- functions are compared with. Partitioned by what people filter on, so that the filter comes before the ranking.
-CREATE VIEW centile.standings AS
+-- Slow and certain: tests compare the fast functions with it. Partitioned by the columns of usual
+-- filters, so that a filter comes before the ranking.
+CREATE OR REPLACE VIEW centile.standings AS
 SELECT b.slug AS board, p.kind, p.label,
        row_number() OVER (PARTITION BY b.slug, p.kind, p.label ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id) AS position,
        CASE WHEN b.ties = 'shared' THEN rank() OVER (PARTITION BY b.slug, p.kind, p.label ORDER BY l.rank_key DESC)
@@ -12,5 +12,5 @@ JOIN centile_store.leaderboard l ON l.ranking_id = p.ranking_id
 JOIN centile_store.users u ON u.id = l.user_id;
 
 COMMENT ON VIEW centile.standings IS
-'Every entry of every open ranking with its rank, worked out by a window function. Example: SELECT rank, user_id, score FROM centile.standings WHERE board = ''main'' AND kind = ''all_time'' ORDER BY position LIMIT 3;';
+'Every entry of every open ranking with its rank, computed by a window function. Example: SELECT rank, user_id, score FROM centile.standings WHERE board = ''main'' AND kind = ''all_time'' ORDER BY position LIMIT 3;';
 GRANT SELECT ON centile.standings TO centile_reader;

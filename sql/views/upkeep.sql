@@ -1,6 +1,6 @@
--- One row for alarms and metrics: what closing, refreshing, importing, removing and delivering have left to do, and what waits
--- for an administrator. A period is closed a moment after it ends, so oldest_due_age should stay small; so should the others.
-CREATE VIEW centile.upkeep AS
+-- A period is closed a moment after it ends, so oldest_due_age should stay small, and the others
+-- too.
+CREATE OR REPLACE VIEW centile.upkeep AS
 SELECT d.periods_due, d.oldest_due_age, d.closings_unfinished, d.archive_differences, d.archives_to_refresh,
        i.imports_open, i.imports_cut_short,
        (SELECT count(*) FROM centile_store.rankings r WHERE r.released_at IS NOT NULL) AS released_rankings,
@@ -13,22 +13,23 @@ FROM (
            coalesce(sum(p.archive_differences), 0)::bigint AS archive_differences,
            count(*) FILTER (WHERE p.frozen_top IS NOT NULL AND p.corrected_at IS NOT NULL) AS archives_to_refresh
     FROM (SELECT p.*, p.state = 'open' AND p.ends_at <= statement_timestamp()
-                 -- A season that was over when it was made has an hour for its import, as in centile_store.due_periods.
+                 -- A season that was over when it was created has an hour for its import, as in
+                 -- centile_store.due_periods.
                  AND (p.ends_at > g.created_at OR p.kind <> 'season' OR g.created_at < statement_timestamp() - interval '1 hour') AS is_due
           FROM centile_store.periods p LEFT JOIN centile_store.rankings g ON g.id = p.ranking_id) p) d
 CROSS JOIN (
-    -- An import holds a lock of its own while its process lives, as centile_store.import_is_running has it.
+    -- An import holds a lock while its session lives; readers may not call centile_store.is_locked.
     SELECT count(*) AS imports_open, count(*) FILTER (WHERE NOT EXISTS (
         SELECT FROM pg_catalog.pg_locks l
         WHERE l.locktype = 'advisory' AND l.classid = 1128615509 AND l.objid = i.id AND l.objsubid = 2
           AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database()))) AS imports_cut_short
     FROM centile_store.imports i WHERE i.ended_at IS NULL AND i.abandoned_at IS NULL) i
 CROSS JOIN (
-    -- What nobody is told of waits for nobody.
+    -- Without a webhook, no event waits.
     SELECT count(*) AS outbox_waiting, statement_timestamp() - min(o.created_at) AS outbox_oldest_age
     FROM centile_store.outbox o JOIN centile_store.webhooks w ON w.board_id = o.board_id
     WHERE o.delivered_at IS NULL AND isfinite(o.next_attempt_at)) o;
 
 COMMENT ON VIEW centile.upkeep IS
-'What is left to do, in one row: for alarms and metrics. Example: SELECT periods_due, closings_unfinished, archive_differences, archives_to_refresh, imports_open, imports_cut_short, released_rankings, outbox_waiting, quarantine_waiting FROM centile.upkeep;';
+'Pending work of maintenance in one row, for alarms and metrics. Example: SELECT periods_due, closings_unfinished, archive_differences, archives_to_refresh, imports_open, imports_cut_short, released_rankings, outbox_waiting, quarantine_waiting FROM centile.upkeep;';
 GRANT SELECT ON centile.upkeep TO centile_reader;

@@ -267,21 +267,7 @@ impl BatchSession {
             state.server_started_at,
             facts.at,
             keep_ids,
-            &columns.ledger.users,
-            &columns.ledger.points,
-            &columns.ledger.tiebreaks as &[Option<i16>],
-            &columns.ledger.reasons as &[Option<String>],
-            columns.times.as_deref(),
-            &columns.id_places,
-            &columns.ids,
-            &columns.standings as &[Option<i64>],
-            &columns.kept.users,
-            &columns.kept.points,
-            &columns.kept.tiebreaks as &[Option<i16>],
-            &columns.kept.reasons as &[Option<String>],
-            &columns.kept_ids as &[Option<String>],
-            &columns.kept_rules,
-            &columns.kept_details,
+            &columns.events as &[PendingEvent],
             &columns.entry_rankings,
             &columns.entry_users,
             &columns.entry_are_new,
@@ -359,37 +345,27 @@ fn put_layouts(
     Ok(())
 }
 
-/// Events, one vector per column.
-#[derive(Debug, Default)]
-struct EventColumns {
-    users: Vec<i64>,
-    points: Vec<i64>,
-    tiebreaks: Vec<Option<i16>>,
-    reasons: Vec<Option<String>>,
+/// An event to write, as `commit_batch` takes it.
+#[derive(Debug, Default, sqlx::Type)]
+#[sqlx(type_name = "centile_store.pending_event")]
+struct PendingEvent {
+    user_id: i64,
+    points: i64,
+    tiebreak: Option<i16>,
+    reason: Option<String>,
+    /// `None` for the time of the batch.
+    occurred_at: Option<DateTime<Utc>>,
+    external_id: Option<String>,
+    standings: Option<Vec<Option<i64>>>,
+    /// Of an event for the quarantine.
+    rule: Option<String>,
+    detail: Option<String>,
 }
 
-impl EventColumns {
-    fn push(&mut self, facts: &Facts, event: &Pending) {
-        self.users.push(facts.players[event.player].id.unwrap_or_default());
-        self.points.push(event.points);
-        self.tiebreaks.push(event.tiebreak);
-        self.reasons.push(event.reason.clone());
-    }
-}
-
-/// Arguments of `commit_batch`, one vector per column.
+/// Arguments of `commit_batch`.
 #[derive(Debug, Default)]
 struct Columns {
-    ledger: EventColumns,
-    /// `None` when all events have the time of the batch.
-    times: Option<Vec<DateTime<Utc>>>,
-    id_places: Vec<i32>,
-    ids: Vec<String>,
-    standings: Vec<Option<i64>>,
-    kept: EventColumns,
-    kept_ids: Vec<Option<String>>,
-    kept_rules: Vec<String>,
-    kept_details: Vec<String>,
+    events: Vec<PendingEvent>,
     entry_rankings: Vec<i64>,
     entry_users: Vec<i64>,
     entry_are_new: Vec<bool>,
@@ -400,16 +376,27 @@ struct Columns {
 
 impl Columns {
     fn of(facts: &Facts, source: Source, events: &[Pending], decisions: &Decisions) -> Self {
-        let mut columns = Self { times: (source == Source::Import).then(Vec::new), ..Self::default() };
+        let mut columns = Self::default();
         for (event, decided) in events.iter().zip(&decisions.events) {
+            let written = PendingEvent {
+                user_id: facts.players[event.player].id.unwrap_or_default(),
+                points: event.points,
+                tiebreak: event.tiebreak,
+                reason: event.reason.clone(),
+                external_id: event.id.clone(),
+                ..PendingEvent::default()
+            };
             match decided {
-                Decided::Accepted { at, standings } => columns.accept(facts, event, *at, standings),
-                Decided::Quarantined(violation) => {
-                    columns.kept.push(facts, event);
-                    columns.kept_ids.push(event.id.clone());
-                    columns.kept_rules.push(violation.rule.name().to_owned());
-                    columns.kept_details.push(violation.detail.clone());
-                }
+                Decided::Accepted { at, standings } => columns.events.push(PendingEvent {
+                    occurred_at: (source == Source::Import).then_some(*at),
+                    standings: event.id.is_some().then(|| standings.iter().flat_map(numbers).collect()),
+                    ..written
+                }),
+                Decided::Quarantined(violation) => columns.events.push(PendingEvent {
+                    rule: Some(violation.rule.name().to_owned()),
+                    detail: Some(violation.detail.clone()),
+                    ..written
+                }),
                 Decided::Refused(_) | Decided::Known(_) | Decided::Repeats(_) => {}
             }
         }
@@ -423,20 +410,12 @@ impl Columns {
         }
         columns
     }
+}
 
-    fn accept(&mut self, facts: &Facts, event: &Pending, at: DateTime<Utc>, standings: &[Standing]) {
-        self.ledger.push(facts, event);
-        if let Some(times) = &mut self.times {
-            times.push(at);
-        }
-        let Some(id) = &event.id else { return };
-        self.id_places.push(i32::try_from(self.ledger.users.len()).unwrap_or(i32::MAX));
-        self.ids.push(id.clone());
-        for standing in standings {
-            let (key, tie) = standing.was.unzip();
-            self.standings.extend([Some(standing.period_id), Some(standing.score), key, tie]);
-        }
-    }
+/// The numbers that `transaction_ids` stores of a standing.
+fn numbers(standing: &Standing) -> [Option<i64>; 4] {
+    let (key, tie) = standing.was.unzip();
+    [Some(standing.period_id), Some(standing.score), key, tie]
 }
 
 /// Bucket rows to delete and to insert, and the changes of the counts.

@@ -88,7 +88,7 @@ async fn invalid_seasons_are_refused_with_their_field() {
 
     let create = ["season", "create", "s", "--board", "main", "--starts"];
     for (edges, code, words) in [
-        (["2030-01-01", "--ends", "2029-01-01"], 1, ["--ends: ", "begins before"]),
+        (["2030-01-01", "--ends", "2029-01-01"], 1, ["--ends: ", "must begin before"]),
         (["1999-01-01", "--ends", "2029-01-01"], 1, ["--starts: ", "2000"]),
         (["2030-1-1", "--ends", "2031-01-01"], 2, ["--starts", "2030-03-01"]),
         (["2030-01-01", "--ends", "2031-01-01T00:00"], 2, ["--ends", "2030-03-01"]),

@@ -135,9 +135,9 @@ async fn a_step_out_of_order_is_refused() {
         let error = sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(&pool).await.unwrap_err();
         assert!(error.to_string().contains(words), "{call}: {error}");
     };
-    refused(format!("cut_off_period({all_time})"), "not over yet").await;
+    refused(format!("cut_off_period({all_time})"), "not over").await;
     for step in ["build_archive", "compare_archive"] {
-        refused(format!("{step}({week})"), "not cut off yet").await;
+        refused(format!("{step}({week})"), "not cut off").await;
     }
     refused(format!("refresh_archive({week}, 'x', 'x')"), "not closed").await;
     refused(format!("drop_archive({week}, false)"), "not closed").await;
@@ -145,8 +145,8 @@ async fn a_step_out_of_order_is_refused() {
     for step in ["cut_off_period", "build_archive", "compare_archive"] {
         refused(format!("{step}({week})"), "closed").await;
     }
-    refused(format!("finish_close({week}, now())"), "closed already").await;
-    refused(format!("drop_archive({week}, true)"), "still read").await;
+    refused(format!("finish_close({week}, now())"), "already closed").await;
+    refused(format!("drop_archive({week}, true)"), "still answers").await;
     assert_eq!(count(&pool, CLOSED).await, 3);
 }
 

@@ -63,8 +63,79 @@ async fn earlier_functions_and_views_are_replaced() {
     assert_eq!(db.dump(), before);
 }
 
+/// Views of a user over a view and over functions, with rights of the user's own.
+const USERS_VIEWS: &str = "
+    CREATE SCHEMA report;
+    CREATE VIEW report.best AS SELECT user_id, rank FROM centile.standings WHERE rank <= 3;
+    CREATE VIEW report.page AS SELECT user_id, score FROM centile.page('main', 'all_time', 1, 3);
+    CREATE VIEW report.previous AS SELECT user_id, score FROM centile.last_week;
+    GRANT EXECUTE ON FUNCTION centile.epoch() TO pg_monitor";
+
+/// What the user sees, and the identities of the objects below.
+async fn users_state(db: &TestDb) -> (i64, i64, Vec<i64>, bool) {
+    query_as(
+        "SELECT (SELECT count(*) FROM report.best), (SELECT sum(score)::bigint FROM report.page),
+                ARRAY['centile.standings'::regclass::oid::bigint, 'centile.last_week'::regclass::oid::bigint,
+                      'centile.epoch'::regproc::oid::bigint, 'centile.page'::regproc::oid::bigint],
+                has_function_privilege('pg_monitor', 'centile.epoch()', 'EXECUTE')",
+    )
+    .fetch_one(&db.pool().await)
+    .await
+    .unwrap()
+}
+
+/// Replaces a part of a file of the schema.
+fn edit(root: &Path, file: &str, from: &str, to: &str) {
+    let path = root.join(file);
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.contains(from), "{file} has no {from}");
+    fs::write(path, text.replace(from, to)).unwrap();
+}
+
 #[tokio::test]
-async fn an_object_that_depends_on_a_view_stops_the_upgrade_and_is_named() {
+async fn a_users_views_survive_an_upgrade() {
+    let db = TestDb::new().await;
+    db.execute("SELECT centile.create_board('main', p_periods => '{all_time,week}')").await;
+    db.execute("SELECT testing.submit_score('main', 'ann', 5), testing.submit_score('main', 'bob', 7)").await;
+    db.execute(USERS_VIEWS).await;
+    let before = users_state(&db).await;
+    assert_eq!((before.0, before.1, before.3), (4, 12, true));
+    let changed = changed_files(|root| {
+        edit(root, "sql/functions/epoch.sql", "RETURN v_known;", "RETURN concat(v_known);");
+        edit(root, "sql/functions/page.sql", "ORDER BY r.position", "ORDER BY 1");
+        edit(root, "sql/views/standings.sql", "u.external_id AS user_id", "concat(u.external_id) AS user_id");
+        // Another parameter's name, so that the function is dropped and created. No user depends on it.
+        edit(root, "sql/functions/rank_of_score.sql", "p_score", "p_points");
+    });
+    let report = migrate_to(db.url(), &changed, LOCK_WAIT).await.unwrap();
+    assert!(report.migrations.is_empty() && report.objects > 100, "{report:?}");
+    assert_eq!(users_state(&db).await, before);
+    let (changed, renamed): (bool, bool) = query_as(
+        "SELECT pg_get_viewdef('centile.standings'::regclass) LIKE '%concat(u.external_id)%',
+                'p_points' = ANY ((SELECT proargnames FROM pg_proc WHERE oid = 'centile.rank_of_score'::regproc)::text[])",
+    )
+    .fetch_one(&db.pool().await)
+    .await
+    .unwrap();
+    assert!(changed && renamed);
+}
+
+#[tokio::test]
+async fn a_changed_signature_under_a_users_view_stops_the_upgrade() {
+    let db = TestDb::new().await;
+    db.execute(USERS_VIEWS).await;
+    let before = db.dump();
+    // centile.last_week calls it, and report.previous reads centile.last_week.
+    let changed = changed_files(|root| edit(root, "sql/functions/period_before.sql", "p_zone", "p_time_zone"));
+    let error = migrate_to(db.url(), &changed, LOCK_WAIT).await.unwrap_err().to_string();
+    assert!(error.contains("report.previous") && error.contains("centile.last_week"), "{error}");
+    assert_eq!(db.dump(), before);
+    db.execute("DROP VIEW report.previous").await;
+    migrate_to(db.url(), &changed, LOCK_WAIT).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_obsolete_object_under_a_users_view_stops_the_upgrade() {
     let db = TestDb::new().await;
     db.execute(
         "UPDATE centile_store.applied_sql SET hash = 'earlier';

@@ -80,7 +80,7 @@ async fn ranks_are_right(pool: &PgPool, period: &str) {
 /// Damage that a superuser does to the all-time ranking, the differences that `verify` must name,
 /// and a part of its line.
 const DAMAGE: &[(&str, &[&str], &str)] = &[
-    ("UPDATE rankings SET released_at = now() WHERE id = $r", &["ranking"], "let go"),
+    ("UPDATE rankings SET released_at = now() WHERE id = $r", &["ranking"], "released"),
     ("DELETE FROM leaderboard WHERE ranking_id = $r AND user_id = 7", &["entry missing"], "player p007 (7)"),
     (
         "INSERT INTO leaderboard SELECT ranking_id, 5, score, rank_key, tie_key, reached_at, lane, only_zeros
@@ -164,12 +164,12 @@ const DAMAGE: &[(&str, &[&str], &str)] = &[
     (
         "INSERT INTO bucket_counts SELECT ranking_id, 2, revision, counts FROM bucket_counts WHERE ranking_id = $r AND lane = 1",
         &["lane rows"],
-        "bucket counts of lane 2, which the board has not: should be 0, is 1",
+        "bucket counts of lane 2, which the board lacks: should be 0, is 1",
     ),
     (
         "UPDATE bucket_counts SET lane = 2 WHERE ranking_id = $r AND lane = 1",
         &["bucket count", "lane rows"],
-        "bucket counts of lane 2, which the board has not: should be 0, is 1",
+        "bucket counts of lane 2, which the board lacks: should be 0, is 1",
     ),
     (
         "UPDATE rankings SET lanes = 1 WHERE id = $r",

@@ -187,7 +187,7 @@ async fn the_views_follow_a_period_from_due_to_dropped() {
     assert_eq!(last_week(&mut connection).await, (None, Vec::new()));
     assert_eq!(status(&mut connection).await, "closed 3 1 - f f t 0 0 1 0 1");
     let gone = raw_sql("SELECT centile.ranking('main', 'week:previous')").execute(&mut connection).await.unwrap_err();
-    assert!(gone.to_string().contains("no archive of 'week:previous' any more"), "{gone}");
+    assert!(gone.to_string().contains("the archive of 'week:previous' of board"), "{gone}");
     let archives: i64 =
         query_scalar("SELECT count(*) FROM centile.archive_index").fetch_one(&mut connection).await.unwrap();
     assert_eq!(archives, 0);

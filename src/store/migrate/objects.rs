@@ -1,4 +1,9 @@
-//! Functions and views: replaced together when their files have changed.
+//! Functions and views, replaced in one transaction when their files have changed.
+//!
+//! An object whose signature and result are unchanged is replaced in place, so that views which users
+//! built on it survive, with the rights that users granted. Other objects are dropped and created,
+//! never with CASCADE. If an object of a user depends on one of these, nothing changes, and the error
+//! names the user's object.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest as _, Sha256};
@@ -14,21 +19,41 @@ use crate::{
     },
 };
 
-/// Drops all functions and views of schema `centile`, all functions of `centile_store`, and the
-/// triggers that call them.
+/// Removes the comments of all functions and views, and the rights that an earlier edition granted.
+/// Each file comments on its object and grants rights on it again. An object that still lacks a
+/// comment when all files have run belongs to an earlier edition.
 ///
-/// This covers objects of earlier editions under names that are no longer used. It never drops a
-/// table and never uses CASCADE: an object with dependents is retried after them.
-///
-/// An outside object that depends on one of these stops the whole step, and nothing changes.
-/// Archives (materialized views) therefore refer to tables only. A user's own view over `centile`
-/// must be dropped by its owner before an upgrade that changes `sql/`, and created again after it;
-/// the error names it.
-const DROP: &str = "
+/// Drops the function that generates others while the files run: its earlier edition must not
+/// generate any.
+const PREPARE: &str = "
     DO $$
     DECLARE
         v_command text;
+    BEGIN
+        FOR v_command IN
+            SELECT format('COMMENT ON VIEW %s IS NULL', c.oid::regclass)
+            FROM pg_class c
+            WHERE c.relnamespace = 'centile'::regnamespace AND c.relkind = 'v'
+            UNION ALL
+            SELECT format(CASE p.proname WHEN 'create_bucket_function' THEN 'DROP ROUTINE %s'
+                                         ELSE 'COMMENT ON ROUTINE %s IS NULL' END, p.oid::regprocedure)
+            FROM pg_proc p
+            WHERE p.pronamespace IN ('centile'::regnamespace, 'centile_store'::regnamespace)
+        LOOP
+            EXECUTE v_command;
+        END LOOP;
+    END
+    $$;
+    REVOKE ALL ON ALL ROUTINES IN SCHEMA centile, centile_store FROM centile_reader, centile_service;
+    REVOKE ALL ON ALL TABLES IN SCHEMA centile FROM centile_reader, centile_service";
 
+/// Drops functions and views of these names with everything of ours that depends on them. Without
+/// names, drops those that lack a comment. Never uses CASCADE: dependent objects are dropped first.
+const DROP: &str = "
+    DO $$
+    DECLARE
+        v_names   text[] := nullif(current_setting('centile.names'), '')::text[];
+        v_command text;
         v_detail  text;
         v_left    integer;
         v_before  integer := -1;
@@ -36,22 +61,25 @@ const DROP: &str = "
         LOOP
             v_left := 0;
             FOR v_command IN
-                SELECT format('DROP TRIGGER %I ON %s', t.tgname, t.tgrelid::regclass)
-                FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
-                WHERE p.pronamespace IN ('centile'::regnamespace, 'centile_store'::regnamespace)
-                    AND NOT t.tgisinternal AND t.tgparentid = 0
-                UNION ALL
-                SELECT format('DROP VIEW %s', c.oid::regclass)
-                FROM pg_class c
-                WHERE c.relnamespace = 'centile'::regnamespace AND c.relkind = 'v'
-                UNION ALL
-                SELECT format('DROP ROUTINE %s', p.oid::regprocedure)
-                FROM pg_proc p
-                WHERE p.pronamespace IN ('centile'::regnamespace, 'centile_store'::regnamespace)
-                    AND NOT EXISTS (
-                        SELECT FROM pg_depend d
-                        WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
-                    )
+                WITH RECURSIVE ours AS (
+                    SELECT 'pg_proc'::regclass AS class, p.oid, p.proname AS name, format('ROUTINE %s', p.oid::regprocedure) AS label,
+                           obj_description(p.oid, 'pg_proc') AS comment
+                    FROM pg_proc p WHERE p.pronamespace IN ('centile'::regnamespace, 'centile_store'::regnamespace)
+                    UNION ALL
+                    SELECT 'pg_class'::regclass, c.oid, c.relname, format('VIEW %s', c.oid::regclass), obj_description(c.oid, 'pg_class')
+                    FROM pg_class c WHERE c.relnamespace = 'centile'::regnamespace AND c.relkind = 'v'
+                ), gone AS (
+                    SELECT o.class, o.oid FROM ours o
+                    WHERE CASE WHEN v_names IS NULL THEN o.comment IS NULL ELSE o.name = ANY (v_names) END
+                    UNION
+                    SELECT o.class, o.oid
+                    FROM gone g
+                    JOIN pg_depend d ON d.refclassid = g.class AND d.refobjid = g.oid
+                    LEFT JOIN pg_rewrite r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
+                    JOIN ours o ON (o.class, o.oid) = (d.classid, d.objid) OR (o.class, o.oid) = ('pg_class'::regclass, r.ev_class)
+                    WHERE v_names IS NOT NULL
+                )
+                SELECT 'DROP ' || o.label FROM gone g JOIN ours o USING (class, oid)
             LOOP
                 BEGIN
                     EXECUTE v_command;
@@ -62,7 +90,7 @@ const DROP: &str = "
             END LOOP;
             EXIT WHEN v_left = 0;
             IF v_left = v_before THEN
-                RAISE EXCEPTION 'functions or views cannot be replaced, because objects that Centile did not make depend on them: %', v_detail
+                RAISE EXCEPTION 'objects that Centile did not create depend on functions or views that this edition changes: %', v_detail
                     USING ERRCODE = 'dependent_objects_still_exist';
             END IF;
             v_before := v_left;
@@ -70,8 +98,12 @@ const DROP: &str = "
     END
     $$";
 
-/// SQLSTATEs of a reference to a missing function, table or object.
-const UNDEFINED_OBJECT: [&str; 3] = ["42883", "42P01", "42704"];
+/// SQLSTATEs of an object that cannot be replaced in place: another result, other names of parameters
+/// or columns, another kind.
+const NOT_REPLACEABLE: [&str; 3] = ["42P13", "42P16", "42809"];
+
+/// SQLSTATEs of an object that refers to one that does not exist yet: function, table, other object.
+const NOT_THERE_YET: [&str; 3] = ["42883", "42P01", "42704"];
 
 /// Replaces functions and views in one transaction if they are of another edition; returns the
 /// number of files.
@@ -117,10 +149,18 @@ async fn replace(connection: &mut PgConnection, files: &Files, hash: &str) -> Re
     }
     // An empty search path makes every file in sql/ qualify its names.
     sqlx::raw_sql("SET LOCAL search_path = ''").execute(&mut *transaction).await.map_err(failed("set search_path"))?;
-    sqlx::raw_sql(DROP).execute(&mut *transaction).await.map_err(|error| {
-        failure(&error, |error| Error::Internal(format!("cannot drop the previous functions and views: {error}")))
+    sqlx::raw_sql(PREPARE).execute(&mut *transaction).await.map_err(|error| {
+        failure(&error, |error| Error::Internal(format!("cannot prepare the functions and views: {error}")))
     })?;
-    create(&mut transaction, files).await?;
+    let mut dropped: Vec<String> = Vec::new();
+    while let Some((names, error)) = create(&mut transaction, files).await? {
+        if names.iter().any(|name| dropped.contains(name)) {
+            return Err(Failure::Other(error));
+        }
+        drop_objects(&mut transaction, &names).await?;
+        dropped.extend(names);
+    }
+    drop_objects(&mut transaction, &[]).await?;
     let (path, text) = &files.grants;
     sqlx::raw_sql(AssertSqlSafe(text.clone()))
         .execute(&mut *transaction)
@@ -139,9 +179,27 @@ async fn replace(connection: &mut PgConnection, files: &Files, hash: &str) -> Re
     Ok(files.objects.len())
 }
 
-/// Runs every file. A file that needs an object of a later file is retried after that.
-async fn create(connection: &mut PgConnection, files: &Files) -> Result<(), Failure> {
+/// Drops the functions and views of these names, or, without names, those that lack a comment.
+async fn drop_objects(transaction: &mut PgConnection, names: &[String]) -> Result<(), Failure> {
+    let list = if names.is_empty() { String::new() } else { format!("{{{}}}", names.join(",")) };
+    sqlx::query("SELECT set_config('centile.names', $1, true)")
+        .bind(list)
+        .execute(&mut *transaction)
+        .await
+        .map_err(failed("name functions and views"))?;
+    sqlx::raw_sql(DROP).execute(&mut *transaction).await.map_err(|error| {
+        failure(&error, |error| Error::Conflict(format!("cannot replace the functions and views: {error}")))
+    })?;
+    Ok(())
+}
+
+/// Runs every file. A file that needs an object of a later file runs again after that file.
+///
+/// Returns the names of the objects that have to be dropped before their files can run, with the first
+/// error; `None` when all files have run.
+async fn create(connection: &mut PgConnection, files: &Files) -> Result<Option<(Vec<String>, Error)>, Failure> {
     let mut left: Vec<&File> = files.objects.iter().collect();
+    let mut refused: Option<(Vec<String>, Error)> = None;
     loop {
         let before = left.len();
         let mut later = Vec::new();
@@ -153,20 +211,30 @@ async fn create(connection: &mut PgConnection, files: &Files) -> Result<(), Fail
                 Err(error) => {
                     savepoint.rollback().await.map_err(failed("roll back to a savepoint"))?;
                     let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code).unwrap_or_default();
-                    if !UNDEFINED_OBJECT.contains(&code.as_ref()) {
+                    if NOT_REPLACEABLE.contains(&code.as_ref()) {
+                        let names = &mut refused.get_or_insert_with(|| (Vec::new(), internal(path, &error))).0;
+                        names.push(object_name(path).to_owned());
+                    } else if NOT_THERE_YET.contains(&code.as_ref()) {
+                        first_error.get_or_insert_with(|| internal(path, &error));
+                        later.push(object);
+                    } else {
                         return Err(failure(&error, |error| internal(path, error)));
                     }
-                    first_error.get_or_insert_with(|| internal(path, &error));
-                    later.push(object);
                 }
             }
         }
         match first_error {
-            None => return Ok(()),
-            Some(error) if later.len() == before => return Err(Failure::Other(error)),
+            None => return Ok(refused),
+            Some(error) if later.len() == before => return refused.map(Some).ok_or(Failure::Other(error)),
             Some(_) => left = later,
         }
     }
+}
+
+/// Returns the name of a file's object, which is the name of the file.
+fn object_name(path: &str) -> &str {
+    let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
+    name.trim_end_matches(".sql")
 }
 
 /// Returns the edition of functions, views and grants: a SHA-256 over the names and texts of all

@@ -82,7 +82,7 @@ async fn an_impossible_rebuild_is_refused() {
         .fetch_one(&mut *other)
         .await
         .unwrap();
-    run(&db, REBUILD).refused(1, &["is being rebuilt already"]);
+    run(&db, REBUILD).refused(1, &["is rebuilding the period"]);
     // Maintenance leaves a ranking that is being built alone.
     run(&db, &["maintain"]).well();
     assert_eq!(number(&pool, "SELECT count(*) FROM centile_store.rankings WHERE released_at IS NOT NULL").await, 0);

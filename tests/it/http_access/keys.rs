@@ -131,7 +131,7 @@ async fn each_name_has_two_working_keys_at_most() {
     db.execute(&format!("UPDATE centile_store.api_keys SET expires_at = now() WHERE id = '{}'", ids[1])).await;
     ask().await.is(201);
     run(&db, &["key", "create", "--name", "match server", "--role", "reader", "--all-boards"])
-        .refused(1, &["two keys"]);
+        .refused(1, &["two working keys"]);
 }
 
 #[tokio::test]

@@ -178,8 +178,8 @@ impl Sorted {
         scores.sort_unstable();
         scores.dedup();
         let found: Vec<(i64, i64, i64)> = sqlx::query_as(
-            "SELECT s.score, centile_store.count_above($1, s.score, 9223372036854775807, 9223372036854775807),
-                    centile_store.count_above($1, s.score, -9223372036854775808, -9223372036854775808)
+            "SELECT s.score, centile_store.count_above($1, centile_store.highest_key(s.score)),
+                    centile_store.count_above($1, centile_store.lowest_key(s.score))
              FROM unnest($2::bigint[]) AS s (score) ORDER BY s.score",
         )
         .bind(self.ranking_id)

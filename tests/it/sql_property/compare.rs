@@ -201,7 +201,7 @@ impl Comparison<'_> {
         type Keyed = (i64, i64, String, String, i64, DateTime<Utc>, i64, i64, i64);
         let rows: Vec<Keyed> = sqlx::query_as(
             "SELECT position, rank, user_id, user_name, score, reached_at, rank_key, tie_key, -internal_id
-             FROM centile_store.rows_after($1, $2, $3, $4, $5)",
+             FROM centile_store.rows_after($1, ($2, $3, $4)::centile_store.rank_key, $5)",
         )
         .bind(self.period.ranking_id)
         .bind(rank_key)
@@ -286,7 +286,7 @@ impl Comparison<'_> {
         same(&ranks, &expected, &self.what(&format!("ranks of the scores {scores:?}")));
 
         let found: Vec<(i32, i64)> =
-            sqlx::query_as("SELECT percentile, score FROM centile_store.percentiles($1) ORDER BY percentile")
+            sqlx::query_as("SELECT percentile, score FROM centile_store.percentiles($1, NULL) ORDER BY percentile")
                 .bind(self.period.ranking_id)
                 .fetch_all(&mut *connection)
                 .await
@@ -294,7 +294,7 @@ impl Comparison<'_> {
         same(&found, &tenth_percentiles(&self.places), &self.what("percentiles"));
 
         let bars = self.rng.random_range(1..=40);
-        let found: Vec<(i64, i64, i64)> = sqlx::query_as("SELECT * FROM centile_store.histogram($1, $2)")
+        let found: Vec<(i64, i64, i64)> = sqlx::query_as("SELECT * FROM centile_store.histogram($1, NULL, $2)")
             .bind(self.period.ranking_id)
             .bind(bars)
             .fetch_all(connection)

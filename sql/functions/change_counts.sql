@@ -1,0 +1,31 @@
+CREATE OR REPLACE FUNCTION centile_store.change_counts(p_lane smallint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) RETURNS void
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    v_written bigint;
+BEGIN
+    WITH change AS MATERIALIZED (
+        -- Looks up the newest version alone, and then meets it by its place: older versions stay
+        -- while another session holds a snapshot. Only the holder of the lane changes these rows.
+        SELECT n.*, (SELECT x.ctid FROM centile_store.bucket_counts x
+                     WHERE x.ranking_id = n.ranking_id AND x.lane = p_lane ORDER BY x.revision DESC LIMIT 1) AS newest
+        FROM (SELECT c.ranking_id, array_agg(c.bucket + 1) AS places, array_agg(c.change) AS changes
+              FROM unnest(p_rankings, p_buckets, p_changes) AS c (ranking_id, bucket, change)
+              GROUP BY c.ranking_id) n
+        -- Keeps all rows. The planner expects few, because it does not know the number.
+        LIMIT cardinality(p_rankings)
+    )
+    UPDATE centile_store.bucket_counts c
+    SET counts = centile_store.add_at(c.counts, n.places, n.changes), revision = c.revision + 1
+    FROM change n
+    WHERE c.ctid = n.newest;
+    GET DIAGNOSTICS v_written = ROW_COUNT;
+    IF v_written <> (SELECT count(DISTINCT r) FROM unnest(p_rankings) AS r) THEN
+        RAISE EXCEPTION 'counts of lane % are missing', p_lane
+            USING ERRCODE = 'CB900', HINT = 'Run centile rebuild: it computes the ranking from the ledger.';
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.change_counts(smallint, bigint[], smallint[], integer[]) IS
+'Adds to bucket counts of a lane. Example: SELECT centile_store.change_counts(0::smallint, ''{1,1}'', ''{0,1}'', ''{-1,1}'');';

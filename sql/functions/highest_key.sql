@@ -1,0 +1,6 @@
+CREATE OR REPLACE FUNCTION centile_store.highest_key(p_rank_key bigint) RETURNS centile_store.rank_key
+LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN (p_rank_key, centile_store.key_max(), centile_store.key_max())::centile_store.rank_key;
+
+COMMENT ON FUNCTION centile_store.highest_key(bigint) IS
+'The key above all players with a rank key. Example: SELECT centile_store.highest_key(100);';
