@@ -30,8 +30,13 @@ impl Slow {
     /// Sends the request and reads the response's head. The receive buffer is small, so that little
     /// data is in flight.
     pub async fn ask(serve: &Serve, path: &str) -> Self {
+        Self::ask_with(serve, path, 4096).await
+    }
+
+    /// As [`Self::ask`], with a receive buffer of this size.
+    pub async fn ask_with(serve: &Serve, path: &str, receive_bytes: u32) -> Self {
         let socket = TcpSocket::new_v4().unwrap();
-        socket.set_recv_buffer_size(4096).unwrap();
+        socket.set_recv_buffer_size(receive_bytes).unwrap();
         let place = serve.url.strip_prefix("http://").unwrap();
         let mut stream = socket.connect(place.parse().unwrap()).await.unwrap();
         let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n");
