@@ -1,8 +1,9 @@
--- Reads in one snapshot, without locks, the state that the rules of the service (src/rules) need for a
--- batch. commit_batch writes only if lane, structure and server are then the same. p_id_users, p_ids:
--- the callers' ids with the places of their players in p_users, from 1. p_event_users, p_times:
--- likewise of an import; NULL for live events, which get the time "at". layout_*: NULL if the caller has
--- exactly the layouts p_known_*. A period that accepts no more events has no ranking.
+-- Reads in one snapshot, without locks, the state that the rules of the service (src/rules) need
+-- for a batch. commit_batch writes only if lane, structure and server are then the same.
+-- p_id_users, p_ids: the callers' ids with the places of their players in p_users, from 1.
+-- p_event_users, p_times: likewise of an import; NULL for live events, which get the time "at".
+-- layout_*: NULL if the caller has exactly the layouts p_known_*. A period that accepts no more
+-- events has no ranking.
 CREATE OR REPLACE FUNCTION centile_store.begin_batch(
     p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamptz[],
     p_known_rankings bigint[], p_known_times timestamptz[],

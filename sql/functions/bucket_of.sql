@@ -1,6 +1,6 @@
--- The highest place whose lower bound is not above the key. next_* is the bound of the place above, or
--- the greatest key. The key comes as three numbers: plpgsql takes longer to pass a record, up to a
--- tenth of a rank.
+-- The highest place whose lower bound is not above the key. next_* is the bound of the place above,
+-- or the greatest key. The key comes as three numbers: plpgsql takes longer to pass a record, and
+-- every rank by SQL passes through here.
 CREATE OR REPLACE FUNCTION centile_store.bucket_of(
     p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint,
     OUT place integer, OUT bucket smallint, OUT low_rank_key bigint, OUT low_tie_key bigint, OUT low_user_key bigint,

@@ -1,5 +1,5 @@
--- Players in one snapshot: a row for each user, numbered as given. What is the same for all stands
--- in the first row. No row: the ranking is no longer the current one of the period, or the
+-- Players in one snapshot: a row for each user, numbered as given. Columns common to all
+-- are set in the first row. No row: the ranking is no longer the current one of the period, or the
 -- selector, which means the period from p_meant_from to p_meant_until, means another period by now.
 --
 -- The bucket counts come along if the caller knows them of another layout or other batches. Where
