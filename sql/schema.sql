@@ -1142,7 +1142,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.verify(p_board text, p_period text, p_limit integer) IS 'What centile verify finds: where a period differs from what the ledger gives, with up to p_limit rows of each kind and the total of the kind. Reads the whole period. Example: SELECT * FROM centile.verify(''main'', ''week:2024-01-15'');';
+COMMENT ON FUNCTION centile.verify(p_board text, p_period text, p_limit integer) IS 'Differences between a period and what the ledger gives, as centile verify finds them: up to p_limit rows of each kind and the total of the kind. Reads the whole period. Example: SELECT * FROM centile.verify(''main'', ''week:2024-01-15'');';
 
 CREATE FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) RETURNS bigint[]
     LANGUAGE plpgsql STABLE

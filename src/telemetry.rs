@@ -110,9 +110,9 @@ pub(crate) fn run_upkeep() {
 
 /// A request, connection or subscriber in progress, counted until this value is dropped.
 #[derive(Debug)]
-pub(crate) struct UnderWay(Gauge);
+pub(crate) struct GaugeGuard(Gauge);
 
-impl UnderWay {
+impl GaugeGuard {
     fn count(name: &'static str) -> Self {
         let gauge = gauge!(name);
         gauge.increment(1);
@@ -120,25 +120,25 @@ impl UnderWay {
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for GaugeGuard {
     fn drop(&mut self) {
         self.0.decrement(1);
     }
 }
 
 /// Counts a request in progress.
-pub(crate) fn one_more_request() -> UnderWay {
-    UnderWay::count(REQUESTS_NOW)
+pub(crate) fn count_open_request() -> GaugeGuard {
+    GaugeGuard::count(REQUESTS_NOW)
 }
 
 /// Counts an open connection of a client.
-pub(crate) fn one_more_connection() -> UnderWay {
-    UnderWay::count(CONNECTIONS_NOW)
+pub(crate) fn count_open_connection() -> GaugeGuard {
+    GaugeGuard::count(CONNECTIONS_NOW)
 }
 
 /// Counts a subscriber of a ranking.
-pub(crate) fn one_more_listener() -> UnderWay {
-    UnderWay::count(SUBSCRIBERS)
+pub(crate) fn count_open_listener() -> GaugeGuard {
+    GaugeGuard::count(SUBSCRIBERS)
 }
 
 /// Counts a subscriber that was disconnected because it did not read.

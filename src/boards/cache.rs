@@ -199,7 +199,7 @@ mod tests {
         let server = http::serve(Arc::clone(&instance), listener, http::Settings::new("seen".parse()?))?;
         let stop = server.handle();
         let serving = tokio::spawn(server);
-        for (slug, status, phrase) in [("quiet", 503, "who may read"), ("private", 401, "needs a key")] {
+        for (slug, status, phrase) in [("quiet", 503, "access to board quiet"), ("private", 401, "key")] {
             let address = format!("http://{address}/v1/boards/{slug}/scores");
             let answer = reqwest::get(address).await.map_err(|error| failed(&error))?;
             assert_eq!(answer.status(), status, "{slug}");

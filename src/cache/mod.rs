@@ -91,7 +91,7 @@ pub struct CacheCounts {
     /// Values that were too long to store.
     pub too_long: u64,
     /// Calls that were skipped because the breaker was open.
-    pub left_alone: u64,
+    pub breaker_open: u64,
 }
 
 /// Counters behind [`CacheCounts`].
@@ -105,7 +105,7 @@ struct Counters {
     refusals: AtomicU64,
     mismatches: AtomicU64,
     too_long: AtomicU64,
-    left_alone: AtomicU64,
+    breaker_open: AtomicU64,
 }
 
 impl Cache {
@@ -249,7 +249,7 @@ impl Counters {
             Failure::Refused => &self.refusals,
             Failure::Mismatch => &self.mismatches,
             Failure::TooLong => &self.too_long,
-            Failure::BreakerOpen => &self.left_alone,
+            Failure::BreakerOpen => &self.breaker_open,
         });
     }
 
@@ -264,7 +264,7 @@ impl Counters {
             refusals: read(&self.refusals),
             mismatches: read(&self.mismatches),
             too_long: read(&self.too_long),
-            left_alone: read(&self.left_alone),
+            breaker_open: read(&self.breaker_open),
         }
     }
 }

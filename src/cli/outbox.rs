@@ -19,7 +19,7 @@ use crate::{
     instance::Instance,
     model::{
         board::BoardSlug,
-        outbox::{Event, Wanted},
+        outbox::{Event, EventFilter},
     },
 };
 
@@ -88,13 +88,13 @@ pub(super) struct Which {
 pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::List(List { board, waiting, limit, json }) => {
-            let wanted = Wanted { board, waiting, limit };
-            let events = with_instance(config, async |instance| outbox::list(&instance.boards, &wanted).await).await?;
+            let filter = EventFilter { board, waiting, limit };
+            let events = with_instance(config, async |instance| outbox::list(&instance.boards, &filter).await).await?;
             if json {
                 return output::print_json(&events.iter().map(Line::from).collect::<Vec<_>>());
             }
             if events.is_empty() {
-                output::note(match (&wanted.board, waiting) {
+                output::note(match (&filter.board, waiting) {
                     (None, true) => "No event is waiting.".to_owned(),
                     (None, false) => "There are no events: no period has been closed.".to_owned(),
                     (Some(board), true) => format!("No event of board {board} is waiting."),

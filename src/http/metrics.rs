@@ -35,7 +35,7 @@ pub async fn render(instance: &Instance) -> Result<String> {
         ("connection_failure", cache.connection_failures),
         ("refusal", cache.refusals),
         ("mismatch", cache.mismatches),
-        ("left_alone", cache.left_alone),
+        ("breaker_open", cache.breaker_open),
     ] {
         counter!("centile_shared_cache_failures_total", "reason" => reason).absolute(count);
     }

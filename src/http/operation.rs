@@ -9,7 +9,7 @@ use crate::{
     model::{
         board::{Board, BoardSlug},
         operation::{Act, BucketStatus, LedgerAhead, PeriodStatus},
-        outbox::{Event, Wanted},
+        outbox::{Event, EventFilter},
     },
     ranking::IndexStatus,
     store::upkeep::StoredUpkeep,
@@ -85,13 +85,13 @@ pub(crate) async fn read(instance: &Instance, selected: Option<&BoardSlug>) -> R
             None => Ok(None),
         }
     };
-    let wanted = Wanted { board: None, waiting: true, limit: LATEST };
+    let filter = EventFilter { board: None, waiting: true, limit: LATEST };
     let (upkeep, ledger, periods, selected, waiting, acts) = futures::try_join!(
         instance.store.upkeep(),
         instance.store.ledger_ahead(),
         instance.store.period_status(PERIODS_MAX.into()),
         buckets,
-        outbox::list(&instance.boards, &wanted),
+        outbox::list(&instance.boards, &filter),
         instance.store.last_acts(LATEST.into()),
     )?;
     let status = status(instance).await;

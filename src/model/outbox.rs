@@ -33,7 +33,7 @@ pub struct Event {
 
 /// Selection of events.
 #[derive(Debug, Clone, Default)]
-pub struct Wanted {
+pub struct EventFilter {
     /// Only events of this board.
     pub board: Option<BoardSlug>,
     /// Only events that have not been delivered.

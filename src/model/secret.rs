@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// A stored secret.
-pub(crate) struct Kept {
+pub(crate) struct SecretRow {
     /// `key` or `webhook`.
     pub(crate) kind: String,
     /// The key's id, or the webhook's board.
@@ -24,13 +24,13 @@ pub(crate) struct Kept {
     pub(crate) sealed: bool,
 }
 
-impl fmt::Debug for Kept {
+impl fmt::Debug for SecretRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Kept({} {})", self.kind, self.name)
+        write!(f, "SecretRow({} {})", self.kind, self.name)
     }
 }
 
-impl Kept {
+impl SecretRow {
     /// Returns the purpose that the secret is encrypted for.
     pub(crate) fn purpose(&self) -> String {
         if self.kind == "key" { signing::purpose(&self.name) } else { webhook::purpose(&self.name) }

@@ -5,7 +5,7 @@ use crate::{
     model::{
         act::Actor,
         board::BoardSlug,
-        outbox::{Claimed, Event, Wanted},
+        outbox::{Claimed, Event, EventFilter},
         webhook::{StoredSecret, Webhook},
     },
     store::Store,
@@ -75,14 +75,14 @@ impl Store {
     }
 
     /// Returns the event with this id, or the matching events, newest first.
-    pub(crate) async fn events(&self, event_id: Option<i64>, wanted: &Wanted) -> Result<Vec<Event>> {
+    pub(crate) async fn events(&self, event_id: Option<i64>, filter: &EventFilter) -> Result<Vec<Event>> {
         let events = sqlx::query_file_as!(
             Event,
             "sql/queries/outbox.sql",
             event_id,
-            wanted.board.as_ref().map(BoardSlug::as_str),
-            wanted.waiting,
-            i64::from(wanted.limit)
+            filter.board.as_ref().map(BoardSlug::as_str),
+            filter.waiting,
+            i64::from(filter.limit)
         )
         .fetch_all(&self.readers)
         .await?;

@@ -1,17 +1,17 @@
 //! SQL of stored secrets that can be decrypted.
 
-use crate::{Result, model::secret::Kept, store::Store};
+use crate::{Result, model::secret::SecretRow, store::Store};
 
 impl Store {
     /// Returns every secret that may still be needed.
-    pub(crate) async fn kept_secrets(&self) -> Result<Vec<Kept>> {
-        let kept = sqlx::query_file_as!(Kept, "sql/queries/kept_secrets.sql").fetch_all(&self.readers).await?;
+    pub(crate) async fn kept_secrets(&self) -> Result<Vec<SecretRow>> {
+        let kept = sqlx::query_file_as!(SecretRow, "sql/queries/kept_secrets.sql").fetch_all(&self.readers).await?;
         Ok(kept)
     }
 
     /// Replaces a secret with `sealed`; returns false when the secret has changed since it was
     /// read.
-    pub(crate) async fn reseal(&self, was: &Kept, sealed: &[u8]) -> Result<bool> {
+    pub(crate) async fn reseal(&self, was: &SecretRow, sealed: &[u8]) -> Result<bool> {
         let is_done = sqlx::query_scalar!(
             r#"SELECT centile_store.reseal($1, $2, $3, $4) AS "is_done!""#,
             was.kind,

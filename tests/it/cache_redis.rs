@@ -59,7 +59,7 @@ impl Fixture {
     async fn until_bypassed(&self) -> u64 {
         until("the cache bypasses Redis", async || {
             self.expect_miss(&user("ann")).await;
-            self.cache.counts().left_alone > 0
+            self.cache.counts().breaker_open > 0
         })
         .await;
         let counts = self.cache.counts();
@@ -208,10 +208,10 @@ async fn a_killed_redis_is_a_miss_and_is_used_again_after_its_restart() {
     fixture.redis.kill_hard().expect("SIGKILL");
     let failures = fixture.until_bypassed().await;
     assert!(failures >= 5, "{:?}", fixture.cache.counts());
-    let left_alone = fixture.cache.counts().left_alone;
+    let breaker_open = fixture.cache.counts().breaker_open;
     until("the cache bypasses Redis after puts", async || {
         fixture.cache.put(&user("ann"), b"ann".to_vec()).await;
-        fixture.cache.counts().left_alone > left_alone
+        fixture.cache.counts().breaker_open > breaker_open
     })
     .await;
     assert!(fixture.cache.counts().connection_failures > 0, "{:?}", fixture.cache.counts());

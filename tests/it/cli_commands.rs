@@ -66,7 +66,7 @@ async fn invalid_boards_are_refused_with_their_flag() {
         (&["Main"], 2, ["SLUG", "lower-case"]),
         (&["7up"], 2, ["SLUG", "start with a letter"]),
         (&[""], 2, ["SLUG", ""]),
-        (&[long.as_str()], 2, ["SLUG", "40 characters"]),
+        (&[long.as_str()], 2, ["SLUG", "1 to 40"]),
     ] {
         run(&db, &[["board", "create"].as_slice(), arguments].concat()).refused(code, &words);
     }
@@ -246,7 +246,7 @@ async fn an_unusable_database_is_reported_in_one_line() {
         run_at("", command).refused(1, &["--database-url: ", "DATABASE_URL"]);
         run_at("nonsense", command).refused(1, &["--database-url: "]);
         run_at("postgres://centile@127.0.0.1:1/none", command).refused(1, &["cannot connect to PostgreSQL"]);
-        run(&empty, command).refused(1, &["no schema yet", "`centile migrate`"]);
+        run(&empty, command).refused(1, &["has no schema", "`centile migrate`"]);
     }
     let db = TestDb::new().await;
     db.execute("UPDATE centile_store.applied_sql SET hash = 'earlier'").await;

@@ -142,7 +142,7 @@ async fn the_demo_runs_stops_cleanly_and_resumes() {
     assert!(String::from_utf8_lossy(&boards.stdout).contains("Demo board"), "{boards:?}");
     // The operator's page opens with the printed password.
     let operators = demo.said("operators").to_owned();
-    let (page, password) = operators.split_once(", any name, password ").unwrap();
+    let (page, password) = operators.split_once(", any user name, password ").unwrap();
     let answer = Client::new().get(page).basic_auth("anybody", Some(password)).send().await.unwrap();
     assert!(answer.error_for_status().unwrap().text().await.unwrap().contains("Open tasks"));
 

@@ -469,7 +469,7 @@ async fn webhooks_accept_a_given_secret_and_refuse_invalid_values() {
     for (wrong, words) in [
         ("ftp://h/", "must begin with https:// or http://"),
         ("/hook", "must begin with https:// or http://"),
-        ("https:///hook", "must be an address"),
+        ("https:///hook", "must be a URL"),
         ("https://u:p@h/", "must not contain a user or password"),
         ("http://127.0.0.1:99999/ok", "a port from 1 to 65535"),
         ("http://127.0.0.1:0/ok", "a port from 1 to 65535"),

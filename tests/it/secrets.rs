@@ -123,7 +123,7 @@ async fn a_master_key_is_replaced_without_interruption() {
         runs.into_iter().map(|run| run.join().unwrap()).collect()
     });
     let of_them = |told: &String| told.split(", ").nth(1).unwrap().split(' ').next().unwrap().parse::<u32>().unwrap();
-    assert!(told.iter().all(|told| told.starts_with("2 secrets sealed")), "{told:?}");
+    assert!(told.iter().all(|told| told.starts_with("2 secrets encrypted")), "{told:?}");
     assert_eq!(told.iter().map(of_them).sum::<u32>(), 2, "{told:?}");
     assert_eq!(seal()(), "2 secrets encrypted with the first master key, 0 of them by this run\n");
     assert!(kept(&db).await.iter().zip(&was).all(|(is, was)| is != was));

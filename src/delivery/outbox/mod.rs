@@ -16,7 +16,7 @@ use crate::{
     delivery::outbox::sender::Sender,
     model::{
         act::Actor,
-        outbox::{Claimed, Deliveries, Event, Wanted},
+        outbox::{Claimed, Deliveries, Event, EventFilter},
         seal::MasterKeys,
         webhook::signature,
     },
@@ -34,17 +34,17 @@ pub const TIMEOUT_MAX: Duration = Duration::from_secs(30);
 const MAX_CONCURRENT: usize = 16;
 
 /// Returns events, newest first. Returns [`Error::NotFound`] for an unknown board.
-pub async fn list(boards: &Boards, wanted: &Wanted) -> Result<Vec<Event>> {
-    if let Some(slug) = &wanted.board {
+pub async fn list(boards: &Boards, filter: &EventFilter) -> Result<Vec<Event>> {
+    if let Some(slug) = &filter.board {
         boards::find(boards, slug).await?;
     }
-    boards.store.events(None, wanted).await
+    boards.store.events(None, filter).await
 }
 
 /// Returns the event with this id. Returns [`Error::NotFound`] when there is none.
 pub async fn find(store: &Store, event_id: i64) -> Result<Event> {
-    let wanted = Wanted { limit: 1, ..Wanted::default() };
-    let event = store.events(Some(event_id), &wanted).await?.pop();
+    let filter = EventFilter { limit: 1, ..EventFilter::default() };
+    let event = store.events(Some(event_id), &filter).await?.pop();
     event.ok_or_else(|| Error::not_found("event", event_id.to_string()))
 }
 

@@ -162,7 +162,7 @@ pub(crate) struct Watched {
     /// Wakes the connection. A turn sets it at its end; when it fires, the phase decides.
     timer: Pin<Box<Sleep>>,
     is_cut: bool,
-    _counted: telemetry::UnderWay,
+    _counted: telemetry::GaugeGuard,
 }
 
 impl Watched {
@@ -182,7 +182,7 @@ impl Watched {
             idle_turns: 0,
             timer: Box::pin(sleep_until(now + allowed.transfer)),
             is_cut: false,
-            _counted: telemetry::one_more_connection(),
+            _counted: telemetry::count_open_connection(),
         }
     }
 

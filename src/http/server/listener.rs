@@ -57,7 +57,7 @@ pub(crate) struct Listener {
     beat_at: Instant,
     key_at: Instant,
     _slot: Slot,
-    _counted: telemetry::UnderWay,
+    _counted: telemetry::GaugeGuard,
 }
 
 /// Whether the subscriber's key still works.
@@ -95,7 +95,7 @@ impl Listener {
             beat_at: now + api.settings.heartbeat,
             key_at: now + KEY_CHECKED_EVERY,
             _slot: slot,
-            _counted: telemetry::one_more_listener(),
+            _counted: telemetry::count_open_listener(),
         }
     }
 

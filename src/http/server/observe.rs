@@ -98,7 +98,7 @@ pub(crate) async fn observe(
     let answering = request.conn_data::<Rc<Activity>>().map(Activity::answering);
     let is_large = has_large_head(&request);
     let span = tracing::info_span!("request", request_id = %unlogged.id_text());
-    let _requests = telemetry::one_more_request();
+    let _requests = telemetry::count_open_request();
     let mut response = next.call(request).instrument(span).await?;
     // Outside of the span: a line within it takes twice as long.
     unlogged.log(endpoint::route(response.request()).unwrap_or(NOWHERE), response.status().as_u16());

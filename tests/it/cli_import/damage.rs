@@ -76,7 +76,7 @@ async fn rejected_csv_lines_have_a_reason_and_leave_no_trace() {
         (",bad,,1,2023-02-29T20:00:00Z,,", "occurred_at: must be a time"),
         (",bad,,1,1999-12-31T23:59:59Z,,", "occurred_at: must be from 2000 to 2070"),
         (",bad,,1,2080-01-01T00:00:00Z,,", "occurred_at: must not be in the future"),
-        (",bad,,1,,,1", "tiebreak: board main does not break ties by a tiebreak"),
+        (",bad,,1,,,1", "tiebreak: board main does not use tiebreaks"),
         (",bad,,1,,,many", "tiebreak: must be a whole number"),
         (",bad,,1,", "has 5 fields; the header names 7"),
         (",bad,,1,,,,", "has 8 fields; the header names 7"),

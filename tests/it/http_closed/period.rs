@@ -116,10 +116,20 @@ impl<'a> Past<'a> {
         self.db.execute(&format!("SELECT centile.ban_user('{}', '{user}', {is_banned})", self.board)).await;
     }
 
-    /// Runs the first or the last step of releasing the archive.
+    /// Runs the first or the last step of releasing the archive. The last one does not wait long for
+    /// readers (SQLSTATE 55P03), so it is repeated.
     pub async fn release_archive(&self, period: &str, is_last: bool) {
         let id = self.id(period).await;
-        self.db.execute(&format!("SELECT centile_store.drop_archive({id}, {is_last})")).await;
+        until("the archive is released", async || {
+            let step = query("SELECT centile_store.drop_archive($1, $2)").bind(id).bind(is_last);
+            match step.execute(&self.pool).await {
+                Err(error) if error.as_database_error().is_some_and(|error| error.code().as_deref() == Some("55P03")) => {
+                    false
+                }
+                done => done.is_ok() || panic!("{done:?}"),
+            }
+        })
+        .await;
     }
 
     /// Returns the paths of all pages after the first, by following the cursors.
