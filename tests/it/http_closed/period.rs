@@ -4,7 +4,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use reqwest::Method;
 use serde_json::{Value, json};
-use sqlx::{AssertSqlSafe, PgPool, query_as, query_scalar};
+use sqlx::{AssertSqlSafe, PgPool, query, query_as, query_scalar};
 
 use crate::{
     http_api::site::Site,
