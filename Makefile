@@ -85,13 +85,13 @@ slow: setup ## Open 1,000 slow connections of each kind of slowhttptest; 1 minut
 
 screenshots: setup ## Retake the screenshots in docs/img after a change of the pages
 	@scripts/setup.sh test
-	cargo test --test it -- --ignored browser::picture
+	cargo test --test it -- --ignored http::browser::picture
 
 fmt: ## Format the Rust code
 	cargo fmt
 
 schema: setup ## Regenerate sql/schema.sql after a change of migrations/ or sql/
-	UPDATE_SNAPSHOTS=1 cargo test --quiet --test it sql_generated::the_dump
+	UPDATE_SNAPSHOTS=1 cargo test --quiet --test it store::generated::the_dump
 
 # A query that is missing in .sqlx breaks the build, including devdb. The devdb of the last build
 # works too, because it reads migrations/ and sql/ at run time.

@@ -968,7 +968,7 @@ $$;
 
 COMMENT ON FUNCTION centile.reset_player(p_board text, p_user text, p_reason text, p_actor text) IS 'Resets a player in the current periods of a board and returns the act''s id in the ledger. Example: SELECT centile.reset_player(''main'', ''ann'', ''asked for it'');';
 
-CREATE FUNCTION centile.resolve_period(p_board_id integer, p_selector text) RETURNS TABLE(kind text, label text, starts_at timestamp with time zone, ends_at timestamp with time zone, period_id bigint, ranking_id bigint, state text, archive_revision integer, meant_from timestamp with time zone, meant_until timestamp with time zone)
+CREATE FUNCTION centile.resolve_period(p_board_id integer, p_selector text) RETURNS TABLE(kind text, label text, starts_at timestamp with time zone, ends_at timestamp with time zone, period_id bigint, ranking_id bigint, state text, archive_revision integer, valid_from timestamp with time zone, valid_until timestamp with time zone)
     LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 1
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
@@ -1783,7 +1783,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.bucket_of(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, OUT place integer, OUT bucket smallint, OUT low_rank_key bigint, OUT low_tie_key bigint, OUT low_user_key bigint, OUT next_rank_key bigint, OUT next_tie_key bigint) IS 'Place and bucket of a key in a ranking, with the bounds of the bucket; NULL without the ranking. Example: SELECT place, bucket FROM centile_store.bucket_of(1, 100, 0, 0);';
 
-CREATE FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_meant_from timestamp with time zone, p_meant_until timestamp with time zone, p_users text[], p_layout integer, p_batches bigint[]) RETURNS TABLE(n bigint, external_id text, name text, avatar text, score bigint, reached_at timestamp with time zone, place integer, bucket smallint, counted bigint[], from_below boolean, beside_equals bigint[], epoch text, layout integer, batches bigint[], counts bigint[], key centile_store.rank_key, score_order text, is_shared boolean)
+CREATE FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_valid_from timestamp with time zone, p_valid_until timestamp with time zone, p_users text[], p_layout integer, p_batches bigint[]) RETURNS TABLE(n bigint, external_id text, name text, avatar text, score bigint, reached_at timestamp with time zone, place integer, bucket smallint, counted bigint[], from_below boolean, beside_equals bigint[], epoch text, layout integer, batches bigint[], counts bigint[], key centile_store.rank_key, score_order text, is_shared boolean)
     LANGUAGE sql STABLE
     AS $$
     SELECT w.n, u.external_id, u.name, u.avatar, l.score, l.reached_at,
@@ -1809,10 +1809,10 @@ CREATE FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id b
     LEFT JOIN centile_store.leaderboard l ON l.ranking_id = g.id AND l.user_id = u.id
     LEFT JOIN LATERAL centile_store.above_in_bucket(g.id, l.rank_key, l.tie_key, -l.user_id) c ON true
     WHERE p.board_id = p_board_id AND p.id = p_period_id AND p.ranking_id = p_ranking_id
-      AND (p_meant_from IS NULL OR p_meant_from <= statement_timestamp()) AND (p_meant_until IS NULL OR statement_timestamp() < p_meant_until)
+      AND (p_valid_from IS NULL OR p_valid_from <= statement_timestamp()) AND (p_valid_until IS NULL OR statement_timestamp() < p_valid_until)
 $$;
 
-COMMENT ON FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_meant_from timestamp with time zone, p_meant_until timestamp with time zone, p_users text[], p_layout integer, p_batches bigint[]) IS 'Players of a ranking, with those above each in the bucket, and the version. Example: SELECT s.external_id, s.score, s.bucket FROM centile_store.periods p CROSS JOIN LATERAL centile_store.bucket_standings(p.board_id, p.id, p.ranking_id, NULL, NULL, ''{ann}'', NULL, NULL) s WHERE p.kind = ''all_time'';';
+COMMENT ON FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_valid_from timestamp with time zone, p_valid_until timestamp with time zone, p_users text[], p_layout integer, p_batches bigint[]) IS 'Players of a ranking, with those above each in the bucket, and the version. Example: SELECT s.external_id, s.score, s.bucket FROM centile_store.periods p CROSS JOIN LATERAL centile_store.bucket_standings(p.board_id, p.id, p.ranking_id, NULL, NULL, ''{ann}'', NULL, NULL) s WHERE p.kind = ''all_time'';';
 
 CREATE FUNCTION centile_store.bucket_table(p_bucket smallint) RETURNS text
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -5778,8 +5778,8 @@ GRANT ALL ON FUNCTION centile_store.bucket_keys_around(p_bucket smallint, p_rank
 REVOKE ALL ON FUNCTION centile_store.bucket_of(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, OUT place integer, OUT bucket smallint, OUT low_rank_key bigint, OUT low_tie_key bigint, OUT low_user_key bigint, OUT next_rank_key bigint, OUT next_tie_key bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.bucket_of(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, OUT place integer, OUT bucket smallint, OUT low_rank_key bigint, OUT low_tie_key bigint, OUT low_user_key bigint, OUT next_rank_key bigint, OUT next_tie_key bigint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_meant_from timestamp with time zone, p_meant_until timestamp with time zone, p_users text[], p_layout integer, p_batches bigint[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_meant_from timestamp with time zone, p_meant_until timestamp with time zone, p_users text[], p_layout integer, p_batches bigint[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_valid_from timestamp with time zone, p_valid_until timestamp with time zone, p_users text[], p_layout integer, p_batches bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_valid_from timestamp with time zone, p_valid_until timestamp with time zone, p_users text[], p_layout integer, p_batches bigint[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.bucket_table(p_bucket smallint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.bucket_table(p_bucket smallint) TO centile_service;

@@ -1,13 +1,13 @@
 -- Players in one snapshot: a row for each user, numbered as given. Columns common to all
 -- are set in the first row. No row: the ranking is no longer the current one of the period, or the
--- selector, which means the period from p_meant_from to p_meant_until, means another period by now.
+-- selector, which means the period from p_valid_from to p_valid_until, means another period by now.
 --
 -- The bucket counts come along if the caller knows them of another layout or other batches. Where
 -- ranks are shared and equals may be in other buckets too, beside_equals counts the players above
 -- all equals, and those above them or among them. Without SET and STRICT, so that PostgreSQL
 -- inlines it and computes only what the caller reads.
 CREATE OR REPLACE FUNCTION centile_store.bucket_standings(
-    p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_meant_from timestamptz, p_meant_until timestamptz,
+    p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_valid_from timestamptz, p_valid_until timestamptz,
     p_users text[], p_layout integer, p_batches bigint[])
 RETURNS TABLE (n bigint, external_id text, name text, avatar text, score bigint, reached_at timestamptz,
                place integer, bucket smallint, counted bigint[], from_below boolean, beside_equals bigint[],
@@ -38,7 +38,7 @@ AS $$
     LEFT JOIN centile_store.leaderboard l ON l.ranking_id = g.id AND l.user_id = u.id
     LEFT JOIN LATERAL centile_store.above_in_bucket(g.id, l.rank_key, l.tie_key, -l.user_id) c ON true
     WHERE p.board_id = p_board_id AND p.id = p_period_id AND p.ranking_id = p_ranking_id
-      AND (p_meant_from IS NULL OR p_meant_from <= statement_timestamp()) AND (p_meant_until IS NULL OR statement_timestamp() < p_meant_until)
+      AND (p_valid_from IS NULL OR p_valid_from <= statement_timestamp()) AND (p_valid_until IS NULL OR statement_timestamp() < p_valid_until)
 $$;
 
 COMMENT ON FUNCTION centile_store.bucket_standings(integer, bigint, bigint, timestamptz, timestamptz, text[], integer, bigint[]) IS

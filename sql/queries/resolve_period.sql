@@ -2,7 +2,7 @@
 SELECT r.kind AS "kind!", r.label AS "label!",
        nullif(r.starts_at, '-infinity') AS starts_at, nullif(r.ends_at, 'infinity') AS ends_at,
        r.period_id, r.ranking_id, r.archive_revision, r.state AS "state!",
-       nullif(r.meant_from, '-infinity') AS meant_from, nullif(r.meant_until, 'infinity') AS meant_until,
+       nullif(r.valid_from, '-infinity') AS valid_from, nullif(r.valid_until, 'infinity') AS valid_until,
        centile.epoch() AS "epoch!",
        (SELECT centile_store.lane_batches(b.id, b.lanes) FROM centile_store.boards b WHERE b.id = $1) AS "batches!",
        (SELECT v.revision FROM centile_store.profile_revision v) AS "revision!"

@@ -47,7 +47,11 @@ pub async fn seal_all(store: &Store, keys: Option<&MasterKeys>) -> Result<Secret
 }
 
 /// Encrypts the secrets for which `is_wanted` returns true; checks all.
-async fn seal(store: &Store, keys: Option<&MasterKeys>, is_wanted: fn(&SecretRow, &MasterKeys) -> bool) -> Result<Secrets> {
+async fn seal(
+    store: &Store,
+    keys: Option<&MasterKeys>,
+    is_wanted: fn(&SecretRow, &MasterKeys) -> bool,
+) -> Result<Secrets> {
     let mut sealed = 0;
     loop {
         let (all, mut in_clear, mut has_changed) = (store.kept_secrets().await?, 0, false);

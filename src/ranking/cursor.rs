@@ -36,11 +36,11 @@ impl Cursor {
         let [board_id, period, rank_key, tie_key, internal_id] = parts[..] else { return Err(refused()) };
         let number = |text: &str| text.parse::<i64>().map_err(|_| refused());
         let named: PeriodSelector = period.parse().map_err(|_| refused())?;
-        let is_meant = match selector {
+        let is_of_selector = match selector {
             PeriodSelector::Labelled(..) => *selector == named,
             _ => selector.kind() == named.kind(),
         };
-        if board_id != board.id.to_string() || !is_meant {
+        if board_id != board.id.to_string() || !is_of_selector {
             return Err(refused());
         }
         let key =

@@ -12,7 +12,7 @@ use crate::{
     Error, Result,
     cache::CacheKey,
     ranking::{Rankings, top::NAMES_TTL},
-    store::{archive::ArchiveState, period::MeantPeriod, rank::StoredRow},
+    store::{archive::ArchiveState, period::ResolvedPeriod, rank::StoredRow},
     telemetry::{self, Origin},
 };
 
@@ -62,7 +62,7 @@ impl FrozenCache {
 /// `size` is the board's size of frozen tops. `None` if the archive has been replaced.
 pub(crate) async fn frozen(
     rankings: &Rankings,
-    meant: &MeantPeriod,
+    resolved: &ResolvedPeriod,
     state: &ArchiveState,
     size: u32,
 ) -> Result<Option<Arc<Frozen>>> {
@@ -85,7 +85,7 @@ pub(crate) async fn frozen(
         known.insert(key, Arc::clone(&frozen));
         return Ok(Some(frozen));
     }
-    let Some(bytes) = rankings.store.frozen_top(meant, state.archive).await? else { return Ok(None) };
+    let Some(bytes) = rankings.store.frozen_top(resolved, state.archive).await? else { return Ok(None) };
     telemetry::count_read("closed", Origin::Database);
     let frozen: Frozen = serde_json::from_slice(&bytes)
         .map_err(|error| Error::Internal(format!("the frozen top of {key} cannot be read: {error}")))?;

@@ -46,7 +46,7 @@ use crate::{
     store::{
         Store,
         index::{CurrentRanking, StoredProfile},
-        period::{MeantPeriod, RankingRef},
+        period::{RankingRef, ResolvedPeriod},
         rank::StoredKey,
     },
 };
@@ -176,12 +176,12 @@ impl Indexes {
 
     /// Chooses the source for a read of `ranking`.
     ///
-    /// The selector means this ranking only within the time range of `meant`. The round checks that
+    /// The selector means this ranking only within the time range of `resolved`. The round checks that
     /// by the database's clock. A shared read needs no permit for SQL.
     pub(crate) async fn access(
         self: &Arc<Self>,
         slug: &str,
-        meant: &MeantPeriod,
+        resolved: &ResolvedPeriod,
         ranking: RankingRef,
         is_shared: bool,
     ) -> Result<Access> {
@@ -203,7 +203,7 @@ impl Indexes {
         };
         if is_ready != Some(true) {
             if is_ready.is_none() {
-                self.start_load(&board, ranking, format!("{slug}/{}", meant.period.name()).into());
+                self.start_load(&board, ranking, format!("{slug}/{}", resolved.period.name()).into());
             }
             return self.limited_sql(&board, is_shared).await;
         }
@@ -221,9 +221,9 @@ impl Indexes {
         let Some(Ok(end)) = round else { return self.limited_sql(&board, is_shared).await };
         let is_current =
             |one: &CurrentRanking| one.ranking_id == ranking.ranking_id && one.period_id == ranking.period_id;
-        let is_meant = meant.meant_from.is_none_or(|from| from <= end.read_at)
-            && meant.meant_until.is_none_or(|until| end.read_at < until);
-        if !is_meant || !end.rankings.iter().any(is_current) {
+        let is_valid = resolved.valid_from.is_none_or(|from| from <= end.read_at)
+            && resolved.valid_until.is_none_or(|until| end.read_at < until);
+        if !is_valid || !end.rankings.iter().any(is_current) {
             return Ok(Access::Replaced);
         }
         Ok(Access::Index(View { indexes: Arc::clone(self), board, ranking_id: ranking.ranking_id, round: end }))

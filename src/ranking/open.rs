@@ -18,11 +18,11 @@ use crate::{
         Rankings,
         index::RankKey,
         indexes::{Access, Loaded, View, key_of},
-        period::{self, Meant},
+        period::{self, Resolved},
     },
     rules::{Standing, reached_at},
     store::{
-        period::{MeantPeriod, RankingRef, Source},
+        period::{RankingRef, ResolvedPeriod, Source},
         rank::{RankingState, StoredKey, StoredPlayer, StoredRow, StoredStanding},
     },
 };
@@ -35,7 +35,7 @@ pub(crate) struct Open<'a> {
     /// The board.
     pub(crate) board: &'a Board,
     /// The period.
-    pub(crate) meant: &'a MeantPeriod,
+    pub(crate) resolved: &'a ResolvedPeriod,
     /// Its ranking.
     pub(crate) ranking: RankingRef,
     /// Whether one read serves many callers, as for a top list.
@@ -69,7 +69,7 @@ struct Found {
 
 impl Open<'_> {
     async fn access(&self) -> Result<Access> {
-        self.rankings.indexes.access(self.board.slug.as_str(), self.meant, self.ranking, self.is_shared).await
+        self.rankings.indexes.access(self.board.slug.as_str(), self.resolved, self.ranking, self.is_shared).await
     }
 
     /// Returns the state alone.
@@ -77,7 +77,7 @@ impl Open<'_> {
         match self.access().await? {
             Access::Index(view) => Ok(view.read(Loaded::state)),
             Access::Replaced => Ok(None),
-            Access::Sql(_permit) => self.rankings.store.ranking_state(self.meant, self.ranking).await,
+            Access::Sql(_permit) => self.rankings.store.ranking_state(self.resolved, self.ranking).await,
         }
     }
 
@@ -86,7 +86,7 @@ impl Open<'_> {
         match self.access().await? {
             Access::Index(view) => self.rows(&view, limit, |_| from.max(1).unsigned_abs()).await,
             Access::Replaced => Ok(None),
-            Access::Sql(_permit) => self.rankings.store.page(self.meant, self.ranking, from, limit).await,
+            Access::Sql(_permit) => self.rankings.store.page(self.resolved, self.ranking, from, limit).await,
         }
     }
 
@@ -106,7 +106,7 @@ impl Open<'_> {
                 self.rows(&view, limit, below).await
             }
             Access::Replaced => Ok(None),
-            Access::Sql(_permit) => self.rankings.store.page_after(self.meant, self.ranking, key, limit).await,
+            Access::Sql(_permit) => self.rankings.store.page_after(self.resolved, self.ranking, key, limit).await,
         }
     }
 
@@ -169,7 +169,7 @@ impl Open<'_> {
                 (found.state, rows)
             })),
             Access::Replaced => Ok(None),
-            Access::Sql(_permit) => self.rankings.store.chosen(self.meant, self.ranking, user_ids).await,
+            Access::Sql(_permit) => self.rankings.store.chosen(self.resolved, self.ranking, user_ids).await,
         }
     }
 
@@ -226,7 +226,7 @@ impl Open<'_> {
                 (loaded.state(revision), above + 1)
             })),
             Access::Replaced => Ok(None),
-            Access::Sql(_permit) => self.rankings.store.newcomer(self.meant, self.ranking, score).await,
+            Access::Sql(_permit) => self.rankings.store.newcomer(self.resolved, self.ranking, score).await,
         }
     }
 
@@ -238,7 +238,7 @@ impl Open<'_> {
                 (loaded.state(revision), (percentiles(loaded, order), histogram(loaded, order)))
             })),
             Access::Replaced => Ok(None),
-            Access::Sql(_permit) => self.rankings.store.distribution(self.meant, self.ranking).await,
+            Access::Sql(_permit) => self.rankings.store.distribution(self.resolved, self.ranking).await,
         }
     }
 
@@ -326,10 +326,11 @@ pub(crate) async fn rank_changes(
 
 async fn access_of(rankings: &Rankings, board: &Board, name: &str) -> Result<Option<Access>> {
     let selector: PeriodSelector = name.parse()?;
-    let Ok(Meant::Players(meant, Source::Live(ranking))) = period::meant(rankings, board, &selector).await else {
+    let Ok(Resolved::Players(resolved, Source::Live(ranking))) = period::resolve(rankings, board, &selector).await
+    else {
         return Ok(None);
     };
-    rankings.indexes.access(board.slug.as_str(), &meant, ranking, false).await.map(Some)
+    rankings.indexes.access(board.slug.as_str(), &resolved, ranking, false).await.map(Some)
 }
 
 /// Returns a player's rank, and the rank that the player's earlier key would have now. A rank is

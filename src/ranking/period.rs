@@ -12,7 +12,7 @@ use crate::{
     },
     ranking::Rankings,
     store::{
-        period::{MeantPeriod, Source},
+        period::{ResolvedPeriod, Source},
         rank::RankingState,
     },
 };
@@ -25,7 +25,7 @@ pub async fn list(rankings: &Rankings, board: &Board, limit: u32) -> Result<Vec<
 /// Returns the period that a selector means on a board.
 ///
 /// A cached result may be outdated. Every statement and round checks that it still holds.
-pub(crate) async fn meant(rankings: &Rankings, board: &Board, selector: &PeriodSelector) -> Result<Meant> {
+pub(crate) async fn resolve(rankings: &Rankings, board: &Board, selector: &PeriodSelector) -> Result<Resolved> {
     if selector.kind() != PeriodKind::Season && !board.periods.contains(&selector.kind()) {
         let kept: Vec<&str> = board.periods.iter().map(|kind| kind.name()).collect();
         return Err(Error::NotFound {
@@ -35,11 +35,11 @@ pub(crate) async fn meant(rankings: &Rankings, board: &Board, selector: &PeriodS
         });
     }
     let key = (board.id, selector.clone());
-    if let Some((meant, source)) = rankings.periods.get(&key) {
-        return Ok(Meant::Players(meant, source));
+    if let Some((resolved, source)) = rankings.periods.get(&key) {
+        return Ok(Resolved::Players(resolved, source));
     }
     let found = rankings.store.resolve_period(board, selector).await?;
-    let Some((meant, version, revision)) = found else {
+    let Some((resolved, version, revision)) = found else {
         return Err(Error::NotFound {
             what: "period",
             name: selector.to_string(),
@@ -51,16 +51,16 @@ pub(crate) async fn meant(rankings: &Rankings, board: &Board, selector: &PeriodS
             }),
         });
     };
-    let meant = Arc::new(meant);
-    if let Some(source) = meant.source {
-        rankings.periods.keep(key, Arc::clone(&meant), source);
-        return Ok(Meant::Players(meant, source));
+    let resolved = Arc::new(resolved);
+    if let Some(source) = resolved.source {
+        rankings.periods.keep(key, Arc::clone(&resolved), source);
+        return Ok(Resolved::Players(resolved, source));
     }
-    if meant.period.state == PeriodState::Closed {
+    if resolved.period.state == PeriodState::Closed {
         return Err(Error::NotFound {
             what: "period",
             name: selector.to_string(),
-            hint: Some(format!("{} is closed, and its archive is no longer kept", meant.period.name())),
+            hint: Some(format!("{} is closed, and its archive is no longer kept", resolved.period.name())),
         });
     }
     // Nobody has scored in this period. A current or previous one is empty; a labelled one does not
@@ -74,8 +74,8 @@ pub(crate) async fn meant(rankings: &Rankings, board: &Board, selector: &PeriodS
                 board.slug
             )),
         }),
-        _ => Ok(Meant::Empty(
-            meant.period.clone(),
+        _ => Ok(Resolved::Empty(
+            resolved.period.clone(),
             RankingState { version, players: 0, revision, answered_by: AnsweredBy::Sql },
         )),
     }
@@ -92,10 +92,10 @@ pub(crate) async fn read_current<T, F: Future<Output = Result<Option<T>>>>(
     rankings: &Rankings,
     board: &Board,
     selector: &PeriodSelector,
-    read: impl Fn(Meant) -> F,
+    read: impl Fn(Resolved) -> F,
 ) -> Result<T> {
     for _ in 0..ATTEMPTS {
-        if let Some(found) = read(meant(rankings, board, selector).await?).await? {
+        if let Some(found) = read(resolve(rankings, board, selector).await?).await? {
             return Ok(found);
         }
         rankings.periods.forget(board.id, selector);
@@ -104,16 +104,16 @@ pub(crate) async fn read_current<T, F: Future<Output = Result<Option<T>>>>(
 }
 
 /// The period that a selector means.
-pub(crate) enum Meant {
+pub(crate) enum Resolved {
     /// A period with players, and its ranking or archive.
-    Players(Arc<MeantPeriod>, Source),
+    Players(Arc<ResolvedPeriod>, Source),
     /// A period in which nobody has scored yet.
     Empty(Period, RankingState),
 }
 
 /// Recently resolved selectors.
 #[derive(Debug)]
-pub(crate) struct PeriodCache(moka::sync::Cache<(i32, PeriodSelector), (Arc<MeantPeriod>, Source)>);
+pub(crate) struct PeriodCache(moka::sync::Cache<(i32, PeriodSelector), (Arc<ResolvedPeriod>, Source)>);
 
 impl Default for PeriodCache {
     fn default() -> Self {
@@ -122,12 +122,12 @@ impl Default for PeriodCache {
 }
 
 impl PeriodCache {
-    fn get(&self, key: &(i32, PeriodSelector)) -> Option<(Arc<MeantPeriod>, Source)> {
+    fn get(&self, key: &(i32, PeriodSelector)) -> Option<(Arc<ResolvedPeriod>, Source)> {
         self.0.get(key)
     }
 
-    fn keep(&self, key: (i32, PeriodSelector), meant: Arc<MeantPeriod>, source: Source) {
-        self.0.insert(key, (meant, source));
+    fn keep(&self, key: (i32, PeriodSelector), resolved: Arc<ResolvedPeriod>, source: Source) {
+        self.0.insert(key, (resolved, source));
     }
 
     /// Drops the result of a selector.

@@ -16,12 +16,12 @@ use crate::{
     ranking::{
         Open, Rankings,
         cursor::Cursor,
-        period::{self, Meant},
+        period::{self, Resolved},
     },
     store::{
         archive::ArchiveState,
         export::{Snapshot, State},
-        period::{MeantPeriod, Source},
+        period::{ResolvedPeriod, Source},
         rank::{RankingState, StoredRow, StoredStanding},
     },
 };
@@ -45,27 +45,30 @@ pub async fn page(
         PageStart::Position(from) => i64::try_from(from).unwrap_or(i64::MAX),
         PageStart::Cursor(_) => 1,
     };
-    let read = |meant: Arc<MeantPeriod>, source| {
+    let read = |resolved: Arc<ResolvedPeriod>, source| {
         let key = cursor.as_ref().map(|cursor| cursor.key);
         async move {
-            let (store, period) = (&rankings.store, &meant.period);
+            let (store, period) = (&rankings.store, &resolved.period);
             let found = match (source, key) {
-                (Source::Live(ranking), None) => Open { rankings, board, meant: &meant, ranking, is_shared: false }
-                    .page(from, limit)
-                    .await?
-                    .map(|found| of_ranking(period, found)),
+                (Source::Live(ranking), None) => {
+                    Open { rankings, board, resolved: &resolved, ranking, is_shared: false }
+                        .page(from, limit)
+                        .await?
+                        .map(|found| of_ranking(period, found))
+                }
                 (Source::Live(ranking), Some(key)) => {
-                    Open { rankings, board, meant: &meant, ranking, is_shared: false }
+                    Open { rankings, board, resolved: &resolved, ranking, is_shared: false }
                         .page_after(key, limit)
                         .await?
                         .map(|found| of_ranking(period, found))
                 }
                 (Source::Archive(archive), None) => {
-                    store.archive_page(&meant, archive, from, limit).await?.map(|found| of_archive(period, found))
+                    store.archive_page(&resolved, archive, from, limit).await?.map(|found| of_archive(period, found))
                 }
-                (Source::Archive(archive), Some(key)) => {
-                    store.archive_page_after(&meant, archive, key, limit).await?.map(|found| of_archive(period, found))
-                }
+                (Source::Archive(archive), Some(key)) => store
+                    .archive_page_after(&resolved, archive, key, limit)
+                    .await?
+                    .map(|found| of_archive(period, found)),
             };
             Ok(found.map(|(header, rows)| page_of(board, header, rows)))
         }
@@ -119,17 +122,17 @@ async fn on_period<T, F>(
     rankings: &Rankings,
     board: &Board,
     selector: &PeriodSelector,
-    read: impl Fn(Arc<MeantPeriod>, Source) -> F,
+    read: impl Fn(Arc<ResolvedPeriod>, Source) -> F,
     empty: impl Fn(Period, RankingState) -> Result<T>,
 ) -> Result<T>
 where
     F: Future<Output = Result<Option<T>>>,
 {
     let (read, empty) = (&read, &empty);
-    period::read_current(rankings, board, selector, |meant| async move {
-        match meant {
-            Meant::Empty(period, state) => empty(period, state).map(Some),
-            Meant::Players(meant, source) => read(meant, source).await,
+    period::read_current(rankings, board, selector, |resolved| async move {
+        match resolved {
+            Resolved::Empty(period, state) => empty(period, state).map(Some),
+            Resolved::Players(resolved, source) => read(resolved, source).await,
         }
     })
     .await
@@ -141,12 +144,12 @@ pub(crate) async fn snapshot(
     board: &Board,
     selector: &PeriodSelector,
 ) -> Result<(Header, Option<Snapshot>)> {
-    let read = |meant: Arc<MeantPeriod>, source| async move {
-        let found = rankings.store.snapshot(&meant, source).await?;
+    let read = |resolved: Arc<ResolvedPeriod>, source| async move {
+        let found = rankings.store.snapshot(&resolved, source).await?;
         Ok(found.map(|(snapshot, state)| {
             let header = match state {
-                State::Live(state) => header(&meant.period, &state),
-                State::Archive(state) => archive_header(&meant.period, &state),
+                State::Live(state) => header(&resolved.period, &state),
+                State::Archive(state) => archive_header(&resolved.period, &state),
             };
             (header, Some(snapshot))
         }))
@@ -165,15 +168,15 @@ pub async fn standing(
     around: u32,
 ) -> Result<Standing> {
     let around = i32::try_from(around).unwrap_or(i32::MAX);
-    let read = |meant: Arc<MeantPeriod>, source| async move {
-        let (user, period) = (user_id.as_str(), &meant.period);
+    let read = |resolved: Arc<ResolvedPeriod>, source| async move {
+        let (user, period) = (user_id.as_str(), &resolved.period);
         let found = match source {
             Source::Live(ranking) => {
-                let open = Open { rankings, board, meant: &meant, ranking, is_shared: false };
+                let open = Open { rankings, board, resolved: &resolved, ranking, is_shared: false };
                 open.standing(user, around).await?.map(|found| of_ranking(period, found))
             }
             Source::Archive(archive) => {
-                let found = rankings.store.archive_standing(&meant, archive, user, around).await?;
+                let found = rankings.store.archive_standing(&resolved, archive, user, around).await?;
                 found.map(|found| of_archive(period, found))
             }
         };
@@ -229,17 +232,17 @@ pub async fn chosen(
         let missing = wanted.iter().filter(|id| !found.contains(id.as_str())).cloned().collect();
         Chosen { header, rows, places, missing }
     };
-    let read = |meant: Arc<MeantPeriod>, source| {
+    let read = |resolved: Arc<ResolvedPeriod>, source| {
         let (store, wanted, chosen_of) = (&rankings.store, &wanted, &chosen_of);
         async move {
-            let period = &meant.period;
+            let period = &resolved.period;
             let found = match source {
                 Source::Live(ranking) => {
-                    let open = Open { rankings, board, meant: &meant, ranking, is_shared: false };
+                    let open = Open { rankings, board, resolved: &resolved, ranking, is_shared: false };
                     open.chosen(wanted).await?.map(|found| of_ranking(period, found))
                 }
                 Source::Archive(archive) => {
-                    store.archive_chosen(&meant, archive, wanted).await?.map(|found| of_archive(period, found))
+                    store.archive_chosen(&resolved, archive, wanted).await?.map(|found| of_archive(period, found))
                 }
             };
             Ok(found.map(|(header, rows)| chosen_of(header, rows)))
@@ -260,15 +263,15 @@ pub async fn newcomer(
     if score == i64::MIN {
         return Err(Error::invalid("score", "must be above the least 64-bit integer"));
     }
-    let read = |meant: Arc<MeantPeriod>, source| async move {
-        let period = &meant.period;
+    let read = |resolved: Arc<ResolvedPeriod>, source| async move {
+        let period = &resolved.period;
         Ok(match source {
             Source::Live(ranking) => {
-                let open = Open { rankings, board, meant: &meant, ranking, is_shared: false };
+                let open = Open { rankings, board, resolved: &resolved, ranking, is_shared: false };
                 open.newcomer(score).await?.map(|found| of_ranking(period, found))
             }
             Source::Archive(archive) => {
-                rankings.store.archive_newcomer(&meant, archive, score).await?.map(|found| of_archive(period, found))
+                rankings.store.archive_newcomer(&resolved, archive, score).await?.map(|found| of_archive(period, found))
             }
         })
     };
@@ -277,15 +280,15 @@ pub async fn newcomer(
 
 /// Returns percentiles and histogram.
 pub async fn distribution(rankings: &Rankings, board: &Board, selector: &PeriodSelector) -> Result<Distribution> {
-    let read = |meant: Arc<MeantPeriod>, source| async move {
-        let (store, period) = (&rankings.store, &meant.period);
+    let read = |resolved: Arc<ResolvedPeriod>, source| async move {
+        let (store, period) = (&rankings.store, &resolved.period);
         let found = match source {
             Source::Live(ranking) => {
-                let open = Open { rankings, board, meant: &meant, ranking, is_shared: false };
+                let open = Open { rankings, board, resolved: &resolved, ranking, is_shared: false };
                 open.distribution().await?.map(|found| of_ranking(period, found))
             }
             Source::Archive(archive) => {
-                store.archive_distribution(&meant, archive).await?.map(|found| of_archive(period, found))
+                store.archive_distribution(&resolved, archive).await?.map(|found| of_archive(period, found))
             }
         };
         Ok(found.map(|(header, (percentiles, histogram))| Distribution { header, percentiles, histogram }))

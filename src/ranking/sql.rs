@@ -23,8 +23,8 @@ pub(super) async fn standing(
     user_id: &str,
     around: i32,
 ) -> Result<Option<(RankingState, StoredStanding)>> {
-    let Open { rankings, meant, ranking, .. } = *open;
-    let question = Question { ranking, meant_from: meant.meant_from, meant_until: meant.meant_until, around };
+    let Open { rankings, resolved, ranking, .. } = *open;
+    let question = Question { ranking, valid_from: resolved.valid_from, valid_until: resolved.valid_until, around };
     let known = rankings.counts.known(rankings, ranking).await?;
     let version = known.as_ref().map(|known| &known.version);
     let found = rankings.store.standings(&question, &[user_id.to_owned()], version).await?;
@@ -52,17 +52,17 @@ pub(super) async fn standing(
         revision: 0,
         answered_by: AnsweredBy::Sql,
     };
-    Ok(Some((state, standing_of(&meant.period, player, &counts)?)))
+    Ok(Some((state, standing_of(&resolved.period, player, &counts)?)))
 }
 
 /// Returns the first `limit` players, and chosen players with up to `around` players above and
 /// below, from one statement.
 pub(super) async fn live(open: &Open<'_>, limit: u32, user_ids: &[String], around: u32) -> Result<Option<LiveState>> {
     let (limit, around) = (i32::try_from(limit).unwrap_or(i32::MAX), i32::try_from(around).unwrap_or(i32::MAX));
-    let found = open.rankings.store.live(open.meant, open.ranking, limit, user_ids, around).await?;
+    let found = open.rankings.store.live(open.resolved, open.ranking, limit, user_ids, around).await?;
     let Some(found) = found else { return Ok(None) };
     let counts = Arc::new(KnownCounts::of(found.state.version.clone(), found.counts));
-    let standings = found.standings.into_iter().map(|one| standing_of(&open.meant.period, one, &counts));
+    let standings = found.standings.into_iter().map(|one| standing_of(&open.resolved.period, one, &counts));
     Ok(Some(LiveState { standings: standings.collect::<Result<_>>()?, state: found.state, rows: found.rows }))
 }
 

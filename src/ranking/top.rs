@@ -26,12 +26,12 @@ use crate::{
         Open, Rankings,
         acknowledged::covers,
         frozen::{self, FrozenCache},
-        period::{self, Meant},
+        period::{self, Resolved},
         read,
     },
     single_flight::SingleFlight,
     store::{
-        period::{ArchiveRef, MeantPeriod, RankingRef, Source},
+        period::{ArchiveRef, RankingRef, ResolvedPeriod, Source},
         rank::RankingState,
     },
     telemetry::{self, Origin},
@@ -207,22 +207,22 @@ async fn refill_list(
     render: fn(&Board, &Page) -> Result<String>,
 ) -> Result<CachedTop> {
     let key = &(board.id, selector.clone(), limit);
-    period::read_current(rankings, board, selector, |meant| async move {
+    period::read_current(rankings, board, selector, |resolved| async move {
         let asked_at = Instant::now();
-        match meant {
-            Meant::Players(meant, Source::Live(ranking)) => {
-                let open = Open { rankings, board, meant: &meant, ranking, is_shared: true };
+        match resolved {
+            Resolved::Players(resolved, Source::Live(ranking)) => {
+                let open = Open { rankings, board, resolved: &resolved, ranking, is_shared: true };
                 let Some(state) = open.state().await? else { return Ok(None) };
-                let tag = etag(&meant, ranking, &state, limit);
+                let tag = etag(&resolved, ranking, &state, limit);
                 if let Some(kept) = current(&open, key, &state, &tag, asked_at, render).await? {
                     return Ok(Some(kept));
                 }
                 read(&open, limit, render).await
             }
-            Meant::Players(meant, Source::Archive(archive)) => {
-                closed(rankings, board, key, &meant, archive, render).await
+            Resolved::Players(resolved, Source::Archive(archive)) => {
+                closed(rankings, board, key, &resolved, archive, render).await
             }
-            Meant::Empty(period, state) => {
+            Resolved::Empty(period, state) => {
                 let page = read::page_of(board, read::header(&period, &state), Vec::new());
                 let etag = format!("{}.{}", period.name().replace(':', "."), state.version.text());
                 CachedTop::new(board, page, etag, Coverage::from(&state), asked_at, render).map(Some)
@@ -254,14 +254,14 @@ async fn closed(
     rankings: &Rankings,
     board: &Board,
     key: &ListKey,
-    meant: &MeantPeriod,
+    resolved: &ResolvedPeriod,
     archive: ArchiveRef,
     render: fn(&Board, &Page) -> Result<String>,
 ) -> Result<Option<CachedTop>> {
     let asked_at = Instant::now();
     let limit = key.2;
-    let Some((state, size)) = rankings.store.archive_state(meant, archive).await? else { return Ok(None) };
-    let coverage = Coverage::Closed { until: meant.meant_until };
+    let Some((state, size)) = rankings.store.archive_state(resolved, archive).await? else { return Ok(None) };
+    let coverage = Coverage::Closed { until: resolved.valid_until };
     let frozen_etag = format!("{}.{limit}", state.version());
     let named_etag = format!("{}.{limit}", state.etag());
     if let Some(kept) = rankings.tops.lists.get(key).filter(|kept| [&*frozen_etag, &*named_etag].contains(&&*kept.etag))
@@ -269,18 +269,18 @@ async fn closed(
         telemetry::count_read("top", Origin::Here);
         return Ok(Some(CachedTop { coverage, confirmed_at: asked_at, ..kept }));
     }
-    let Some(frozen) = frozen::frozen(rankings, meant, &state, size).await? else { return Ok(None) };
+    let Some(frozen) = frozen::frozen(rankings, resolved, &state, size).await? else { return Ok(None) };
     let (state, rows, etag) = if let Some(rows) = frozen.first(limit) {
         (state, rows.to_vec(), frozen_etag)
     } else {
         let wanted = i32::try_from(limit).unwrap_or(i32::MAX);
-        let Some((state, rows)) = rankings.store.archive_page(meant, archive, 1, wanted).await? else {
+        let Some((state, rows)) = rankings.store.archive_page(resolved, archive, 1, wanted).await? else {
             return Ok(None);
         };
         let etag = format!("{}.{limit}", state.etag());
         (state, rows, etag)
     };
-    let page = read::page_of(board, read::archive_header(&meant.period, &state), rows);
+    let page = read::page_of(board, read::archive_header(&resolved.period, &state), rows);
     CachedTop::new(board, page, etag, coverage, asked_at, render).map(Some)
 }
 
@@ -311,13 +311,13 @@ async fn current(
 
 /// Reads a list and stores it in the shared cache. `None` if the ranking has been replaced.
 async fn read(open: &Open<'_>, limit: u32, render: fn(&Board, &Page) -> Result<String>) -> Result<Option<CachedTop>> {
-    let Open { rankings, board, meant, ranking, .. } = *open;
+    let Open { rankings, board, resolved, ranking, .. } = *open;
     let asked_at = Instant::now();
     let rows = i32::try_from(limit).unwrap_or(i32::MAX);
     let Some((state, rows)) = open.page(1, rows).await? else { return Ok(None) };
     telemetry::count_read("top", Origin::Database);
-    let page = read::page_of(board, read::header(&meant.period, &state), rows);
-    let etag = etag(meant, ranking, &state, limit);
+    let page = read::page_of(board, read::header(&resolved.period, &state), rows);
+    let etag = etag(resolved, ranking, &state, limit);
     let kept = CachedTop::new(board, page, etag, Coverage::from(&state), asked_at, render)?;
     let shared = Shared { etag: Cow::Borrowed(&kept.etag), page: Cow::Borrowed(&kept.page) };
     if let Ok(bytes) = serde_json::to_vec(&shared) {
@@ -328,8 +328,8 @@ async fn read(open: &Open<'_>, limit: u32, render: fn(&Board, &Page) -> Result<S
 
 /// Returns the entity tag of a list's bytes: ranking, period state, version, profile revision and
 /// size.
-fn etag(meant: &MeantPeriod, ranking: RankingRef, state: &RankingState, limit: u32) -> String {
-    let period = meant.period.state.name();
+fn etag(resolved: &ResolvedPeriod, ranking: RankingRef, state: &RankingState, limit: u32) -> String {
+    let period = resolved.period.state.name();
     format!("{}.{period}.{}.{}.{limit}", ranking.ranking_id, state.version.text(), state.revision)
 }
 

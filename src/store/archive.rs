@@ -11,7 +11,7 @@ use crate::{
     model::rank::{Bar, Row},
     store::{
         Store,
-        period::{ArchiveRef, MeantPeriod},
+        period::{ArchiveRef, ResolvedPeriod},
         rank::{StoredKey, StoredPlayer, StoredRow, StoredStanding},
     },
 };
@@ -67,7 +67,7 @@ impl Store {
     /// archive.
     pub(crate) async fn archive_state(
         &self,
-        meant: &MeantPeriod,
+        resolved: &ResolvedPeriod,
         archive: ArchiveRef,
     ) -> Result<Option<(ArchiveState, u32)>> {
         let row = sqlx::query_file!(
@@ -75,8 +75,8 @@ impl Store {
             archive.board,
             archive.period_id,
             archive.revision,
-            meant.meant_from,
-            meant.meant_until,
+            resolved.valid_from,
+            resolved.valid_until,
         )
         .fetch_optional(&self.readers)
         .await?;
@@ -87,14 +87,14 @@ impl Store {
     }
 
     /// Returns the bytes of the frozen top.
-    pub(crate) async fn frozen_top(&self, meant: &MeantPeriod, archive: ArchiveRef) -> Result<Option<Vec<u8>>> {
+    pub(crate) async fn frozen_top(&self, resolved: &ResolvedPeriod, archive: ArchiveRef) -> Result<Option<Vec<u8>>> {
         let row = sqlx::query_file!(
             "sql/queries/archive_top.sql",
             archive.board,
             archive.period_id,
             archive.revision,
-            meant.meant_from,
-            meant.meant_until,
+            resolved.valid_from,
+            resolved.valid_until,
         )
         .fetch_optional(&self.readers)
         .await?;
@@ -104,7 +104,7 @@ impl Store {
     /// Returns the page that starts at a position.
     pub(crate) async fn archive_page(
         &self,
-        meant: &MeantPeriod,
+        resolved: &ResolvedPeriod,
         archive: ArchiveRef,
         from: i64,
         limit: i32,
@@ -114,8 +114,8 @@ impl Store {
             archive.board,
             archive.period_id,
             archive.revision,
-            meant.meant_from,
-            meant.meant_until,
+            resolved.valid_from,
+            resolved.valid_until,
             from,
             limit,
         )
@@ -128,7 +128,7 @@ impl Store {
     /// closed.
     pub(crate) async fn archive_page_after(
         &self,
-        meant: &MeantPeriod,
+        resolved: &ResolvedPeriod,
         archive: ArchiveRef,
         key: StoredKey,
         limit: i32,
@@ -138,8 +138,8 @@ impl Store {
             archive.board,
             archive.period_id,
             archive.revision,
-            meant.meant_from,
-            meant.meant_until,
+            resolved.valid_from,
+            resolved.valid_until,
             key.rank_key,
             key.tie_key,
             key.internal_id,
@@ -153,7 +153,7 @@ impl Store {
     /// Returns a player and the neighbours.
     pub(crate) async fn archive_standing(
         &self,
-        meant: &MeantPeriod,
+        resolved: &ResolvedPeriod,
         archive: ArchiveRef,
         user_id: &str,
         around: i32,
@@ -163,8 +163,8 @@ impl Store {
             archive.board,
             archive.period_id,
             archive.revision,
-            meant.meant_from,
-            meant.meant_until,
+            resolved.valid_from,
+            resolved.valid_until,
             user_id,
             around,
         )
@@ -183,7 +183,7 @@ impl Store {
     /// Returns the chosen players, best first.
     pub(crate) async fn archive_chosen(
         &self,
-        meant: &MeantPeriod,
+        resolved: &ResolvedPeriod,
         archive: ArchiveRef,
         user_ids: &[String],
     ) -> Result<Option<(ArchiveState, Vec<Row>)>> {
@@ -192,8 +192,8 @@ impl Store {
             archive.board,
             archive.period_id,
             archive.revision,
-            meant.meant_from,
-            meant.meant_until,
+            resolved.valid_from,
+            resolved.valid_until,
             user_ids,
         )
         .fetch_optional(&self.readers)
@@ -205,7 +205,7 @@ impl Store {
     /// Returns the rank that a new player with this score would have had.
     pub(crate) async fn archive_newcomer(
         &self,
-        meant: &MeantPeriod,
+        resolved: &ResolvedPeriod,
         archive: ArchiveRef,
         score: i64,
     ) -> Result<Option<(ArchiveState, u64)>> {
@@ -214,8 +214,8 @@ impl Store {
             archive.board,
             archive.period_id,
             archive.revision,
-            meant.meant_from,
-            meant.meant_until,
+            resolved.valid_from,
+            resolved.valid_until,
             score,
         )
         .fetch_optional(&self.readers)
@@ -226,7 +226,7 @@ impl Store {
     /// Returns percentiles and histogram.
     pub(crate) async fn archive_distribution(
         &self,
-        meant: &MeantPeriod,
+        resolved: &ResolvedPeriod,
         archive: ArchiveRef,
     ) -> Result<Option<(ArchiveState, (Vec<(u8, i64)>, Vec<Bar>))>> {
         let row = sqlx::query_file!(
@@ -234,8 +234,8 @@ impl Store {
             archive.board,
             archive.period_id,
             archive.revision,
-            meant.meant_from,
-            meant.meant_until,
+            resolved.valid_from,
+            resolved.valid_until,
         )
         .fetch_optional(&self.readers)
         .await;

@@ -11,7 +11,7 @@ use crate::{
     store::{
         RESPONSE_GRACE, Store,
         archive::ArchiveState,
-        period::{MeantPeriod, Source},
+        period::{ResolvedPeriod, Source},
         rank::{RankingState, Version},
     },
 };
@@ -58,13 +58,17 @@ pub(crate) struct Snapshot {
 
 impl Store {
     /// Takes a snapshot of the period; returns `None` when the selector no longer means `source`.
-    pub(crate) async fn snapshot(&self, meant: &MeantPeriod, source: Source) -> Result<Option<(Snapshot, State)>> {
-        timeout(self.pool_wait() + RESPONSE_GRACE, self.take_snapshot(meant, source))
+    pub(crate) async fn snapshot(
+        &self,
+        resolved: &ResolvedPeriod,
+        source: Source,
+    ) -> Result<Option<(Snapshot, State)>> {
+        timeout(self.pool_wait() + RESPONSE_GRACE, self.take_snapshot(resolved, source))
             .await
             .unwrap_or_else(|_| Err(no_response()))
     }
 
-    async fn take_snapshot(&self, meant: &MeantPeriod, source: Source) -> Result<Option<(Snapshot, State)>> {
+    async fn take_snapshot(&self, resolved: &ResolvedPeriod, source: Source) -> Result<Option<(Snapshot, State)>> {
         let mut connection = self.unlimited_connection().await?;
         connection.execute(BEGIN).await?;
         let state = match source {
@@ -73,8 +77,8 @@ impl Store {
                 ranking.board,
                 ranking.period_id,
                 ranking.ranking_id,
-                meant.meant_from,
-                meant.meant_until,
+                resolved.valid_from,
+                resolved.valid_until,
             )
             .fetch_optional(&mut connection)
             .await?
@@ -91,8 +95,8 @@ impl Store {
                 archive.board,
                 archive.period_id,
                 archive.revision,
-                meant.meant_from,
-                meant.meant_until,
+                resolved.valid_from,
+                resolved.valid_until,
             )
             .fetch_optional(&mut connection)
             .await?

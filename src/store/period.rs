@@ -13,15 +13,15 @@ use crate::{
 
 /// The period that a selector means, and for how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct MeantPeriod {
+pub(crate) struct ResolvedPeriod {
     /// The period.
     pub(crate) period: Period,
     /// The source of its answers: `None` before the first score, and after its archive is dropped.
     pub(crate) source: Option<Source>,
     /// Start of the time in which the selector means the period; `None` if unbounded.
-    pub(crate) meant_from: Option<DateTime<Utc>>,
+    pub(crate) valid_from: Option<DateTime<Utc>>,
     /// End of the time in which the selector means the period; `None` if unbounded.
-    pub(crate) meant_until: Option<DateTime<Utc>>,
+    pub(crate) valid_until: Option<DateTime<Utc>>,
 }
 
 /// The source that answers reads of a period.
@@ -78,12 +78,12 @@ impl Store {
         &self,
         board: &Board,
         selector: &PeriodSelector,
-    ) -> Result<Option<(MeantPeriod, Version, i64)>> {
+    ) -> Result<Option<(ResolvedPeriod, Version, i64)>> {
         let row = sqlx::query_file!("sql/queries/resolve_period.sql", board.id, selector.to_string())
             .fetch_optional(&self.readers)
             .await?;
         row.map(|row| {
-            let meant = MeantPeriod {
+            let resolved = ResolvedPeriod {
                 period: Period {
                     kind: kind(&row.kind)?,
                     label: row.label,
@@ -100,10 +100,10 @@ impl Store {
                     }
                     _ => None,
                 },
-                meant_from: row.meant_from,
-                meant_until: row.meant_until,
+                valid_from: row.valid_from,
+                valid_until: row.valid_until,
             };
-            Ok((meant, Version { epoch: row.epoch, layout: 0, batches: row.batches }, row.revision))
+            Ok((resolved, Version { epoch: row.epoch, layout: 0, batches: row.batches }, row.revision))
         })
         .transpose()
     }

@@ -14,7 +14,7 @@ use crate::{
     },
     store::{
         Store,
-        period::{MeantPeriod, RankingRef},
+        period::{RankingRef, ResolvedPeriod},
     },
 };
 
@@ -114,9 +114,9 @@ pub(crate) struct Question {
     /// The ranking.
     pub(crate) ranking: RankingRef,
     /// Start of the time in which the selector means this ranking; `None` if unbounded.
-    pub(crate) meant_from: Option<DateTime<Utc>>,
+    pub(crate) valid_from: Option<DateTime<Utc>>,
     /// End of the time in which the selector means this ranking; `None` if unbounded.
-    pub(crate) meant_until: Option<DateTime<Utc>>,
+    pub(crate) valid_until: Option<DateTime<Utc>>,
     /// Neighbours above, and as many below.
     pub(crate) around: i32,
 }
@@ -216,14 +216,18 @@ pub(crate) struct LiveState {
 
 impl Store {
     /// Returns the state of a ranking; `None` when the selector no longer means it.
-    pub(crate) async fn ranking_state(&self, meant: &MeantPeriod, ranking: RankingRef) -> Result<Option<RankingState>> {
+    pub(crate) async fn ranking_state(
+        &self,
+        resolved: &ResolvedPeriod,
+        ranking: RankingRef,
+    ) -> Result<Option<RankingState>> {
         let row = sqlx::query_file!(
             "sql/queries/ranking_state.sql",
             ranking.board,
             ranking.period_id,
             ranking.ranking_id,
-            meant.meant_from,
-            meant.meant_until,
+            resolved.valid_from,
+            resolved.valid_until,
         )
         .fetch_optional(&self.readers)
         .await?;
@@ -233,7 +237,7 @@ impl Store {
     /// Returns the page that starts at a position.
     pub(crate) async fn page(
         &self,
-        meant: &MeantPeriod,
+        resolved: &ResolvedPeriod,
         ranking: RankingRef,
         from: i64,
         limit: i32,
@@ -243,8 +247,8 @@ impl Store {
             ranking.board,
             ranking.period_id,
             ranking.ranking_id,
-            meant.meant_from,
-            meant.meant_until,
+            resolved.valid_from,
+            resolved.valid_until,
             from,
             limit,
         );
@@ -255,7 +259,7 @@ impl Store {
     /// Returns the page below a key.
     pub(crate) async fn page_after(
         &self,
-        meant: &MeantPeriod,
+        resolved: &ResolvedPeriod,
         ranking: RankingRef,
         key: StoredKey,
         limit: i32,
@@ -265,8 +269,8 @@ impl Store {
             ranking.board,
             ranking.period_id,
             ranking.ranking_id,
-            meant.meant_from,
-            meant.meant_until,
+            resolved.valid_from,
+            resolved.valid_until,
             key.rank_key,
             key.tie_key,
             -key.internal_id,
@@ -283,7 +287,7 @@ impl Store {
         user_ids: &[String],
         known: Option<&Version>,
     ) -> Result<Option<BucketStandings>> {
-        let Question { ranking, meant_from, meant_until, around } = *question;
+        let Question { ranking, valid_from, valid_until, around } = *question;
         let (layout, batches) = (known.map(|version| version.layout), known.map(|version| version.batches.as_slice()));
         let mut rows = if around == 0 {
             let query = sqlx::query_file_as!(
@@ -292,8 +296,8 @@ impl Store {
                 ranking.board,
                 ranking.period_id,
                 ranking.ranking_id,
-                meant_from,
-                meant_until,
+                valid_from,
+                valid_until,
                 user_ids,
                 layout,
                 batches,
@@ -306,8 +310,8 @@ impl Store {
                 ranking.board,
                 ranking.period_id,
                 ranking.ranking_id,
-                meant_from,
-                meant_until,
+                valid_from,
+                valid_until,
                 user_ids,
                 layout,
                 batches,
@@ -346,7 +350,7 @@ impl Store {
     /// Returns `None` when the selector no longer means the ranking.
     pub(crate) async fn live(
         &self,
-        meant: &MeantPeriod,
+        resolved: &ResolvedPeriod,
         ranking: RankingRef,
         limit: i32,
         user_ids: &[String],
@@ -357,8 +361,8 @@ impl Store {
             ranking.board,
             ranking.period_id,
             ranking.ranking_id,
-            meant.meant_from,
-            meant.meant_until,
+            resolved.valid_from,
+            resolved.valid_until,
             limit,
             user_ids,
             around,
@@ -388,7 +392,7 @@ impl Store {
     /// Returns the chosen players, best first.
     pub(crate) async fn chosen(
         &self,
-        meant: &MeantPeriod,
+        resolved: &ResolvedPeriod,
         ranking: RankingRef,
         user_ids: &[String],
     ) -> Result<Option<(RankingState, Vec<Row>)>> {
@@ -397,8 +401,8 @@ impl Store {
             ranking.board,
             ranking.period_id,
             ranking.ranking_id,
-            meant.meant_from,
-            meant.meant_until,
+            resolved.valid_from,
+            resolved.valid_until,
             user_ids,
         );
         let row = query.fetch_all(&self.readers).await?.pop();
@@ -408,7 +412,7 @@ impl Store {
     /// Returns the rank that a new player with this score would have.
     pub(crate) async fn newcomer(
         &self,
-        meant: &MeantPeriod,
+        resolved: &ResolvedPeriod,
         ranking: RankingRef,
         score: i64,
     ) -> Result<Option<(RankingState, u64)>> {
@@ -417,8 +421,8 @@ impl Store {
             ranking.board,
             ranking.period_id,
             ranking.ranking_id,
-            meant.meant_from,
-            meant.meant_until,
+            resolved.valid_from,
+            resolved.valid_until,
             score,
         );
         let row = query.fetch_all(&self.readers).await?.pop();
@@ -428,7 +432,7 @@ impl Store {
     /// Returns percentiles and histogram.
     pub(crate) async fn distribution(
         &self,
-        meant: &MeantPeriod,
+        resolved: &ResolvedPeriod,
         ranking: RankingRef,
     ) -> Result<Option<(RankingState, (Vec<(u8, i64)>, Vec<Bar>))>> {
         let row = sqlx::query_file!(
@@ -436,8 +440,8 @@ impl Store {
             ranking.board,
             ranking.period_id,
             ranking.ranking_id,
-            meant.meant_from,
-            meant.meant_until,
+            resolved.valid_from,
+            resolved.valid_until,
         )
         .fetch_optional(&self.readers)
         .await?;

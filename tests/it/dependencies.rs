@@ -34,20 +34,20 @@ fn every_direct_dependency_has_a_reason_and_no_other_has() {
     let tests: BTreeSet<_> = tests.difference(&library).cloned().collect();
     let fuzz: BTreeSet<_> = fuzz.difference(&library).filter(|name| *name != "centile").cloned().collect();
     let (_, table) = CONTRIBUTING.split_once("| crate | reason |\n| --- | --- |\n").unwrap();
-    let (mut told, mut told_tests, mut told_fuzz) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    let (mut output, mut output_tests, mut output_fuzz) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for line in table.lines().take_while(|line| line.starts_with('|')) {
         let [_, names, reason, _] = line.split('|').collect::<Vec<_>>()[..] else { panic!("{line}") };
         assert!(!reason.trim().is_empty(), "{line}");
         for name in names.split(',').map(str::trim) {
             let (name, kind) = name.split_once(' ').unwrap_or((name, ""));
-            let told = match kind {
-                "" => &mut told,
-                "(tests)" | "(benches)" => &mut told_tests,
-                "(fuzzing)" => &mut told_fuzz,
+            let output = match kind {
+                "" => &mut output,
+                "(tests)" | "(benches)" => &mut output_tests,
+                "(fuzzing)" => &mut output_fuzz,
                 other => panic!("{name} is for {other}"),
             };
-            assert!(told.insert(name.to_owned()), "{name} has two lines");
+            assert!(output.insert(name.to_owned()), "{name} has two lines");
         }
     }
-    assert_eq!((told, told_tests, told_fuzz), (library, tests, fuzz));
+    assert_eq!((output, output_tests, output_fuzz), (library, tests, fuzz));
 }

@@ -37,8 +37,8 @@ async fn spawn(db: &TestDb, redis: &str, library: &str, offset: &str) -> Serve {
 async fn ahead(serve: &Serve) -> i64 {
     let answer = serve.client.get(serve.at("/healthz")).send().await.expect("an answer");
     let date = answer.headers()["date"].to_str().expect("a date");
-    let told = DateTime::parse_from_rfc2822(date).expect("a date");
-    (told.to_utc() - DateTime::<Utc>::from(SystemTime::now())).num_seconds()
+    let output = DateTime::parse_from_rfc2822(date).expect("a date");
+    (output.to_utc() - DateTime::<Utc>::from(SystemTime::now())).num_seconds()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

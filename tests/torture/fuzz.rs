@@ -29,8 +29,8 @@ fn random_bytes_break_no_property() {
             .stderr(file)
             .status()
             .expect("tests/fuzz.sh");
-        let told = fs::read_to_string(&output).expect("the output");
-        let tries = tries(&told);
+        let output = fs::read_to_string(&output).expect("the output");
+        let tries = tries(&output);
         trial.expect(
             status.success() && tries > 0,
             if status.success() {
@@ -44,7 +44,7 @@ fn random_bytes_break_no_property() {
 }
 
 /// Returns the fuzzer's number of runs from its output.
-fn tries(told: &str) -> u64 {
-    let line = told.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
+fn tries(output: &str) -> u64 {
+    let line = output.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
     line.and_then(|number| number.trim().parse().ok()).unwrap_or_default()
 }

@@ -69,18 +69,18 @@ async fn a_page_of_a_hundred_rows_is_fast() {
         let [p50, p99] = [50.0, 99.0].map(|share| percentile(times, share));
         (p99, format!("{kind} {p50:.1} ms at p50, {p99:.1} ms at p99"))
     };
-    let (p99, told) = report("the top", &mut times(&client, top).await);
-    trial.expect(p99 < 5.0, told);
+    let (p99, output) = report("the top", &mut times(&client, top).await);
+    trial.expect(p99 < 5.0, output);
     // These pages are read from the database.
-    let (_, told) = report("from further down", &mut times(&client, deep).await);
-    trial.saw(told);
-    let (_, told) = report("with a player", &mut times(&client, player).await);
-    trial.saw(told);
+    let (_, output) = report("from further down", &mut times(&client, deep).await);
+    trial.saw(output);
+    let (_, output) = report("with a player", &mut times(&client, player).await);
+    trial.saw(output);
     let mut while_written = tokio::select! {
         () = writing => unreachable!(),
         times = times(&client, top) => times,
     };
-    let (_, told) = report(&format!("the top during {SCORES} scores a second"), &mut while_written);
-    trial.saw(told);
+    let (_, output) = report(&format!("the top during {SCORES} scores a second"), &mut while_written);
+    trial.saw(output);
     trial.end();
 }

@@ -34,17 +34,17 @@ async fn generated_requests_match_the_document() {
     let mut cases = 0;
     for mut run in runs {
         let passed = tokio::task::block_in_place(|| run.process.wait()).expect("tests/schemathesis.sh").success();
-        let told = fs::read_to_string(&run.output).expect("the output");
-        let summary = told.lines().skip_while(|line| !line.contains("SUMMARY")).collect::<Vec<_>>().join("\n");
+        let output = fs::read_to_string(&run.output).expect("the output");
+        let summary = output.lines().skip_while(|line| !line.contains("SUMMARY")).collect::<Vec<_>>().join("\n");
         println!("{summary}");
-        cases += generated(&told);
+        cases += generated(&output);
         trial.expect(
             passed,
             format!(
                 "with {}: {} cases, seed {}, {}",
                 run.who,
-                generated(&told),
-                told.lines().find_map(|line| line.strip_prefix("Seed: ")).unwrap_or("unknown"),
+                generated(&output),
+                output.lines().find_map(|line| line.strip_prefix("Seed: ")).unwrap_or("unknown"),
                 if passed { "no failure".to_owned() } else { format!("failures in {}", run.output) }
             ),
         );
@@ -94,8 +94,8 @@ impl Drop for Run {
 }
 
 /// Returns the number of generated cases from the output.
-fn generated(told: &str) -> u64 {
-    let line = told.lines().find(|line| line.contains(" generated, ")).unwrap_or_default();
+fn generated(output: &str) -> u64 {
+    let line = output.lines().find(|line| line.contains(" generated, ")).unwrap_or_default();
     let digits = |word: &str| word.replace(',', "").parse().ok();
     line.split_whitespace().find_map(digits).unwrap_or_default()
 }

@@ -13,12 +13,12 @@ use crate::{
     },
     ranking::{
         Open, Rankings, frozen,
-        period::{self, Meant},
+        period::{self, Resolved},
         read,
     },
     store::{
         archive::ArchiveState,
-        period::{ArchiveRef, MeantPeriod, Source},
+        period::{ArchiveRef, ResolvedPeriod, Source},
         rank::RankingState,
     },
 };
@@ -75,26 +75,29 @@ pub(crate) async fn read(
 ) -> Result<Option<Shown>> {
     let is_known = &|tag: &str| last.is_some_and(|last| last.is(tag, interests));
     // `Some(None)`: unchanged. `None`: replaced meanwhile.
-    period::read_current(rankings, board, selector, |meant| async move {
-        match meant {
-            Meant::Empty(period, state) => {
+    period::read_current(rankings, board, selector, |resolved| async move {
+        match resolved {
+            Resolved::Empty(period, state) => {
                 Ok(Some((!is_known(&tag(&period, 0, &state))).then(|| empty(&period, &state, interests))))
             }
-            Meant::Players(meant, Source::Live(ranking)) => {
-                let open = Open { rankings, board, meant: &meant, ranking, is_shared: true };
+            Resolved::Players(resolved, Source::Live(ranking)) => {
+                let open = Open { rankings, board, resolved: &resolved, ranking, is_shared: true };
                 let Some(state) = open.state().await? else { return Ok(None) };
-                if is_known(&tag(&meant.period, ranking.ranking_id, &state)) {
+                if is_known(&tag(&resolved.period, ranking.ranking_id, &state)) {
                     return Ok(Some(None));
                 }
                 Ok(of_ranking(&open, interests).await?.map(Some))
             }
-            Meant::Players(meant, Source::Archive(archive)) => {
-                let Some((state, size)) = rankings.store.archive_state(&meant, archive).await? else { return Ok(None) };
-                if is_known(&archive_tag(&meant.period, &state)) {
+            Resolved::Players(resolved, Source::Archive(archive)) => {
+                let Some((state, size)) = rankings.store.archive_state(&resolved, archive).await? else {
+                    return Ok(None);
+                };
+                if is_known(&archive_tag(&resolved.period, &state)) {
                     return Ok(Some(None));
                 }
                 let found =
-                    of_archive(rankings, board, selector, (&meant, archive), (&state, size), interests, last).await?;
+                    of_archive(rankings, board, selector, (&resolved, archive), (&state, size), interests, last)
+                        .await?;
                 Ok(found.map(Some))
             }
         }
@@ -128,11 +131,11 @@ fn empty(period: &Period, state: &RankingState, interests: &Interests) -> Shown 
 async fn of_ranking(open: &Open<'_>, interests: &Interests) -> Result<Option<Shown>> {
     let (limit, user_ids) = (interests.limit(), interests.user_ids());
     let Some(found) = open.live(limit, &user_ids, AROUND).await? else { return Ok(None) };
-    let header = read::header(&open.meant.period, &found.state);
+    let header = read::header(&open.resolved.period, &found.state);
     let standings = found.standings.into_iter().map(|standing| read::standing_of(header.clone(), standing));
     Ok(Some(Shown {
         epoch: found.state.version.epoch.clone(),
-        tag: tag(&open.meant.period, open.ranking.ranking_id, &found.state),
+        tag: tag(&open.resolved.period, open.ranking.ranking_id, &found.state),
         revision: found.state.revision,
         rows: found.rows,
         limit,
@@ -149,21 +152,21 @@ async fn of_archive(
     rankings: &Rankings,
     board: &Board,
     selector: &PeriodSelector,
-    (meant, archive): (&MeantPeriod, ArchiveRef),
+    (resolved, archive): (&ResolvedPeriod, ArchiveRef),
     (state, size): (&ArchiveState, u32),
     interests: &Interests,
     last: Option<&Shown>,
 ) -> Result<Option<Shown>> {
-    let (limit, tag) = (interests.limit(), archive_tag(&meant.period, state));
-    let Some(frozen) = frozen::frozen(rankings, meant, state, size).await? else { return Ok(None) };
+    let (limit, tag) = (interests.limit(), archive_tag(&resolved.period, state));
+    let Some(frozen) = frozen::frozen(rankings, resolved, state, size).await? else { return Ok(None) };
     let rows = if let Some(rows) = frozen.first(limit) {
         rows.to_vec()
     } else {
         let rows = i32::try_from(limit).unwrap_or(i32::MAX);
-        let Some((_, rows)) = rankings.store.archive_page(meant, archive, 1, rows).await? else { return Ok(None) };
+        let Some((_, rows)) = rankings.store.archive_page(resolved, archive, 1, rows).await? else { return Ok(None) };
         rows
     };
-    let header = read::archive_header(&meant.period, state);
+    let header = read::archive_header(&resolved.period, state);
     let known = last.filter(|last| last.tag == tag).map(|last| &last.standings);
     let mut standings = HashMap::with_capacity(interests.users.len());
     for user in interests.users.keys() {
@@ -181,7 +184,7 @@ async fn of_archive(
     }
     // If the archive was refreshed or dropped meanwhile, a player who was not found may be in the
     // new one.
-    let is_still_that = rankings.store.archive_state(meant, archive).await?.is_some_and(|(now, _)| now == *state);
+    let is_still_that = rankings.store.archive_state(resolved, archive).await?.is_some_and(|(now, _)| now == *state);
     if !is_still_that {
         return Ok(None);
     }

@@ -37,11 +37,11 @@ impl Proxy {
     pub async fn to(port: u16) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (way, told) = watch::channel(Way::Open);
+        let (way, output) = watch::channel(Way::Open);
         let accepting = tokio::spawn(async move {
             loop {
                 let (near, _) = listener.accept().await.unwrap();
-                tokio::spawn(carry(near, port, told.clone()));
+                tokio::spawn(carry(near, port, output.clone()));
             }
         });
         Self { address, way, accepting }

@@ -109,7 +109,7 @@ impl Serve {
 
     /// Returns its output once this many lines contain `words`. Log lines may arrive later than
     /// answers.
-    pub async fn told(&self, words: &str, times: usize) -> String {
+    pub async fn logged(&self, words: &str, times: usize) -> String {
         until_some(&format!("centile serve writes {words:?} {times} times"), async || {
             let output = self.output();
             (output.lines().filter(|line| line.contains(words)).count() >= times).then_some(output)

@@ -1,0 +1,4 @@
+//! The cache in Redis.
+
+pub mod faults;
+pub mod redis;

@@ -1,0 +1,5 @@
+//! The commands.
+
+pub mod commands;
+pub mod explain;
+pub mod migrate;

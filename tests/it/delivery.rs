@@ -1,0 +1,4 @@
+//! Webhooks and live events.
+
+pub mod live;
+pub mod outbox;

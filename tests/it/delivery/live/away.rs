@@ -1,0 +1,71 @@
+//! Live events while PostgreSQL is unreachable, and afterwards.
+
+use reqwest::StatusCode;
+use serde_json::json;
+
+use super::{
+    EVENTS, rows,
+    stream::{Stream, ask},
+};
+use crate::{
+    http::api::site::Site,
+    support::{
+        Serve, TestDb,
+        proxy::{Proxy, Way},
+    },
+};
+
+/// Starts a service with these flags that reaches its database through a proxy, and a board on
+/// which ada has 40.
+async fn behind_a_proxy(flags: &[&str]) -> (TestDb, Proxy, Site) {
+    let db = TestDb::new().await;
+    let way = Proxy::to(db.port()).await;
+    let (url, prefix) = (way.instead(db.url()), db.redis_prefix());
+    let flags: Vec<String> = flags.iter().map(|&flag| flag.to_owned()).collect();
+    let serve = tokio::task::spawn_blocking(move || Serve::spawn(&url, None, &prefix, &flags)).await.unwrap();
+    let site = Site::of(serve, db.url());
+    site.board(json!({}), &[("ada", 40)]).await;
+    (db, way, site)
+}
+
+#[tokio::test]
+async fn an_unreachable_postgresql_is_reported_once() {
+    let (db, way, site) = behind_a_proxy(&[]).await;
+    let mut stream = Stream::open(&site.serve, EVENTS, &[]).await;
+    stream.one("started").await;
+    way.set(Way::Reset);
+    stream.one("stale").await;
+    way.set(Way::Open);
+    stream.one("continued").await;
+    way.set(Way::Reset);
+    stream.one("stale").await;
+    way.set(Way::Open);
+    db.execute("SELECT testing.submit_score('main', 'bob', 50)").await;
+    let next = stream.next().await.unwrap();
+    let changed = if next.kind == "changed" { next.data } else { stream.one("changed").await };
+    assert_eq!(rows(&changed["scores"]), [("bob".to_owned(), 50, 1), ("ada".to_owned(), 40, 2)]);
+}
+
+#[tokio::test]
+async fn a_new_subscriber_gets_top_lists_only_while_postgresql_is_unreachable() {
+    let (_db, way, site) = behind_a_proxy(&[]).await;
+    let chosen = format!("{EVENTS}?users=ada");
+    let mut stream = Stream::open(&site.serve, &chosen, &[]).await;
+    stream.one("started").await;
+    way.set(Way::Reset);
+    stream.one("stale").await;
+    assert_eq!(ask(&site.serve, &chosen, &[]).await.status(), StatusCode::SERVICE_UNAVAILABLE);
+    let mut tops = Stream::open(&site.serve, EVENTS, &[]).await;
+    tops.one("started").await;
+    tops.one("stale").await;
+}
+
+#[tokio::test]
+async fn a_silent_postgresql_is_reported_soon() {
+    // The statement timeout would end after the deadline.
+    let (_db, way, site) = behind_a_proxy(&["--statement-timeout", "600"]).await;
+    let mut stream = Stream::open(&site.serve, EVENTS, &[]).await;
+    stream.one("started").await;
+    way.set(Way::Silent);
+    stream.one("stale").await;
+}

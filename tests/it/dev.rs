@@ -1,0 +1,4 @@
+//! The demo and the local servers.
+
+pub mod demo;
+pub mod local;

@@ -1,0 +1,19 @@
+//! The service over HTTP.
+
+pub mod api;
+pub mod browser;
+pub mod clients;
+pub mod concurrency;
+pub mod embed;
+pub mod errors;
+pub mod export;
+pub mod injection;
+pub mod limits;
+pub mod logging;
+pub mod metrics;
+pub mod openapi;
+pub mod ops;
+pub mod pages;
+pub mod property;
+pub mod stop;
+pub mod tls;

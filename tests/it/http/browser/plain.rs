@@ -1,0 +1,49 @@
+//! Without a script all of it can be read.
+
+use serde_json::{Value, json};
+
+use super::{
+    SCORES, assert_player, assert_same,
+    driver::{Browser, ENTER},
+};
+use crate::{http::api::site::Site, http::pages::players, periods::closed::period::Past, support::TestDb};
+
+#[tokio::test]
+async fn without_a_script_everything_can_be_read() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    let past = Past::new(&db, "main", json!({}), &site).await;
+    past.play(1, 40, 100, "2024-01-17");
+    past.close("week:2024-01-15").await;
+    // Two scores each, at two times, make a curve.
+    for factor in [1, 0] {
+        let event = |(user, points)| json!({"user_id": user, "points": factor * points + 1});
+        site.post(SCORES, players(40).into_iter().map(event).collect::<Value>()).await.is(200);
+    }
+    let browser = Browser::start().await;
+    browser.chromium("Emulation.setScriptExecutionDisabled", json!({"value": true})).await;
+    browser.open(&site.serve.at("/")).await;
+    browser.click("main a").await;
+    assert_same(&browser, &site, &format!("{SCORES}?limit=25")).await;
+    // It is the server's, which says nothing of being live.
+    assert_eq!(browser.text(".state").await, "");
+    browser.write("#player", "p020").await;
+    browser.press(ENTER).await;
+    browser.until("document.querySelector('#player-title[data-player]')").await;
+    assert_player(&browser, &site, &format!("{SCORES}/p020?around=4")).await;
+    assert_eq!(browser.run("return document.querySelectorAll('.curve path').length").await, 1);
+    browser.write("#friend", "p021").await;
+    browser.press(ENTER).await;
+    browser.until("document.querySelector('table[data-live=friends]')").await;
+    assert_eq!(super::rows(&browser, "friends").await.as_array().map(Vec::len), Some(1));
+    browser.write("#from", "30").await;
+    browser.press(ENTER).await;
+    browser.until("new URL(document.URL).searchParams.get('from') === '30'").await;
+    assert_same(&browser, &site, &format!("{SCORES}?from=30&limit=25")).await;
+    // All that was chosen stays chosen.
+    assert_player(&browser, &site, &format!("{SCORES}/p020?around=4")).await;
+    browser.click(".periods summary").await;
+    browser.click(".periods details a[href*='week:2024-01-15']").await;
+    assert_same(&browser, &site, &format!("{SCORES}?period=week:2024-01-15&limit=25")).await;
+    assert_eq!(browser.text(".state").await, "closed");
+}

@@ -1,0 +1,3 @@
+//! Files in.
+
+pub mod files;

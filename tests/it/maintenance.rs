@@ -1,0 +1,6 @@
+//! Rebalancing, verifying and rebuilding.
+
+pub mod killed_rebuild;
+pub mod layout;
+pub mod rebalance;
+pub mod verify;

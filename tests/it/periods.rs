@@ -1,0 +1,9 @@
+//! Periods: calendar, closing, archives.
+
+pub mod boundary;
+pub mod calendar;
+pub mod close;
+pub mod closed;
+pub mod killed_close;
+pub mod rollover;
+pub mod settings;

@@ -1,0 +1,5 @@
+//! Reads of rankings and the rank index.
+
+pub mod index;
+pub mod real_data;
+pub mod round;

@@ -1,0 +1,5 @@
+//! Writes of scores and their rules.
+
+pub mod kill;
+pub mod lane;
+pub mod rules;

@@ -1,0 +1,273 @@
+//! The rights of each role, tested with separate logins: `centile_reader` reads the contract,
+//! `centile_service` serves and closes without any DDL, and the owner need not be a superuser.
+
+use centile::store::migrate::migrate_url;
+use serde_json::{Value, json};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection, query_scalar, raw_sql};
+
+use crate::{
+    store::contract::{
+        readme,
+        session::{READER, Session, code_of},
+    },
+    support::{Serve, TESTING, TestDb, centile},
+};
+
+const SERVICE: &str = "centile_service";
+
+/// SQLSTATE of a missing privilege.
+const REFUSED: &str = "42501";
+
+async fn connect(url: &str) -> PgConnection {
+    let mut connection = PgConnection::connect(url).await.unwrap();
+    raw_sql("SET TimeZone = 'UTC'").execute(&mut connection).await.unwrap();
+    connection
+}
+
+/// Runs statements in a transaction that is rolled back.
+async fn attempt(connection: &mut PgConnection, statements: &str) -> sqlx::Result<()> {
+    let mut transaction = connection.begin().await?;
+    let result = raw_sql(AssertSqlSafe(statements.to_owned())).execute(&mut *transaction).await;
+    transaction.rollback().await?;
+    result.map(|_| ())
+}
+
+/// Returns the statements that do not fail for missing privileges.
+async fn not_refused(connection: &mut PgConnection, statements: &[String]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for statement in statements {
+        match attempt(connection, statement).await {
+            Err(error) if code_of(&error) == REFUSED => {}
+            Err(error) => wrong.push(format!("{statement}: {error}")),
+            Ok(()) => wrong.push(format!("{statement}: done")),
+        }
+    }
+    wrong
+}
+
+async fn strings(connection: &mut PgConnection, query: &'static str) -> Vec<String> {
+    query_scalar(query).fetch_all(connection).await.unwrap()
+}
+
+/// A call of each function that readers may not call, in both schemas, with NULL for every
+/// argument.
+const OTHER_CALLS: &str = "
+    SELECT format('SELECT %I.%I(%s)', n.nspname, p.proname,
+        (SELECT string_agg('NULL::' || CASE a.type WHEN 'anyarray'::regtype THEN 'bigint[]' ELSE format_type(a.type, NULL) END, ', ' ORDER BY a.place)
+         FROM unnest(p.proargtypes) WITH ORDINALITY AS a (type, place)))
+    FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+    WHERE n.nspname = 'centile_store' OR n.nspname = 'centile' AND p.provolatile = 'v'";
+
+/// Every relation.
+const TABLES: &str = "
+    SELECT format('%I.%I', n.nspname, c.relname)
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname IN ('centile_store', 'centile_archive', 'centile') AND c.relkind IN ('r', 'p', 'v', 'm')";
+
+#[tokio::test]
+async fn a_reader_reads_the_contract_and_nothing_else() {
+    let mut session = Session::new().await;
+    let url = session.db().login(&format!("IN ROLE {READER}")).await.1;
+    let mut reader = connect(&url).await;
+    let owner = session.connection();
+    let (calls, tables) = (strings(owner, OTHER_CALLS).await, strings(owner, TABLES).await);
+    assert!(calls.len() > 70 && tables.len() > 120, "{} calls, {} tables", calls.len(), tables.len());
+
+    let mut wrong = Vec::new();
+    let objects = session.objects().await;
+    for object in objects.iter().filter(|object| object.schema == "centile" && object.reads) {
+        let example = object.example.as_deref().expect(&object.name);
+        let all = format!("SELECT * FROM {}", object.name);
+        for statement in [example].into_iter().chain(object.is_view().then_some(all.as_str())) {
+            if let Err(error) = attempt(&mut reader, statement).await {
+                wrong.push(format!("{statement}: {error}"));
+            }
+        }
+    }
+    for archive in tables.iter().filter(|name| name.starts_with("centile_archive.")) {
+        attempt(&mut reader, &format!("SELECT * FROM {archive}")).await.expect(archive);
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+
+    let mut attempts = calls;
+    for table in &tables {
+        let tried: &[&str] = match table.split('.').next() {
+            Some("centile_store") => &["SELECT FROM", "DELETE FROM", "LOCK TABLE", "TRUNCATE", "DROP TABLE"],
+            Some("centile_archive") => &["REFRESH MATERIALIZED VIEW", "DROP MATERIALIZED VIEW"],
+            _ => &["LOCK TABLE", "DROP VIEW"],
+        };
+        attempts.extend(tried.iter().map(|what| format!("{what} {table}")));
+    }
+    attempts.extend(
+        [
+            "CREATE TABLE centile_store.t ()",
+            "CREATE TABLE centile_archive.t ()",
+            "CREATE FUNCTION centile.f() RETURNS integer LANGUAGE sql RETURN 1",
+            "SET ROLE centile_service",
+        ]
+        .map(ToOwned::to_owned),
+    );
+    let wrong = not_refused(&mut reader, &attempts).await;
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[tokio::test]
+async fn public_has_no_rights() {
+    let db = TestDb::new().await;
+    let open: Vec<String> = query_scalar(
+        "SELECT 'everybody may call ' || p.oid::regprocedure
+         FROM pg_proc p CROSS JOIN LATERAL aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
+         WHERE p.pronamespace IN ('centile'::regnamespace, 'centile_store'::regnamespace) AND a.grantee = 0
+         UNION ALL
+         SELECT 'everybody has rights on ' || c.oid::regclass
+         FROM pg_class c CROSS JOIN LATERAL aclexplode(c.relacl) a
+         WHERE c.relnamespace IN ('centile'::regnamespace, 'centile_store'::regnamespace, 'centile_archive'::regnamespace) AND a.grantee = 0
+         UNION ALL
+         SELECT 'runs as its owner wherever names lead: ' || p.oid::regprocedure
+         FROM pg_proc p
+         WHERE p.pronamespace IN ('centile'::regnamespace, 'centile_store'::regnamespace)
+             AND p.prosecdef AND NOT 'search_path=pg_catalog, pg_temp' = ANY (p.proconfig)",
+    )
+    .fetch_all(&db.pool().await)
+    .await
+    .unwrap();
+    assert!(open.is_empty(), "{open:#?}");
+}
+
+/// The service may use every function and view of the owner, but may not create functions.
+#[tokio::test]
+async fn the_service_role_calls_and_reads_everything() {
+    let mut session = Session::new().await;
+    let mut wrong = Vec::new();
+    for object in session.objects().await {
+        let example = object.example.as_deref().expect(&object.name);
+        match session.run(Some(SERVICE), example).await {
+            Err(error) if object.name == "centile_store.create_bucket_function" => {
+                assert_eq!(code_of(&error), REFUSED, "{error}");
+            }
+            Err(error) => wrong.push(format!("{}: {error}", object.name)),
+            Ok(_) => {}
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Runs a command of the binary; returns its output.
+async fn run(url: &str, arguments: &[&str]) -> String {
+    let mut command = centile();
+    command.args(arguments).env("DATABASE_URL", url);
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{arguments:?}: {text}{}", String::from_utf8_lossy(&output.stderr));
+    text
+}
+
+#[tokio::test]
+async fn the_service_role_serves_and_closes_in_a_database_of_an_ordinary_owner() {
+    let db = TestDb::empty().await;
+    // The first migration creates a role without checking whether it exists, which needs
+    // CREATEROLE.
+    let owner_url = db.login("CREATEROLE").await.1;
+    let owner_name = owner_url.split(['/', ':']).nth(3).unwrap().to_owned();
+    db.execute(&format!(
+        "DO $$ BEGIN EXECUTE format('GRANT CREATE ON DATABASE %I TO {owner_name}', current_database()); END $$"
+    ))
+    .await;
+    migrate_url(&owner_url).await.unwrap();
+    db.execute(TESTING).await;
+    let url = db.login(&format!("IN ROLE {SERVICE}")).await.1;
+
+    // In SQL: the sample closes a week, into an archive that the owner owns.
+    let mut service = connect(&url).await;
+    raw_sql(readme::SAMPLE).execute(&mut service).await.unwrap();
+    let archive_owner: String =
+        query_scalar("SELECT matviewowner::text FROM pg_matviews WHERE matviewname = 'main_week_2024_01_15'")
+            .fetch_one(&mut service)
+            .await
+            .unwrap();
+    assert_eq!(archive_owner, owner_name);
+    let refreshed: i32 = query_scalar(
+        "SELECT centile_store.refresh_archive(p.period_id, 'dora', 'counted twice')
+         FROM centile.periods p, LATERAL centile.correct_score('main', 'ann', 1000, '2024-01-16 12:00Z', 'counted twice', 'dora')
+         WHERE p.board = 'main' AND p.state = 'closed'",
+    )
+    .fetch_one(&mut service)
+    .await
+    .unwrap();
+    assert_eq!(refreshed, 2);
+    let first: String =
+        query_scalar("SELECT user_id FROM centile.ranking('main', 'week:2024-01-15') WHERE position = 1")
+            .fetch_one(&mut service)
+            .await
+            .unwrap();
+    assert_eq!(first, "ann");
+    let months: i32 = query_scalar("SELECT centile.ensure_ledger_months('2030-01-01', '2030-02-01')")
+        .fetch_one(&mut service)
+        .await
+        .unwrap();
+    assert_eq!(months, 2);
+
+    // Over HTTP.
+    run(&url, &["board", "create", "extra"]).await;
+    let key = run(&url, &["key", "create", "--name", "game", "--role", "server", "--board", "main"]).await;
+    let key = key.trim().to_owned();
+    let (serve_url, prefix) = (url.clone(), db.redis_prefix());
+    let mut serve = tokio::task::spawn_blocking(move || Serve::spawn(&serve_url, None, &prefix, &[])).await.unwrap();
+    let event = json!({"user_id": "ann", "points": 7, "id": "one"});
+    let request = serve.client.post(serve.at("/v1/boards/main/scores")).bearer_auth(&key).json(&event);
+    let answer = request.send().await.unwrap();
+    assert_eq!(answer.status(), 200, "{}", answer.text().await.unwrap());
+    let request = serve.client.get(serve.at("/v1/boards/main/scores/ann?period=week")).send().await.unwrap();
+    let standing: Value = request.json().await.unwrap();
+    assert_eq!((&standing["rank"], &standing["score"]), (&json!(1), &json!(7)), "{standing}");
+    let version: String = query_scalar(
+        "SELECT version FROM centile.period_status WHERE board = 'main' AND kind = 'week' AND state = 'open'",
+    )
+    .fetch_one(&mut service)
+    .await
+    .unwrap();
+    assert_eq!(standing["version"], version);
+    assert!(serve.stop().await.success(), "{}", serve.output());
+
+    let months: Vec<String> =
+        query_scalar("SELECT table_name FROM centile.ledger_months").fetch_all(&mut service).await.unwrap();
+    let mut attempts: Vec<String> = months.iter().map(|month| format!("SELECT FROM {month}")).collect();
+    attempts.extend(
+        [
+            "CREATE TABLE centile_store.t ()",
+            "CREATE FUNCTION centile.f() RETURNS integer LANGUAGE sql RETURN 1",
+            "CREATE MATERIALIZED VIEW centile_archive.m AS SELECT 1",
+            "ALTER TABLE centile_store.users ADD COLUMN email text",
+            "ALTER FUNCTION centile.epoch() SECURITY DEFINER",
+            "DROP VIEW centile.users",
+            "DROP TABLE centile_store.users",
+            "TRUNCATE centile_store.users",
+            "CREATE INDEX ON centile_store.users (name)",
+            "REFRESH MATERIALIZED VIEW centile_archive.main_week_2024_01_15",
+            "DROP MATERIALIZED VIEW centile_archive.main_week_2024_01_15",
+            "DELETE FROM centile_store.score_transactions",
+            "UPDATE centile_store.score_transactions SET points = 0",
+            "DELETE FROM centile_store.audit_log",
+            "UPDATE centile_store.audit_log SET actor = 'nobody'",
+            "UPDATE centile_store.applied_sql SET hash = ''",
+            "DELETE FROM centile_store.schema_history",
+            "GRANT centile_service TO centile_reader",
+        ]
+        .map(ToOwned::to_owned),
+    );
+    let wrong = not_refused(&mut service, &attempts).await;
+    assert!(wrong.is_empty(), "{wrong:#?}");
+
+    for drop in [false, true] {
+        sqlx::query("SELECT centile_store.drop_archive(period_id, $1) FROM centile.periods WHERE board = 'main' AND state = 'closed'")
+            .bind(drop)
+            .execute(&mut service)
+            .await
+            .unwrap();
+    }
+    let archives: i64 = query_scalar("SELECT count(*) FROM pg_matviews WHERE schemaname = 'centile_archive'")
+        .fetch_one(&mut service)
+        .await
+        .unwrap();
+    assert_eq!(archives, 0);
+}
