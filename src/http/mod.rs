@@ -31,11 +31,12 @@ use std::{
     future::ready,
     net::{SocketAddr, TcpListener},
     num::NonZero,
+    rc::Rc,
     sync::Arc,
     time::Duration,
 };
 
-use actix_http::{HttpService, KeepAlive, Protocol};
+use actix_http::{HttpService, KeepAlive, Protocol, Request};
 use actix_service::{IntoServiceFactory as _, ServiceFactoryExt as _, fn_service, map_config};
 use actix_web::{
     App, HttpRequest, HttpResponse,
@@ -63,7 +64,7 @@ use crate::{
             address,
             body_memory::BodyMemory,
             chunks,
-            connection::{Allowed, Watched},
+            connection::{Activity, Allowed, Watched},
             cors, observe,
             rate::{self, Rates},
             slots::Slots,
@@ -356,6 +357,12 @@ pub fn serve(instance: Arc<Instance>, listener: TcpListener, settings: Settings)
                 let stopping = stopping.clone();
                 async move { stopping.notified().await }
             })
+            .expect(fn_service(|request: Request| {
+                if let Some(activity) = request.conn_data::<Rc<Activity>>() {
+                    activity.expect_continue();
+                }
+                ready(Ok::<_, actix_http::Error>(request))
+            }))
             .on_connect_ext(|stream: &Watched, data| {
                 data.insert(stream.activity());
             })

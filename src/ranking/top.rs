@@ -156,13 +156,14 @@ pub async fn top(
     render: fn(&Board, &Page) -> Result<String>,
 ) -> Result<Top> {
     let key = (board.id, selector.clone(), limit);
-    // The list must contain these scores. Later ones concern later calls.
-    let (arrived_at, acknowledged_before) = (Instant::now(), rankings.acknowledged.of(board.id));
-    let is_fresh = |kept: &CachedTop| {
-        arrived_at.saturating_duration_since(kept.confirmed_at) < MAX_LAG && kept.coverage.covers(&acknowledged_before)
-    };
     let fresh = || {
-        let kept = rankings.tops.lists.get(&key).filter(is_fresh)?;
+        // The list must contain these scores. Later ones concern later calls.
+        let (now, acknowledged) = (Instant::now(), rankings.acknowledged.of(board.id));
+        let kept = rankings.tops.lists.get(&key)?;
+        let lag = now.saturating_duration_since(kept.confirmed_at);
+        if lag >= MAX_LAG || !kept.coverage.covers(&acknowledged) {
+            return None;
+        }
         telemetry::count_read("top", Origin::Here);
         Some(kept)
     };
@@ -170,7 +171,8 @@ pub async fn top(
         return Ok(answer(&kept, None));
     }
     let refill = async || {
-        // A refill that ended while this caller waited may be recent enough.
+        // A refill that ended while this caller waited may be recent enough, for all callers that
+        // share this one.
         if let Some(kept) = fresh() {
             return Ok(kept);
         }

@@ -62,6 +62,22 @@ fn unless_dropped<T>(found: sqlx::Result<Option<T>>) -> Result<Option<T>> {
     }
 }
 
+/// A statement about an archive. Its first parameters check that the archive still answers for the
+/// period.
+macro_rules! query_archive {
+    ($file:literal, $archive:expr, $resolved:expr $(, $argument:expr)*) => {
+        sqlx::query_file!(
+            $file,
+            $archive.board,
+            $archive.period_id,
+            $archive.revision,
+            $resolved.valid_from,
+            $resolved.valid_until,
+            $($argument),*
+        )
+    };
+}
+
 impl Store {
     /// Returns the state of an archive and its board's frozen top size. Reads no row of the
     /// archive.
@@ -70,16 +86,8 @@ impl Store {
         resolved: &ResolvedPeriod,
         archive: ArchiveRef,
     ) -> Result<Option<(ArchiveState, u32)>> {
-        let row = sqlx::query_file!(
-            "sql/queries/archive_state.sql",
-            archive.board,
-            archive.period_id,
-            archive.revision,
-            resolved.valid_from,
-            resolved.valid_until,
-        )
-        .fetch_optional(&self.readers)
-        .await?;
+        let row =
+            query_archive!("sql/queries/archive_state.sql", archive, resolved).fetch_optional(&self.readers).await?;
         Ok(row.map(|row| {
             let frozen_size = row.frozen_size.unsigned_abs();
             (state_of!(archive, row), frozen_size)
@@ -88,16 +96,8 @@ impl Store {
 
     /// Returns the bytes of the frozen top.
     pub(crate) async fn frozen_top(&self, resolved: &ResolvedPeriod, archive: ArchiveRef) -> Result<Option<Vec<u8>>> {
-        let row = sqlx::query_file!(
-            "sql/queries/archive_top.sql",
-            archive.board,
-            archive.period_id,
-            archive.revision,
-            resolved.valid_from,
-            resolved.valid_until,
-        )
-        .fetch_optional(&self.readers)
-        .await?;
+        let row =
+            query_archive!("sql/queries/archive_top.sql", archive, resolved).fetch_optional(&self.readers).await?;
         Ok(row.map(|row| row.frozen_top))
     }
 
@@ -109,18 +109,9 @@ impl Store {
         from: i64,
         limit: i32,
     ) -> Result<Option<(ArchiveState, Vec<StoredRow>)>> {
-        let row = sqlx::query_file!(
-            "sql/queries/archive_page.sql",
-            archive.board,
-            archive.period_id,
-            archive.revision,
-            resolved.valid_from,
-            resolved.valid_until,
-            from,
-            limit,
-        )
-        .fetch_optional(&self.readers)
-        .await;
+        let row = query_archive!("sql/queries/archive_page.sql", archive, resolved, from, limit)
+            .fetch_optional(&self.readers)
+            .await;
         Ok(unless_dropped(row)?.map(|row| (state_of!(archive, row), row.rows.0)))
     }
 
@@ -133,17 +124,14 @@ impl Store {
         key: StoredKey,
         limit: i32,
     ) -> Result<Option<(ArchiveState, Vec<StoredRow>)>> {
-        let row = sqlx::query_file!(
+        let row = query_archive!(
             "sql/queries/archive_page_after.sql",
-            archive.board,
-            archive.period_id,
-            archive.revision,
-            resolved.valid_from,
-            resolved.valid_until,
+            archive,
+            resolved,
             key.rank_key,
             key.tie_key,
             key.internal_id,
-            limit,
+            limit
         )
         .fetch_optional(&self.readers)
         .await;
@@ -158,18 +146,9 @@ impl Store {
         user_id: &str,
         around: i32,
     ) -> Result<Option<(ArchiveState, StoredStanding)>> {
-        let row = sqlx::query_file!(
-            "sql/queries/archive_standing.sql",
-            archive.board,
-            archive.period_id,
-            archive.revision,
-            resolved.valid_from,
-            resolved.valid_until,
-            user_id,
-            around,
-        )
-        .fetch_optional(&self.readers)
-        .await;
+        let row = query_archive!("sql/queries/archive_standing.sql", archive, resolved, user_id, around)
+            .fetch_optional(&self.readers)
+            .await;
         Ok(unless_dropped(row)?.map(|row| {
             let standing = StoredStanding {
                 user_exists: row.user_exists,
@@ -187,17 +166,9 @@ impl Store {
         archive: ArchiveRef,
         user_ids: &[String],
     ) -> Result<Option<(ArchiveState, Vec<Row>)>> {
-        let row = sqlx::query_file!(
-            "sql/queries/archive_chosen.sql",
-            archive.board,
-            archive.period_id,
-            archive.revision,
-            resolved.valid_from,
-            resolved.valid_until,
-            user_ids,
-        )
-        .fetch_optional(&self.readers)
-        .await;
+        let row = query_archive!("sql/queries/archive_chosen.sql", archive, resolved, user_ids)
+            .fetch_optional(&self.readers)
+            .await;
         Ok(unless_dropped(row)?
             .map(|row| (state_of!(archive, row), row.rows.0.into_iter().map(|player| player.row).collect())))
     }
@@ -209,17 +180,9 @@ impl Store {
         archive: ArchiveRef,
         score: i64,
     ) -> Result<Option<(ArchiveState, u64)>> {
-        let row = sqlx::query_file!(
-            "sql/queries/archive_newcomer.sql",
-            archive.board,
-            archive.period_id,
-            archive.revision,
-            resolved.valid_from,
-            resolved.valid_until,
-            score,
-        )
-        .fetch_optional(&self.readers)
-        .await;
+        let row = query_archive!("sql/queries/archive_newcomer.sql", archive, resolved, score)
+            .fetch_optional(&self.readers)
+            .await;
         Ok(unless_dropped(row)?.map(|row| (state_of!(archive, row), row.rank.unsigned_abs())))
     }
 
@@ -229,16 +192,9 @@ impl Store {
         resolved: &ResolvedPeriod,
         archive: ArchiveRef,
     ) -> Result<Option<(ArchiveState, (Vec<(u8, i64)>, Vec<Bar>))>> {
-        let row = sqlx::query_file!(
-            "sql/queries/archive_distribution.sql",
-            archive.board,
-            archive.period_id,
-            archive.revision,
-            resolved.valid_from,
-            resolved.valid_until,
-        )
-        .fetch_optional(&self.readers)
-        .await;
+        let row = query_archive!("sql/queries/archive_distribution.sql", archive, resolved)
+            .fetch_optional(&self.readers)
+            .await;
         Ok(unless_dropped(row)?.map(|row| (state_of!(archive, row), (row.percentiles.0, row.histogram.0))))
     }
 }

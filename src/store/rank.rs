@@ -214,6 +214,22 @@ pub(crate) struct LiveState {
     pub(crate) standings: Vec<BucketStanding>,
 }
 
+/// A statement about a ranking. Its first parameters check that the ranking is still the current one of
+/// the period.
+macro_rules! query_ranking {
+    ($file:literal, $ranking:expr, $resolved:expr $(, $argument:expr)*) => {
+        sqlx::query_file!(
+            $file,
+            $ranking.board,
+            $ranking.period_id,
+            $ranking.ranking_id,
+            $resolved.valid_from,
+            $resolved.valid_until,
+            $($argument),*
+        )
+    };
+}
+
 impl Store {
     /// Returns the state of a ranking; `None` when the selector no longer means it.
     pub(crate) async fn ranking_state(
@@ -221,16 +237,8 @@ impl Store {
         resolved: &ResolvedPeriod,
         ranking: RankingRef,
     ) -> Result<Option<RankingState>> {
-        let row = sqlx::query_file!(
-            "sql/queries/ranking_state.sql",
-            ranking.board,
-            ranking.period_id,
-            ranking.ranking_id,
-            resolved.valid_from,
-            resolved.valid_until,
-        )
-        .fetch_optional(&self.readers)
-        .await?;
+        let row =
+            query_ranking!("sql/queries/ranking_state.sql", ranking, resolved).fetch_optional(&self.readers).await?;
         Ok(row.map(|row| state_of!(row)))
     }
 
@@ -242,16 +250,7 @@ impl Store {
         from: i64,
         limit: i32,
     ) -> Result<Option<(RankingState, Vec<StoredRow>)>> {
-        let query = sqlx::query_file!(
-            "sql/queries/page.sql",
-            ranking.board,
-            ranking.period_id,
-            ranking.ranking_id,
-            resolved.valid_from,
-            resolved.valid_until,
-            from,
-            limit,
-        );
+        let query = query_ranking!("sql/queries/page.sql", ranking, resolved, from, limit);
         let row = query.fetch_all(&self.readers).await?.pop();
         Ok(row.map(|row| (state_of!(row), row.rows.0)))
     }
@@ -264,17 +263,14 @@ impl Store {
         key: StoredKey,
         limit: i32,
     ) -> Result<Option<(RankingState, Vec<StoredRow>)>> {
-        let query = sqlx::query_file!(
+        let query = query_ranking!(
             "sql/queries/page_after.sql",
-            ranking.board,
-            ranking.period_id,
-            ranking.ranking_id,
-            resolved.valid_from,
-            resolved.valid_until,
+            ranking,
+            resolved,
             key.rank_key,
             key.tie_key,
             -key.internal_id,
-            limit,
+            limit
         );
         let row = query.fetch_all(&self.readers).await?.pop();
         Ok(row.map(|row| (state_of!(row), row.rows.0)))
@@ -356,17 +352,7 @@ impl Store {
         user_ids: &[String],
         around: i32,
     ) -> Result<Option<LiveState>> {
-        let query = sqlx::query_file!(
-            "sql/queries/live.sql",
-            ranking.board,
-            ranking.period_id,
-            ranking.ranking_id,
-            resolved.valid_from,
-            resolved.valid_until,
-            limit,
-            user_ids,
-            around,
-        );
+        let query = query_ranking!("sql/queries/live.sql", ranking, resolved, limit, user_ids, around);
         let row = query.fetch_all(&self.readers).await?.pop();
         Ok(row.map(|row| LiveState {
             rows: row.rows.0.into_iter().map(|stored| stored.row).collect(),
@@ -396,15 +382,7 @@ impl Store {
         ranking: RankingRef,
         user_ids: &[String],
     ) -> Result<Option<(RankingState, Vec<Row>)>> {
-        let query = sqlx::query_file!(
-            "sql/queries/chosen.sql",
-            ranking.board,
-            ranking.period_id,
-            ranking.ranking_id,
-            resolved.valid_from,
-            resolved.valid_until,
-            user_ids,
-        );
+        let query = query_ranking!("sql/queries/chosen.sql", ranking, resolved, user_ids);
         let row = query.fetch_all(&self.readers).await?.pop();
         Ok(row.map(|row| (state_of!(row), row.rows.0.into_iter().map(|player| player.row).collect())))
     }
@@ -416,15 +394,7 @@ impl Store {
         ranking: RankingRef,
         score: i64,
     ) -> Result<Option<(RankingState, u64)>> {
-        let query = sqlx::query_file!(
-            "sql/queries/newcomer.sql",
-            ranking.board,
-            ranking.period_id,
-            ranking.ranking_id,
-            resolved.valid_from,
-            resolved.valid_until,
-            score,
-        );
+        let query = query_ranking!("sql/queries/newcomer.sql", ranking, resolved, score);
         let row = query.fetch_all(&self.readers).await?.pop();
         Ok(row.map(|row| (state_of!(row), row.rank.unsigned_abs())))
     }
@@ -435,16 +405,8 @@ impl Store {
         resolved: &ResolvedPeriod,
         ranking: RankingRef,
     ) -> Result<Option<(RankingState, (Vec<(u8, i64)>, Vec<Bar>))>> {
-        let row = sqlx::query_file!(
-            "sql/queries/distribution.sql",
-            ranking.board,
-            ranking.period_id,
-            ranking.ranking_id,
-            resolved.valid_from,
-            resolved.valid_until,
-        )
-        .fetch_optional(&self.readers)
-        .await?;
+        let row =
+            query_ranking!("sql/queries/distribution.sql", ranking, resolved).fetch_optional(&self.readers).await?;
         Ok(row.map(|row| (state_of!(row), (row.percentiles.0, row.histogram.0))))
     }
 }

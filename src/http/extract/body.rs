@@ -2,7 +2,7 @@
 //!
 //! A body that is not JSON is malformed (400). JSON that does not fit the call is invalid (422).
 
-use std::ops::Deref;
+use std::{ops::Deref, rc::Rc};
 
 use actix_web::{HttpMessage, HttpRequest, http::header, web};
 use futures::StreamExt as _;
@@ -22,7 +22,7 @@ use crate::{
             caller::{self, CheckedKey},
             signature,
         },
-        server::{address, body_memory::Reservation},
+        server::{address, body_memory::Reservation, connection::Activity},
     },
     model::board::DEFAULT_POINTS_BOUND,
 };
@@ -103,6 +103,9 @@ async fn read<'a>(
     }
     if request.headers().get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
         return Err(Error::UnsupportedMediaType("send the body without Content-Encoding".into()));
+    }
+    if let Some(activity) = request.conn_data::<Rc<Activity>>() {
+        activity.send_continue();
     }
     let time = settings.client_timeout;
     let bytes = timeout(time, receive(payload, limit, &mut reservation))

@@ -4,11 +4,11 @@
 //! bytes and [`super::observe`] sees the requests. Together they know what the connection waits for, and since when.
 
 use std::{
-    cell::Cell,
+    cell::{Cell, RefCell},
     io,
     pin::Pin,
     rc::Rc,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker, ready},
     time::Duration,
 };
 
@@ -32,6 +32,23 @@ const TURN_BYTES: usize = 16 << 10;
 /// Turns in a row without a byte read or written, after which the connection ends. Once actix has read 128 KiB of requests
 /// that wait behind the current one, it polls without pause. A request that waits for something has far fewer turns.
 const IDLE_TURNS: u32 = 20_000;
+
+/// Interim response that invites a client to send its body (RFC 9110, section 10.1.1).
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
+/// State of [`CONTINUE`]. actix writes it before any handler has checked the request. The stream holds it
+/// back until the handler reads the body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Interim {
+    /// The client does not wait for it, or has it.
+    None,
+    /// actix is about to write it.
+    Expected,
+    /// The stream holds it back.
+    Held,
+    /// The stream must send it; this many bytes are sent.
+    Due(usize),
+}
 
 /// Limits of a connection.
 #[derive(Debug, Clone, Copy)]
@@ -66,11 +83,44 @@ pub(crate) struct Activity {
     received: Cell<usize>,
     /// Whether the response is an event stream.
     is_endless: Cell<bool>,
+    interim: Cell<Interim>,
+    /// Wakes the connection while [`Interim::Held`].
+    waker: RefCell<Option<Waker>>,
 }
 
 impl Activity {
     fn new(phase: Phase) -> Self {
-        Self { phase: Cell::new(phase), received: Cell::new(0), is_endless: Cell::new(false) }
+        Self {
+            phase: Cell::new(phase),
+            received: Cell::new(0),
+            is_endless: Cell::new(false),
+            interim: Cell::new(Interim::None),
+            waker: RefCell::default(),
+        }
+    }
+
+    /// The client of the next request waits for `100 Continue` before it sends the body.
+    pub(crate) fn expect_continue(&self) {
+        self.interim.set(Interim::Expected);
+    }
+
+    /// Sends `100 Continue` if the client waits for it.
+    pub(crate) fn send_continue(&self) {
+        match self.interim.get() {
+            Interim::Expected => self.interim.set(Interim::None),
+            Interim::Held => {
+                self.interim.set(Interim::Due(0));
+                if let Some(waker) = self.waker.take() {
+                    waker.wake();
+                }
+            }
+            Interim::None | Interim::Due(_) => {}
+        }
+    }
+
+    /// Returns whether the client still waits for `100 Continue`, so that its body may or may not follow.
+    pub(crate) fn awaits_continue(&self) -> bool {
+        matches!(self.interim.get(), Interim::Expected | Interim::Held)
     }
 
     /// Marks a request as being answered while the value lives.
@@ -264,6 +314,36 @@ impl Watched {
         error
     }
 
+    /// Sends `100 Continue` if it is due.
+    fn poll_continue(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while let Interim::Due(sent) = self.activity.interim.get() {
+            let written = ready!(Pin::new(&mut self.stream).poll_write(context, &CONTINUE[sent..]))?;
+            let is_sent = written == 0 || sent + written == CONTINUE.len();
+            self.activity.interim.set(if is_sent { Interim::None } else { Interim::Due(sent + written) });
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Returns the number of bytes to write before `100 Continue`, and holds it back if it comes first.
+    fn hold_continue(&self, context: &Context<'_>, bytes: &[u8]) -> Option<usize> {
+        match self.activity.interim.get() {
+            Interim::Expected => {
+                let at = bytes.windows(CONTINUE.len()).position(|window| window == CONTINUE)?;
+                if at == 0 {
+                    self.activity.interim.set(Interim::Held);
+                    self.activity.waker.replace(Some(context.waker().clone()));
+                }
+                Some(at)
+            }
+            Interim::Held => {
+                // The final response.
+                self.activity.interim.set(Interim::None);
+                None
+            }
+            Interim::None | Interim::Due(_) => None,
+        }
+    }
+
     fn cut(&mut self, why: &'static str) {
         if !self.is_cut {
             self.is_cut = true;
@@ -296,6 +376,9 @@ impl AsyncRead for Watched {
             this.is_unread = true;
             return Poll::Pending;
         }
+        if let Err(error) = ready!(this.poll_continue(context)) {
+            return Poll::Ready(Err(this.failed(error)));
+        }
         if this.turn_bytes >= TURN_BYTES {
             context.waker().wake_by_ref();
             return Poll::Pending;
@@ -323,7 +406,16 @@ impl AsyncWrite for Watched {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         this.end_if_unread()?;
-        let written = Pin::new(&mut this.stream).poll_write(context, bytes);
+        let bytes = match this.hold_continue(context, bytes) {
+            Some(0) => return Poll::Ready(Ok(CONTINUE.len())),
+            Some(before) => &bytes[..before],
+            None => bytes,
+        };
+        let written = match this.poll_continue(context) {
+            Poll::Ready(Ok(())) => Pin::new(&mut this.stream).poll_write(context, bytes),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending => Poll::Pending,
+        };
         match written {
             Poll::Ready(Ok(some)) => {
                 this.sent(some);

@@ -95,7 +95,8 @@ pub(crate) async fn observe(
     next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
     let mut unlogged = Unlogged::of(&request);
-    let answering = request.conn_data::<Rc<Activity>>().map(Activity::answering);
+    let activity = request.conn_data::<Rc<Activity>>().cloned();
+    let answering = activity.as_ref().map(Activity::answering);
     let is_large = has_large_head(&request);
     let span = tracing::info_span!("request", request_id = %unlogged.id_text());
     let _requests = telemetry::count_open_request();
@@ -103,7 +104,9 @@ pub(crate) async fn observe(
     // Outside of the span: a line within it takes twice as long.
     unlogged.log(endpoint::route(response.request()).unwrap_or(NOWHERE), response.status().as_u16());
     response.headers_mut().insert(REQUEST_ID, unlogged.id.clone());
-    if is_large {
+    // Otherwise the body, which the client may still send, would be read as the next request.
+    let is_body_unread = activity.is_some_and(|activity| activity.awaits_continue());
+    if is_large || is_body_unread {
         response.response_mut().head_mut().set_connection_type(ConnectionType::Close);
     }
     if let Some(answering) = answering

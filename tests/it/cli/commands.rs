@@ -254,7 +254,7 @@ async fn an_unusable_database_is_reported_in_one_line() {
     run(&db, &["migrate"]).well();
     run(&db, &["board", "list"]).well();
     db.execute("INSERT INTO centile_store.schema_history SELECT 999, 'later', applied_on, checksum FROM centile_store.schema_history LIMIT 1").await;
-    run(&db, &["board", "list"]).refused(1, &["newer Centile"]);
+    run(&db, &["board", "list"]).refused(1, &["newer version of Centile"]);
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Limits for clients: size, time, rate and origin.
 
 mod crowd;
+mod expect;
 mod keys;
 mod rate;
 mod size;
