@@ -20,8 +20,8 @@ fn random_bytes_break_no_property() {
     );
     let seconds = env::var("FUZZ_SECONDS").unwrap_or_else(|_| SECONDS.to_owned());
     for target in ["period", "key", "signature", "import"] {
-        let output = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("fuzz {target}.txt"));
-        let file = fs::File::create(&output).expect("a file");
+        let file_name = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("fuzz {target}.txt"));
+        let file = fs::File::create(&file_name).expect("a file");
         let status = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz.sh"))
             .args([target, &seconds])
             .stdin(Stdio::null())
@@ -29,14 +29,14 @@ fn random_bytes_break_no_property() {
             .stderr(file)
             .status()
             .expect("tests/fuzz.sh");
-        let output = fs::read_to_string(&output).expect("the output");
+        let output = fs::read_to_string(&file_name).expect("the output");
         let tries = tries(&output);
         trial.expect(
             status.success() && tries > 0,
             if status.success() {
                 format!("{target}: {tries} tries in {seconds} s")
             } else {
-                format!("{target}: failed, see {}", output.display())
+                format!("{target}: failed, see {}", file_name.display())
             },
         );
     }
