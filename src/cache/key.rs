@@ -13,8 +13,8 @@ pub enum CacheKey {
         /// The version of the counts; it carries the epoch.
         version: String,
     },
-    /// A rendered top list of a ranking: `top:{epoch}:{ranking}:{size}`, for 60 s. The value
-    /// contains the version.
+    /// A top list of a ranking, which each instance renders: `top:{epoch}:{ranking}:{size}`, for 60 s.
+    /// The value contains the version.
     Top {
         /// The database's epoch.
         epoch: String,

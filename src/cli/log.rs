@@ -55,8 +55,9 @@ struct LostLines {
 impl LostLines {
     /// Logs how many lines were lost since the last report, if any.
     fn report(&self) {
-        let lost = self.counters.iter().map(ErrorCounter::dropped_lines).sum();
-        let lines = lost - self.reported.swap(lost, Ordering::Relaxed);
+        let lost: usize = self.counters.iter().map(ErrorCounter::dropped_lines).sum();
+        // Another thread may have reported more meanwhile.
+        let lines = lost.saturating_sub(self.reported.fetch_max(lost, Ordering::Relaxed));
         if lines > 0 {
             tracing::warn!(lines, "lines of this log were lost: they could not be written as fast as they came");
         }

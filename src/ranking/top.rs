@@ -183,9 +183,9 @@ pub async fn top(
     match rankings.tops.refills.read(key.clone(), refill).await {
         Ok(kept) => Ok(answer(&kept, None)),
         Err(error @ Error::Unavailable { .. }) => {
-            let last = rankings.tops.lists.get(&key);
+            let kept = rankings.tops.lists.get(&key).ok_or(error)?;
             telemetry::count_read("top", Origin::Stale);
-            last.map(|kept| answer(&kept, Some(kept.confirmed_at.elapsed()))).ok_or(error)
+            Ok(answer(&kept, Some(kept.confirmed_at.elapsed())))
         }
         Err(error) => Err(error),
     }

@@ -84,7 +84,7 @@ pub(crate) async fn open_text<'a>(
     let limit = limit.min(api.settings.body_limit_bytes);
     // A signing key proves nothing until the body has arrived.
     let reservation = match CheckedKey::of(request) {
-        Some(known) if known.signing_secret.is_none() => api.bodies.hold(),
+        Some((known, _)) if known.signing_secret.is_none() => api.bodies.hold(),
         _ => api.open_bodies.hold_for(address::of(api, request).map(address::network), limit),
     };
     read(&api.settings, limit, reservation, request, payload).await

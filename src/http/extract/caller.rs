@@ -39,11 +39,11 @@ impl CheckedKey {
         Self { known: Arc::clone(known), at: Instant::now() }
     }
 
-    /// Returns the key of `request` if it was checked recently.
-    pub(crate) fn of(request: &HttpRequest) -> Option<Arc<CachedKey>> {
+    /// Returns the key of `request` if it was checked recently, and the time of that check.
+    pub(crate) fn of(request: &HttpRequest) -> Option<(Arc<CachedKey>, Instant)> {
         let extensions = request.extensions();
         let checked = extensions.get::<Self>().filter(|checked| checked.at.elapsed() <= RECHECK_AFTER);
-        checked.map(|checked| Arc::clone(&checked.known))
+        checked.map(|checked| (Arc::clone(&checked.known), checked.at))
     }
 }
 
@@ -58,11 +58,11 @@ struct KeyCheck {
 /// [`Error::Unauthorized`] if the key is missing or invalid, or if a signing key comes without a
 /// valid signature. A signature that covers a body is checked when the body is read.
 pub(crate) async fn authenticated(api: &Api, request: &HttpRequest) -> Result<Arc<Key>> {
-    let known = match CheckedKey::of(request) {
-        Some(known) => known,
-        None => key_cache::find(&api.instance.keys, authorization(request)?.as_deref()).await?,
+    let (known, checked_at) = match CheckedKey::of(request) {
+        Some(checked) => checked,
+        None => (key_cache::find(&api.instance.keys, authorization(request)?.as_deref()).await?, Instant::now()),
     };
-    request.extensions_mut().insert(KeyCheck { instance: Arc::clone(&api.instance), checked_at: Instant::now() });
+    request.extensions_mut().insert(KeyCheck { instance: Arc::clone(&api.instance), checked_at });
     signature::require(api, request, &known).await?;
     Ok(Arc::clone(&known.key))
 }

@@ -71,6 +71,9 @@ pub const LOCK_WAIT: Duration = Duration::from_mins(5);
 /// have to wait for a session.
 const POOLER_TEST_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// Reads in that test that must come from the same session.
+const POOLER_TEST_READS: u32 = 5;
+
 /// Result of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
@@ -121,8 +124,7 @@ pub async fn migrate_to(database_url: &str, files: &Files, lock_wait: Duration) 
 /// Connects to the database at `url`.
 ///
 /// Returns [`Error::Invalid`] for a malformed URL, [`Error::Unavailable`] without a connection, and
-/// [`Error::Conflict`] when a pooler answers. A startup option reveals a pooler: only PostgreSQL
-/// itself applies it. `PgBouncer` rejects the option, or drops it if configured to.
+/// [`Error::Conflict`] when a pooler in transaction mode answers.
 async fn connect(url: &str) -> Result<PgConnection> {
     let options = connect_options(url).map_err(unavailable)?;
     let mut connection = PgConnection::connect_with(&options).await.map_err(unavailable)?;
@@ -135,10 +137,18 @@ async fn connect(url: &str) -> Result<PgConnection> {
     }
 }
 
-/// Whether a pooler lends a session of the server for one transaction only, so that two connections get the same one. A busy pooler
-/// may lend two, and is not found then.
+/// Returns whether a pooler lends a session of the server for one transaction only.
+///
+/// A busy pooler, or one that lends its sessions in turn (`server_round_robin`), soon lends another
+/// session. An idle one lends the same session to two connections. A test by chance, so it may miss
+/// a pooler.
 async fn shares_sessions(options: &PgConnectOptions, connection: &mut PgConnection) -> sqlx::Result<bool> {
     let first = backend(connection).await?;
+    for _ in 0..POOLER_TEST_READS {
+        if first != backend(connection).await? {
+            return Ok(true);
+        }
+    }
     // A server without room for a second connection may still serve the first.
     let Ok(mut other) = PgConnection::connect_with(options).await else { return Ok(false) };
     let mut held = other.begin().await?;

@@ -19,9 +19,9 @@ use crate::{
     },
 };
 
-/// Removes the comments of all functions and views, and the rights that an earlier edition granted.
-/// Each file comments on its object and grants rights on it again. An object that still lacks a
-/// comment when all files have run belongs to an earlier edition.
+/// Removes the comments of all functions and views, except functions of extensions, and the rights
+/// that an earlier edition granted. Each file comments on its object and grants rights on it again.
+/// An object that still lacks a comment when all files have run belongs to an earlier edition.
 ///
 /// Drops the function that generates others while the files run: its earlier edition must not
 /// generate any.
@@ -39,6 +39,7 @@ const PREPARE: &str = "
                                          ELSE 'COMMENT ON ROUTINE %s IS NULL' END, p.oid::regprocedure)
             FROM pg_proc p
             WHERE p.pronamespace IN ('centile'::regnamespace, 'centile_store'::regnamespace)
+              AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
         LOOP
             EXECUTE v_command;
         END LOOP;
@@ -65,6 +66,7 @@ const DROP: &str = "
                     SELECT 'pg_proc'::regclass AS class, p.oid, p.proname AS name, format('ROUTINE %s', p.oid::regprocedure) AS label,
                            obj_description(p.oid, 'pg_proc') AS comment
                     FROM pg_proc p WHERE p.pronamespace IN ('centile'::regnamespace, 'centile_store'::regnamespace)
+                      AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
                     UNION ALL
                     SELECT 'pg_class'::regclass, c.oid, c.relname, format('VIEW %s', c.oid::regclass), obj_description(c.oid, 'pg_class')
                     FROM pg_class c WHERE c.relnamespace = 'centile'::regnamespace AND c.relkind = 'v'
@@ -102,8 +104,18 @@ const DROP: &str = "
 /// or columns, another kind.
 const NOT_REPLACEABLE: [&str; 3] = ["42P13", "42P16", "42809"];
 
-/// SQLSTATEs of an object that refers to one that does not exist yet: function, table, other object.
-const NOT_THERE_YET: [&str; 3] = ["42883", "42P01", "42704"];
+/// Class of the SQLSTATEs of an object that refers to one that does not exist yet, or that still is
+/// of the earlier edition: without a new column, of another type, or beside its replacement.
+const NOT_THERE_YET: &str = "42";
+
+/// Names of functions that exist with an earlier list of arguments, too. A call may mean either, so
+/// both are dropped, and the files run again.
+const DOUBLED: &str = "
+    SELECT DISTINCT earlier.proname::text
+    FROM pg_proc earlier
+    JOIN pg_proc current ON (current.pronamespace, current.proname) = (earlier.pronamespace, earlier.proname)
+    WHERE earlier.pronamespace IN ('centile'::regnamespace, 'centile_store'::regnamespace)
+      AND obj_description(earlier.oid, 'pg_proc') IS NULL AND obj_description(current.oid, 'pg_proc') IS NOT NULL";
 
 /// Replaces functions and views in one transaction if they are of another edition; returns the
 /// number of files.
@@ -153,9 +165,15 @@ async fn replace(connection: &mut PgConnection, files: &Files, hash: &str) -> Re
         failure(&error, |error| Error::Internal(format!("cannot prepare the functions and views: {error}")))
     })?;
     let mut dropped: Vec<String> = Vec::new();
-    while let Some((names, error)) = create(&mut transaction, files).await? {
-        if names.iter().any(|name| dropped.contains(name)) {
+    loop {
+        let (names, error) = create(&mut transaction, files).await?;
+        if let Some(error) = error
+            && (names.is_empty() || names.iter().any(|name| dropped.contains(name)))
+        {
             return Err(Failure::Other(error));
+        }
+        if names.is_empty() {
+            break;
         }
         drop_objects(&mut transaction, &names).await?;
         dropped.extend(names);
@@ -195,11 +213,12 @@ async fn drop_objects(transaction: &mut PgConnection, names: &[String]) -> Resul
 
 /// Runs every file. A file that needs an object of a later file runs again after that file.
 ///
-/// Returns the names of the objects that have to be dropped before their files can run, with the first
-/// error; `None` when all files have run.
-async fn create(connection: &mut PgConnection, files: &Files) -> Result<Option<(Vec<String>, Error)>, Failure> {
+/// Returns the names of the objects that have to be dropped before all files can run, and the first
+/// error. Without names and error all files have run.
+async fn create(connection: &mut PgConnection, files: &Files) -> Result<(Vec<String>, Option<Error>), Failure> {
     let mut left: Vec<&File> = files.objects.iter().collect();
-    let mut refused: Option<(Vec<String>, Error)> = None;
+    let mut names: Vec<String> = Vec::new();
+    let mut refused = None;
     loop {
         let before = left.len();
         let mut later = Vec::new();
@@ -212,9 +231,9 @@ async fn create(connection: &mut PgConnection, files: &Files) -> Result<Option<(
                     savepoint.rollback().await.map_err(failed("roll back to a savepoint"))?;
                     let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code).unwrap_or_default();
                     if NOT_REPLACEABLE.contains(&code.as_ref()) {
-                        let names = &mut refused.get_or_insert_with(|| (Vec::new(), internal(path, &error))).0;
+                        refused.get_or_insert_with(|| internal(path, &error));
                         names.push(object_name(path).to_owned());
-                    } else if NOT_THERE_YET.contains(&code.as_ref()) {
+                    } else if code.starts_with(NOT_THERE_YET) {
                         first_error.get_or_insert_with(|| internal(path, &error));
                         later.push(object);
                     } else {
@@ -223,11 +242,15 @@ async fn create(connection: &mut PgConnection, files: &Files) -> Result<Option<(
                 }
             }
         }
-        match first_error {
-            None => return Ok(refused),
-            Some(error) if later.len() == before => return refused.map(Some).ok_or(Failure::Other(error)),
-            Some(_) => left = later,
+        if later.is_empty() || later.len() == before {
+            let doubled: Vec<String> = sqlx::query_scalar(DOUBLED)
+                .fetch_all(&mut *connection)
+                .await
+                .map_err(failed("find the functions of the earlier edition"))?;
+            names.extend(doubled);
+            return Ok((names, refused.or(first_error)));
         }
+        left = later;
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
 };
 
 use centile::store::migrate::{Files, LOCK_WAIT, migrate, migrate_to};
-use sqlx::query_as;
+use sqlx::{query_as, query_scalar};
 
 use crate::support::{TestDb, centile, folder, run};
 
@@ -132,6 +132,46 @@ async fn a_changed_signature_under_a_users_view_stops_the_upgrade() {
     assert_eq!(db.dump(), before);
     db.execute("DROP VIEW report.previous").await;
     migrate_to(db.url(), &changed, LOCK_WAIT).await.unwrap();
+}
+
+/// Returns the files of an edition with a function and a view, and a view before them that uses both.
+fn probes(types: &str, default: &str, columns: &str, wanted: &str) -> Files {
+    changed_files(|root| {
+        let write = |path: &str, text: String| fs::write(root.join(path), text).unwrap();
+        write(
+            "sql/functions/zz_probe.sql",
+            format!(
+                "CREATE OR REPLACE FUNCTION centile.zz_probe({types}{default}) RETURNS integer LANGUAGE sql IMMUTABLE AS 'SELECT 1';
+                 COMMENT ON FUNCTION centile.zz_probe({types}) IS 'Probe.'"
+            ),
+        );
+        let comment = |view: &str| format!("; COMMENT ON VIEW centile.{view} IS 'Probe.'");
+        let later = format!("CREATE OR REPLACE VIEW centile.zz_probes AS SELECT {columns}");
+        write("sql/views/zz_probes.sql", later + &comment("zz_probes"));
+        let first =
+            format!("CREATE OR REPLACE VIEW centile.aa_probes AS SELECT {wanted} AS probe FROM centile.zz_probes z");
+        write("sql/views/aa_probes.sql", first + &comment("aa_probes"));
+    })
+}
+
+#[tokio::test]
+async fn changed_objects_are_replaced_together_with_those_that_use_them() {
+    let db = TestDb::new().await;
+    let editions = [
+        ("integer", "", "1 AS a", "centile.zz_probe(1)"),
+        // A view gets a column that a file before it reads.
+        ("integer", "", "1 AS a, 2 AS b", "z.b + centile.zz_probe(1)"),
+        // The same call means a function with another list of arguments.
+        ("integer, integer", " DEFAULT 0", "1 AS a, 2 AS b", "z.b + centile.zz_probe(1)"),
+        ("bigint, integer", " DEFAULT 0", "1 AS a, 2 AS b", "z.b + centile.zz_probe(1, 2)"),
+        ("bigint", "", "1 AS a, 2 AS b", "z.b + centile.zz_probe(1)"),
+    ];
+    for (types, default, columns, wanted) in editions {
+        migrate_to(db.url(), &probes(types, default, columns, wanted), LOCK_WAIT).await.unwrap();
+        let functions = "SELECT count(*) FROM pg_proc WHERE proname = 'zz_probe'";
+        let functions: i64 = query_scalar(functions).fetch_one(&db.pool().await).await.unwrap();
+        assert_eq!(functions, 1, "{types}");
+    }
 }
 
 #[tokio::test]
