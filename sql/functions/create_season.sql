@@ -19,7 +19,7 @@ BEGIN
         RAISE EXCEPTION 'board % already has scores within these bounds', p_board
             USING ERRCODE = 'CB409', DETAIL = 'starts_at', HINT = 'Create a season before its first score.';
     END IF;
-    -- Open from now on; the clock says whether it has begun.
+    -- The state is open from now on; the clock decides whether the season has begun.
     INSERT INTO centile_store.periods (board_id, kind, label, starts_at, ends_at, state)
     VALUES (v_board.id, 'season', p_name, p_starts_at, p_ends_at, 'closed')
     RETURNING id INTO v_period_id;

@@ -34,4 +34,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.open_periods(integer, timestamptz[]) IS
-'Opens the periods of a board that hold these times, and returns how many were not open. Example: SELECT centile.open_periods(board_id, ARRAY[timestamptz ''2024-02-01 12:00Z'']) FROM centile.boards WHERE slug = ''main'';';
+'Opens the periods of a board that hold these times, and returns the number of newly opened ones. Example: SELECT centile.open_periods(board_id, ARRAY[timestamptz ''2024-02-01 12:00Z'']) FROM centile.boards WHERE slug = ''main'';';
