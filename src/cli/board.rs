@@ -69,8 +69,8 @@ pub(super) struct Create {
     order: Order,
     /// How to rank equal scores
     ///
-    /// `shared`: they share a rank (1, 2, 2, 4). `first`: the earlier score is ahead. `tiebreak`: the
-    /// event's larger tiebreak is ahead, then the earlier score.
+    /// `shared`: they share a rank (1, 2, 2, 4). `first`: the earlier score is ahead. `tiebreak`:
+    /// the event's larger tiebreak is ahead, then the earlier score.
     #[arg(long, value_parser = named::<Ties>(), default_value = "shared")]
     ties: Ties,
     /// Comma-separated kinds of period

@@ -245,16 +245,16 @@ fn register(config: &mut web::ServiceConfig, endpoints: impl IntoIterator<Item =
     }));
 }
 
-/// Headers of all responses, unless a response sets its own: browsers must not guess media types, run
-/// anything, or send the address to other sites. Pages have policies of their own.
+/// Headers of all responses, unless a response sets its own: browsers must not guess media types,
+/// run anything, or send the address to other sites. Pages have policies of their own.
 const SECURITY_HEADERS: [(HeaderName, HeaderValue); 3] = [
     (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
     (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'")),
 ];
 
-/// Adds the security headers. `X-Frame-Options` cannot list origins, so a response that some origins
-/// may embed has none. Over TLS, browsers must keep using TLS for this host.
+/// Adds the security headers. `X-Frame-Options` cannot list origins, so a response that some
+/// origins may embed has none. Over TLS, browsers must keep using TLS for this host.
 async fn secure(
     request: ServiceRequest,
     next: Next<impl MessageBody>,

@@ -84,8 +84,8 @@ pub(crate) async fn resolve(rankings: &Rankings, board: &Board, selector: &Perio
 /// Attempts to read a period whose ranking or archive is replaced during the read.
 const ATTEMPTS: usize = 4;
 
-/// Resolves `selector`, and passes the result to `read`. If `read` returns `None`, because the ranking or archive was replaced
-/// meanwhile, tries again.
+/// Resolves `selector`, and passes the result to `read`. If `read` returns `None`, because the
+/// ranking or archive was replaced meanwhile, tries again.
 ///
 /// [`Error::Unavailable`] after four attempts.
 pub(crate) async fn read_current<T, F: Future<Output = Result<Option<T>>>>(

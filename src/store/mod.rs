@@ -269,8 +269,8 @@ fn connect_options(url: &str) -> sqlx::Result<PgConnectOptions> {
 struct SessionSettings(Arc<str>);
 
 impl SessionSettings {
-    /// Creates settings from (name, value) pairs, all constants of this program. The last value of a
-    /// name counts.
+    /// Creates settings from (name, value) pairs, all constants of this program. The last value of
+    /// a name counts.
     fn new(settings: &[(&str, &str)]) -> Self {
         let settings = settings.iter().map(|(name, value)| format!("set_config('{name}', '{value}', false)"));
         Self(format!("SELECT {}", settings.collect::<Vec<_>>().join(", ")).into())

@@ -135,8 +135,8 @@ async fn connect(url: &str) -> Result<PgConnection> {
     }
 }
 
-/// Whether a pooler lends a session of the server for one transaction only, so that two connections get the same one. A busy pooler
-/// may lend two, and is not found then.
+/// Whether a pooler lends a session of the server for one transaction only, so that two connections
+/// get the same one. A busy pooler may lend two, and is not found then.
 async fn shares_sessions(options: &PgConnectOptions, connection: &mut PgConnection) -> sqlx::Result<bool> {
     let first = backend(connection).await?;
     // A server without room for a second connection may still serve the first.

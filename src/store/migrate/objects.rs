@@ -1,9 +1,9 @@
 //! Functions and views, replaced in one transaction when their files have changed.
 //!
-//! An object whose signature and result are unchanged is replaced in place, so that views which users
-//! built on it survive, with the rights that users granted. Other objects are dropped and created,
-//! never with CASCADE. If an object of a user depends on one of these, nothing changes, and the error
-//! names the user's object.
+//! An object whose signature and result are unchanged is replaced in place, so that views which
+//! users built on it survive, with the rights that users granted. Other objects are dropped and
+//! created, never with CASCADE. If an object of a user depends on one of these, nothing changes,
+//! and the error names the user's object.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest as _, Sha256};
@@ -98,11 +98,12 @@ const DROP: &str = "
     END
     $$";
 
-/// SQLSTATEs of an object that cannot be replaced in place: another result, other names of parameters
-/// or columns, another kind.
+/// SQLSTATEs of an object that cannot be replaced in place: another result, other names of
+/// parameters or columns, another kind.
 const NOT_REPLACEABLE: [&str; 3] = ["42P13", "42P16", "42809"];
 
-/// SQLSTATEs of an object that refers to one that does not exist yet: function, table, other object.
+/// SQLSTATEs of an object that refers to one that does not exist yet: function, table, other
+/// object.
 const NOT_THERE_YET: [&str; 3] = ["42883", "42P01", "42704"];
 
 /// Replaces functions and views in one transaction if they are of another edition; returns the
@@ -195,8 +196,8 @@ async fn drop_objects(transaction: &mut PgConnection, names: &[String]) -> Resul
 
 /// Runs every file. A file that needs an object of a later file runs again after that file.
 ///
-/// Returns the names of the objects that have to be dropped before their files can run, with the first
-/// error; `None` when all files have run.
+/// Returns the names of the objects that have to be dropped before their files can run, with the
+/// first error; `None` when all files have run.
 async fn create(connection: &mut PgConnection, files: &Files) -> Result<Option<(Vec<String>, Error)>, Failure> {
     let mut left: Vec<&File> = files.objects.iter().collect();
     let mut refused: Option<(Vec<String>, Error)> = None;

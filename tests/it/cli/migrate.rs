@@ -104,7 +104,8 @@ async fn a_users_views_survive_an_upgrade() {
         edit(root, "sql/functions/epoch.sql", "RETURN v_known;", "RETURN concat(v_known);");
         edit(root, "sql/functions/page.sql", "ORDER BY r.position", "ORDER BY 1");
         edit(root, "sql/views/standings.sql", "u.external_id AS user_id", "concat(u.external_id) AS user_id");
-        // Another parameter's name, so that the function is dropped and created. No user depends on it.
+        // Another parameter's name, so that the function is dropped and created. No user depends on
+        // it.
         edit(root, "sql/functions/rank_of_score.sql", "p_score", "p_points");
     });
     let report = migrate_to(db.url(), &changed, LOCK_WAIT).await.unwrap();

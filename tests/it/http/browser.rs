@@ -1,4 +1,5 @@
-//! The page of a board in a real browser: what it shows is compared with the API, never with what made it.
+//! The page of a board in a real browser: what it shows is compared with the API, never with what
+//! made it.
 
 mod access;
 mod driver;
@@ -70,7 +71,8 @@ async fn a_player_is_found_and_the_way_back_leads_back() {
     browser.press(ENTER).await;
     browser.until("document.querySelector('#player-title[data-player]')").await;
     assert_player(&browser, &site, &format!("{SCORES}/p030?around=4")).await;
-    // From one to the next by name, to where the player stands in the ranking, and all the way back.
+    // From one to the next by name, to where the player stands in the ranking, and all the way
+    // back.
     browser.click("table[data-live=around] tbody tr:last-child a").await;
     assert_player(&browser, &site, &format!("{SCORES}/p034?around=4")).await;
     browser.click(".actions a").await;

@@ -301,8 +301,8 @@ async fn an_address_gets_two_exports_at_a_time_and_a_key_gets_more() {
     until_no_snapshot(&db).await;
 }
 
-/// The limit is 32 KiB within each client timeout. This client reads 20,000 bytes a second, for longer
-/// than the default timeout. With a receive window of a few KiB, Linux itself would cut it
+/// The limit is 32 KiB within each client timeout. This client reads 20,000 bytes a second, for
+/// longer than the default timeout. With a receive window of a few KiB, Linux itself would cut it
 /// (`TCP_USER_TIMEOUT` of zero-window probes).
 #[tokio::test]
 async fn a_slow_client_gets_the_whole_export() {

@@ -13,7 +13,8 @@ use crate::{
     support::{TestDb, amount},
 };
 
-/// Deque's axe-core, which looks for what keeps people out (WCAG 2 A and AA, and what is good practice besides).
+/// Deque's axe-core, which looks for what keeps people out (WCAG 2 A and AA, and what is good
+/// practice besides).
 const AXE: &str = include_str!("axe/axe.min.js");
 /// Width of the narrowest phones.
 const PHONE: u32 = 360;
@@ -90,8 +91,8 @@ async fn nobody_is_kept_out() {
     let pages = PAGES.into_iter().chain(FRAMES).map(|path| (path, site.serve.at(path)));
     let pages = pages.chain(OPERATORS.map(|path| (path, format!("{operators}{path}"))));
     for (number, (path, url)) in pages.enumerate() {
-        // Each page in one look, so that each look is that of several pages of each kind; the page with most on it in a wide dark
-        // and a narrow light one.
+        // Each page in one look, so that each look is that of several pages of each kind; the page
+        // with most on it in a wide dark and a narrow light one.
         let looks = amount(if path == FULLEST { 2 } else { 1 }, LOOKS.len());
         for (width, scheme) in LOOKS.iter().cycle().skip(number).take(looks) {
             browser.resize(*width, 740, *width == PHONE).await;

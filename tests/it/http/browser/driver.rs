@@ -1,4 +1,5 @@
-//! Headless Chromium, controlled through the W3C's `WebDriver` protocol by the driver that comes with it.
+//! Headless Chromium, controlled through the W3C's `WebDriver` protocol by the driver that comes
+//! with it.
 //!
 //! `WebDriver` is JSON over HTTP. CONTRIBUTING.md says why this is not fantoccini.
 
@@ -31,8 +32,8 @@ const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 pub const TAB: &str = "\u{e004}";
 pub const ENTER: &str = "\u{e007}";
 
-/// Idle browsers. A start takes seconds of a core, so tests use the same browsers one after the other. A static is never
-/// dropped; the watchdogs end them with the test process.
+/// Idle browsers. A start takes seconds of a core, so tests use the same browsers one after the
+/// other. A static is never dropped; the watchdogs end them with the test process.
 static IDLE: Mutex<Vec<Chromium>> = Mutex::new(Vec::new());
 
 /// The browser of one test: a tab of its own, closed when this value is dropped.
@@ -108,7 +109,8 @@ impl Browser {
         self.post("execute/sync", json!({"script": body, "args": arguments})).await
     }
 
-    /// Runs a function with this body in the page; returns the value that it passes to its last argument, a callback.
+    /// Runs a function with this body in the page; returns the value that it passes to its last
+    /// argument, a callback.
     pub async fn run_until_called(&self, body: &str) -> Value {
         self.post("execute/async", json!({"script": body, "args": []})).await
     }
@@ -297,8 +299,8 @@ impl Drop for Chromium {
     }
 }
 
-/// Starts a driver; returns it with its address. `None` if it does not start: it binds a free port twice, for IPv4 and IPv6, and
-/// another process may take the second.
+/// Starts a driver; returns it with its address. `None` if it does not start: it binds a free port
+/// twice, for IPv4 and IPv6, and another process may take the second.
 fn launch(watchdog: &mut Watchdog) -> Option<(Child, String)> {
     let mut command = Command::new("chromedriver");
     command.arg("--port=0").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());

@@ -29,7 +29,8 @@ impl Host {
         Self { origin, listener: Some(listener), serving: None }
     }
 
-    /// Shows boards of the service at `url` from now on, by elements as they are written; may run its script and have its frames, and nothing else.
+    /// Shows boards of the service at `url` from now on, by elements as they are written; may run
+    /// its script and have its frames, and nothing else.
     pub(super) fn show(&mut self, url: &str, elements: &str) {
         let page = format!(
             "<!DOCTYPE html><html lang=en><title>A game</title><script type=module src={url}/assets/centile-board.js></script>{elements}"
@@ -95,7 +96,8 @@ async fn an_element_shows_a_board_follows_it_and_changes_with_its_attributes() {
     assert_same(&browser, &site, &format!("{SCORES}?limit=5")).await;
     assert_eq!(browser.run("return document.querySelectorAll('a').length").await, 1);
 
-    // Other attributes make another frame, of another height, and no step in what the button goes back to.
+    // Other attributes make another frame, of another height, and no step in what the button goes
+    // back to.
     browser.look_into_frame(false).await;
     let before = browser.run(&format!("return [history.length, {HEIGHT}]")).await;
     browser

@@ -1,4 +1,5 @@
-//! Pictures of the page for people who have not seen it: `make screenshots` writes them to `docs/img`.
+//! Pictures of the page for people who have not seen it: `make screenshots` writes them to
+//! `docs/img`.
 
 use std::path::Path;
 
