@@ -60,7 +60,7 @@ impl Certificate {
                 let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
                 if current.cert != found.cert {
                     *current = Arc::new(found);
-                    tracing::info!(file = %self.chain_file.display(), "a new certificate is shown");
+                    tracing::info!(file = %self.chain_file.display(), "a new certificate is in use");
                 }
                 None
             }
@@ -71,7 +71,7 @@ impl Certificate {
         if let Some(error) = &error
             && last.as_ref() != Some(error)
         {
-            tracing::error!(%error, "the certificate cannot be renewed, the one of before goes on being shown");
+            tracing::error!(%error, "the certificate cannot be renewed; the previous one stays in use");
         }
         *last = error;
     }
@@ -101,7 +101,7 @@ fn read(chain_file: &Path, key_file: &Path) -> Result<CertifiedKey> {
     let chain = CertificateDer::pem_slice_iter(&text("tls_cert", chain_file)?).collect::<Result<Vec<_>, _>>();
     let chain = chain.map_err(|error| refused("tls_cert", chain_file, &format!("is damaged: {error}")))?;
     if chain.is_empty() {
-        return Err(refused("tls_cert", chain_file, &"holds no certificate: there has to be one in PEM"));
+        return Err(refused("tls_cert", chain_file, &"contains no certificate in PEM"));
     }
 
     let text = text("tls_key", key_file)?;
@@ -110,7 +110,7 @@ fn read(chain_file: &Path, key_file: &Path) -> Result<CertifiedKey> {
         return Err(refused("tls_key", key_file, &why));
     }
     let key = PrivateKeyDer::from_pem_slice(&text).map_err(|error| match error {
-        pem::Error::NoItemsFound => refused("tls_key", key_file, &"holds no private key: there has to be one in PEM"),
+        pem::Error::NoItemsFound => refused("tls_key", key_file, &"contains no private key in PEM"),
         error => refused("tls_key", key_file, &format!("is damaged: {error}")),
     })?;
 
@@ -120,7 +120,7 @@ fn read(chain_file: &Path, key_file: &Path) -> Result<CertifiedKey> {
             refused("tls_key", key_file, &why)
         }
         rustls::Error::InvalidCertificate(_) => {
-            refused("tls_cert", chain_file, &"holds something that is not a certificate")
+            refused("tls_cert", chain_file, &"contains data that is not a certificate")
         }
         error => refused("tls_key", key_file, &format!("cannot be used: {error}")),
     })
