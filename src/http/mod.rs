@@ -7,9 +7,9 @@
 //! scores comes earlier, so that an overloaded instance refuses them at once; it is checked again
 //! before the write.
 //!
-//! The signature of a request is checked with the key or, for a request with a body, once the body
-//! has arrived and before anything else reads it. So each handler requires the key first, and reads
-//! the body before it changes anything.
+//! The signature of a request is checked with the key. If the request has a body, it is checked
+//! once the body has arrived, before any other code reads it. So each handler requires the key
+//! first, and reads the body before it changes anything.
 
 pub(crate) mod api;
 mod embed;

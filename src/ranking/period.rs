@@ -63,8 +63,7 @@ pub(crate) async fn resolve(rankings: &Rankings, board: &Board, selector: &Perio
             hint: Some(format!("{} is closed, and its archive is no longer kept", resolved.period.name())),
         });
     }
-    // Nobody has scored in this period. A current or previous one is empty; a labelled one does not
-    // exist.
+    // This period has no scores. A current or previous one is empty; a labelled one does not exist.
     match selector {
         PeriodSelector::Labelled(..) => Err(Error::NotFound {
             what: "period",
@@ -107,7 +106,7 @@ pub(crate) async fn read_current<T, F: Future<Output = Result<Option<T>>>>(
 pub(crate) enum Resolved {
     /// A period with players, and its ranking or archive.
     Players(Arc<ResolvedPeriod>, Source),
-    /// A period in which nobody has scored yet.
+    /// A period without scores.
     Empty(Period, RankingState),
 }
 

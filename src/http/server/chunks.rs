@@ -1,6 +1,6 @@
 //! Long responses are sent in pieces. actix copies a whole body into the connection's memory before
-//! the client reads any of it: a megabyte for each of a thousand clients that read nothing. If a
-//! body is in pieces, actix copies one piece at a time, and responses continue to share the body.
+//! the client reads any of it. A thousand clients that read nothing could take a megabyte each. If
+//! a body is in pieces, actix copies one piece at a time, and responses continue to share the body.
 
 use std::{
     convert::Infallible,

@@ -185,9 +185,9 @@ impl Listener {
 }
 
 /// Delay from an event of a subscriber to its next one, `elapsed` after the first round. This is
-/// the time until its turn in the next round, or in the round after that if its turn is less than
-/// half a round away. So on average each subscriber gets one event per round, even while
-/// subscribers come and go, which shifts all turns.
+/// the time until its turn in the next round, or one round more if that is less than half a round.
+/// So on average each subscriber gets one event per round, even while subscribers come and go,
+/// which shifts all turns.
 fn until_turn(elapsed: Duration, listeners: usize, turn: f64) -> Duration {
     let round = TIME_OF_EVENT.as_secs_f64() * listeners as f64;
     let left = 1.0 - (elapsed.as_secs_f64() / round - turn).rem_euclid(1.0);

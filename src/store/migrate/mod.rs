@@ -1,5 +1,5 @@
-//! Brings a database to this program's schema: the migrations, each once and in order, then the
-//! functions and views under `sql/`, if they differ from the database's.
+//! Upgrades a database to this program's schema. It runs the migrations, each once and in order.
+//! Then it replaces the functions and views under `sql/` if they differ from the database's.
 //!
 //! Safe to run repeatedly, concurrently, and to kill at any point: a session-level advisory lock
 //! admits one process, and every step is a transaction. No step waits long for a lock

@@ -1,9 +1,9 @@
 //! Functions and views, replaced in one transaction when their files have changed.
 //!
-//! An object whose signature and result are unchanged is replaced in place, so that views which
-//! users built on it survive, with the rights that users granted. Other objects are dropped and
-//! created, never with CASCADE. If an object of a user depends on one of these, nothing changes,
-//! and the error names the user's object.
+//! If the signature and result of an object are unchanged, it is replaced in place, with the rights
+//! that users granted. So the users' own views on it survive. Other objects are dropped and
+//! created, never with CASCADE. If a user's object depends on one of these, nothing changes, and
+//! the error names the user's object.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest as _, Sha256};
@@ -196,8 +196,8 @@ async fn drop_objects(transaction: &mut PgConnection, names: &[String]) -> Resul
 
 /// Runs every file. A file that needs an object of a later file runs again after that file.
 ///
-/// Returns the names of the objects that have to be dropped before their files can run, with the
-/// first error; `None` when all files have run.
+/// Returns the names of the objects that must be dropped before their files can run, with the first
+/// error. Returns `None` when all files have run.
 async fn create(connection: &mut PgConnection, files: &Files) -> Result<Option<(Vec<String>, Error)>, Failure> {
     let mut left: Vec<&File> = files.objects.iter().collect();
     let mut refused: Option<(Vec<String>, Error)> = None;

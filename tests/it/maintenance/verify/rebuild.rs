@@ -70,7 +70,7 @@ async fn an_impossible_rebuild_is_refused() {
     let db = with_past().await;
     let pool = db.pool().await;
     let of = |period: &'static str| ["rebuild", "--board", "arena", "--by", "dora", "--period", period];
-    run(&db, &of("week:2023-01-02")).refused(1, &["nobody has scored in week:2023-01-02"]);
+    run(&db, &of("week:2023-01-02")).refused(1, &["week:2023-01-02 of board", "has no scores"]);
     run(&db, &["close", "--due"]).well();
     run(&db, &of("week:2024-01-01"))
         .refused(1, &["is closed", "centile refresh --board arena --period week:2024-01-01"]);
