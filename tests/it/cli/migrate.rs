@@ -71,7 +71,7 @@ const USERS_VIEWS: &str = "
     CREATE VIEW report.previous AS SELECT user_id, score FROM centile.last_week;
     GRANT EXECUTE ON FUNCTION centile.epoch() TO pg_monitor";
 
-/// What the user sees, and the identities of the objects below.
+/// Data visible to the user, and the identities of the underlying objects.
 async fn users_state(db: &TestDb) -> (i64, i64, Vec<i64>, bool) {
     query_as(
         "SELECT (SELECT count(*) FROM report.best), (SELECT sum(score)::bigint FROM report.page),

@@ -1,4 +1,4 @@
-//! The operator's page: it needs an admin key, shows what the views show, and no secrets.
+//! The operator's page: it needs an admin key, shows the rows of the views, and shows no secrets.
 
 use std::{collections::BTreeMap, time::Instant};
 
@@ -76,7 +76,7 @@ async fn only_an_admin_key_opens_the_page() {
             }
         }
     }
-    // A browser adds the key to every request. Other sites may link to the page, and nothing else.
+    // A browser adds the key to every request. Other sites may only link to the page.
     let basic = format!("Basic {}", BASE64_STANDARD.encode(format!("ada:{}", site.admin_key)));
     for (site_of, mode, dest, status) in [
         ("none", "navigate", "document", 200),
