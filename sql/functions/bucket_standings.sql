@@ -1,6 +1,6 @@
 -- Players in one snapshot: a row for each user, numbered as given. Columns common to all are set in
--- the first row. Returns no row if the ranking is no longer the current one of the period, or if
--- the time is no longer from p_valid_from to p_valid_until, when the selector means the period.
+-- the first row. Returns no row if the ranking is no longer the current one of the period. The same
+-- applies outside p_valid_from to p_valid_until, the time in which the selector means the period.
 --
 -- Returns the bucket counts too if the caller's counts are of another layout or other batches.
 -- Where ranks are shared and equal scores may be in other buckets too, beside_equals has two
