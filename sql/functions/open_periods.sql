@@ -1,5 +1,4 @@
--- Each gets a ranking of its own. Takes the structure lock exclusively: call it before any other
--- lock.
+-- Each gets its own ranking. Takes the structure lock exclusively: call it before any other lock.
 CREATE OR REPLACE FUNCTION centile.open_periods(p_board_id integer, p_times timestamptz[]) RETURNS integer
 LANGUAGE plpgsql VOLATILE
 AS $$

@@ -1,7 +1,7 @@
 -- By the database's clock: 'week', 'week:previous', 'week:2024-01-15', 'season:spring'. No row if
--- the period cannot exist; no period_id if nobody has scored in it. The selector means this period
--- from valid_from to valid_until, so that the service may cache it. archive_revision is NULL unless
--- the period is closed and its archive kept.
+-- the period cannot exist; no period_id if it has no scores. The selector means this period from
+-- valid_from to valid_until, so that the service may cache it. archive_revision is NULL unless the
+-- period is closed and its archive kept.
 CREATE OR REPLACE FUNCTION centile.resolve_period(p_board_id integer, p_selector text)
 RETURNS TABLE (kind text, label text, starts_at timestamptz, ends_at timestamptz, period_id bigint, ranking_id bigint, state text,
                archive_revision integer, valid_from timestamptz, valid_until timestamptz)

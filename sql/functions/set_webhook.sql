@@ -1,5 +1,5 @@
 -- A board's first webhook receives only later events, so that a new receiver is not flooded;
--- centile.resend sends single older ones. A new address or secret changes nothing else.
+-- centile.resend sends single older ones. A new address or secret has no other effect.
 CREATE OR REPLACE FUNCTION centile.set_webhook(
     p_board text, p_url text, p_secret bytea, p_actor text DEFAULT session_user, p_sealed boolean DEFAULT false)
 RETURNS void

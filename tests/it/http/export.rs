@@ -106,8 +106,8 @@ async fn board(db: &TestDb, site: &Site, events: &[Event]) {
     import(db, &files.write("events.ndjson", lines.join("\n")), "main", &[]).well(events.len() as u64, 0);
 }
 
-/// Returns a database with a board whose export takes long to send: ids and names of the maximum
-/// length, and names of quotes, which both formats escape. Each test gets a copy.
+/// Returns a database with a board whose export takes a long time to send. Ids and names have the
+/// maximum length, and names consist of quotes, which both formats escape. Each test gets a copy.
 async fn long_board() -> TestDb {
     static FILLED: OnceCell<TestDb> = OnceCell::const_new();
     let filled = FILLED
