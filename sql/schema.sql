@@ -136,7 +136,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.accept_event(p_board text, p_quarantine_id bigint, p_reason text, p_actor text) IS 'Moves an event from quarantine into the ledger, with the time of now, and returns its id there. Example: SELECT centile.accept_event(''ladder'', quarantine_id, ''seen on video'') IS NOT NULL AS is_accepted FROM centile.quarantine WHERE board = ''ladder'';';
+COMMENT ON FUNCTION centile.accept_event(p_board text, p_quarantine_id bigint, p_reason text, p_actor text) IS 'Moves an event from quarantine into the ledger, at the current time, and returns its id there. Example: SELECT centile.accept_event(''ladder'', quarantine_id, ''seen on video'') IS NOT NULL AS is_accepted FROM centile.quarantine WHERE board = ''ladder'';';
 
 CREATE FUNCTION centile.ban_user(p_board text, p_user text, p_banned boolean, p_reason text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER) RETURNS boolean
     LANGUAGE sql
@@ -202,7 +202,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) IS 'Adds a score of the past, and returns the closed periods whose archives need a refresh. Example: SELECT to_refresh FROM centile.correct_score(''main'', ''ann'', -20, ''2024-01-16 12:00Z'', ''counted twice'', ''dora'');';
+COMMENT ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) IS 'Adds a score at a past time, and returns the closed periods whose archives need a refresh. Example: SELECT to_refresh FROM centile.correct_score(''main'', ''ann'', -20, ''2024-01-16 12:00Z'', ''counted twice'', ''dora'');';
 
 CREATE FUNCTION centile.create_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT 'sum'::text, p_order text DEFAULT 'desc'::text, p_ties text DEFAULT 'shared'::text, p_periods text[] DEFAULT '{all_time,day,week,month}'::text[], p_lanes smallint DEFAULT 2, p_time_zone text DEFAULT 'UTC'::text, p_points_min bigint DEFAULT '-9007199254740991'::bigint, p_points_max bigint DEFAULT '9007199254740991'::bigint, p_layout_bounds bigint[] DEFAULT '{}'::bigint[], p_frozen_top_size integer DEFAULT 100, p_kept_archives jsonb DEFAULT '{}'::jsonb, p_reading text DEFAULT 'public'::text, p_events_per_minute integer DEFAULT NULL::integer, p_gain_max jsonb DEFAULT '{}'::jsonb, p_on_violation text DEFAULT 'refuse'::text, p_actor text DEFAULT SESSION_USER) RETURNS integer
     LANGUAGE plpgsql
@@ -303,7 +303,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone, p_actor text) IS 'Creates a season, a period with a name and bounds of its own, and returns its period id. Example: SELECT centile.create_season(''main'', ''spring'', centile.day_start(''2030-03-01'', ''UTC''), centile.day_start(''2030-06-01'', ''UTC'')) IS NOT NULL AS is_made;';
+COMMENT ON FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone, p_actor text) IS 'Creates a season, a period with its own name and bounds, and returns its period id. Example: SELECT centile.create_season(''main'', ''spring'', centile.day_start(''2030-03-01'', ''UTC''), centile.day_start(''2030-06-01'', ''UTC'')) IS NOT NULL AS is_made;';
 
 CREATE FUNCTION centile.day_start(p_date date, p_zone text) RETURNS timestamp with time zone
     LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
@@ -422,7 +422,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.epoch() IS 'Identifies this life of the database: a digest of system identifier, timeline and database oid. Example: SELECT centile.epoch();';
+COMMENT ON FUNCTION centile.epoch() IS 'Identifies this incarnation of the database: a digest of system identifier, timeline and database oid. Example: SELECT centile.epoch();';
 
 CREATE FUNCTION centile.erase_user(p_user text, p_actor text DEFAULT SESSION_USER, p_request text DEFAULT NULL::text, p_in_steps boolean DEFAULT false, OUT user_id text, OUT period_ids bigint[]) RETURNS record
     LANGUAGE plpgsql
@@ -486,7 +486,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.erase_user(p_user text, p_actor text, p_request text, p_in_steps boolean, OUT user_id text, OUT period_ids bigint[]) IS 'Erases who a player was, keeps the scores, and returns the new id and the closed periods whose tops named the player. Example: SELECT user_id LIKE ''erased-%'' AS is_erased, cardinality(period_ids) AS tops FROM centile.erase_user(''ann'');';
+COMMENT ON FUNCTION centile.erase_user(p_user text, p_actor text, p_request text, p_in_steps boolean, OUT user_id text, OUT period_ids bigint[]) IS 'Erases a player''s identity, keeps the scores, and returns the new id and the closed periods whose tops named the player. Example: SELECT user_id LIKE ''erased-%'' AS is_erased, cardinality(period_ids) AS tops FROM centile.erase_user(''ann'');';
 
 CREATE FUNCTION centile.explain_rank(p_board text, p_user text, p_period text DEFAULT 'all_time'::text) RETURNS TABLE(step integer, what text, value text, time_ms numeric, statement text)
     LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 14
@@ -518,7 +518,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.explain_rank(p_board text, p_user text, p_period text) IS 'How Centile computes a player''s rank: each step with its value, its time and its statement, which the owner or the service can run. Example: SELECT step, what, value FROM centile.explain_rank(''main'', ''ann'', ''week:2024-01-15'') WHERE what <> ''version'';';
+COMMENT ON FUNCTION centile.explain_rank(p_board text, p_user text, p_period text) IS 'The steps that compute a player''s rank, each with its value, its duration and its statement, which the owner or the service can run. Example: SELECT step, what, value FROM centile.explain_rank(''main'', ''ann'', ''week:2024-01-15'') WHERE what <> ''version'';';
 
 CREATE FUNCTION centile.forget_batch_changes(p_kept interval DEFAULT '01:00:00'::interval, p_limit integer DEFAULT 10000) RETURNS bigint
     LANGUAGE sql
@@ -632,7 +632,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.open_periods(p_board_id integer, p_times timestamp with time zone[]) IS 'Opens the periods of a board that hold these times, and returns how many were not open. Example: SELECT centile.open_periods(board_id, ARRAY[timestamptz ''2024-02-01 12:00Z'']) FROM centile.boards WHERE slug = ''main'';';
+COMMENT ON FUNCTION centile.open_periods(p_board_id integer, p_times timestamp with time zone[]) IS 'Opens the periods of a board that hold these times, and returns the number of newly opened ones. Example: SELECT centile.open_periods(board_id, ARRAY[timestamptz ''2024-02-01 12:00Z'']) FROM centile.boards WHERE slug = ''main'';';
 
 CREATE FUNCTION centile.page(p_board text, p_period text DEFAULT 'all_time'::text, p_from bigint DEFAULT 1, p_limit integer DEFAULT 10) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, score bigint, reached_at timestamp with time zone)
     LANGUAGE sql STABLE SECURITY DEFINER
@@ -927,7 +927,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.rename_users(p_external_ids text[], p_names text[]) IS 'Gives users new names and returns how many changed. Example: SELECT centile.rename_users(ARRAY[''ann''], ARRAY[''Ann B.'']);';
+COMMENT ON FUNCTION centile.rename_users(p_external_ids text[], p_names text[]) IS 'Renames users and returns the number of changed names. Example: SELECT centile.rename_users(ARRAY[''ann''], ARRAY[''Ann B.'']);';
 
 CREATE FUNCTION centile.resend(p_event_id bigint, p_actor text DEFAULT SESSION_USER) RETURNS text
     LANGUAGE plpgsql
@@ -1070,7 +1070,7 @@ BEGIN
 END
 $_$;
 
-COMMENT ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_actor text, p_sealed boolean) IS 'Sends the events of a board to an address from now on, signed with a secret of 16 to 64 random bytes; centile serve seals it when it has a master key. Example: SELECT centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex''));';
+COMMENT ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_actor text, p_sealed boolean) IS 'Sets the address that receives the events of a board from now on, and the secret of 16 to 64 random bytes that signs them; centile serve seals it if it has a master key. Example: SELECT centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex''));';
 
 CREATE FUNCTION centile.tie_key(p_at timestamp with time zone, p_tiebreak smallint DEFAULT 0) RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -1142,7 +1142,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.verify(p_board text, p_period text, p_limit integer) IS 'Differences between a period and what the ledger gives, as centile verify finds them: up to p_limit rows of each kind and the total of the kind. Reads the whole period. Example: SELECT * FROM centile.verify(''main'', ''week:2024-01-15'');';
+COMMENT ON FUNCTION centile.verify(p_board text, p_period text, p_limit integer) IS 'Differences between a period and the ledger, as reported by centile verify: up to p_limit rows of each kind, with the total of the kind. Reads the whole period. Example: SELECT * FROM centile.verify(''main'', ''week:2024-01-15'');';
 
 CREATE FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) RETURNS bigint[]
     LANGUAGE plpgsql STABLE
@@ -1225,7 +1225,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text, p_actor text) IS 'Voids a score in the open periods and returns whether it was in force. Example: SELECT centile.void_score(''main'', 1, ''cheat'');';
+COMMENT ON FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text, p_actor text) IS 'Voids a score in the open periods and returns whether it counted before. Example: SELECT centile.void_score(''main'', 1, ''cheat'');';
 
 CREATE FUNCTION centile_store.above_in_bucket(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, OUT place integer, OUT bucket smallint, OUT counted bigint[], OUT from_below boolean, OUT has_all_equals boolean) RETURNS record
     LANGUAGE plpgsql STABLE
@@ -1444,7 +1444,7 @@ BEGIN
 END
 $_$;
 
-COMMENT ON FUNCTION centile_store.archive_query(p_period_id bigint) IS 'Text of the query that an archive is made from. Example: SELECT centile_store.archive_query(2) LIKE ''SELECT row_number()%'' AS is_query;';
+COMMENT ON FUNCTION centile_store.archive_query(p_period_id bigint) IS 'Text of the query that defines an archive. Example: SELECT centile_store.archive_query(2) LIKE ''SELECT row_number()%'' AS is_query;';
 
 CREATE FUNCTION centile_store.archive_rows(p_period_id bigint, p_from bigint, p_limit integer) RETURNS SETOF centile_store.ranking_row
     LANGUAGE plpgsql STABLE
@@ -1649,7 +1649,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], p_known_rankings bigint[], p_known_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT layout_rankings bigint[], OUT layout_times timestamp with time zone[], OUT layout_buckets smallint[], OUT layout_rank_keys bigint[], OUT layout_tie_keys bigint[], OUT layout_user_keys bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[]) IS 'State that a batch of score events begins with. Example: SELECT b.batch, b.period_labels FROM centile_store.begin_batch(1, 0::smallint, ''{ann}'', ''{}'', ''{}'', NULL, NULL, ''{}'', ''{}'') b;';
+COMMENT ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], p_known_rankings bigint[], p_known_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT layout_rankings bigint[], OUT layout_times timestamp with time zone[], OUT layout_buckets smallint[], OUT layout_rank_keys bigint[], OUT layout_tie_keys bigint[], OUT layout_user_keys bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[]) IS 'State of the board that a batch of score events starts from. Example: SELECT b.batch, b.period_labels FROM centile_store.begin_batch(1, 0::smallint, ''{ann}'', ''{}'', ''{}'', NULL, NULL, ''{}'', ''{}'') b;';
 
 CREATE FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text DEFAULT SESSION_USER) RETURNS bigint
     LANGUAGE plpgsql
@@ -1737,7 +1737,7 @@ CREATE FUNCTION centile_store.board_rules(p_board_id integer) RETURNS jsonb
     SELECT to_jsonb(b) - '{board_id,created_at}'::text[] FROM centile.boards b WHERE b.board_id = p_board_id
 $$;
 
-COMMENT ON FUNCTION centile_store.board_rules(p_board_id integer) IS 'The rules of a board as the audit log keeps them. Example: SELECT centile_store.board_rules(1) ->> ''mode'' AS mode;';
+COMMENT ON FUNCTION centile_store.board_rules(p_board_id integer) IS 'The rules of a board in the form of the audit log. Example: SELECT centile_store.board_rules(1) ->> ''mode'' AS mode;';
 
 CREATE FUNCTION centile_store.key_min() RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -1812,7 +1812,7 @@ CREATE FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id b
       AND (p_valid_from IS NULL OR p_valid_from <= statement_timestamp()) AND (p_valid_until IS NULL OR statement_timestamp() < p_valid_until)
 $$;
 
-COMMENT ON FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_valid_from timestamp with time zone, p_valid_until timestamp with time zone, p_users text[], p_layout integer, p_batches bigint[]) IS 'Players of a ranking, with those above each in the bucket, and the version. Example: SELECT s.external_id, s.score, s.bucket FROM centile_store.periods p CROSS JOIN LATERAL centile_store.bucket_standings(p.board_id, p.id, p.ranking_id, NULL, NULL, ''{ann}'', NULL, NULL) s WHERE p.kind = ''all_time'';';
+COMMENT ON FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_valid_from timestamp with time zone, p_valid_until timestamp with time zone, p_users text[], p_layout integer, p_batches bigint[]) IS 'Players of a ranking, each with the number of players above in the bucket, and the version. Example: SELECT s.external_id, s.score, s.bucket FROM centile_store.periods p CROSS JOIN LATERAL centile_store.bucket_standings(p.board_id, p.id, p.ranking_id, NULL, NULL, ''{ann}'', NULL, NULL) s WHERE p.kind = ''all_time'';';
 
 CREATE FUNCTION centile_store.bucket_table(p_bucket smallint) RETURNS text
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -1895,7 +1895,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.catch_up(p_ranking_id bigint, p_lane smallint, p_after bigint, p_up_to bigint, p_after_user bigint, p_limit integer, OUT players bigint, OUT last_user bigint) IS 'Brings players of a ranking that is being built up to the ledger. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id), centile_store.fill_buckets(r.ranking_id), (centile_store.catch_up(r.ranking_id, 0::smallint, r.ledger_end, r.ledger_end + 10)).players FROM centile_store.begin_rebuild(1) r;';
+COMMENT ON FUNCTION centile_store.catch_up(p_ranking_id bigint, p_lane smallint, p_after bigint, p_up_to bigint, p_after_user bigint, p_limit integer, OUT players bigint, OUT last_user bigint) IS 'Updates players of an unfinished ranking from the ledger. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id), centile_store.fill_buckets(r.ranking_id), (centile_store.catch_up(r.ranking_id, 0::smallint, r.ledger_end, r.ledger_end + 10)).players FROM centile_store.begin_rebuild(1) r;';
 
 CREATE FUNCTION centile_store.change_counts(p_lane smallint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) RETURNS void
     LANGUAGE plpgsql
@@ -2060,7 +2060,7 @@ BEGIN
 END
 $_$;
 
-COMMENT ON FUNCTION centile_store.closed_differences(p_period_id bigint, p_limit integer) IS 'Where the archive of a closed period differs from the ledger as of its cut-off. Example: SELECT d.* FROM centile.periods p CROSS JOIN LATERAL centile_store.closed_differences(p.period_id, 10) d WHERE p.archive IS NOT NULL;';
+COMMENT ON FUNCTION centile_store.closed_differences(p_period_id bigint, p_limit integer) IS 'Differences between the archive of a closed period and the ledger as of its cut-off. Example: SELECT d.* FROM centile.periods p CROSS JOIN LATERAL centile_store.closed_differences(p.period_id, 10) d WHERE p.archive IS NOT NULL;';
 
 CREATE FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) RETURNS record
     LANGUAGE plpgsql
@@ -2232,7 +2232,7 @@ BEGIN
 END
 $_$;
 
-COMMENT ON FUNCTION centile_store.count_differences(p_ranking_id bigint, p_bucket smallint, p_most bigint, OUT expected bigint, OUT found bigint) IS 'Where the count of a bucket differs from its rows. Example: SELECT * FROM centile_store.count_differences(1, 50::smallint);';
+COMMENT ON FUNCTION centile_store.count_differences(p_ranking_id bigint, p_bucket smallint, p_most bigint, OUT expected bigint, OUT found bigint) IS 'Difference between the count of a bucket and its rows. Example: SELECT * FROM centile_store.count_differences(1, 50::smallint);';
 
 CREATE FUNCTION centile_store.count_in_bucket(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_with_equals boolean, p_from_below boolean) RETURNS bigint[]
     LANGUAGE plpgsql STABLE
@@ -2410,7 +2410,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.differences(p_period_id bigint, p_limit integer) IS 'Where a period differs from the ledger; no row if nowhere. Example: SELECT * FROM centile_store.differences(1);';
+COMMENT ON FUNCTION centile_store.differences(p_period_id bigint, p_limit integer) IS 'Differences between a period and the ledger; no rows if there are none. Example: SELECT * FROM centile_store.differences(1);';
 
 CREATE FUNCTION centile_store.drop_archive(p_period_id bigint, p_drop boolean) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
@@ -2468,7 +2468,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.end_ban(p_user_id bigint, p_act bigint, p_banned boolean, p_reason text, p_actor text) IS 'Ends a ban or an unban after all boards, and returns the current id of the player. Example: SELECT centile_store.end_ban(b.user_id, b.act, true, ''cheat'', ''dora'') FROM centile_store.begin_ban(''ann'', true) b;';
+COMMENT ON FUNCTION centile_store.end_ban(p_user_id bigint, p_act bigint, p_banned boolean, p_reason text, p_actor text) IS 'Ends a ban or an unban that has reached all boards, and returns the current id of the player. Example: SELECT centile_store.end_ban(b.user_id, b.act, true, ''cheat'', ''dora'') FROM centile_store.begin_ban(''ann'', true) b;';
 
 CREATE FUNCTION centile_store.end_import(p_import_id bigint) RETURNS boolean
     LANGUAGE plpgsql
@@ -2514,7 +2514,7 @@ BEGIN
 END
 $_$;
 
-COMMENT ON FUNCTION centile_store.entries_of(p_board centile_store.boards) IS 'Text of the half of a query that turns events into entries. Example: SELECT centile_store.entries_of(b) LIKE ''%FROM s GROUP BY s.user_id%'' AS is_text FROM centile_store.boards b WHERE b.slug = ''main'';';
+COMMENT ON FUNCTION centile_store.entries_of(p_board centile_store.boards) IS 'Text of the part of a query that turns events into entries. Example: SELECT centile_store.entries_of(b) LIKE ''%FROM s GROUP BY s.user_id%'' AS is_text FROM centile_store.boards b WHERE b.slug = ''main'';';
 
 CREATE FUNCTION centile_store.entries_query(p_period_id bigint, p_batches text DEFAULT NULL::text, p_user_ids text DEFAULT NULL::text) RETURNS text
     LANGUAGE plpgsql STABLE
@@ -2684,7 +2684,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.fill_entries(p_ranking_id bigint) IS 'Writes the entries of a ranking that nobody reads yet from the ledger, and returns their number. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id) AS entries FROM centile_store.begin_rebuild(1) r;';
+COMMENT ON FUNCTION centile_store.fill_entries(p_ranking_id bigint) IS 'Writes the entries of a new ranking from the ledger, and returns their number. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id) AS entries FROM centile_store.begin_rebuild(1) r;';
 
 CREATE FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at timestamp with time zone) RETURNS boolean
     LANGUAGE plpgsql
@@ -2913,7 +2913,7 @@ CREATE FUNCTION centile_store.is_locked(p_class integer, p_object bigint) RETURN
     LANGUAGE sql STABLE
     RETURN (EXISTS (SELECT FROM pg_locks l WHERE ((l.locktype = 'advisory'::text) AND (l.classid = (is_locked.p_class)::oid) AND (l.objid = (is_locked.p_object)::oid) AND (l.objsubid = 2) AND (l.database = (SELECT d.oid FROM pg_database d WHERE (d.datname = current_database()))))));
 
-COMMENT ON FUNCTION centile_store.is_locked(p_class integer, p_object bigint) IS 'Whether a session holds an advisory lock: class 1128615509 for imports, 1128615510 for rankings that are being built. Example: SELECT centile_store.is_locked(1128615509, 1);';
+COMMENT ON FUNCTION centile_store.is_locked(p_class integer, p_object bigint) IS 'Whether a session holds an advisory lock: class 1128615509 for imports, 1128615510 for rebuilds. Example: SELECT centile_store.is_locked(1128615509, 1);';
 
 CREATE FUNCTION centile_store.kept_secrets() RETURNS TABLE(kind text, name text, secret bytea, sealed boolean)
     LANGUAGE sql STABLE
@@ -2925,7 +2925,7 @@ CREATE FUNCTION centile_store.kept_secrets() RETURNS TABLE(kind text, name text,
     ORDER BY 1, 2
 $$;
 
-COMMENT ON FUNCTION centile_store.kept_secrets() IS 'Secrets that the service needs to read again: signing secrets of keys, by id, and of webhooks, by board. Example: SELECT kind, name, sealed FROM centile_store.kept_secrets();';
+COMMENT ON FUNCTION centile_store.kept_secrets() IS 'Secrets that the service must be able to decrypt: signing secrets of keys, by id, and of webhooks, by board. Example: SELECT kind, name, sealed FROM centile_store.kept_secrets();';
 
 CREATE FUNCTION centile_store.key_at(p_ranking_id bigint, p_position bigint, OUT bucket smallint, OUT key centile_store.rank_key) RETURNS SETOF record
     LANGUAGE plpgsql STABLE
@@ -3087,7 +3087,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.layout_differences(p_ranking_id bigint) IS 'Where a ranking''s layout is inconsistent, and where it lacks rows of a lane. Example: SELECT * FROM centile_store.layout_differences(1);';
+COMMENT ON FUNCTION centile_store.layout_differences(p_ranking_id bigint) IS 'Inconsistencies of a ranking''s layout, and missing or extra rows of its lanes. Example: SELECT * FROM centile_store.layout_differences(1);';
 
 CREATE FUNCTION centile_store.layouts_of(p_rankings bigint[], OUT buckets smallint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT user_keys bigint[]) RETURNS record
     LANGUAGE sql STABLE
@@ -3121,7 +3121,7 @@ CREATE FUNCTION centile_store.ledger_lanes(p_board_id integer, OUT batches bigin
     WHERE b.id = p_board_id
 $$;
 
-COMMENT ON FUNCTION centile_store.ledger_lanes(p_board_id integer, OUT batches bigint[], OUT times timestamp with time zone[]) IS 'Last batch and time of each lane by the ledger, lane 0 first. Example: SELECT cardinality(batches) AS lanes FROM centile_store.ledger_lanes(1);';
+COMMENT ON FUNCTION centile_store.ledger_lanes(p_board_id integer, OUT batches bigint[], OUT times timestamp with time zone[]) IS 'Last batch and time of each lane according to the ledger, lane 0 first. Example: SELECT cardinality(batches) AS lanes FROM centile_store.ledger_lanes(1);';
 
 CREATE FUNCTION centile_store.list_named_players(p_period_id bigint DEFAULT NULL::bigint) RETURNS void
     LANGUAGE sql
@@ -3285,7 +3285,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.move_boundary(p_ranking_id bigint, p_layout integer, p_from integer, p_to integer, p_rows integer) IS 'Moves rows of a bucket to the one beside it, with the bound between them, and returns how many. Example: SELECT centile_store.move_boundary(g.id, g.layout, 1, 2, 1) FROM centile_store.rankings g WHERE g.id = 1;';
+COMMENT ON FUNCTION centile_store.move_boundary(p_ranking_id bigint, p_layout integer, p_from integer, p_to integer, p_rows integer) IS 'Moves rows of a bucket to an adjacent one, with the bound between them, and returns their number. Example: SELECT centile_store.move_boundary(g.id, g.layout, 1, 2, 1) FROM centile_store.rankings g WHERE g.id = 1;';
 
 CREATE FUNCTION centile_store.move_rows(p_ranking_id bigint, p_from_bucket smallint, p_to_bucket smallint, p_bound centile_store.rank_key, p_up boolean, p_rows integer, OUT moved integer, OUT lanes smallint[], OUT moved_by_lane integer[], OUT lower centile_store.rank_key, OUT upper centile_store.rank_key) RETURNS record
     LANGUAGE plpgsql
@@ -3328,7 +3328,7 @@ BEGIN
 END
 $_$;
 
-COMMENT ON FUNCTION centile_store.move_rows(p_ranking_id bigint, p_from_bucket smallint, p_to_bucket smallint, p_bound centile_store.rank_key, p_up boolean, p_rows integer, OUT moved integer, OUT lanes smallint[], OUT moved_by_lane integer[], OUT lower centile_store.rank_key, OUT upper centile_store.rank_key) IS 'Moves rows of a bucket to the bucket beside it. Called by centile_store.move_boundary. Example: SELECT moved FROM centile_store.move_rows(1, 0::smallint, 2::smallint, (100, -9223372036854775808, -9223372036854775808), true, 1);';
+COMMENT ON FUNCTION centile_store.move_rows(p_ranking_id bigint, p_from_bucket smallint, p_to_bucket smallint, p_bound centile_store.rank_key, p_up boolean, p_rows integer, OUT moved integer, OUT lanes smallint[], OUT moved_by_lane integer[], OUT lower centile_store.rank_key, OUT upper centile_store.rank_key) IS 'Moves rows of a bucket to an adjacent one. Called by centile_store.move_boundary. Example: SELECT moved FROM centile_store.move_rows(1, 0::smallint, 2::smallint, (100, -9223372036854775808, -9223372036854775808), true, 1);';
 
 CREATE FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_around integer) RETURNS TABLE(step integer, first_equal integer, better bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone)
     LANGUAGE sql STABLE
@@ -3616,7 +3616,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.player_histories(p_board_id integer, p_users bigint[], p_best_keys bigint[], p_period_ids bigint[], p_limits bigint[], p_at timestamp with time zone) IS 'The past of players that rules against cheating need. Example: SELECT h.recent, h.waiting FROM centile_store.player_histories(1, ''{1}'', ''{10}'', ''{}'', ''{}'', ''2024-01-17 20:00Z'') h;';
+COMMENT ON FUNCTION centile_store.player_histories(p_board_id integer, p_users bigint[], p_best_keys bigint[], p_period_ids bigint[], p_limits bigint[], p_at timestamp with time zone) IS 'The history of players that rules against cheating need. Example: SELECT h.recent, h.waiting FROM centile_store.player_histories(1, ''{1}'', ''{10}'', ''{}'', ''{}'', ''2024-01-17 20:00Z'') h;';
 
 CREATE FUNCTION centile_store.player_label(p_user_id bigint) RETURNS text
     LANGUAGE sql STABLE
@@ -3837,7 +3837,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.ranking_differences(p_ranking_id bigint, p_limit integer) IS 'Where entries, bucket rows and counts of a ranking differ from the ledger. Example: SELECT * FROM centile_store.ranking_differences(1, 10);';
+COMMENT ON FUNCTION centile_store.ranking_differences(p_ranking_id bigint, p_limit integer) IS 'Differences between the entries, bucket rows and counts of a ranking and the ledger. Example: SELECT * FROM centile_store.ranking_differences(1, 10);';
 
 CREATE FUNCTION centile_store.ranking_shape(p_ranking_id bigint) RETURNS bigint[]
     LANGUAGE sql STABLE
@@ -3910,7 +3910,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.read_round(p_board_id integer, p_ranking_ids bigint[], p_batches bigint[], p_revision bigint, p_limit integer, p_user_limit bigint, p_snapshot text, OUT epoch text, OUT read_at timestamp with time zone, OUT batches bigint[], OUT revision bigint, OUT ranking_ids bigint[], OUT period_ids bigint[], OUT layouts integer[], OUT has_all_changes boolean, OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT has_all_profiles boolean, OUT profile_ids bigint[], OUT external_ids text[], OUT names text[], OUT avatars text[], OUT snapshot text) IS 'State of a board and what has changed since the given batches, for rank indexes; time, epoch and snapshot alone if p_snapshot is current. Example: SELECT batches, layouts FROM centile_store.read_round(1, ''{1}'', NULL, NULL);';
+COMMENT ON FUNCTION centile_store.read_round(p_board_id integer, p_ranking_ids bigint[], p_batches bigint[], p_revision bigint, p_limit integer, p_user_limit bigint, p_snapshot text, OUT epoch text, OUT read_at timestamp with time zone, OUT batches bigint[], OUT revision bigint, OUT ranking_ids bigint[], OUT period_ids bigint[], OUT layouts integer[], OUT has_all_changes boolean, OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT has_all_profiles boolean, OUT profile_ids bigint[], OUT external_ids text[], OUT names text[], OUT avatars text[], OUT snapshot text) IS 'State of a board and the changes since the given batches, for rank indexes; only time, epoch and snapshot if p_snapshot is current. Example: SELECT batches, layouts FROM centile_store.read_round(1, ''{1}'', NULL, NULL);';
 
 CREATE FUNCTION centile_store.recompute_entries(p_lane smallint, p_ranking_ids bigint[], p_user_ids bigint[]) RETURNS void
     LANGUAGE plpgsql
@@ -3930,7 +3930,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.recompute_entries(p_lane smallint, p_ranking_ids bigint[], p_user_ids bigint[]) IS 'Sets the entries of players of one lane in some rankings to what the ledger gives. Example: SELECT centile_store.recompute_entries(0::smallint, ''{1}'', ''{1,2}'');';
+COMMENT ON FUNCTION centile_store.recompute_entries(p_lane smallint, p_ranking_ids bigint[], p_user_ids bigint[]) IS 'Computes the entries of players of one lane in some rankings again from the ledger. Example: SELECT centile_store.recompute_entries(0::smallint, ''{1}'', ''{1,2}'');';
 
 CREATE FUNCTION centile_store.record_act(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_kind text, p_reason text, p_voids_id bigint DEFAULT NULL::bigint, p_voids_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_actor text DEFAULT SESSION_USER) RETURNS bigint
     LANGUAGE plpgsql
@@ -4030,7 +4030,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) IS 'Brings the archive of a closed period up to the ledger and returns its revision. Example: SELECT c.at IS NOT NULL AS is_cut_off, centile_store.build_archive(2), centile_store.compare_archive(2), centile_store.finish_close(2, c.at), centile_store.refresh_archive(2, ''dora'', ''a correction'') FROM (SELECT centile_store.cut_off_period(2) AS at) c;';
+COMMENT ON FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) IS 'Updates the archive of a closed period from the ledger and returns its revision. Example: SELECT c.at IS NOT NULL AS is_cut_off, centile_store.build_archive(2), centile_store.compare_archive(2), centile_store.finish_close(2, c.at), centile_store.refresh_archive(2, ''dora'', ''a correction'') FROM (SELECT centile_store.cut_off_period(2) AS at) c;';
 
 CREATE FUNCTION centile_store.release_abandoned() RETURNS bigint
     LANGUAGE plpgsql
@@ -4059,7 +4059,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.release_abandoned() IS 'Releases rankings whose rebuild was interrupted, and returns their number. Example: SELECT centile_store.release_abandoned();';
+COMMENT ON FUNCTION centile_store.release_abandoned() IS 'Releases rankings of interrupted rebuilds, and returns their number. Example: SELECT centile_store.release_abandoned();';
 
 CREATE FUNCTION centile_store.remove_released(p_limit integer DEFAULT 10000) RETURNS bigint
     LANGUAGE plpgsql
@@ -4178,7 +4178,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.reposition_bucket(p_ranking_id bigint, p_layout integer, p_place integer, p_beside integer, p_above boolean) IS 'Gives an empty bucket a new place beside another one. Example: SELECT centile_store.reposition_bucket(g.id, g.layout, 100, 1, true) FROM centile_store.rankings g WHERE g.id = 1;';
+COMMENT ON FUNCTION centile_store.reposition_bucket(p_ranking_id bigint, p_layout integer, p_place integer, p_beside integer, p_above boolean) IS 'Moves an empty bucket to a new place beside another one. Example: SELECT centile_store.reposition_bucket(g.id, g.layout, 100, 1, true) FROM centile_store.rankings g WHERE g.id = 1;';
 
 CREATE FUNCTION centile_store.reseal(p_kind text, p_name text, p_was bytea, p_secret bytea) RETURNS boolean
     LANGUAGE sql
@@ -4281,7 +4281,7 @@ CREATE FUNCTION centile_store.set_layout(p_ranking_id bigint, p_buckets smallint
     WHERE g.id = p_ranking_id
 $$;
 
-COMMENT ON FUNCTION centile_store.set_layout(p_ranking_id bigint, p_buckets smallint[], p_bounds centile_store.rank_key[]) IS 'Gives a ranking another layout: buckets by place, and the lower bound of each. Example: SELECT centile_store.set_layout(1, l.buckets, l.bounds) FROM centile_store.rankings g CROSS JOIN LATERAL centile_store.lock_layout(g.id, g.layout) l WHERE g.id = 1;';
+COMMENT ON FUNCTION centile_store.set_layout(p_ranking_id bigint, p_buckets smallint[], p_bounds centile_store.rank_key[]) IS 'Replaces the layout of a ranking: buckets by place, and the lower bound of each. Example: SELECT centile_store.set_layout(1, l.buckets, l.bounds) FROM centile_store.rankings g CROSS JOIN LATERAL centile_store.lock_layout(g.id, g.layout) l WHERE g.id = 1;';
 
 CREATE FUNCTION centile_store.settled_ledger_end(p_board_id integer) RETURNS bigint
     LANGUAGE plpgsql
@@ -4347,7 +4347,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_after bigint, p_limit integer, p_batches bigint[], p_times timestamp with time zone[]) IS 'Makes a ranking that was built its period''s current one. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id), centile_store.fill_buckets(r.ranking_id), centile_store.swap_ranking(r.ranking_id, r.ledger_end) FROM centile_store.begin_rebuild(1) r;';
+COMMENT ON FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_after bigint, p_limit integer, p_batches bigint[], p_times timestamp with time zone[]) IS 'Makes a newly built ranking the current one of its period. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id), centile_store.fill_buckets(r.ranking_id), centile_store.swap_ranking(r.ranking_id, r.ledger_end) FROM centile_store.begin_rebuild(1) r;';
 
 CREATE FUNCTION centile_store.try_closing_lock() RETURNS boolean
     LANGUAGE sql
@@ -4515,7 +4515,7 @@ CREATE VIEW centile.archive_differences AS
      JOIN centile_store.boards b ON ((b.id = p.board_id)))
      JOIN centile_store.users u ON ((u.id = d.user_id)));
 
-COMMENT ON VIEW centile.archive_differences IS 'Players whose live score differed from the ledger when a period was closed; no rows are right. Example: SELECT board, kind, label, user_id, archive_score, live_score FROM centile.archive_differences ORDER BY found_at DESC;';
+COMMENT ON VIEW centile.archive_differences IS 'Players whose live score differed from the ledger when a period was closed; normally none. Example: SELECT board, kind, label, user_id, archive_score, live_score FROM centile.archive_differences ORDER BY found_at DESC;';
 
 CREATE VIEW centile.archive_index AS
  SELECT b.slug AS board,
@@ -4535,7 +4535,7 @@ CREATE VIEW centile.archive_index AS
      JOIN pg_class c ON (((c.relnamespace = ('centile_archive'::regnamespace)::oid) AND (c.relname = p.archive_name))))
   WHERE (p.frozen_top IS NOT NULL);
 
-COMMENT ON VIEW centile.archive_index IS 'Every archive with its name, revision, players, differences, size in bytes, and whether a correction has come since. Example: SELECT board, kind, label, archive, revision, players, differences, size, needs_refresh FROM centile.archive_index ORDER BY board, kind, label;';
+COMMENT ON VIEW centile.archive_index IS 'Every archive with its name, revision, players, differences, size in bytes, and whether it lacks a correction. Example: SELECT board, kind, label, archive, revision, players, differences, size, needs_refresh FROM centile.archive_index ORDER BY board, kind, label;';
 
 CREATE TABLE centile_store.audit_log (
     id bigint NOT NULL,
@@ -4590,7 +4590,7 @@ CREATE VIEW centile.boards AS
     boards.created_at
    FROM centile_store.boards;
 
-COMMENT ON VIEW centile.boards IS 'Boards and their rules. kept_archives limits the archives that a board keeps of a kind of period, gain_max what a player may gain in one. Example: SELECT slug, mode, score_order, ties, periods, lanes, time_zone FROM centile.boards ORDER BY slug;';
+COMMENT ON VIEW centile.boards IS 'Boards and their rules. kept_archives limits the archives kept of each kind of period, and gain_max a player''s gain in one period. Example: SELECT slug, mode, score_order, ties, periods, lanes, time_zone FROM centile.boards ORDER BY slug;';
 
 CREATE TABLE centile_store.bucket_counts (
     ranking_id bigint NOT NULL,
@@ -4790,7 +4790,7 @@ CREATE VIEW centile.imports AS
    FROM (centile_store.imports i
      JOIN centile_store.boards b ON ((b.id = i.board_id)));
 
-COMMENT ON VIEW centile.imports IS 'Imports of all boards; one that has neither ended nor been abandoned keeps the board''s periods from being closed. Example: SELECT board, source, ended_at IS NOT NULL AS has_ended, abandoned_at IS NOT NULL AS is_abandoned FROM centile.imports ORDER BY import_id;';
+COMMENT ON VIEW centile.imports IS 'Imports of all boards; an import that has neither ended nor been abandoned prevents the board''s periods from closing. Example: SELECT board, source, ended_at IS NOT NULL AS has_ended, abandoned_at IS NOT NULL AS is_abandoned FROM centile.imports ORDER BY import_id;';
 
 CREATE VIEW centile.last_month AS
  SELECT b.slug AS board,
@@ -5160,7 +5160,7 @@ CREATE VIEW centile.users AS
     users.id AS internal_id
    FROM centile_store.users;
 
-COMMENT ON VIEW centile.users IS 'Users by the caller''s own ids, and whether they are banned. Example: SELECT user_id, user_name, banned_at FROM centile.users ORDER BY user_id LIMIT 3;';
+COMMENT ON VIEW centile.users IS 'Users with their external ids, and whether they are banned. Example: SELECT user_id, user_name, banned_at FROM centile.users ORDER BY user_id LIMIT 3;';
 
 CREATE VIEW centile.webhooks AS
  SELECT b.slug AS board,

@@ -30,7 +30,7 @@ impl Batches {
 
     /// Writes events of one lane, live or as an import.
     ///
-    /// Returns the number of the lane's last batch and, for each event, its outcome by name,
+    /// Returns the number of the lane's last batch. For each event, returns its outcome by name,
     /// whether it repeats an earlier event, and the result if it was accepted.
     pub async fn write(
         &self,

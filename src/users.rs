@@ -93,8 +93,8 @@ pub async fn unban(rankings: &Rankings, user_id: &UserId, act: &Act) -> Result<U
 
 /// Erases a player's identity; returns the new id.
 ///
-/// Replaces id, name, avatar and metadata wherever they are stored, including frozen tops. Scores
-/// stay. Erasure cannot be undone.
+/// Replaces id, name, avatar and metadata in all stored data, including frozen tops. Scores stay.
+/// Erasure cannot be undone.
 ///
 /// The old id is stored nowhere, so a repeated call needs the new id. A repeated call with the same
 /// `request_id`, of 1 to 128 bytes, returns the same new id for seven days.

@@ -1,5 +1,5 @@
-//! Measures the cost of ten times the players: the same ranks among a million and among ten
-//! million, on one server, in turn; the time of rebuilds, and the memory of `serve`.
+//! Measures the cost of ten times the players. It reads the same ranks among a million and among
+//! ten million, on one server, in turn. It also measures rebuilds and the memory of `serve`.
 #![allow(clippy::print_stdout, reason = "a command-line tool")]
 
 use std::{

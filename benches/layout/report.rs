@@ -111,7 +111,7 @@ pub fn columns() {
     println!(
         "| scores | accepted | a second | steps: moves / repositions | rows moved a newcomer \
          | shares in the largest bucket after each tenth | at rest | rows counted a rank: mean, most | to the nearer end \
-         | rank, ms: p50, p99 | built anew: p50, p99 | ÷ built anew | slowest while growing ÷ end \
+         | rank, ms: p50, p99 | rebuilt: p50, p99 | ÷ rebuilt | slowest while growing ÷ end \
          | lock held, ms: p50, p99, longest step | a commit, ms: p50, p99 | s to come to rest | sound |"
     );
     println!("|{}", " --- |".repeat(17));

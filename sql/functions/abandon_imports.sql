@@ -1,4 +1,4 @@
--- What the abandoned imports wrote stays. Afterwards the board's periods can be closed.
+-- The events of abandoned imports stay. Afterwards the board's periods can be closed.
 CREATE OR REPLACE FUNCTION centile.abandon_imports(p_board text, p_actor text DEFAULT session_user) RETURNS integer
 LANGUAGE plpgsql VOLATILE
 AS $$

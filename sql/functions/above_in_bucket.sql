@@ -1,6 +1,6 @@
 -- Counts from the end of the bucket that the key is probably nearer to; count_in_bucket explains
--- the three numbers. The middle between the bounds decides: the counts do not tell, and a wrong
--- guess costs most near the middle, where it hardly matters.
+-- the three numbers. The middle between the bounds decides. A wrong guess is likely only near the
+-- middle, where it costs little.
 --
 -- has_all_equals: all players with the rank key belong to this bucket. Otherwise only the second
 -- number is right.

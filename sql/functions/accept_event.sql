@@ -1,5 +1,5 @@
--- The event gets the time of now and counts in the periods of now, whatever rules it breaks.
--- Repeating the call returns the same id. A reset of the player in the meantime does not matter.
+-- The event gets the current time and counts in the current periods, whatever rules it breaks and
+-- even if the player was reset meanwhile. Repeating the call returns the same id.
 CREATE OR REPLACE FUNCTION centile.accept_event(p_board text, p_quarantine_id bigint, p_reason text DEFAULT NULL, p_actor text DEFAULT session_user) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -18,7 +18,7 @@ BEGIN
         PERFORM centile.open_periods(v_board.id, ARRAY[v_at]);
     END IF;
     SELECT l.* INTO v_lane FROM centile_store.users u, centile_store.lock_lane(v_board, u.external_id) l WHERE u.id = v_event.user_id;
-    -- Another session may have decided before this one got the lane.
+    -- Another session may have decided before this one locked the lane.
     v_event := centile_store.quarantined(v_board, p_quarantine_id);
     IF v_event.state = 'accepted' THEN
         RETURN v_event.transaction_id;
@@ -47,4 +47,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.accept_event(text, bigint, text, text) IS
-'Moves an event from quarantine into the ledger, with the time of now, and returns its id there. Example: SELECT centile.accept_event(''ladder'', quarantine_id, ''seen on video'') IS NOT NULL AS is_accepted FROM centile.quarantine WHERE board = ''ladder'';';
+'Moves an event from quarantine into the ledger, at the current time, and returns its id there. Example: SELECT centile.accept_event(''ladder'', quarantine_id, ''seen on video'') IS NOT NULL AS is_accepted FROM centile.quarantine WHERE board = ''ladder'';';

@@ -1,4 +1,4 @@
--- Far cheaper than taking the array apart and building another.
+-- Much cheaper than unnesting the array and building a new one.
 CREATE OR REPLACE FUNCTION centile_store.add_at(p_counts anyarray, p_places integer[], p_changes anyarray) RETURNS anyarray
 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
 AS $$

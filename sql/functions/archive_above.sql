@@ -1,5 +1,5 @@
--- A binary search over the positions for each key. Archives hold no tiebreaks: where these order
--- equals, the ledger has them.
+-- A binary search over the positions for each key. Archives hold no tiebreaks; where these order
+-- equal scores, the ledger supplies them.
 CREATE OR REPLACE FUNCTION centile_store.archive_above(p_period_id bigint, p_keys centile_store.rank_key[]) RETURNS bigint[]
 LANGUAGE plpgsql STABLE
 AS $$
@@ -13,7 +13,7 @@ BEGIN
             'SELECT array_agg(s.low ORDER BY k.n)
              FROM unnest($1) WITH ORDINALITY AS k (rank_key, tie_key, user_key, n)
              CROSS JOIN LATERAL (
-                 -- The first low players are above the key, those after high are not.
+                 -- The first "low" players are above the key; those after "high" are not.
                  WITH RECURSIVE search (low, high) AS (
                      SELECT 0::bigint, $2
                      UNION ALL

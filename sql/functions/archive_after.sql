@@ -1,8 +1,7 @@
--- The page after a key that was once the last of a page, of the archive or of the ranking before
--- it. As a rule its player still stands there, which is one look-up. The player may also have moved
--- or left, because the page is older than the archive or a refresh. Then a search finds the place.
--- The page of an archive cannot name a tiebreak, so the ledger supplies it where tiebreaks order
--- equals.
+-- The page after a key that ended an earlier page, of the archive or of its live ranking. Usually
+-- the player still has this key, and one look-up finds the position. If the player has moved or
+-- left since, a search finds it. A page of an archive does not contain tiebreaks, so the ledger
+-- supplies them where they order equal scores.
 CREATE OR REPLACE FUNCTION centile_store.archive_after(p_period_id bigint, p_rank_key bigint, p_tie_key bigint, p_internal_id bigint, p_limit integer)
 RETURNS SETOF centile_store.ranking_row
 LANGUAGE plpgsql STABLE

@@ -1,5 +1,5 @@
--- The one place that archive names come from. Statements prove with archive_state that the archive
--- still answers for the period.
+-- All archive names come from here. Statements check with archive_state that the period still has
+-- this archive.
 CREATE OR REPLACE FUNCTION centile_store.archive_of(p_period_id bigint)
 RETURNS TABLE (archive_name text, players bigint, board_id integer, score_order text, ties text, mode text)
 LANGUAGE sql STABLE

@@ -20,4 +20,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.archive_query(bigint) IS
-'Text of the query that an archive is made from. Example: SELECT centile_store.archive_query(2) LIKE ''SELECT row_number()%'' AS is_query;';
+'Text of the query that defines an archive. Example: SELECT centile_store.archive_query(2) LIKE ''SELECT row_number()%'' AS is_query;';

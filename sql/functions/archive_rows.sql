@@ -1,4 +1,4 @@
--- Names are those of now. The tie key is that of the time alone.
+-- Names are current. The tie key contains only the time.
 CREATE OR REPLACE FUNCTION centile_store.archive_rows(p_period_id bigint, p_from bigint, p_limit integer) RETURNS SETOF centile_store.ranking_row
 LANGUAGE plpgsql STABLE
 AS $$

@@ -1,6 +1,6 @@
--- Every answer about a closed period carries this. The row also proves that the archive is still
--- kept, at this revision, and the one that the caller means. After a restore the ids may be another
--- board's, so the board is checked too.
+-- Every answer about a closed period contains these values. The row also proves that the archive
+-- still exists at this revision, and belongs to the period that the caller means. After a restore
+-- the ids may be another board's, so the board is checked too.
 CREATE OR REPLACE FUNCTION centile_store.archive_state(p_board_id integer, p_period_id bigint, p_revision integer, p_from timestamptz, p_until timestamptz)
 RETURNS TABLE (epoch text, players bigint, revision bigint, frozen_size integer)
 LANGUAGE sql STABLE

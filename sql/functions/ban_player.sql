@@ -7,17 +7,17 @@ DECLARE
     v_lane  centile_store.board_lanes;
 BEGIN
     PERFORM centile.ensure_ledger_months(now(), now());
-    -- By the id of now: an erasure changes the id, but never the lane.
+    -- Uses the current id: an erasure changes the id, but never the lane.
     SELECT l.* INTO v_lane FROM centile_store.users u, centile_store.lock_lane(v_board, u.external_id) l WHERE u.id = p_user_id;
     IF p_act IS NOT NULL THEN
         PERFORM centile_store.hold_ban_act(p_user_id, p_act);
     END IF;
-    -- Nothing to do on a board that the player never played, or a second time.
+    -- Nothing to do for a player without scores on the board, or in a repeated call.
     IF p_banned = EXISTS (SELECT FROM centile_store.board_players
                           WHERE board_id = v_board.id AND user_id = p_user_id AND banned)
        OR NOT EXISTS (SELECT FROM centile_store.score_transactions WHERE board_id = v_board.id AND user_id = p_user_id) THEN
         IF p_banned THEN
-            -- A batch that began before does not know of the ban. Now it begins again.
+            -- A batch that began earlier does not know of the ban. This makes it start again.
             PERFORM centile_store.advance_lane(v_lane, v_lane.last_at, '{}');
         END IF;
         RETURN false;

@@ -1,7 +1,7 @@
--- The ban or unban goes on board by board (centile_store.ban_player), a transaction each, and ends
--- with centile_store.end_ban. Of a ban and an unban at once the later wins: the other finds another
--- number at its next step. Bans have odd numbers, so two bans at once share one. A ban sets the
--- mark first, so that no score slips in; an unban removes it last.
+-- The ban or unban continues board by board (centile_store.ban_player), one transaction each, and
+-- ends with centile_store.end_ban. Of a concurrent ban and unban the later wins: the other finds a
+-- new number at its next step. Bans have odd numbers, so two concurrent bans share one. A ban sets
+-- the mark first, so that no score slips in; an unban removes it last.
 CREATE OR REPLACE FUNCTION centile_store.begin_ban(
     p_user text, p_banned boolean, p_reason text DEFAULT NULL, p_actor text DEFAULT session_user, OUT user_id bigint, OUT act bigint)
 LANGUAGE plpgsql VOLATILE

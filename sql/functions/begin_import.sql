@@ -1,7 +1,7 @@
--- Until the import has ended, none of the board's periods is closed. Closings that have begun but
--- not ended are called off. An interrupted import of the same file continues under its number;
--- standard input always begins anew. The session holds a lock until it ends, which shows that the
--- import is alive.
+-- Until the import has ended, none of the board's periods is closed. Unfinished closings are
+-- cancelled. An interrupted import of the same file continues under its number; an import from
+-- standard input gets a new number. The session holds a lock until it ends, which shows that the
+-- import is running.
 CREATE OR REPLACE FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text DEFAULT session_user) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -20,8 +20,7 @@ BEGIN
     ELSE
         UPDATE centile_store.imports SET started_at = clock_timestamp() WHERE id = v_import_id;
     END IF;
-    -- Without waiting: any session may hold an advisory lock, and this one holds the structure
-    -- lock.
+    -- Does not wait: any session may hold an advisory lock, and this one holds the structure lock.
     IF NOT pg_try_advisory_lock(1128615509, v_import_id::integer) THEN
         RAISE EXCEPTION 'another session holds the lock of import %', v_import_id USING ERRCODE = 'CB409', HINT = 'See pg_locks, classid 1128615509.';
     END IF;

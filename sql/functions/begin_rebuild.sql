@@ -1,6 +1,6 @@
--- The rebuild takes in the ledger up to ledger_end first. The session holds a lock until it ends,
--- which shows that the rebuild goes on. Releases earlier rankings of the period whose rebuild was
--- interrupted.
+-- The rebuild first reads the ledger up to ledger_end. The session holds a lock until it ends,
+-- which shows that the rebuild is running. Releases rankings of earlier, interrupted rebuilds of
+-- the period.
 CREATE OR REPLACE FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT ledger_end bigint)
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -23,8 +23,7 @@ BEGIN
     INSERT INTO centile_store.rankings (board_id, period_id, lanes)
     SELECT b.id, p_period_id, b.lanes FROM centile_store.boards b WHERE b.id = v_period.board_id
     RETURNING id INTO ranking_id;
-    -- Without waiting: any session may hold an advisory lock, and this one holds the structure
-    -- lock.
+    -- Does not wait: any session may hold an advisory lock, and this one holds the structure lock.
     IF NOT pg_try_advisory_lock(1128615510, ranking_id::integer) THEN
         RAISE EXCEPTION 'another session holds the lock of ranking %', ranking_id USING ERRCODE = 'CB409', HINT = 'See pg_locks, classid 1128615510.';
     END IF;

@@ -5,4 +5,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile_store.board_rules(integer) IS
-'The rules of a board as the audit log keeps them. Example: SELECT centile_store.board_rules(1) ->> ''mode'' AS mode;';
+'The rules of a board in the form of the audit log. Example: SELECT centile_store.board_rules(1) ->> ''mode'' AS mode;';

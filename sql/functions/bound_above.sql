@@ -1,5 +1,5 @@
--- A bound that no equal score lies below is put below all of them, so that shared ranks are counted
--- in one bucket (see above_in_bucket).
+-- If no equal score lies below the bound, the bound is set below all equal scores. Shared ranks are
+-- then counted in one bucket (see above_in_bucket).
 CREATE OR REPLACE FUNCTION centile_store.bound_above(p_lower centile_store.rank_key, p_upper centile_store.rank_key) RETURNS centile_store.rank_key
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN ((p_upper).rank_key,

@@ -1,11 +1,12 @@
--- Players in one snapshot: a row for each user, numbered as given. Columns common to all
--- are set in the first row. No row: the ranking is no longer the current one of the period, or the
--- selector, which means the period from p_valid_from to p_valid_until, means another period by now.
+-- Players in one snapshot: a row for each user, numbered as given. Columns common to all are set in
+-- the first row. Returns no row if the ranking is no longer the current one of the period. The same
+-- applies outside p_valid_from to p_valid_until, the time in which the selector means the period.
 --
--- The bucket counts come along if the caller knows them of another layout or other batches. Where
--- ranks are shared and equals may be in other buckets too, beside_equals counts the players above
--- all equals, and those above them or among them. Without SET and STRICT, so that PostgreSQL
--- inlines it and computes only what the caller reads.
+-- Returns the bucket counts too if the caller's counts are of another layout or other batches.
+-- Where ranks are shared and equal scores may be in other buckets too, beside_equals has two
+-- counts: the players above all equal scores, and these players with the equal scores. Without SET
+-- and STRICT, so that PostgreSQL inlines the function and computes only the columns that the caller
+-- reads.
 CREATE OR REPLACE FUNCTION centile_store.bucket_standings(
     p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_valid_from timestamptz, p_valid_until timestamptz,
     p_users text[], p_layout integer, p_batches bigint[])
@@ -42,4 +43,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile_store.bucket_standings(integer, bigint, bigint, timestamptz, timestamptz, text[], integer, bigint[]) IS
-'Players of a ranking, with those above each in the bucket, and the version. Example: SELECT s.external_id, s.score, s.bucket FROM centile_store.periods p CROSS JOIN LATERAL centile_store.bucket_standings(p.board_id, p.id, p.ranking_id, NULL, NULL, ''{ann}'', NULL, NULL) s WHERE p.kind = ''all_time'';';
+'Players of a ranking, each with the number of players above in the bucket, and the version. Example: SELECT s.external_id, s.score, s.bucket FROM centile_store.periods p CROSS JOIN LATERAL centile_store.bucket_standings(p.board_id, p.id, p.ranking_id, NULL, NULL, ''{ann}'', NULL, NULL) s WHERE p.kind = ''all_time'';';

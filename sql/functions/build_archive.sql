@@ -1,5 +1,5 @@
--- The second step of closing. Replaces what an earlier try left; nobody reads it while the period
--- is open.
+-- The second step of closing. Replaces the view of an interrupted attempt, which no statement reads
+-- while the period is open.
 CREATE OR REPLACE FUNCTION centile_store.build_archive(p_period_id bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -20,7 +20,7 @@ BEGIN
     END IF;
     EXECUTE format('DROP MATERIALIZED VIEW IF EXISTS centile_archive.%I', v_period.archive_name);
     EXECUTE format('CREATE MATERIALIZED VIEW centile_archive.%I AS %s', v_period.archive_name, centile_store.archive_query(p_period_id));
-    -- Short names: the archive's may be as long as PostgreSQL allows.
+    -- Short index names, because the archive's name may have the maximum length.
     EXECUTE format('CREATE UNIQUE INDEX %I ON centile_archive.%I ("position")', format('archive_%s_position', p_period_id), v_period.archive_name);
     EXECUTE format('CREATE UNIQUE INDEX %I ON centile_archive.%I (user_id)', format('archive_%s_user', p_period_id), v_period.archive_name);
     EXECUTE format('CREATE INDEX %I ON centile_archive.%I (rank)', format('archive_%s_rank', p_period_id), v_period.archive_name);

@@ -1,6 +1,6 @@
--- Brings up to p_limit players of one lane up to the ledger: those with ledger rows after one id up
--- to another, in the order of their ids from p_after_user on. Call it again with last_user until
--- players is 0. Takes in all that the ledger has of them by now.
+-- Updates up to p_limit players of one lane who have ledger rows between two ids, in the order of
+-- their user ids after p_after_user. Call it again with last_user until players is 0. It uses all
+-- of their current ledger rows.
 CREATE OR REPLACE FUNCTION centile_store.catch_up(
     p_ranking_id bigint, p_lane smallint, p_after bigint, p_up_to bigint, p_after_user bigint DEFAULT 0, p_limit integer DEFAULT 2000,
     OUT players bigint, OUT last_user bigint)
@@ -23,4 +23,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.catch_up(bigint, smallint, bigint, bigint, bigint, integer) IS
-'Brings players of a ranking that is being built up to the ledger. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id), centile_store.fill_buckets(r.ranking_id), (centile_store.catch_up(r.ranking_id, 0::smallint, r.ledger_end, r.ledger_end + 10)).players FROM centile_store.begin_rebuild(1) r;';
+'Updates players of an unfinished ranking from the ledger. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id), centile_store.fill_buckets(r.ranking_id), (centile_store.catch_up(r.ranking_id, 0::smallint, r.ledger_end, r.ledger_end + 10)).players FROM centile_store.begin_rebuild(1) r;';

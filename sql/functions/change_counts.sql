@@ -5,14 +5,14 @@ DECLARE
     v_written bigint;
 BEGIN
     WITH change AS MATERIALIZED (
-        -- Looks up the newest version alone, and then meets it by its place: older versions stay
-        -- while another session holds a snapshot. Only the holder of the lane changes these rows.
+        -- Finds only the newest version and updates it by ctid, because older versions remain while
+        -- another session holds a snapshot. Only the holder of the lane changes these rows.
         SELECT n.*, (SELECT x.ctid FROM centile_store.bucket_counts x
                      WHERE x.ranking_id = n.ranking_id AND x.lane = p_lane ORDER BY x.revision DESC LIMIT 1) AS newest
         FROM (SELECT c.ranking_id, array_agg(c.bucket + 1) AS places, array_agg(c.change) AS changes
               FROM unnest(p_rankings, p_buckets, p_changes) AS c (ranking_id, bucket, change)
               GROUP BY c.ranking_id) n
-        -- Keeps all rows. The planner expects few, because it does not know the number.
+        -- Keeps all rows, but makes the planner expect few, because it does not know the limit.
         LIMIT cardinality(p_rankings)
     )
     UPDATE centile_store.bucket_counts c

@@ -1,11 +1,11 @@
 -- One event of a board, oldest first, so that each receiver gets its events one after another.
 -- Boards come in random order, so that none always waits behind others; boards with a failed event
--- come last, so that receivers which do not answer cannot take all places. The caller has a minute.
+-- come last, so that receivers that do not answer cannot use up p_limit. The caller has a minute.
 -- Then the event is due again, so a crash leads to another attempt. Events that another caller is
 -- claiming are skipped.
 --
--- p_except: boards that the caller is sending to, and those whose receivers have failed it. So a
--- run ends, and a receiver that hangs costs it one wait.
+-- p_except: boards that the caller is sending to, and those whose receivers have failed in this
+-- run. So a run ends, and a receiver that hangs costs it one timeout.
 CREATE OR REPLACE FUNCTION centile_store.claim_deliveries(p_limit integer DEFAULT 16, p_except text[] DEFAULT '{}')
 RETURNS TABLE (event_id bigint, board text, url text, secret bytea, sealed boolean, body text, attempt integer)
 LANGUAGE sql VOLATILE

@@ -20,7 +20,7 @@ BEGIN
     BEGIN
         v_top := convert_from(v_period.frozen_top, 'UTF8')::jsonb;
     EXCEPTION WHEN data_exception THEN
-        -- Then every place differs.
+        -- An unreadable top differs at every place.
         v_top := '{}';
     END;
     RETURN QUERY EXECUTE format($query$
@@ -61,4 +61,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.closed_differences(bigint, integer) IS
-'Where the archive of a closed period differs from the ledger as of its cut-off. Example: SELECT d.* FROM centile.periods p CROSS JOIN LATERAL centile_store.closed_differences(p.period_id, 10) d WHERE p.archive IS NOT NULL;';
+'Differences between the archive of a closed period and the ledger as of its cut-off. Example: SELECT d.* FROM centile.periods p CROSS JOIN LATERAL centile_store.closed_differences(p.period_id, 10) d WHERE p.archive IS NOT NULL;';

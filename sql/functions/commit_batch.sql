@@ -1,12 +1,12 @@
 -- Writes what the service decided after centile_store.begin_batch: ledger, ids, quarantine, entries
--- with their bucket rows and counts, lane. Writes nothing and returns a row of NULLs if the state
--- that the decisions rest on has changed: the caller then begins again.
+-- with their bucket rows and counts, lane. If the state behind these decisions has changed, writes
+-- nothing and returns a row of NULLs; the caller then starts again.
 --
 -- p_revision, p_batch, p_server_started_at: structure_revision, batch and server as begin_batch
--- returned them. p_at: the time of events without one. Standings of an event: as many numbers for
--- each period, of what the event made of the player's standing. entry_*, group_*, row_*, count_*:
--- as centile_store.write_entries takes them. These stay arrays of numbers, because there are
--- several for each event.
+-- returned them. p_at: the time of events without one. Standings of an event: the same number of
+-- values for each period, the player's standing after the event. entry_*, group_*, row_*, count_*:
+-- the parameters of centile_store.write_entries. These are arrays of numbers, because each event
+-- has several of them.
 --
 -- The ids returned are in the order of the events. A reader of this batch sees all of these events.
 CREATE OR REPLACE FUNCTION centile_store.commit_batch(

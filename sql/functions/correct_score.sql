@@ -1,5 +1,5 @@
--- In open periods the score counts at once. Archives of closed periods take it in at their next
--- refresh. The board's bounds of points do not apply.
+-- In open periods the score counts at once. Archives of closed periods include it after their next
+-- refresh. The board's limits for points do not apply.
 CREATE OR REPLACE FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamptz, p_reason text, p_actor text,
     p_tiebreak smallint DEFAULT NULL, OUT transaction_id bigint, OUT to_refresh text[])
 LANGUAGE plpgsql VOLATILE
@@ -50,7 +50,7 @@ BEGIN
     PERFORM centile_store.recompute_entries(v_lane.lane, v_rankings, ARRAY[v_user_id]);
 
     PERFORM centile_store.mark_corrected(v_closed);
-    -- Raises an error now if a sum leaves the range of bigint, and not at the refresh.
+    -- Raises an error now, rather than at the refresh, if a sum leaves the range of bigint.
     PERFORM e.score FROM unnest(v_closed) AS c (period_id) CROSS JOIN LATERAL centile.entries_from_ledger(c.period_id, NULL, ARRAY[v_user_id]) e;
     PERFORM centile_store.note_act(p_actor, 'correct', v_board.id, NULL, jsonb_strip_nulls(jsonb_build_object(
         'transaction_id', transaction_id, 'points', p_points, 'tiebreak', p_tiebreak, 'at', p_at, 'reason', p_reason)), NULL, v_user_id);
@@ -58,4 +58,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.correct_score(text, text, bigint, timestamptz, text, text, smallint) IS
-'Adds a score of the past, and returns the closed periods whose archives need a refresh. Example: SELECT to_refresh FROM centile.correct_score(''main'', ''ann'', -20, ''2024-01-16 12:00Z'', ''counted twice'', ''dora'');';
+'Adds a score at a past time, and returns the closed periods whose archives need a refresh. Example: SELECT to_refresh FROM centile.correct_score(''main'', ''ann'', -20, ''2024-01-16 12:00Z'', ''counted twice'', ''dora'');';

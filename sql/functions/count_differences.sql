@@ -16,12 +16,12 @@ BEGIN
     IF FOUND AND (p_most IS NULL OR coalesce(v_players, 0) <= p_most) THEN
         EXECUTE format('SELECT count(*) FROM centile_store.%I WHERE ranking_id = $1', centile_store.bucket_table(p_bucket))
         INTO v_rows USING p_ranking_id;
-        -- Without an assignment, because plpgsql has a variable found. There is no sum if a lane
-        -- lacks counts.
+        -- RETURN QUERY, because the name of column found means plpgsql's variable FOUND. The sum is
+        -- NULL if a lane lacks counts.
         RETURN QUERY SELECT v_rows, coalesce(v_players, 0) WHERE v_rows <> coalesce(v_players, 0);
     END IF;
 END
 $$;
 
 COMMENT ON FUNCTION centile_store.count_differences(bigint, smallint, bigint) IS
-'Where the count of a bucket differs from its rows. Example: SELECT * FROM centile_store.count_differences(1, 50::smallint);';
+'Difference between the count of a bucket and its rows. Example: SELECT * FROM centile_store.count_differences(1, 50::smallint);';

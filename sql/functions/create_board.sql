@@ -11,7 +11,7 @@ AS $$
 DECLARE
     v_board_id integer;
 BEGIN
-    -- The first score finds the ledger ready.
+    -- So the first score need not create ledger months.
     PERFORM centile.ensure_ledger_months();
     PERFORM centile_store.check_time_zone(p_time_zone);
     INSERT INTO centile_store.boards

@@ -1,7 +1,7 @@
 -- The function runs statements on the bucket table that its argument p_bucket names; they may use
--- v_count. It has a branch per table, found by halving, so that each branch keeps a plan of its
--- own. A name put into a statement at run time would be planned at every call, and the parent table
--- would lock all hundred.
+-- v_count. It has a branch per table, found by binary search, and each branch keeps its own plan. A
+-- statement with a table name inserted at run time would be planned at every call. A statement on
+-- the parent table would lock all hundred.
 CREATE OR REPLACE FUNCTION centile_store.create_bucket_function(p_name text, p_arguments text, p_returns text, p_statement text, p_volatility text DEFAULT 'STABLE')
 RETURNS void
 LANGUAGE plpgsql VOLATILE
@@ -12,7 +12,7 @@ DECLARE
     v_from     integer[] := ARRAY(SELECT n FROM generate_series(0, 99) AS n);
     v_count    integer := 100;
 BEGIN
-    -- Joins neighbours until one is left.
+    -- Combines adjacent branches until one is left.
     WHILE v_count > 1 LOOP
         FOR i IN 1..v_count / 2 LOOP
             v_branches[i] := format(E'IF p_bucket < %s THEN\n%s\nELSE\n%s\nEND IF;',

@@ -20,7 +20,8 @@ BEGIN
     ORDER BY x.starts_at DESC LIMIT 1;
     IF v_bounds IS NULL THEN
         v_bounds := ARRAY(SELECT DISTINCT centile.rank_key(score, v_board.score_order) AS rank_key FROM unnest(v_board.layout_bounds) AS score
-                          -- The lowest bucket begins there anyway. It has no negative.
+                          -- The lowest bucket begins at key_min anyway, and key_min has no
+                          -- negative.
                           WHERE score > centile_store.key_min() ORDER BY rank_key);
     END IF;
     INSERT INTO centile_store.rankings (board_id, period_id, lanes, low_rank_keys, low_tie_keys, low_user_keys)

@@ -19,7 +19,7 @@ BEGIN
         RAISE EXCEPTION 'board % already has scores within these bounds', p_board
             USING ERRCODE = 'CB409', DETAIL = 'starts_at', HINT = 'Create a season before its first score.';
     END IF;
-    -- Open from now on; the clock says whether it has begun.
+    -- The state is open from now on; the clock decides whether the season has begun.
     INSERT INTO centile_store.periods (board_id, kind, label, starts_at, ends_at, state)
     VALUES (v_board.id, 'season', p_name, p_starts_at, p_ends_at, 'closed')
     RETURNING id INTO v_period_id;
@@ -32,4 +32,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.create_season(text, text, timestamptz, timestamptz, text) IS
-'Creates a season, a period with a name and bounds of its own, and returns its period id. Example: SELECT centile.create_season(''main'', ''spring'', centile.day_start(''2030-03-01'', ''UTC''), centile.day_start(''2030-06-01'', ''UTC'')) IS NOT NULL AS is_made;';
+'Creates a season, a period with its own name and bounds, and returns its period id. Example: SELECT centile.create_season(''main'', ''spring'', centile.day_start(''2030-03-01'', ''UTC''), centile.day_start(''2030-06-01'', ''UTC'')) IS NOT NULL AS is_made;';

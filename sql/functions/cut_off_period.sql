@@ -1,7 +1,7 @@
--- The first step of closing: from now on nothing enters the period, and the archive will hold what
--- has. The next steps recognize the cut-off by its time. NULL if an import keeps the board from
--- being closed. After a crash it takes a new cut-off: no score has entered since, but a ban or a
--- void may have.
+-- The first step of closing: from now on nothing enters the period, and the archive will hold
+-- everything before. The next steps recognize the cut-off by its time. NULL if an import keeps the
+-- board from being closed. After a crash it takes a new cut-off: no score has entered since, but a
+-- ban or a void may have.
 CREATE OR REPLACE FUNCTION centile_store.cut_off_period(p_period_id bigint) RETURNS timestamptz
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -27,7 +27,7 @@ BEGIN
     ON CONFLICT ON CONSTRAINT cut_offs_pkey DO UPDATE SET batches = excluded.batches;
     UPDATE centile_store.periods
     SET cut_off_at = clock_timestamp(), corrected_at = NULL,
-        -- Keeps the name of an earlier try, whose view the next step replaces.
+        -- Keeps the name of an earlier attempt, whose view the next step replaces.
         archive_name = coalesce(archive_name, centile_store.archive_name(p_period_id))
     WHERE id = p_period_id
     RETURNING cut_off_at INTO v_period.cut_off_at;

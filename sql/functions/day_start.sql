@@ -4,10 +4,10 @@
 -- 2011-12-30). So a day begins at the first instant whose local date is that date or a later one,
 -- and ends where the next day begins.
 --
--- AT TIME ZONE alone takes the later of two midnights. Offsets lie within 16 hours of UTC, and no
--- zone of the tz database changes its offset twice within 32 hours (the closest pair is 95 hours
--- apart). So one of the offsets at the two ends leads to an instant that shows midnight, the
--- earlier one first. Otherwise the clock leaps over midnight, and the leap is the instant. All
+-- AT TIME ZONE alone takes the later of two midnights. Offsets lie within 16 hours of UTC. No zone
+-- of the tz database changes its offset twice within 32 hours (the closest pair is 95 hours apart).
+-- So one of the offsets at the two ends leads to an instant that shows midnight, the earlier one
+-- first. Otherwise the clock skips midnight, and the result is the instant of the skip. All
 -- arithmetic is on UTC and on local clocks without a zone, whatever the session's TimeZone. STABLE,
 -- because the tz database changes.
 CREATE OR REPLACE FUNCTION centile.day_start(p_date date, p_zone text) RETURNS timestamptz
@@ -30,7 +30,7 @@ BEGIN
     IF v_start AT TIME ZONE p_zone = v_midnight THEN
         RETURN v_start;
     END IF;
-    -- The leap lies after v_low and not after v_high. Offsets change on whole seconds.
+    -- The skip is after v_low and not after v_high. Offsets change on whole seconds.
     WHILE v_high - v_low > interval '1 second' LOOP
         v_middle := v_low + date_trunc('second', (v_high - v_low) / 2);
         IF (v_middle AT TIME ZONE 'UTC') AT TIME ZONE p_zone < v_midnight THEN

@@ -1,4 +1,4 @@
--- The caller holds the player's lane and has seen the event wait.
+-- The caller holds the player's lane and has read the event as waiting.
 CREATE OR REPLACE FUNCTION centile_store.decide_event(p_event centile_store.quarantine, p_state text, p_reason text, p_actor text) RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$

@@ -1,6 +1,7 @@
--- Compares everything derived with the ledger, in the snapshot of the calling statement, so that
--- scores may arrive meanwhile. One damage does not look like several. Up to p_limit rows of each
--- kind, with the number of all of the kind in total.
+-- Compares all derived data with the ledger, in the snapshot of the calling statement, so scores
+-- may arrive meanwhile. Each kind of data is compared separately, so damage of one kind is not
+-- reported as another. Returns up to p_limit rows of each kind; total is the number of all rows of
+-- the kind.
 --
 -- Of an open period: its ranking, entries, bucket rows, layout, bucket counts and the rows of each
 -- lane. Of a closed period: the archive as of its cut-off, and the frozen top, while the archive is
@@ -32,4 +33,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.differences(bigint, integer) IS
-'Where a period differs from the ledger; no row if nowhere. Example: SELECT * FROM centile_store.differences(1);';
+'Differences between a period and the ledger; no rows if there are none. Example: SELECT * FROM centile_store.differences(1);';

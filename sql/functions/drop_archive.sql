@@ -1,9 +1,10 @@
--- Retention, in two steps so that no reader fails. First, without p_drop, the period forgets its
--- archive and frozen top. A later transaction, with p_drop, drops the view. The ledger stays.
+-- Retention, in two steps so that no reader fails. First, without p_drop, the call clears the
+-- period's archive and frozen top. A later transaction, with p_drop, drops the view. The ledger
+-- stays.
 CREATE OR REPLACE FUNCTION centile_store.drop_archive(p_period_id bigint, p_drop boolean) RETURNS void
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
--- Does not wait for a reader, such as a session left open: the next try drops the archive.
+-- Does not wait for a reader, such as a session left open; the next attempt drops the archive.
 SET lock_timeout = '200ms'
 AS $$
 DECLARE
@@ -18,7 +19,7 @@ BEGIN
     ELSIF v_period.archive_dropped_at IS NULL THEN
         RAISE EXCEPTION 'the archive still answers for the period' USING ERRCODE = 'CB409';
     ELSIF v_period.archive_name IS NOT NULL THEN
-        -- Before the update, so that no session that changes the period waits meanwhile.
+        -- Before the update, so that other sessions can change the period meanwhile.
         EXECUTE format('DROP MATERIALIZED VIEW IF EXISTS centile_archive.%I', v_period.archive_name);
         UPDATE centile_store.periods SET archive_name = NULL WHERE id = p_period_id;
     END IF;

@@ -1,5 +1,5 @@
--- In the order in which they are closed, with the import that keeps a board from it. A season that
--- was over when it was created waits an hour for its import.
+-- In the order of closing, with the import that prevents a period from closing. A season that was
+-- over when it was created waits an hour for its import.
 CREATE OR REPLACE FUNCTION centile_store.due_periods(p_period_id bigint DEFAULT NULL)
 RETURNS TABLE (period_id bigint, board text, period text, ends_at timestamptz, import_source text, import_is_running boolean)
 LANGUAGE sql STABLE

@@ -10,4 +10,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.end_ban(bigint, bigint, boolean, text, text) IS
-'Ends a ban or an unban after all boards, and returns the current id of the player. Example: SELECT centile_store.end_ban(b.user_id, b.act, true, ''cheat'', ''dora'') FROM centile_store.begin_ban(''ann'', true) b;';
+'Ends a ban or an unban that has reached all boards, and returns the current id of the player. Example: SELECT centile_store.end_ban(b.user_id, b.act, true, ''cheat'', ''dora'') FROM centile_store.begin_ban(''ann'', true) b;';

@@ -1,7 +1,7 @@
--- Creates each month standalone and then attaches it, so that readers and writers of the ledger go
--- on; CREATE TABLE … PARTITION OF would wait for all of them, and others behind it. Call it in a
--- transaction of its own, before any other lock. SECURITY DEFINER, because the service owns
--- nothing.
+-- Creates each month standalone and then attaches it, so that readers and writers of the ledger
+-- continue. CREATE TABLE … PARTITION OF would wait for all of them, and block others behind it.
+-- Call it in a separate transaction, before any other lock. SECURITY DEFINER, because the service
+-- owns nothing.
 CREATE OR REPLACE FUNCTION centile.ensure_ledger_months(p_from timestamptz DEFAULT now(), p_until timestamptz DEFAULT now() + interval '2 months')
 RETURNS integer
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER

@@ -1,5 +1,5 @@
--- Users without a name are called by their id. In the order of the ids, so that two callers cannot
--- wait for each other. Call it in a transaction of its own, because boards share users.
+-- A user without a name gets the id as name. Inserts in the order of the ids, so that two callers
+-- cannot deadlock. Call it in a separate transaction, because boards share users.
 CREATE OR REPLACE FUNCTION centile.ensure_users(p_external_ids text[], p_names text[] DEFAULT NULL) RETURNS integer
 LANGUAGE plpgsql VOLATILE
 AS $$

@@ -1,5 +1,5 @@
--- The query reads events from s (id, user_id, points, tiebreak, occurred_at). It is a text that
--- names only s, because an archive is made from it.
+-- The query reads events from s (id, user_id, points, tiebreak, occurred_at). The text names only
+-- s, because archives are defined by it.
 CREATE OR REPLACE FUNCTION centile_store.entries_of(p_board centile_store.boards) RETURNS text
 LANGUAGE plpgsql IMMUTABLE
 AS $$
@@ -33,4 +33,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.entries_of(centile_store.boards) IS
-'Text of the half of a query that turns events into entries. Example: SELECT centile_store.entries_of(b) LIKE ''%FROM s GROUP BY s.user_id%'' AS is_text FROM centile_store.boards b WHERE b.slug = ''main'';';
+'Text of the part of a query that turns events into entries. Example: SELECT centile_store.entries_of(b) LIKE ''%FROM s GROUP BY s.user_id%'' AS is_text FROM centile_store.boards b WHERE b.slug = ''main'';';

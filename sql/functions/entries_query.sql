@@ -1,4 +1,4 @@
--- A text that names only tables, because an archive is made from it and outlives these functions.
+-- The text names only tables, because an archive is defined by it and outlives these functions.
 -- p_batches: an expression for the last batch of each lane that counts. p_user_ids: one for the
 -- users; NULL for all.
 CREATE OR REPLACE FUNCTION centile_store.entries_query(p_period_id bigint, p_batches text DEFAULT NULL, p_user_ids text DEFAULT NULL) RETURNS text

@@ -20,5 +20,5 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.epoch() IS
-'Identifies this life of the database: a digest of system identifier, timeline and database oid. Example: SELECT centile.epoch();';
+'Identifies this incarnation of the database: a digest of system identifier, timeline and database oid. Example: SELECT centile.epoch();';
 GRANT EXECUTE ON FUNCTION centile.epoch() TO centile_reader;

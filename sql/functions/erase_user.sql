@@ -1,12 +1,11 @@
--- Replaces id, name, avatar and metadata everywhere. Scores stay under an id that says nothing;
--- archives and the ledger hold internal ids only. A player who comes with the old id later is
--- another player.
+-- Replaces id, name, avatar and metadata everywhere. Scores stay under a random id; archives and
+-- the ledger hold only internal ids. A later player with the old id is a different player.
 --
--- A call with the new id goes over all tops again. The old id is forgotten, so a caller that lost
--- the answer cannot repeat the call with it. p_request, an id of the request, leads to the same
+-- A call with the new id processes all tops again. The old id is not stored, so a caller that lost
+-- the response cannot repeat the call with it. p_request, an id of the request, leads to the same
 -- answer for seven days. A digest of both ids proves that the request is about the same player.
 --
--- With p_in_steps only the player changes. centile_store.erase_from_tops goes on, some tops in each
+-- With p_in_steps only the player changes. centile_store.erase_from_tops then changes some tops per
 -- transaction; centile_store.erasures lists interrupted erasures.
 CREATE OR REPLACE FUNCTION centile.erase_user(
     p_user text, p_actor text DEFAULT session_user, p_request text DEFAULT NULL, p_in_steps boolean DEFAULT false,
@@ -28,27 +27,27 @@ BEGIN
     SELECT * INTO v_erasure FROM centile_store.erasures e WHERE e.request_id = p_request;
     IF FOUND THEN
         SELECT u.* INTO STRICT v_user FROM centile_store.users u WHERE u.id = v_erasure.user_id;
-        -- A player who came with the old id since is another player.
+        -- A player who has taken the old id since is a different player.
         IF v_digest <> v_erasure.request_digest AND p_user <> v_user.external_id THEN
             RAISE EXCEPTION 'the request % has erased another player', quote_literal(p_request) USING ERRCODE = 'CB409';
         END IF;
     ELSE
         PERFORM centile_store.user_named(p_user);
         -- The new id has the same lane (centile.lane_hash) on every board: a session that changes
-        -- the player's scores holds that lane, under either id. Takes some 65,536 tries of one
-        -- digest.
+        -- the player's scores holds that lane, under either id. Finding it takes about 65,536
+        -- digests.
         LOOP
             user_id := v_prefix || v_try;
             EXIT WHEN substr(sha256(convert_to(user_id, 'UTF8')), 1, 2) = v_lane;
             v_try := v_try + 1;
         END LOOP;
-        -- First: centile_store.finish_close then has the name already, or waits for this
-        -- transaction.
+        -- This comes first, so that centile_store.finish_close already has the new name, or waits
+        -- for this transaction.
         UPDATE centile_store.profile_revision SET revision = revision + 1 RETURNING revision INTO v_revision;
         SELECT * INTO STRICT v_user FROM centile_store.users u WHERE u.id = centile_store.user_named(p_user) FOR UPDATE;
     END IF;
     IF v_user.erased_at IS NULL THEN
-        -- Events hold the old id only, so list the players before another player can have it.
+        -- Events hold only the old id, so list the players before another player can take it.
         PERFORM centile_store.list_named_players();
         UPDATE centile_store.users u
         SET external_id = user_id, name = '(erased)', avatar = NULL, metadata = '{}', profile_revision = v_revision, erased_at = clock_timestamp()
@@ -73,4 +72,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.erase_user(text, text, text, boolean) IS
-'Erases who a player was, keeps the scores, and returns the new id and the closed periods whose tops named the player. Example: SELECT user_id LIKE ''erased-%'' AS is_erased, cardinality(period_ids) AS tops FROM centile.erase_user(''ann'');';
+'Erases a player''s identity, keeps the scores, and returns the new id and the closed periods whose tops named the player. Example: SELECT user_id LIKE ''erased-%'' AS is_erased, cardinality(period_ids) AS tops FROM centile.erase_user(''ann'');';

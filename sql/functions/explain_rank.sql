@@ -31,5 +31,5 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.explain_rank(text, text, text) IS
-'How Centile computes a player''s rank: each step with its value, its time and its statement, which the owner or the service can run. Example: SELECT step, what, value FROM centile.explain_rank(''main'', ''ann'', ''week:2024-01-15'') WHERE what <> ''version'';';
+'The steps that compute a player''s rank, each with its value, its duration and its statement, which the owner or the service can run. Example: SELECT step, what, value FROM centile.explain_rank(''main'', ''ann'', ''week:2024-01-15'') WHERE what <> ''version'';';
 GRANT EXECUTE ON FUNCTION centile.explain_rank(text, text, text) TO centile_reader;

@@ -1,5 +1,5 @@
--- Spreads the entries of a ranking that nobody reads yet evenly over its buckets, with 1,000
--- players or more in each. The ranking must not have bucket rows or counts yet.
+-- Spreads the entries of a new ranking evenly over its buckets, with 1,000 players or more in each.
+-- The ranking must not have bucket rows or counts yet.
 CREATE OR REPLACE FUNCTION centile_store.fill_buckets(p_ranking_id bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 -- A million keys sort in memory.

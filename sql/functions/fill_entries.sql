@@ -1,4 +1,4 @@
--- Writes what the ledger has by now. catch_up takes in later rows again.
+-- Uses the current ledger rows; catch_up adds later ones.
 CREATE OR REPLACE FUNCTION centile_store.fill_entries(p_ranking_id bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 SET work_mem = '128MB'
@@ -19,4 +19,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.fill_entries(bigint) IS
-'Writes the entries of a ranking that nobody reads yet from the ledger, and returns their number. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id) AS entries FROM centile_store.begin_rebuild(1) r;';
+'Writes the entries of a new ranking from the ledger, and returns their number. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id) AS entries FROM centile_store.begin_rebuild(1) r;';

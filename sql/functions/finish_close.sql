@@ -1,5 +1,5 @@
--- The last step of closing: frozen top, event for the outbox, release of the ranking. False, and
--- nothing changes, if the cut-off that the archive is built from was called off for an import.
+-- The last step of closing: frozen top, event for the outbox, release of the ranking. Returns false
+-- and changes nothing if an import has cancelled the cut-off of the archive.
 CREATE OR REPLACE FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at timestamptz) RETURNS boolean
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -17,8 +17,8 @@ BEGIN
     ELSIF v_period.cut_off_at IS DISTINCT FROM p_cut_off_at THEN
         RETURN false;
     END IF;
-    -- Prevents changes of names from now on. If a name has changed meanwhile, perhaps by an
-    -- erasure, freezes the top again.
+    -- Prevents name changes from now on. If a name has changed meanwhile, perhaps by an erasure,
+    -- freezes the top again.
     PERFORM FROM centile_store.profile_revision r WHERE r.revision = v_revision FOR SHARE;
     IF NOT FOUND THEN
         PERFORM FROM centile_store.profile_revision FOR SHARE;

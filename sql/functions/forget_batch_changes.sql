@@ -1,5 +1,5 @@
--- Indexes in use follow within a second, and an index that misses a deleted batch loads anew. A
--- call reads the oldest batches of each lane and deletes at most p_limit rows.
+-- Indexes in use follow within a second, and an index that misses a deleted batch reloads. A call
+-- reads the oldest batches of each lane and deletes at most p_limit rows.
 CREATE OR REPLACE FUNCTION centile.forget_batch_changes(p_kept interval DEFAULT interval '1 hour', p_limit integer DEFAULT 10000) RETURNS bigint
 LANGUAGE sql VOLATILE
 AS $$

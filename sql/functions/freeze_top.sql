@@ -1,5 +1,5 @@
--- A top of the closed period is served from these bytes ever after, with the names of now. The text
--- of jsonb is the same for the same rows.
+-- Tops of the closed period are served from these bytes, with the names at the time of the call.
+-- Equal rows give equal bytes.
 CREATE OR REPLACE FUNCTION centile_store.freeze_top(p_period_id bigint) RETURNS bytea
 LANGUAGE sql STABLE
 SET timezone = 'UTC'

@@ -1,7 +1,7 @@
 -- For best and latest boards: the player's best (latest) score before p_starts_at, otherwise the
 -- first since; NULL without either. Events before p_since, the last reset, and those in p_voided do
--- not count. On best boards any earlier score of at least p_enough will do: it shows that the gain
--- is not too large. The whole past is read only otherwise.
+-- not count. On best boards any earlier score of at least p_enough is sufficient: it shows that the
+-- gain is not too large. Only without one is the whole history read.
 CREATE OR REPLACE FUNCTION centile_store.gain_base(
     p_board centile_store.boards, p_user_id bigint, p_starts_at timestamptz, p_since timestamptz, p_voided bigint[], p_enough bigint) RETURNS bigint
 LANGUAGE plpgsql STABLE

@@ -1,4 +1,4 @@
--- Imported events have times of their own, so each needs the entries of its periods alone, and the
+-- Imported events have their own times, so each needs only the entries of its periods, and the
 -- times of the player's resets.
 CREATE OR REPLACE FUNCTION centile_store.import_state(
     p_board_id integer, p_user_ids bigint[], p_event_users integer[], p_times timestamptz[], p_at timestamptz,

@@ -7,4 +7,4 @@ RETURN EXISTS (
       AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database()));
 
 COMMENT ON FUNCTION centile_store.is_locked(integer, bigint) IS
-'Whether a session holds an advisory lock: class 1128615509 for imports, 1128615510 for rankings that are being built. Example: SELECT centile_store.is_locked(1128615509, 1);';
+'Whether a session holds an advisory lock: class 1128615509 for imports, 1128615510 for rebuilds. Example: SELECT centile_store.is_locked(1128615509, 1);';

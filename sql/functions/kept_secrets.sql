@@ -10,4 +10,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile_store.kept_secrets() IS
-'Secrets that the service needs to read again: signing secrets of keys, by id, and of webhooks, by board. Example: SELECT kind, name, sealed FROM centile_store.kept_secrets();';
+'Secrets that the service must be able to decrypt: signing secrets of keys, by id, and of webhooks, by board. Example: SELECT kind, name, sealed FROM centile_store.kept_secrets();';

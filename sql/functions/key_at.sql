@@ -1,5 +1,5 @@
--- The counts of the buckets lead to the bucket. A walk from its nearer end leads to the key. So
--- page 100,000 costs about as much as page 1.
+-- The counts give the bucket, and a scan from its nearer end gives the key. So page 100,000 costs
+-- about as much as page 1.
 CREATE OR REPLACE FUNCTION centile_store.key_at(p_ranking_id bigint, p_position bigint, OUT bucket smallint, OUT key centile_store.rank_key)
 RETURNS SETOF record
 LANGUAGE plpgsql STABLE

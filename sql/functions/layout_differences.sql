@@ -37,7 +37,7 @@ BEGIN
                         WHERE b.board_id = v_ranking.board_id AND b.lane = l.lane) b
     WHERE b.rows <> 1
     UNION ALL
-    -- No function adds these.
+    -- No function creates such rows.
     SELECT 'lane rows', 102, format('bucket counts of lane %s, which the board lacks', c.lane), to_jsonb(0), to_jsonb(count(*))
     FROM centile_store.bucket_counts c
     WHERE c.ranking_id = p_ranking_id AND c.lane NOT BETWEEN 0 AND v_ranking.lanes - 1
@@ -46,7 +46,7 @@ BEGIN
     SELECT 'lane rows', 103, 'lanes of the ranking', to_jsonb(b.lanes), to_jsonb(v_ranking.lanes)
     FROM centile_store.boards b WHERE b.id = v_ranking.board_id AND b.lanes <> v_ranking.lanes
     UNION ALL
-    -- Rows carry their lane, because a moved boundary changes the counts of these lanes.
+    -- Rows contain their lane, because moving a boundary changes the counts of these lanes.
     SELECT 'lane rows', 104, 'entries and bucket rows of another lane than their player''s', to_jsonb(0), to_jsonb(count(*))
     FROM (SELECT l.user_id, l.lane FROM centile_store.leaderboard l WHERE l.ranking_id = p_ranking_id
           UNION ALL
@@ -65,4 +65,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.layout_differences(bigint) IS
-'Where a ranking''s layout is inconsistent, and where it lacks rows of a lane. Example: SELECT * FROM centile_store.layout_differences(1);';
+'Inconsistencies of a ranking''s layout, and missing or extra rows of its lanes. Example: SELECT * FROM centile_store.layout_differences(1);';

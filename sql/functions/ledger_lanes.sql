@@ -11,4 +11,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile_store.ledger_lanes(integer) IS
-'Last batch and time of each lane by the ledger, lane 0 first. Example: SELECT cardinality(batches) AS lanes FROM centile_store.ledger_lanes(1);';
+'Last batch and time of each lane according to the ledger, lane 0 first. Example: SELECT cardinality(batches) AS lanes FROM centile_store.ledger_lanes(1);';

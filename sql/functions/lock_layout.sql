@@ -4,7 +4,7 @@ CREATE OR REPLACE FUNCTION centile_store.lock_layout(p_ranking_id bigint, p_layo
 LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN
-    -- Batches under way begin again after this lock, so do not take it in vain.
+    -- Running batches start again after this lock, so call this only to change the layout.
     PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id AND g.layout = p_layout;
     IF FOUND THEN
         SELECT g.buckets, ARRAY(

@@ -16,7 +16,7 @@ BEGIN
     END IF;
     IF p_exclusive THEN
         PERFORM pg_advisory_xact_lock(1128615508, p_board_id);
-        -- Batches under way begin again.
+        -- Running batches start again.
         UPDATE centile_store.boards AS b SET structure_revision = b.structure_revision + 1 WHERE b.id = p_board_id RETURNING * INTO v_board;
     ELSE
         PERFORM pg_advisory_xact_lock_shared(1128615508, p_board_id);

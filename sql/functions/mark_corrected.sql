@@ -1,4 +1,4 @@
--- In the order of ids, because two acts may meet here.
+-- In the order of ids, so that concurrent acts cannot deadlock.
 CREATE OR REPLACE FUNCTION centile_store.mark_corrected(p_period_ids bigint[]) RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$

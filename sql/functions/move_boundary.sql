@@ -40,4 +40,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.move_boundary(bigint, integer, integer, integer, integer) IS
-'Moves rows of a bucket to the one beside it, with the bound between them, and returns how many. Example: SELECT centile_store.move_boundary(g.id, g.layout, 1, 2, 1) FROM centile_store.rankings g WHERE g.id = 1;';
+'Moves rows of a bucket to an adjacent one, with the bound between them, and returns their number. Example: SELECT centile_store.move_boundary(g.id, g.layout, 1, 2, 1) FROM centile_store.rankings g WHERE g.id = 1;';

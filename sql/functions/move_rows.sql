@@ -45,4 +45,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.move_rows(bigint, smallint, smallint, centile_store.rank_key, boolean, integer) IS
-'Moves rows of a bucket to the bucket beside it. Called by centile_store.move_boundary. Example: SELECT moved FROM centile_store.move_rows(1, 0::smallint, 2::smallint, (100, -9223372036854775808, -9223372036854775808), true, 1);';
+'Moves rows of a bucket to an adjacent one. Called by centile_store.move_boundary. Example: SELECT moved FROM centile_store.move_rows(1, 0::smallint, 2::smallint, (100, -9223372036854775808, -9223372036854775808), true, 1);';

@@ -1,6 +1,7 @@
--- Players around a key and the key's own, each with its step from the key, negative above it. On
--- shared boards first_equal is the step of the first player of the same score. If that player is
--- neither near nor in this bucket, "better" counts the players with a better score instead.
+-- Players around a key, and the player of the key, each with the distance in steps, negative above
+-- the key. On shared boards first_equal is the step of the first player of the same score. If that
+-- player is neither near nor in this bucket, "better" counts the players with a better score
+-- instead.
 CREATE OR REPLACE FUNCTION centile_store.neighbours(
     p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_around integer)
 RETURNS TABLE (step integer, first_equal integer, better bigint, user_id text, user_name text, avatar text, score bigint,
@@ -8,7 +9,8 @@ RETURNS TABLE (step integer, first_equal integer, better bigint, user_id text, u
 LANGUAGE sql STABLE
 AS $$
     WITH near AS MATERIALIZED (
-        -- One more above than asked for shows whether the equals of the first player go on there.
+        -- One row more than requested shows whether scores equal to the first player's continue
+        -- above.
         SELECT k.is_above, k.rank_key, k.tie_key, k.user_key
         FROM centile_store.bucket_keys_around(p_bucket, p_ranking_id, p_key, p_around + 1, p_around + 1) k
     ), found AS MATERIALIZED (
@@ -34,7 +36,7 @@ AS $$
                       - 1 - count(*) FILTER (WHERE k.is_above) OVER ())::integer AS step
               FROM key k) k
     ), first AS MATERIALIZED (
-        -- How far the equals go on above the first player; NULL if none of these keys is better.
+        -- The number of equal scores above the first player; NULL if none of these keys is better.
         SELECT f.rank_key, CASE WHEN bool_or(u.rank_key <> f.rank_key) THEN f.step - count(*) FILTER (WHERE u.rank_key = f.rank_key) END AS step
         FROM place f
         LEFT JOIN LATERAL centile_store.bucket_keys_around(

@@ -1,5 +1,4 @@
--- Each gets a ranking of its own. Takes the structure lock exclusively: call it before any other
--- lock.
+-- Each gets its own ranking. Takes the structure lock exclusively: call it before any other lock.
 CREATE OR REPLACE FUNCTION centile.open_periods(p_board_id integer, p_times timestamptz[]) RETURNS integer
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -34,4 +33,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.open_periods(integer, timestamptz[]) IS
-'Opens the periods of a board that hold these times, and returns how many were not open. Example: SELECT centile.open_periods(board_id, ARRAY[timestamptz ''2024-02-01 12:00Z'']) FROM centile.boards WHERE slug = ''main'';';
+'Opens the periods of a board that hold these times, and returns the number of newly opened ones. Example: SELECT centile.open_periods(board_id, ARRAY[timestamptz ''2024-02-01 12:00Z'']) FROM centile.boards WHERE slug = ''main'';';

@@ -1,5 +1,5 @@
--- As percentile_disc gives them: the first score, counted from the worst, that at least this share
--- of the players does not exceed.
+-- As percentile_disc computes them: the first score, counted from the worst, that at least this
+-- share of the players does not exceed.
 CREATE OR REPLACE FUNCTION centile_store.percentiles(p_ranking_id bigint, p_period_id bigint)
 RETURNS TABLE (percentile integer, score bigint)
 LANGUAGE sql STABLE

@@ -2,7 +2,7 @@
 -- An instant in the hour that a zone repeats before midnight belongs to the day that has begun,
 -- whatever its local date says. Weeks are ISO weeks, named by their Monday even where that date
 -- does not exist. Other kinds and infinite instants give no row. Dates become timestamps without a
--- zone before to_char and date_trunc see them: on a date both would use the session's TimeZone.
+-- zone before to_char and date_trunc: on a date both would use the session's TimeZone.
 CREATE OR REPLACE FUNCTION centile.period_at(p_kind text, p_at timestamptz, p_zone text)
     RETURNS TABLE (label text, starts_at timestamptz, ends_at timestamptz)
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 1

@@ -1,5 +1,5 @@
--- Opened periods keep their bounds. If the calendar has changed since, by an update of the time
--- zone database, the next period begins where the last one ended, and no period gets a label twice.
+-- Opened periods keep their bounds. If an update of the time zone database has changed the calendar
+-- since, the next period begins where the last one ended. No period gets a label twice.
 CREATE OR REPLACE FUNCTION centile_store.period_holding(p_board_id integer, p_kind text, p_at timestamptz, p_zone text)
 RETURNS TABLE (label text, starts_at timestamptz, ends_at timestamptz)
 LANGUAGE plpgsql STABLE ROWS 1

@@ -1,5 +1,5 @@
--- Finds the buckets of the keys for centile_store.write_entries, which says which locks the caller
--- holds.
+-- Finds the buckets of the keys for centile_store.write_entries. The caller holds the locks that it
+-- names.
 CREATE OR REPLACE FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[]) RETURNS void
 LANGUAGE plpgsql VOLATILE
 -- Every look-up is by key, even if the tables were small when PostgreSQL made the plans.

@@ -2,8 +2,8 @@
 -- batch. p_period_ids, p_limits: the periods whose kind has a limit of gains.
 --
 -- recent: scores in the 60 seconds that end at p_at, voided ones included, up to the board's limit.
--- waiting: events in quarantine. won, on sum boards: what the player has won in each period, that
--- is the score less the losses. bases, on other boards: the rank key from which the gain counts
+-- waiting: events in quarantine. won, on sum boards: the player's gain in each period, which is the
+-- score without the losses. bases, on other boards: the rank key from which the gain counts
 -- (centile_store.gain_base). On asc boards won or better means less. Voided events and those before
 -- the player's last reset do not count.
 CREATE OR REPLACE FUNCTION centile_store.player_histories(
@@ -23,7 +23,7 @@ BEGIN
     SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
     SELECT array_agg(q.starts_at ORDER BY p.place), array_agg(q.ranking_id ORDER BY p.place) INTO v_starts, v_rankings
     FROM unnest(p_period_ids) WITH ORDINALITY AS p (id, place) JOIN centile_store.periods q ON q.id = p.id;
-    -- Sums need nothing from before their periods. Best and latest scores may come from any time.
+    -- Sums need only events of their periods. Best and latest scores may come from any time.
     v_since := CASE v_board.mode WHEN 'sum' THEN (SELECT min(s.at) FROM unnest(v_starts) AS s (at)) ELSE '-infinity' END;
     RETURN QUERY
     SELECT m.recent, w.waiting, g.won, g.bases
@@ -60,4 +60,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.player_histories(integer, bigint[], bigint[], bigint[], bigint[], timestamptz) IS
-'The past of players that rules against cheating need. Example: SELECT h.recent, h.waiting FROM centile_store.player_histories(1, ''{1}'', ''{10}'', ''{}'', ''{}'', ''2024-01-17 20:00Z'') h;';
+'The history of players that rules against cheating need. Example: SELECT h.recent, h.waiting FROM centile_store.player_histories(1, ''{1}'', ''{10}'', ''{}'', ''{}'', ''2024-01-17 20:00Z'') h;';

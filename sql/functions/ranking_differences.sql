@@ -68,4 +68,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.ranking_differences(bigint, integer) IS
-'Where entries, bucket rows and counts of a ranking differ from the ledger. Example: SELECT * FROM centile_store.ranking_differences(1, 10);';
+'Differences between the entries, bucket rows and counts of a ranking and the ledger. Example: SELECT * FROM centile_store.ranking_differences(1, 10);';

@@ -1,5 +1,5 @@
--- Every answer about a ranking carries this. The row also proves that the ranking is still its
--- period's current one, and the one that the caller means. After a restore the ids may be another
+-- Every answer about a ranking contains these values. The row also proves that the ranking is still
+-- the current one of the period that the caller means. After a restore the ids may be another
 -- board's, so the board is checked too.
 CREATE OR REPLACE FUNCTION centile_store.ranking_state(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_from timestamptz, p_until timestamptz)
 RETURNS TABLE (epoch text, layout integer, batches bigint[], players bigint, revision bigint)

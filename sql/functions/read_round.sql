@@ -7,8 +7,8 @@
 --
 -- If the snapshot is still p_snapshot, no transaction has committed since: the function returns
 -- epoch, read_at and snapshot, and NULL for the rest. The snapshot names the session, because
--- transaction ids from before a crash may come again. It is NULL on a standby, where
--- pg_current_snapshot() omits transactions in progress.
+-- transaction ids may repeat after a crash. It is NULL on a standby, where pg_current_snapshot()
+-- omits transactions in progress.
 --
 -- rank_keys and tie_keys hold, ranking by ranking, the entries of all user_ids. Without
 -- has_all_changes the indexes reload: the feed lacks batches, or has more than p_limit batches or
@@ -70,4 +70,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.read_round(integer, bigint[], bigint[], bigint, integer, bigint, text) IS
-'State of a board and what has changed since the given batches, for rank indexes; time, epoch and snapshot alone if p_snapshot is current. Example: SELECT batches, layouts FROM centile_store.read_round(1, ''{1}'', NULL, NULL);';
+'State of a board and the changes since the given batches, for rank indexes; only time, epoch and snapshot if p_snapshot is current. Example: SELECT batches, layouts FROM centile_store.read_round(1, ''{1}'', NULL, NULL);';

@@ -28,8 +28,8 @@ BEGIN
         INTO v_rankings, v_closed
         FROM centile_store.periods_at(p_board.id, p_board.periods, coalesce(p_voids_at, v_at)) p;
     ELSE
-        -- A closed period does not change. The archive of a period that is being closed lacks this
-        -- act.
+        -- A closed period does not change, and the archive of a period that is being closed lacks
+        -- this act.
         SELECT array_agg(p.ranking_id), array_agg(p.id) FILTER (WHERE p.cut_off_at IS NOT NULL) INTO v_rankings, v_closed
         FROM centile_store.periods p WHERE p.board_id = p_board.id AND p.ranking_id IS NOT NULL;
     END IF;

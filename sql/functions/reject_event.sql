@@ -6,7 +6,7 @@ DECLARE
     v_event centile_store.quarantine := centile_store.quarantined(v_board, p_quarantine_id);
 BEGIN
     PERFORM centile_store.lock_lane(v_board, u.external_id) FROM centile_store.users u WHERE u.id = v_event.user_id;
-    -- Another session may have decided before this one got the lane.
+    -- Another session may have decided before this one locked the lane.
     v_event := centile_store.quarantined(v_board, p_quarantine_id);
     IF v_event.state = 'accepted' THEN
         RAISE EXCEPTION 'event % of the quarantine was accepted', p_quarantine_id

@@ -1,4 +1,4 @@
--- Of one board per call: call it until it returns 0.
+-- Handles one board per call; call it until it returns 0.
 CREATE OR REPLACE FUNCTION centile_store.release_abandoned() RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -27,4 +27,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.release_abandoned() IS
-'Releases rankings whose rebuild was interrupted, and returns their number. Example: SELECT centile_store.release_abandoned();';
+'Releases rankings of interrupted rebuilds, and returns their number. Example: SELECT centile_store.release_abandoned();';

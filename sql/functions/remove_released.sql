@@ -1,5 +1,5 @@
--- Up to p_limit rows, so that no step is long. Nobody reads them: every statement proves that its
--- ranking is still its period's.
+-- Up to p_limit rows, so that no step is long. No session reads them, because every statement
+-- checks that its ranking is still its period's.
 CREATE OR REPLACE FUNCTION centile_store.remove_released(p_limit integer DEFAULT 10000) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 SET enable_seqscan = off
@@ -20,8 +20,8 @@ BEGIN
     IF NOT FOUND THEN
         RETURN 0;
     END IF;
-    -- Continues where the last step ended: deleted rows stay while older snapshots exist, and no
-    -- step should pass them again. Two statements, each a range of the key, whatever the statistics
+    -- Continues where the last step ended: deleted rows remain while older snapshots exist, and no
+    -- step should scan them again. Two statements, each a range of the key, whatever the statistics
     -- say.
     SELECT max(x.user_id) INTO v_up_to
     FROM (SELECT x.user_id FROM centile_store.leaderboard x

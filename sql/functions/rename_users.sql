@@ -1,4 +1,4 @@
--- Raises the profile revision in the same transaction, so that cached lists notice.
+-- Raises the profile revision in the same transaction, so that cached lists expire.
 CREATE OR REPLACE FUNCTION centile.rename_users(p_external_ids text[], p_names text[]) RETURNS integer
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -20,4 +20,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.rename_users(text[], text[]) IS
-'Gives users new names and returns how many changed. Example: SELECT centile.rename_users(ARRAY[''ann''], ARRAY[''Ann B.'']);';
+'Renames users and returns the number of changed names. Example: SELECT centile.rename_users(ARRAY[''ann''], ARRAY[''Ann B.'']);';

@@ -1,5 +1,5 @@
--- By one statement. Of the arrays, deletes p_deletes to p_inserts - 1 and inserts p_inserts to
--- p_last.
+-- One statement deletes the rows p_deletes to p_inserts - 1 of the arrays, and inserts the rows
+-- p_inserts to p_last.
 SELECT centile_store.create_bucket_function('replace_rows',
     'p_lane smallint, p_deletes integer, p_inserts integer, p_last integer,
      p_ranking_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_user_keys bigint[]', 'bigint',

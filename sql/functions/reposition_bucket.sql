@@ -11,7 +11,7 @@ DECLARE
     v_layout  record;
     v_players bigint[];
     v_bucket  smallint;
-    -- Once the old place is gone.
+    -- Place of the other bucket once the old place is removed.
     v_beside  integer := p_beside - CASE WHEN p_place < p_beside THEN 1 ELSE 0 END;
     v_buckets smallint[];
     v_bounds  centile_store.rank_key[];
@@ -48,4 +48,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.reposition_bucket(bigint, integer, integer, integer, boolean) IS
-'Gives an empty bucket a new place beside another one. Example: SELECT centile_store.reposition_bucket(g.id, g.layout, 100, 1, true) FROM centile_store.rankings g WHERE g.id = 1;';
+'Moves an empty bucket to a new place beside another one. Example: SELECT centile_store.reposition_bucket(g.id, g.layout, 100, 1, true) FROM centile_store.rankings g WHERE g.id = 1;';

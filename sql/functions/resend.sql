@@ -1,4 +1,4 @@
--- Attempts, and the pauses between them, start over.
+-- Attempts and the delays between them start again.
 CREATE OR REPLACE FUNCTION centile.resend(p_event_id bigint, p_actor text DEFAULT session_user) RETURNS text
 LANGUAGE plpgsql VOLATILE
 AS $$

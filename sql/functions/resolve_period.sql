@@ -1,7 +1,7 @@
 -- By the database's clock: 'week', 'week:previous', 'week:2024-01-15', 'season:spring'. No row if
--- the period cannot exist; no period_id if nobody has scored in it. The selector means this period
--- from valid_from to valid_until, so that the service may remember it. archive_revision is NULL
--- unless the period is closed and its archive kept.
+-- the period cannot exist; no period_id if it has no scores. The selector means this period from
+-- valid_from to valid_until, so that the service may cache it. archive_revision is NULL unless the
+-- period is closed and its archive kept.
 CREATE OR REPLACE FUNCTION centile.resolve_period(p_board_id integer, p_selector text)
 RETURNS TABLE (kind text, label text, starts_at timestamptz, ends_at timestamptz, period_id bigint, ranking_id bigint, state text,
                archive_revision integer, valid_from timestamptz, valid_until timestamptz)
@@ -37,7 +37,7 @@ BEGIN
         SELECT c.label, coalesce(p.starts_at, c.starts_at) AS starts_at, coalesce(p.ends_at, c.ends_at) AS ends_at INTO v_bounds
         FROM centile.period_named(v_kind, v_label, v_zone) c
         LEFT JOIN centile_store.periods p ON p.board_id = p_board_id AND p.kind = v_kind AND p.label = c.label;
-        -- The service remembers the period as open.
+        -- The service caches the period as open.
         v_until := CASE WHEN v_now < v_bounds.ends_at THEN v_bounds.ends_at ELSE v_until END;
     END IF;
     IF v_bounds.label IS NULL THEN

@@ -11,4 +11,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile_store.set_layout(bigint, smallint[], centile_store.rank_key[]) IS
-'Gives a ranking another layout: buckets by place, and the lower bound of each. Example: SELECT centile_store.set_layout(1, l.buckets, l.bounds) FROM centile_store.rankings g CROSS JOIN LATERAL centile_store.lock_layout(g.id, g.layout) l WHERE g.id = 1;';
+'Replaces the layout of a ranking: buckets by place, and the lower bound of each. Example: SELECT centile_store.set_layout(1, l.buckets, l.bounds) FROM centile_store.rankings g CROSS JOIN LATERAL centile_store.lock_layout(g.id, g.layout) l WHERE g.id = 1;';

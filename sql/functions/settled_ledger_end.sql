@@ -1,4 +1,4 @@
--- Takes the structure lock: call it in a transaction of its own.
+-- Takes the structure lock: call it in a separate transaction.
 CREATE OR REPLACE FUNCTION centile_store.settled_ledger_end(p_board_id integer) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 AS $$

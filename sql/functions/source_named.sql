@@ -1,4 +1,4 @@
--- For the functions that people call. Neither result while nobody has scored in the period.
+-- For the functions that users call. Both results are NULL while the period has no scores.
 CREATE OR REPLACE FUNCTION centile_store.source_named(p_board text, p_period text, OUT ranking_id bigint, OUT archived_period_id bigint)
 LANGUAGE plpgsql STABLE
 AS $$

@@ -1,7 +1,7 @@
--- Takes in what the ledger has gained after p_after, releases the old ranking and returns its id,
--- all under the exclusive structure lock. NULL if more than p_limit rows have come: catch up first.
--- Raises lanes whose rows lag behind p_batches and p_times, which come from the ledger. The layout
--- number continues the old one, so that no version means two states.
+-- Applies the ledger rows after p_after, releases the old ranking and returns its id, all under the
+-- exclusive structure lock. NULL if there are more than p_limit rows: catch up first. Raises lanes
+-- whose rows lag behind p_batches and p_times, which come from the ledger. The layout number
+-- continues the old one, so that no version means two states.
 CREATE OR REPLACE FUNCTION centile_store.swap_ranking(
     p_ranking_id bigint, p_after bigint, p_limit integer DEFAULT 500, p_batches bigint[] DEFAULT NULL, p_times timestamptz[] DEFAULT NULL)
 RETURNS bigint
@@ -47,4 +47,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.swap_ranking(bigint, bigint, integer, bigint[], timestamptz[]) IS
-'Makes a ranking that was built its period''s current one. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id), centile_store.fill_buckets(r.ranking_id), centile_store.swap_ranking(r.ranking_id, r.ledger_end) FROM centile_store.begin_rebuild(1) r;';
+'Makes a newly built ranking the current one of its period. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id), centile_store.fill_buckets(r.ranking_id), centile_store.swap_ranking(r.ranking_id, r.ledger_end) FROM centile_store.begin_rebuild(1) r;';

@@ -1,6 +1,6 @@
 -- The upper 13 bits are the tiebreak, the lower 51 bits 2^51 - 1 - microseconds since 2000.
--- Subtracts times, because PostgreSQL does not regard the epoch of a time as immutable, and would
--- not inline this.
+-- Subtracts times, because in PostgreSQL the epoch of a time is not immutable, which would prevent
+-- inlining.
 CREATE OR REPLACE FUNCTION centile.tie_key(p_at timestamptz, p_tiebreak smallint DEFAULT 0) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN (coalesce(p_tiebreak, 0::smallint)::bigint << 51)

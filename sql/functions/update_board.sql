@@ -1,6 +1,6 @@
--- NULL leaves a rule as it is. The rules that give scores their meaning cannot change once there
--- are scores. p_kept_archives and p_gain_max change the kinds that they name: a number is the new
--- limit, a JSON null removes it. 0 events per minute removes that limit.
+-- NULL leaves a rule unchanged. The rules that define the meaning of scores cannot change once
+-- there are scores. p_kept_archives and p_gain_max change the kinds that they name: a number is the
+-- new limit, a JSON null removes it. 0 events per minute removes that limit.
 CREATE OR REPLACE FUNCTION centile.update_board(
     p_slug text, p_title text DEFAULT NULL, p_mode text DEFAULT NULL, p_order text DEFAULT NULL, p_ties text DEFAULT NULL,
     p_lanes smallint DEFAULT NULL, p_time_zone text DEFAULT NULL, p_points_min bigint DEFAULT NULL, p_points_max bigint DEFAULT NULL,

@@ -24,4 +24,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.void_score(text, bigint, text, text) IS
-'Voids a score in the open periods and returns whether it was in force. Example: SELECT centile.void_score(''main'', 1, ''cheat'');';
+'Voids a score in the open periods and returns whether it counted before. Example: SELECT centile.void_score(''main'', 1, ''cheat'');';

@@ -42,7 +42,7 @@ BEGIN
         WHERE e.rank_key IS NULL AND l.ranking_id = e.ranking_id AND l.user_id = e.user_id;
     END IF;
 
-    -- A bucket at a time, by its own table: a statement on the parent would open all hundred.
+    -- One bucket table at a time: a statement on the parent would open all hundred.
     FOR n IN 1..cardinality(group_buckets) LOOP
         v_expected := v_expected + group_inserts[n] - group_deletes[n];
         v_removed := v_removed + centile_store.replace_rows(group_buckets[n], p_lane,

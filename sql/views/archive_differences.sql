@@ -1,5 +1,5 @@
--- The ledger won. Up to a thousand of each closing. Without a score on one side, the player was
--- absent there.
+-- The archive has the ledger's values. Up to a thousand rows per closing. A NULL score means that
+-- the player was absent on that side.
 CREATE OR REPLACE VIEW centile.archive_differences AS
 SELECT b.slug AS board, p.kind, p.label, d.revision, u.external_id AS user_id, d.archive_score, d.archive_reached_at,
        d.live_score, d.live_reached_at, d.found_at
@@ -9,5 +9,5 @@ JOIN centile_store.boards b ON b.id = p.board_id
 JOIN centile_store.users u ON u.id = d.user_id;
 
 COMMENT ON VIEW centile.archive_differences IS
-'Players whose live score differed from the ledger when a period was closed; no rows are right. Example: SELECT board, kind, label, user_id, archive_score, live_score FROM centile.archive_differences ORDER BY found_at DESC;';
+'Players whose live score differed from the ledger when a period was closed; normally none. Example: SELECT board, kind, label, user_id, archive_score, live_score FROM centile.archive_differences ORDER BY found_at DESC;';
 GRANT SELECT ON centile.archive_differences TO centile_reader;

@@ -9,5 +9,5 @@ JOIN pg_catalog.pg_class c ON c.relnamespace = 'centile_archive'::regnamespace A
 WHERE p.frozen_top IS NOT NULL;
 
 COMMENT ON VIEW centile.archive_index IS
-'Every archive with its name, revision, players, differences, size in bytes, and whether a correction has come since. Example: SELECT board, kind, label, archive, revision, players, differences, size, needs_refresh FROM centile.archive_index ORDER BY board, kind, label;';
+'Every archive with its name, revision, players, differences, size in bytes, and whether it lacks a correction. Example: SELECT board, kind, label, archive, revision, players, differences, size, needs_refresh FROM centile.archive_index ORDER BY board, kind, label;';
 GRANT SELECT ON centile.archive_index TO centile_reader;

@@ -4,5 +4,5 @@ SELECT id AS board_id, slug, title, mode, score_order, ties, periods, lanes, tim
 FROM centile_store.boards;
 
 COMMENT ON VIEW centile.boards IS
-'Boards and their rules. kept_archives limits the archives that a board keeps of a kind of period, gain_max what a player may gain in one. Example: SELECT slug, mode, score_order, ties, periods, lanes, time_zone FROM centile.boards ORDER BY slug;';
+'Boards and their rules. kept_archives limits the archives kept of each kind of period, and gain_max a player''s gain in one period. Example: SELECT slug, mode, score_order, ties, periods, lanes, time_zone FROM centile.boards ORDER BY slug;';
 GRANT SELECT ON centile.boards TO centile_reader;

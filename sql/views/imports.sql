@@ -4,5 +4,5 @@ FROM centile_store.imports i
 JOIN centile_store.boards b ON b.id = i.board_id;
 
 COMMENT ON VIEW centile.imports IS
-'Imports of all boards; one that has neither ended nor been abandoned keeps the board''s periods from being closed. Example: SELECT board, source, ended_at IS NOT NULL AS has_ended, abandoned_at IS NOT NULL AS is_abandoned FROM centile.imports ORDER BY import_id;';
+'Imports of all boards; an import that has neither ended nor been abandoned prevents the board''s periods from closing. Example: SELECT board, source, ended_at IS NOT NULL AS has_ended, abandoned_at IS NOT NULL AS is_abandoned FROM centile.imports ORDER BY import_id;';
 GRANT SELECT ON centile.imports TO centile_reader;

@@ -1,5 +1,5 @@
--- The live standings until the period is closed, then its archive. No rows if nobody scored, or if
--- retention has dropped the archive.
+-- The live standings until the period is closed, then its archive. No rows if there are no scores,
+-- or if retention has dropped the archive.
 CREATE OR REPLACE VIEW centile.last_month AS
 SELECT b.slug AS board, p.label,
        CASE WHEN p.state = 'closed' THEN 'closed' WHEN p.cut_off_at IS NOT NULL THEN 'closing' ELSE 'due' END AS state,

@@ -1,5 +1,5 @@
--- One statement sees one moment, so you can read it while scores arrive. It reads the bucket tables
--- and the entries of the rankings.
+-- One statement has one snapshot, so you can read it while scores arrive. It reads the bucket
+-- tables and the entries of the rankings.
 CREATE OR REPLACE VIEW centile.ranking_counts AS
 SELECT x.*, x.in_buckets = x.bucket_rows AND x.bucket_rows = x.entries AS agree
 FROM (

@@ -1,4 +1,4 @@
--- Slow and certain: tests compare the fast functions with it. Partitioned by the columns of usual
+-- Slow but simple: tests compare the fast functions with it. Partitioned by the columns of usual
 -- filters, so that a filter comes before the ranking.
 CREATE OR REPLACE VIEW centile.standings AS
 SELECT b.slug AS board, p.kind, p.label,

@@ -1,4 +1,4 @@
--- A period is closed a moment after it ends, so oldest_due_age should stay small, and the others
+-- A period is closed a moment after it ends, so oldest_due_age should stay small. The counts should
 -- too.
 CREATE OR REPLACE VIEW centile.upkeep AS
 SELECT d.periods_due, d.oldest_due_age, d.closings_unfinished, d.archive_differences, d.archives_to_refresh,

@@ -69,8 +69,8 @@ pub(super) struct Create {
     order: Order,
     /// How to rank equal scores
     ///
-    /// `shared`: they share a rank (1, 2, 2, 4). `first`: the earlier score is ahead. `tiebreak`: the
-    /// event's larger tiebreak is ahead, then the earlier score.
+    /// `shared`: they share a rank (1, 2, 2, 4). `first`: the earlier score is ahead. `tiebreak`:
+    /// the event's larger tiebreak is ahead, then the earlier score.
     #[arg(long, value_parser = named::<Ties>(), default_value = "shared")]
     ties: Ties,
     /// Comma-separated kinds of period
@@ -102,7 +102,7 @@ pub(super) struct Create {
     /// Number of archives to keep per kind, such as week=52; repeat for each kind [default: all]
     #[arg(long = "keep", value_name = "KIND=N", value_parser = kept)]
     kept_archives: Vec<(ArchivedKind, Option<i32>)>,
-    /// Who may read the board; `key` requires a reader, server or admin key
+    /// Readers of the board; `key` requires a reader, server or admin key
     #[arg(long, value_parser = named::<Reading>(), default_value = "public")]
     reading: Reading,
     /// Maximum events per player in any 60 seconds, 1 to 10000 [default: no limit]
@@ -111,7 +111,7 @@ pub(super) struct Create {
     /// Maximum gain per player and period, such as day=5000; repeat for each kind [default: none]
     #[arg(long = "gain-max", value_name = "KIND=POINTS", value_parser = gain)]
     gain_max: Vec<(PeriodKind, Option<i64>)>,
-    /// What to do with events that violate a limit
+    /// Action for events that violate a limit
     ///
     /// Limits are the points range, --events-per-minute and --gain-max. `quarantine` holds an event
     /// until an operator accepts or rejects it.
@@ -149,7 +149,7 @@ pub(super) struct Change {
     /// Number of archives to keep per kind, such as week=52, or week=all; repeat for each kind
     #[arg(long = "keep", value_name = "KIND=N", value_parser = kept)]
     kept_archives: Vec<(ArchivedKind, Option<i32>)>,
-    /// Who may read the board
+    /// Readers of the board
     #[arg(long, value_parser = named::<Reading>())]
     reading: Option<Reading>,
     /// Maximum events per player in any 60 seconds, 1 to 10000; `none` removes the limit
@@ -158,7 +158,7 @@ pub(super) struct Change {
     /// Maximum gain per player and period, such as day=5000, or day=none; repeat for each kind
     #[arg(long = "gain-max", value_name = "KIND=POINTS", value_parser = gain)]
     gain_max: Vec<(PeriodKind, Option<i64>)>,
-    /// What to do with events that violate a limit
+    /// Action for events that violate a limit
     #[arg(long, value_parser = named::<OnViolation>())]
     on_violation: Option<OnViolation>,
     /// Print the board as JSON

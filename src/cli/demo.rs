@@ -54,7 +54,7 @@ pub(super) async fn run(config: &Config, settings: &config::Demo) -> Result<()> 
     line("stopped", "the next start reuses the data")
 }
 
-/// Plays games and prints what there is to see. Does not return once games go on.
+/// Plays games, and prints addresses and commands to try. Does not return while games continue.
 async fn play(demo: &demo::Demo, dir: &Path, settings: &config::Demo) -> Result<()> {
     let seed = settings.seed.unwrap_or_else(|| rand::random_range(0..1_000_000));
     let mut games = Games::new(&demo.url, &demo.key, seed)?;

@@ -27,26 +27,26 @@ const INSTANCE: &str = "info,actix_server=warn,refinery_core=warn";
 /// Default filter of commands that do one thing and exit.
 const COMMAND: &str = "warn";
 
-/// Lines that may wait to be written. Further lines are lost, and counted.
+/// Capacity of the queue of lines. Further lines are lost, and counted.
 const QUEUED_LINES: usize = 8_192;
 
-/// Warnings and errors that may wait. Their queue is separate, so that requests cannot fill it.
+/// Capacity of the queue of warnings and errors. It is separate, so that requests cannot fill it.
 const QUEUED_WARNINGS: usize = 2_048;
 
-/// Bytes that one write passes to the system at most, while more lines wait.
+/// Maximum number of bytes in one write, while more lines wait.
 const WRITE_BYTES: usize = 64 << 10;
 
 /// Interval between two reports of lost lines.
 const LOST_LINES_EVERY: Duration = Duration::from_secs(1);
 
-/// The log of an instance. Dropping it writes the lines that wait, for about a second at most.
+/// The log of an instance. Dropping it writes the queued lines, for at most about a second.
 pub(super) struct Log {
     lost: Arc<LostLines>,
     _reports: AbortOnDropHandle<()>,
     _queues: [WorkerGuard; 2],
 }
 
-/// Lines that found their queue full.
+/// Numbers of lines lost because their queue was full.
 struct LostLines {
     counters: [ErrorCounter; 2],
     reported: AtomicUsize,
@@ -114,7 +114,7 @@ where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
     let subscriber = fmt().with_env_filter(config.log_filter(default)).with_ansi(colours).with_writer(writer);
-    // Fails only if a subscriber is already set; then that one logs.
+    // Fails only if a subscriber is already set, which then logs.
     match config.log_format {
         LogFormat::Text => subscriber.try_init().ok(),
         LogFormat::Json => subscriber.json().flatten_event(true).try_init().ok(),

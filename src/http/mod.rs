@@ -7,9 +7,9 @@
 //! scores comes earlier, so that an overloaded instance refuses them at once; it is checked again
 //! before the write.
 //!
-//! The signature of a request is checked with the key or, for a request with a body, once the body
-//! has arrived and before anything else reads it. So each handler requires the key first, and reads
-//! the body before it changes anything.
+//! The signature of a request is checked with the key. If the request has a body, it is checked
+//! once the body has arrived, before any other code reads it. So each handler requires the key
+//! first, and reads the body before it changes anything.
 
 pub(crate) mod api;
 mod embed;
@@ -246,16 +246,16 @@ fn register(config: &mut web::ServiceConfig, endpoints: impl IntoIterator<Item =
     }));
 }
 
-/// Headers of all responses, unless a response sets its own: browsers must not guess media types, run
-/// anything, or send the address to other sites. Pages have policies of their own.
+/// Headers of all responses, unless a response sets its own: browsers must not guess media types,
+/// run anything, or send the address to other sites. Pages have policies of their own.
 const SECURITY_HEADERS: [(HeaderName, HeaderValue); 3] = [
     (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
     (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
     (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'")),
 ];
 
-/// Adds the security headers. `X-Frame-Options` cannot list origins, so a response that some origins
-/// may embed has none. Over TLS, browsers must keep using TLS for this host.
+/// Adds the security headers. `X-Frame-Options` cannot list origins, so a response that some
+/// origins may embed has none. Over TLS, browsers must keep using TLS for this host.
 async fn secure(
     request: ServiceRequest,
     next: Next<impl MessageBody>,

@@ -15,20 +15,19 @@ use crate::{
     store::upkeep::StoredUpkeep,
 };
 
-/// Most periods. The query returns those with problems first, so none of them is left out before
-/// there are hundreds.
+/// Maximum number of periods. The query returns those with problems first.
 pub(crate) const PERIODS_MAX: u32 = 500;
 
-/// Most rankings whose buckets are shown.
+/// Maximum number of rankings whose buckets are shown.
 const RANKINGS_MAX: u32 = 12;
 
 /// Buckets of a ranking.
 const BUCKETS: u32 = 100;
 
-/// Most administrative actions and events.
+/// Maximum number of administrative actions, and of events.
 const LATEST: u32 = 20;
 
-/// Data of the page. Each part is read at a moment of its own.
+/// Data of the page. Each part is read separately, at a slightly different time.
 #[derive(Debug)]
 pub(crate) struct Operation {
     pub(crate) boards: Vec<Board>,
@@ -47,12 +46,12 @@ pub(crate) struct Operation {
 /// State of this instance.
 #[derive(Debug, Default)]
 pub(crate) struct InstanceStatus {
-    /// PostgreSQL connections that are busy, and all.
+    /// PostgreSQL connections: those in use, and all.
     pub(crate) connections: (u32, u32),
     /// Whether Redis answers; `None` when the cache is in process.
     pub(crate) redis_answers: Option<bool>,
     pub(crate) maintenance: MaintenanceStatus,
-    /// Bucket counts that maintenance has found to be wrong.
+    /// Wrong bucket counts that maintenance has found.
     pub(crate) count_differences: usize,
     pub(crate) indexes: Vec<IndexStatus>,
 }
@@ -62,9 +61,9 @@ pub(crate) struct InstanceStatus {
 pub(crate) enum MaintenanceStatus {
     #[default]
     Off,
-    /// It has not run yet.
+    /// Maintenance has not run yet.
     Pending,
-    /// Time since it last closed all due periods.
+    /// Time since maintenance last closed all due periods.
     Ran(Duration),
 }
 

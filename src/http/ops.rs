@@ -1,7 +1,7 @@
 //! `/ops/`: the page for operators, with an admin key. It is read-only.
 //!
-//! A browser asks for the key like for a password and sends it with this path only. The slash at
-//! the end of the path limits it to that (RFC 7617, 2.2).
+//! A browser prompts for the key as for a password. Because the path ends in a slash, the browser
+//! sends the key only to paths below it (RFC 7617, 2.2).
 
 use std::future::{Ready, ready};
 
@@ -29,11 +29,11 @@ use crate::{
 /// Path of the page.
 pub(super) const PATH: &str = "/ops/";
 
-/// Makes a browser ask for a user name, which is ignored, and a password, which is the key.
+/// Makes a browser prompt for a user name, which is ignored, and a password, which is the key.
 const CHALLENGE: HeaderValue =
     HeaderValue::from_static("Basic realm=\"Centile: an admin key as password\", charset=\"UTF-8\"");
 
-/// Headers in which a browser says where a request comes from and what for.
+/// Headers in which a browser names the origin and the purpose of a request.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
@@ -81,8 +81,8 @@ async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     }
 }
 
-/// Whether a page of another site caused the request, to which a browser would add the key. Following a link is
-/// allowed. Programs send no fetch metadata.
+/// Whether a page of another site caused the request; the browser would add the key to it.
+/// Following a link is allowed. Clients other than browsers send no fetch metadata.
 fn is_cross_site(request: &HttpRequest) -> bool {
     let value = |name: &HeaderName| request.headers().get(name).map(HeaderValue::as_bytes);
     let is_ours = value(&SEC_FETCH_SITE).is_none_or(|site| [&b"same-origin"[..], b"none"].contains(&site));

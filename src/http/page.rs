@@ -150,7 +150,7 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Markup> {
     let friends: Vec<UserId> =
         link.friends.iter().map(|id| id.parse()).collect::<Result<_>>().map_err(|error| error.in_field("friends"))?;
 
-    // Each part is exact for a version of its own. The page combines them as they are.
+    // Each part is exact for its own version. The page does not reconcile them.
     let instance = &api.instance;
     let (rows, periods, distribution, player, chosen) = futures::join!(
         rows(api, &board, &selector, from, limit),

@@ -56,7 +56,7 @@ impl Preparation {
         let is_past = |line: &Line| line.event.occurred_at.is_none_or(|at| at <= now);
         let (lines, future): (Vec<Line>, Vec<Line>) = lines.into_iter().partition(is_past);
         let times: Vec<DateTime<Utc>> = lines.iter().filter_map(|line| line.event.occurred_at).collect();
-        // In a transaction of its own, before any other lock.
+        // In a separate transaction, before any other lock.
         self.create_months(&times).await?;
         self.open_periods(&times).await?;
         self.create_users(&lines).await?;

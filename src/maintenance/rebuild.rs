@@ -1,9 +1,9 @@
 //! Rebuilds derived data from the ledger.
 //!
-//! A new ranking is built beside the live one, which goes on answering and accepting scores. It
-//! catches up with what was written meanwhile, and replaces the live one in a short transaction.
+//! A new ranking is built beside the live one, which continues to answer and to accept scores. The
+//! new one catches up with later writes, and replaces the live one in a short transaction.
 //!
-//! A rebuild may be killed at any moment: nobody reads its ranking, and the next maintenance
+//! A rebuild may be killed at any moment: no reader uses its ranking, and the next maintenance
 //! removes its rows.
 
 use std::time::{Duration, Instant};
@@ -70,7 +70,7 @@ impl OpenPeriod {
 
 /// Returns the period that a selector means, or all periods of a board that are not closed.
 ///
-/// Returns [`Error::Conflict`] when the selected period is closed, or nobody has scored in it.
+/// Returns [`Error::Conflict`] when the selected period is closed or has no scores.
 pub async fn open_periods(store: &Store, board: &Board, selector: Option<&PeriodSelector>) -> Result<Vec<OpenPeriod>> {
     let mut period_id = None;
     if let Some(selector) = selector {
@@ -83,7 +83,7 @@ pub async fn open_periods(store: &Store, board: &Board, selector: Option<&Period
         }
         period_id = named.period_id;
         if period_id.is_none() {
-            return Err(Error::Conflict(format!("nobody has scored in {} of board {}", named.name, board.slug)));
+            return Err(Error::Conflict(format!("{} of board {} has no scores", named.name, board.slug)));
         }
     }
     let periods = store.audited_periods(Some(board.id), period_id).await?;

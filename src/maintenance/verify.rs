@@ -39,7 +39,7 @@ const MAX_ROWS: i64 = 1_000_000;
 /// Approximate maximum time of a timer run. The next run continues where it stopped.
 const MAX_RUN_TIME: Duration = Duration::from_secs(1);
 
-/// What to compare.
+/// Scope of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
     /// Everything, against the ledger.
@@ -64,7 +64,7 @@ pub async fn verify(
     let mut period_id = None;
     if let (Some(board), Some(selector)) = (board, selector) {
         let named = closing::named(store, board, selector).await?;
-        // Nobody has scored in the period, so there is nothing to compare.
+        // The period has no scores, so there is nothing to compare.
         let Some(id) = named.period_id else { return Ok(()) };
         period_id = Some(id);
     }
@@ -97,7 +97,7 @@ async fn everything(
     let limit = i32::try_from(limit).unwrap_or(i32::MAX);
     let mut attempts = 1;
     let comparison = loop {
-        // An archive may be dropped during a comparison. The next snapshot shows that it is gone.
+        // The archive may be dropped during the comparison, as the next snapshot shows.
         match auditor.compare(period.period_id, limit).await {
             Ok(Some(comparison))
                 if attempts < MAX_ATTEMPTS

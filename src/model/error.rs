@@ -13,7 +13,7 @@ pub enum Error {
     Invalid {
         /// The field, parameter or flag at fault, as the caller wrote it.
         field: String,
-        /// What is wrong, or which values are valid.
+        /// The problem, or the valid values.
         message: String,
     },
     /// The request could not be parsed.
@@ -26,10 +26,10 @@ pub enum Error {
         what: &'static str,
         /// The requested name.
         name: String,
-        /// A hint at the cause, or at what does exist.
+        /// A hint at the cause, or at existing names.
         hint: Option<String>,
     },
-    /// The request contradicts what is stored.
+    /// The request conflicts with stored data.
     #[error("{0}")]
     Conflict(String),
     /// The key or the signature is missing or invalid.
@@ -62,7 +62,7 @@ pub enum Error {
     /// written.
     #[error("{message}")]
     Unavailable {
-        /// What is unavailable.
+        /// The unavailable part, and the reason.
         message: String,
         /// Time after which a retry makes sense.
         retry_after: Duration,

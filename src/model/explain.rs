@@ -3,7 +3,7 @@
 /// A step in the computation of a rank.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
-    /// What the step computes.
+    /// Meaning of the result.
     pub what: String,
     /// Its result.
     pub value: Option<String>,

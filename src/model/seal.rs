@@ -1,10 +1,10 @@
 //! Encryption of secrets in the database.
 //!
 //! The stored bytes are useless without the master key, which the database never receives. A sealed
-//! secret consists of a format byte (1), a key name of four bytes (the first bytes of the master
-//! key's SHA-256), a random nonce of 12 bytes, and the secret with its tag under AES-256-GCM (NIST
-//! SP 800-38D). The purpose of the secret is authenticated data, so that no secret can replace
-//! another.
+//! secret consists of a format byte (1), a key name of four bytes, a random nonce of 12 bytes, and
+//! the secret with its tag under AES-256-GCM (NIST SP 800-38D). The key name is the start of the
+//! master key's SHA-256. The purpose of the secret is authenticated data, so that no secret can
+//! replace another.
 
 use std::{fmt, str::FromStr};
 
@@ -37,7 +37,7 @@ impl FromStr for MasterKeys {
 
     /// Parses keys of 32 bytes in base64, separated by commas or white space.
     fn from_str(text: &str) -> Result<Self> {
-        // Do not repeat the text, which may be a secret all the same.
+        // Do not repeat the text, which may still be a secret.
         let refused = || {
             Error::invalid("master_key", "must be 32 random bytes in base64, such as `openssl rand -base64 32` prints")
         };

@@ -90,8 +90,8 @@ impl Signature {
     ///
     /// Dots separate the parts without ambiguity, although target and body may contain dots. The
     /// body of a signed request is JSON or empty. No JSON text has the form of the end of a target,
-    /// a dot and JSON, or contains JSON right after a dot: quotes would be unbalanced, or a number
-    /// would end in a dot.
+    /// a dot and JSON, or contains JSON right after a dot. Otherwise quotes would be unbalanced, or
+    /// a number would end in a dot.
     pub(crate) fn read(
         secret: &SigningSecret,
         header: Option<&str>,

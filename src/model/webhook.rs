@@ -108,7 +108,7 @@ impl FromStr for Secret {
         let bytes = text.strip_prefix(SECRET_PREFIX).and_then(|text| BASE64_STANDARD.decode(text).ok());
         match bytes {
             Some(bytes) if (16..=64).contains(&bytes.len()) => Ok(Self(bytes)),
-            // Do not repeat the text, which may be a secret all the same.
+            // Do not repeat the text, which may still be a secret.
             _ => Err(Error::invalid("secret", "must be whsec_ and 16 to 64 bytes in base64")),
         }
     }

@@ -30,7 +30,7 @@ use crate::{
 pub enum Outcome {
     /// The period is closed now.
     Closed(ClosedPeriod),
-    /// There is nothing to close: the period was already closed, or nobody has scored in it.
+    /// There is nothing to close: the period was already closed, or has no scores.
     Nothing {
         /// The board's slug.
         board: String,
@@ -131,7 +131,7 @@ pub async fn close_one(
     Ok(Some(outcome))
 }
 
-/// Runs the steps of closing, each a transaction of its own. After a crash the next run starts
+/// Runs the steps of closing, each in a separate transaction. After a crash the next run starts
 /// again.
 async fn close(
     store: &Store,

@@ -176,8 +176,8 @@ impl Indexes {
 
     /// Chooses the source for a read of `ranking`.
     ///
-    /// The selector means this ranking only within the time range of `resolved`. The round checks that
-    /// by the database's clock. A shared read needs no permit for SQL.
+    /// The selector means this ranking only within the time range of `resolved`. The round checks
+    /// that by the database's clock. A shared read needs no permit for SQL.
     pub(crate) async fn access(
         self: &Arc<Self>,
         slug: &str,

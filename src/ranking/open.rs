@@ -1,6 +1,6 @@
 //! Reads of open periods, from the rank index or by SQL. Both give the same answers.
 //!
-//! Each function returns `None` if the caller must look the period up again: its ranking was
+//! If a function returns `None`, the caller must look the period up again: its ranking was
 //! replaced, its index was dropped, or the user was erased during the read.
 
 use std::collections::{BTreeSet, HashMap};

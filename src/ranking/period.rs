@@ -63,8 +63,7 @@ pub(crate) async fn resolve(rankings: &Rankings, board: &Board, selector: &Perio
             hint: Some(format!("{} is closed, and its archive is no longer kept", resolved.period.name())),
         });
     }
-    // Nobody has scored in this period. A current or previous one is empty; a labelled one does not
-    // exist.
+    // This period has no scores. A current or previous one is empty; a labelled one does not exist.
     match selector {
         PeriodSelector::Labelled(..) => Err(Error::NotFound {
             what: "period",
@@ -84,8 +83,8 @@ pub(crate) async fn resolve(rankings: &Rankings, board: &Board, selector: &Perio
 /// Attempts to read a period whose ranking or archive is replaced during the read.
 const ATTEMPTS: usize = 4;
 
-/// Resolves `selector`, and passes the result to `read`. If `read` returns `None`, because the ranking or archive was replaced
-/// meanwhile, tries again.
+/// Resolves `selector`, and passes the result to `read`. If `read` returns `None`, because the
+/// ranking or archive was replaced meanwhile, tries again.
 ///
 /// [`Error::Unavailable`] after four attempts.
 pub(crate) async fn read_current<T, F: Future<Output = Result<Option<T>>>>(
@@ -107,7 +106,7 @@ pub(crate) async fn read_current<T, F: Future<Output = Result<Option<T>>>>(
 pub(crate) enum Resolved {
     /// A period with players, and its ranking or archive.
     Players(Arc<ResolvedPeriod>, Source),
-    /// A period in which nobody has scored yet.
+    /// A period without scores.
     Empty(Period, RankingState),
 }
 

@@ -116,8 +116,8 @@ fn of_archive<T>(period: &Period, (state, found): (ArchiveState, T)) -> (Header,
     (archive_header(period, &state), found)
 }
 
-/// Reads from the ranking or archive of the period that `selector` means. `empty` answers for a period
-/// without scores.
+/// Reads from the ranking or archive of the period that `selector` means. `empty` answers for a
+/// period without scores.
 async fn on_period<T, F>(
     rankings: &Rankings,
     board: &Board,

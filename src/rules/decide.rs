@@ -264,7 +264,7 @@ fn content(event: &Pending, at: DateTime<Utc>) -> Content {
     Content { points: event.points, tiebreak: event.tiebreak, reason: event.reason.clone(), at: event.at.unwrap_or(at) }
 }
 
-/// Returns whether an event has this content. An event without a time of its own matches any time.
+/// Returns whether an event has this content. An event without a time matches any time.
 fn has_content(event: &Pending, known: &Content) -> bool {
     event.points == known.points
         && event.tiebreak == known.tiebreak

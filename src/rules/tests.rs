@@ -296,3 +296,82 @@ fn tie_keys_hold_tiebreak_and_time() {
     assert_eq!(tie_key(noon, 7), (7 << 51) + 2_251_799_813_685_247 - 758_635_200_000_000);
     assert!(tie_key(at, 1) > tie_key(time(-1), 0) && tie_key(time(0), 0) > tie_key(at, 0));
 }
+
+#[test]
+fn a_sum_that_no_key_can_hold_is_refused() {
+    let mut facts = facts(Mode::Sum, Order::Desc, 1);
+    (facts.rules.points_min, facts.rules.points_max) = (i64::MIN, i64::MAX);
+    assert_eq!(refusals(&facts, &[event(0, -i64::MAX), event(0, -1)]), [None, Some(Refusal::Overflow)]);
+}
+
+#[test]
+fn an_event_that_changes_no_entry_makes_no_change() {
+    let facts = facts(Mode::Best, Order::Desc, 1);
+    let changes = |facts: &Facts, points| {
+        decide(facts, Source::Live, &[event(0, points)]).map(|decisions| decisions.changes).unwrap_or_default()
+    };
+    let mut later = facts.clone();
+    later.entries = changes(&facts, 5).into_iter().map(|change| ((change.ranking_id, 0), change.now)).collect();
+    assert_eq!(later.entries.len(), 2);
+    assert_eq!(changes(&later, 4), []);
+    assert_eq!(changes(&later, 6).len(), 2);
+}
+
+#[test]
+fn an_event_in_quarantine_is_repeated_not_quarantined_twice() {
+    let mut facts = facts(Mode::Sum, Order::Desc, 1);
+    facts.rules.on_violation = OnViolation::Quarantine;
+    let far = Pending { id: Some("a".to_owned()), ..event(0, 2_000) };
+    facts.rules.events_per_minute = Some(10);
+    let decided = outcomes(&facts, &[far.clone(), far.clone()]);
+    assert!(matches!(decided[..], [Decided::Quarantined(_), Decided::Repeats(0)]), "{decided:?}");
+    // No ledger can store this number, so it is refused, and so are imports.
+    assert!(refusals(&facts, &[event(0, i64::MIN)])[0].is_some());
+    let imported = decide(&facts, Source::Import, &[far]).map(|decisions| decisions.events).unwrap_or_default();
+    assert!(matches!(imported[..], [Decided::Refused(Refusal::Broken(_))]), "{imported:?}");
+}
+
+#[test]
+fn tiebreaks_have_12_bits() {
+    let facts = facts(Mode::Best, Order::Desc, 1);
+    let of = |tiebreak| refusals(&facts, &[Pending { tiebreak: Some(tiebreak), ..event(0, 1) }]).remove(0);
+    let outside = Some(Refusal::TiebreakOutOfRange);
+    assert_eq!([-2_049, -2_048, 2_047, 2_048].map(of), [outside.clone(), None, None, outside]);
+}
+
+#[test]
+fn an_import_may_not_come_from_the_future_of_the_clock() {
+    let mut facts = facts(Mode::Sum, Order::Desc, 1);
+    // The lane's last event is ahead of the clock.
+    facts.at = facts.now + TimeDelta::seconds(100);
+    let of = |seconds| {
+        let events = [Pending { at: Some(time(seconds)), ..event(0, 1) }];
+        decide(&facts, Source::Import, &events).map(|decisions| decisions.events).unwrap_or_default()
+    };
+    assert!(matches!(of(1_000)[..], [Decided::Accepted { .. }]));
+    assert_eq!(of(1_050), [Decided::Refused(Refusal::TimeInFuture)]);
+}
+
+#[test]
+fn a_reset_counts_in_its_own_period_from_its_own_time_on() {
+    let mut facts = facts(Mode::Sum, Order::Desc, 1);
+    facts.periods[1].ends_at = time(500);
+    facts.rules.periods = vec![PeriodKind::AllTime];
+    facts.players[0].resets = vec![time(600)];
+    let rankings = |facts: &Facts, seconds| {
+        let events = [Pending { at: Some(time(seconds)), ..event(0, 1) }];
+        let changes = decide(facts, Source::Import, &events).map(|decisions| decisions.changes).unwrap_or_default();
+        changes.iter().map(|change| change.ranking_id).collect::<Vec<_>>()
+    };
+    assert_eq!(rankings(&facts, 400), [12], "a later reset does not concern the ended week");
+    assert_eq!(rankings(&facts, 599), [0; 0]);
+    assert_eq!(rankings(&facts, 600), [11], "an event at the time of the reset counts");
+}
+
+#[test]
+fn a_season_does_not_stand_in_for_a_missing_period() {
+    let mut facts = facts(Mode::Sum, Order::Desc, 1);
+    facts.periods[1].kind = PeriodKind::Season;
+    let missing = decide(&facts, Source::Live, &[event(0, 1)]).err();
+    assert_eq!(missing.map(|missing| missing.0), Some(vec![facts.at]));
+}

@@ -43,8 +43,8 @@ const QUEUE_EVENTS: usize = 10_000;
 /// one score each.
 const NEVER_SHED_EVENTS: usize = 1_024;
 
-/// Requests are never shed while at most this many are in progress: a few callers with long lists,
-/// each of which waits for an answer before it sends the next.
+/// Requests are never shed while at most this many are in progress. So a few callers with long
+/// lists are served, if each waits for an answer before it sends the next list.
 const NEVER_SHED_REQUESTS: usize = 16;
 
 /// One answer per event.

@@ -82,7 +82,7 @@ pub(crate) struct BatchSession {
 impl Store {
     /// Returns a session for one batch.
     ///
-    /// Without the lane's lock each call is a transaction of its own, and
+    /// Without the lane's lock each call is a separate transaction, and
     /// [`BatchSession::commit_batch`] writes only if the lane is unchanged. With the lock the
     /// session is one transaction, which [`BatchSession::end`] ends.
     pub(crate) async fn batch_session(&self, board_id: i32, lane: i16, holds_lock: bool) -> Result<BatchSession> {

@@ -120,8 +120,8 @@ impl Store {
         // Queries for the newest rows must follow the index order. A bitmap scan would first
         // collect and sort every row version that another session's snapshot keeps alive.
         //
-        // Parallel workers never pay here: starting one takes twenty times as long as reading a
-        // rank, and the planner did so to count the rows of a large bucket.
+        // No parallel workers: starting one takes twenty times as long as reading a rank, and the
+        // planner used them to count the rows of a large bucket.
         let quick =
             [&everywhere[..], &[("enable_bitmapscan", "off"), ("max_parallel_workers_per_gather", "0")]].concat();
         // Readers look rows up by key, so one generic plan fits all values. It must not stay a
@@ -269,8 +269,8 @@ fn connect_options(url: &str) -> sqlx::Result<PgConnectOptions> {
 struct SessionSettings(Arc<str>);
 
 impl SessionSettings {
-    /// Creates settings from (name, value) pairs, all constants of this program. The last value of a
-    /// name counts.
+    /// Creates settings from (name, value) pairs, all constants of this program. The last value of
+    /// a name counts.
     fn new(settings: &[(&str, &str)]) -> Self {
         let settings = settings.iter().map(|(name, value)| format!("set_config('{name}', '{value}', false)"));
         Self(format!("SELECT {}", settings.collect::<Vec<_>>().join(", ")).into())
@@ -282,9 +282,9 @@ impl SessionSettings {
 }
 
 /// Stores the epoch in the session. A session on a standby skips this, because the standby may be
-/// promoted while it lasts.
+/// promoted during the session.
 async fn keep_epoch(connection: &mut PgConnection) -> sqlx::Result<()> {
-    // The function is missing before the first migration, and nothing asks for the epoch then.
+    // The function is missing before the first migration, when no statement needs the epoch.
     let known: bool = sqlx::query_scalar("SELECT to_regproc('centile.epoch') IS NOT NULL AND NOT pg_is_in_recovery()")
         .fetch_one(&mut *connection)
         .await?;

@@ -1,12 +1,12 @@
-//! Connections to PostgreSQL, each statement with a limit on its time.
+//! Connections to PostgreSQL, with a timeout for each statement.
 //!
-//! A server that froze, or that the network cut off, would keep a connection waiting forever: TCP
-//! notices nothing, and sqlx has no timeout of its own. So each statement has a timeout here, and so
-//! has the ping of a connection that returns to its pool.
+//! If the server froze or the network lost it, a connection would wait forever: TCP does not notice
+//! this, and sqlx has no such timeout. So statements have a timeout here, and so has the ping of a
+//! connection that returns to its pool.
 //!
-//! Scores use a few connections before all others. Each connection plans its statements for each of
-//! the 100 bucket tables, and sqlx's pool hands out its connections in turn: over many connections
-//! batches took twice as long as over two, long after the start.
+//! Scores prefer a few connections. Each connection plans its statements for each of the 100 bucket
+//! tables, and sqlx's pool uses its connections in turn. Over many connections, batches took twice
+//! as long as over two, even long after the start.
 
 use std::{
     io,
@@ -28,8 +28,7 @@ use tokio::time::timeout;
 
 use crate::store::error::has_other_columns;
 
-/// Timeout for one of the preferred connections that must first be opened, and for the ping of a
-/// connection that may be lost.
+/// Timeout for opening a preferred connection, and for the ping of a connection that may be lost.
 const CONNECTED: Duration = Duration::from_millis(250);
 
 /// Timeout of the ping of a connection that returns to its pool. If its statement timed out, the
@@ -46,7 +45,7 @@ pub(super) struct Pool {
     last_loss: LastLoss,
 }
 
-/// Connections that are used before all others.
+/// Connections that are preferred to all others.
 #[derive(Debug, Clone)]
 struct Preferred {
     pool: PgPool,
@@ -55,13 +54,13 @@ struct Preferred {
     wait: Duration,
 }
 
-/// The time at which a connection was last found lost. After a restart of the server all older
-/// connections are lost; each of them would fail one statement.
+/// The time at which a lost connection was last found. After a restart of the server all older
+/// connections are lost, and each of them would fail one statement.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LastLoss(Arc<Mutex<Option<Instant>>>);
 
 impl LastLoss {
-    /// Records an error if it says that a connection is lost.
+    /// Records the time if an error means that a connection is lost.
     fn note(&self, error: &sqlx::Error) {
         let is_lost = match error {
             sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed => true,
@@ -75,14 +74,15 @@ impl LastLoss {
         }
     }
 
-    /// Whether a connection was lost within the last `idle_for`: since this one was last used.
+    /// Whether a connection was lost within the last `idle_for`, that is since this one was last
+    /// used.
     fn is_within(&self, idle_for: Duration) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|at| at.elapsed() <= idle_for)
     }
 }
 
-/// Pings each connection before it returns to the pool, and before it is used if another one was lost
-/// while it was idle.
+/// Pings each connection before it returns to the pool, and before it is used if another one was
+/// lost while it was idle.
 pub(super) fn tested(options: PgPoolOptions, last_loss: &LastLoss) -> PgPoolOptions {
     let last_loss = last_loss.clone();
     let options = options.before_acquire(move |connection, metadata| {
@@ -108,7 +108,7 @@ fn silent(what: &'static str) -> sqlx::Error {
 }
 
 impl Pool {
-    /// The connections of `others`, whose statements time out after `limit`.
+    /// Creates a pool of the connections `others`, whose statements time out after `limit`.
     pub(super) fn new(others: PgPool, limit: Duration, last_loss: LastLoss) -> Self {
         Self { preferred: None, others, limit, last_loss }
     }
@@ -123,7 +123,7 @@ impl Pool {
         timeout(PONG_WITHIN, connecting).await.unwrap_or_else(|_| Err(silent("a new connection was not accepted")))
     }
 
-    /// The same pool, which uses a connection of `preferred` if one is idle within `wait`.
+    /// The same pool, but it uses a connection of `preferred` if one is idle within `wait`.
     pub(super) fn preferring(&self, preferred: Self, wait: Duration) -> Self {
         Self { preferred: Some(Preferred { pool: preferred.others, wait }), ..self.clone() }
     }
@@ -132,7 +132,7 @@ impl Pool {
         if let Some(Preferred { pool, wait }) = &self.preferred {
             // Opening a connection takes longer.
             let is_whole = pool.size() == pool.options().get_max_connections();
-            // If PostgreSQL accepts no more connections, another one may still be idle.
+            // If PostgreSQL accepts no more connections, an idle one may be in the other pool.
             if let Ok(Ok(connection)) = timeout(if is_whole { *wait } else { CONNECTED }, pool.acquire()).await {
                 return Ok(connection);
             }
@@ -148,7 +148,8 @@ impl Pool {
         self.hold().await?.steps(query).await
     }
 
-    /// One of the connections, for several statements in turn. It is pinged once, when it returns.
+    /// Takes one of the connections, for several statements in sequence. It is pinged only once,
+    /// when it returns.
     pub(super) async fn hold(&self) -> sqlx::Result<Session> {
         let connection = self.acquire().await?;
         Ok(Session { connection, limit: self.limit, last_loss: self.last_loss.clone(), is_in_transaction: false })
@@ -161,7 +162,7 @@ impl Pool {
         pools.map(count).fold((0, 0), |(all, idle), (size, free)| (all + size, idle + free))
     }
 
-    /// Waits until the connections in use are returned, and closes all.
+    /// Waits until the connections in use are returned, and closes all connections.
     pub(super) async fn close(&self) {
         if let Some(preferred) = &self.preferred {
             preferred.pool.close().await;
@@ -170,7 +171,7 @@ impl Pool {
     }
 }
 
-/// A connection of a [`Pool`]. It returns when this value is dropped, as it must be after an error.
+/// A connection of a [`Pool`]. Dropping it returns the connection; drop it after an error.
 #[derive(Debug)]
 pub(super) struct Session {
     connection: PoolConnection<Postgres>,
@@ -229,7 +230,7 @@ impl Session {
             && has_other_columns(error.as_ref())
         {
             // A migration has changed the result columns. Another connection prepares the statement
-            // anew.
+            // again.
             connection.close_on_drop();
         }
         if let Ok(Err(error)) = &steps {

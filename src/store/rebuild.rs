@@ -1,4 +1,4 @@
-//! SQL that builds a ranking beside the live one. Each step is a transaction of its own.
+//! SQL that builds a ranking beside the live one. Each step is a separate transaction.
 
 use chrono::{DateTime, Utc};
 use sqlx::{Connection as _, PgConnection};

@@ -1,5 +1,5 @@
-//! Ten times as many scores as the service can write: accepted ones are written soon, the others
-//! are refused at once, and the service recovers right afterwards.
+//! Ten times as many scores as the service can write. Accepted ones are written soon, the others
+//! are refused at once, and the service recovers immediately afterwards.
 
 use std::{
     sync::{Arc, Mutex},

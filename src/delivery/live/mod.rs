@@ -63,7 +63,7 @@ pub(crate) struct Rendering {
     pub(crate) overtaking: fn(&Header, &Overtaking) -> Result<String>,
 }
 
-/// What one subscriber wants to see.
+/// A subscriber's choice of data.
 #[derive(Debug, Clone)]
 pub(crate) struct Interest {
     /// Number of players of the top.
@@ -177,14 +177,15 @@ impl View {
     }
 }
 
-/// What is followed: a board id and a period.
+/// A followed ranking: a board id and a period.
 type Subject = (i32, PeriodSelector);
 
 /// The latest snapshot; `None` before the first. An error ends the feed or reports an outage before
 /// the first snapshot.
 type LatestView = Option<Result<Arc<View>>>;
 
-/// Maximum concurrent polls, so that most connections stay free however many rankings are followed.
+/// Maximum concurrent polls, so that most connections stay free for any number of followed
+/// rankings.
 const MAX_CONCURRENT_POLLS: usize = 4;
 
 /// All followed rankings of this process.

@@ -119,8 +119,8 @@ impl LocalPostgres {
         self.port
     }
 
-    /// Returns the server's folder: the one given to [`Self::start`], or a folder in `/var/tmp` if
-    /// this process is root and PostgreSQL's account cannot reach the given one.
+    /// Returns the server's folder: the one passed to [`Self::start`], or one in `/var/tmp`. The
+    /// latter applies if this process is root and PostgreSQL's account cannot reach the former.
     #[must_use]
     pub fn home(&self) -> &Path {
         &self.home

@@ -80,7 +80,7 @@ pub(crate) struct CreateBoard {
     #[serde(default)]
     #[schema(value_type = BTreeMap<ArchivedKind, KeptNumber>, example = json!({"day": 30, "week": 52}))]
     kept_archives: BTreeMap<String, Option<Integer<i32>>>,
-    /// Who may read the board; `public` when absent.
+    /// Readers of the board; `public` when absent.
     reading: Option<Reading>,
     /// Maximum events of a player in any 60 seconds; unlimited when absent.
     #[schema(value_type = Option<i32>, minimum = 1, maximum = 10_000, example = 60)]
@@ -89,8 +89,8 @@ pub(crate) struct CreateBoard {
     /// absent or null is unlimited. The kind is `season` or one that the board keeps.
     ///
     /// On `sum` boards the gain is what the player has won in the period; losses do not reduce it.
-    /// On `best` and `latest` boards it is the improvement over the score at the start of the period,
-    /// or over the first score of a new player.
+    /// On `best` and `latest` boards it is the improvement over the score at the start of the
+    /// period, or over the first score of a new player.
     #[serde(default)]
     #[schema(value_type = BTreeMap<PeriodKind, GainNumber>, example = json!({"day": 5_000}))]
     gain_max: BTreeMap<String, Option<Integer>>,
@@ -187,7 +187,7 @@ fn gain_max(given: BTreeMap<String, Option<Integer>>) -> Result<GainMaxChange> {
     known.collect()
 }
 
-/// Changes to a board. An absent field stays as it is. Mode, order, ties, time zone and lanes
+/// Changes to a board. An absent field stays unchanged. Mode, order, ties, time zone and lanes
 /// cannot change once events exist.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -217,11 +217,11 @@ pub(crate) struct UpdateBoard {
     #[schema(value_type = Option<i32>, minimum = 1, maximum = 1_000)]
     frozen_top_size: Option<Integer<i32>>,
     /// Number of newest closed periods that keep their archive, by kind: from 1 to 1,000,000, or
-    /// null for all. An absent kind stays as it is.
+    /// null for all. An absent kind stays unchanged.
     #[serde(default)]
     #[schema(value_type = BTreeMap<ArchivedKind, KeptNumber>, example = json!({"day": 30, "week": null}))]
     kept_archives: BTreeMap<String, Option<Integer<i32>>>,
-    /// Who may read the board from now on.
+    /// Readers of the board from now on.
     reading: Option<Reading>,
     /// New maximum of a player's events in any 60 seconds; null removes the limit.
     #[serde(default, deserialize_with = "body::present")]
@@ -229,7 +229,7 @@ pub(crate) struct UpdateBoard {
     #[schema(value_type = Option<i32>, minimum = 1, maximum = 10_000)]
     events_per_minute: Option<Option<Integer<i32>>>,
     /// Maximum gain of a player in a period, by kind of period: from 1 to 2⁵³ − 1, or null for no
-    /// limit. An absent kind stays as it is.
+    /// limit. An absent kind stays unchanged.
     #[serde(default)]
     #[schema(value_type = BTreeMap<PeriodKind, GainNumber>, example = json!({"day": 5_000, "week": null}))]
     gain_max: BTreeMap<String, Option<Integer>>,
@@ -295,7 +295,7 @@ pub(crate) struct BoardResponse {
     /// keeps all.
     #[schema(value_type = BTreeMap<ArchivedKind, i32>, example = json!({"day": 30, "week": 52}))]
     kept_archives: KeptArchives,
-    /// Who may read the board: everyone, or only holders of a key for it.
+    /// Readers of the board: everyone, or only holders of a key for it.
     reading: Reading,
     /// Maximum events of a player in any 60 seconds; null for no limit.
     #[schema(required = true, example = 60)]

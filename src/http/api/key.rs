@@ -35,7 +35,7 @@ pub(crate) struct CreateKey {
     /// the other.
     #[schema(example = "match server", min_length = 1, max_length = 128, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     name: String,
-    /// What the key allows.
+    /// Rights of the key.
     role: Role,
     /// Boards of the key, each once. Absent for a key for all boards and for an admin key.
     #[schema(value_type = Option<Vec<BoardName>>, min_items = 1, example = json!(["arena"]))]
@@ -87,7 +87,7 @@ pub(crate) struct KeyResponse {
     /// Name of the holder.
     #[schema(example = "match server")]
     name: String,
-    /// What the key allows.
+    /// Rights of the key.
     role: Role,
     /// Boards of the key; empty for all boards.
     #[schema(example = json!(["arena"]))]

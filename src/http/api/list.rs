@@ -105,7 +105,7 @@ pub(crate) struct RankingResponse<'a> {
 }
 
 impl<'a> RankingResponse<'a> {
-    /// Describes the ranking that `header` stands for.
+    /// Describes the ranking of `header`.
     pub(crate) fn new(board: &'a Board, header: &'a Header) -> Self {
         Self {
             board: board.slug.as_str(),

@@ -125,7 +125,7 @@ mod tests {
     fn the_document_lists_exactly_the_routes() {
         let mut routed = BTreeSet::new();
         for endpoint in crate::http::endpoints() {
-            // HEAD is part of GET and has no description of its own.
+            // HEAD is part of GET and has no separate description.
             for method in endpoint.methods().iter().filter(|method| *method != actix_web::http::Method::HEAD) {
                 routed.insert((method.to_string(), endpoint.path().to_owned()));
             }

@@ -32,7 +32,7 @@ pub(crate) struct PeriodsQuery {
 /// A period of a board.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PeriodResponse<'a> {
-    /// Name of the period wherever a call takes a `period`.
+    /// Name of the period in parameters named `period`.
     #[schema(example = "week:2024-01-15")]
     name: String,
     /// Kind of period.

@@ -82,7 +82,7 @@ pub(crate) struct QuarantinedEventResponse<'a> {
     /// When the event was accepted or rejected.
     #[schema(required = true)]
     decided_at: Option<DateTime<Utc>>,
-    /// Who accepted or rejected the event.
+    /// Actor that accepted or rejected the event.
     #[schema(example = "key 0123456789abcdef", required = true)]
     decided_by: Option<&'a str>,
     /// The reason given for the decision.

@@ -64,7 +64,7 @@ pub(crate) struct SeasonResponse<'a> {
     /// Name of the season on its board.
     #[schema(example = "spring")]
     name: &'a str,
-    /// Name of the season wherever a call takes a `period`.
+    /// Name of the season in parameters named `period`.
     #[schema(example = "season:spring")]
     period: String,
     /// First instant.

@@ -131,7 +131,7 @@ pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
 
 /// Reset a player
 ///
-/// Needs an admin key. The player starts anew in the current periods. The ledger keeps all earlier
+/// Needs an admin key. The player starts again in the current periods. The ledger keeps all earlier
 /// transactions.
 #[utoipa::path(
     delete, path = "/v1/boards/{board}/scores/{user_id}", operation_id = "reset_player", tag = "administration",

@@ -26,7 +26,7 @@ use crate::{
     users::{self, Editor},
 };
 
-/// Profile of a player. An absent field stays as it is.
+/// Profile of a player. An absent field stays unchanged.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PutUser {

@@ -246,8 +246,8 @@ pub(crate) fn refusal(whole: &str, path: &Path, message: &str) -> Error {
 /// A whole JSON number, as JSON Schema defines it: `1000`, `1000.0` and `1e3` are equal.
 ///
 /// `1.5` and `"5"` are refused. A number in plain digits may be anything that fits a `T`. A number
-/// with a fraction or an exponent must be below 2⁵³: most programs read it as a double, and a
-/// double of 2⁵³ or more stands for several whole numbers (RFC 8259, section 6).
+/// with a fraction or an exponent must be below 2⁵³. Most programs read it as a double, and a
+/// double of 2⁵³ or more represents several whole numbers (RFC 8259, section 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Integer<T = i64>(pub(crate) T);
 

@@ -134,8 +134,8 @@ impl QuarantinePath {
 
 /// Returns the path segment in the place of `{name}` in the route, percent-decoded once.
 ///
-/// Reads the raw path: actix's own decoding keeps `%25`, `%2F` and `%2B` and replaces invalid UTF-8
-/// by U+FFFD, so that different ids would become one user.
+/// Reads the raw path. actix's own decoding keeps `%25`, `%2F` and `%2B` and replaces invalid UTF-8
+/// by U+FFFD, so different ids would become one user.
 fn segment(request: &HttpRequest, name: &str) -> Result<String> {
     let route = endpoint::route(request).unwrap_or_default();
     let is_wanted = |part: &str| part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) == Some(name);

@@ -40,7 +40,7 @@ pub(crate) fn none(request: &HttpRequest) -> Result<()> {
     parse::<NoParameters>(request).map(|NoParameters {}| ())
 }
 
-/// Decodes a name or value of a query string, where `+` stands for a space (WHATWG URL, 5.1).
+/// Decodes a name or value of a query string, where `+` means a space (WHATWG URL, 5.1).
 fn decoded(raw: &str) -> Option<String> {
     let spaced = if raw.contains('+') { Cow::Owned(raw.replace('+', " ")) } else { Cow::Borrowed(raw) };
     percent_decode_str(&spaced).decode_utf8().ok().map(Cow::into_owned)

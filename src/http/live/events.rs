@@ -226,7 +226,7 @@ fn overtaken(view: &View, interest: &Interest, seen: u64, events: &mut Events) {
     let new = view.overtakings.iter().filter(|overtakings| overtakings.at > seen);
     let data: Vec<&str> = new.flat_map(|overtakings| overtakings.of(&interest.users)).collect();
     if !data.is_empty() {
-        // No id: the id comes with `changed`. A subscriber cut off in between must start anew.
+        // No id: `changed` sends the id. A subscriber disconnected in between must start again.
         events.add("overtaken", None, format_args!(r#"{{{},"overtaken":[{}]}}"#, view.header, data.join(",")));
     }
 }
@@ -329,7 +329,7 @@ mod tests {
         Interest { limit: 10, users: users.iter().map(|user| user.parse().expect("an id")).collect() }
     }
 
-    /// A subscriber with a clock of its own.
+    /// A subscriber with its own clock.
     struct Subscriber {
         writer: EventWriter,
         interest: Interest,

@@ -73,8 +73,8 @@ fn place(bars: &[Bar], order: Order, score: i64) -> f64 {
     at as f64 + into
 }
 
-/// Draws how a player's score in a period developed. `transactions` come newest first. Draws nothing for
-/// fewer than two scores.
+/// Draws the history of a player's score in a period. `transactions` are newest first. Draws
+/// nothing for fewer than two scores.
 pub(crate) fn curve(transactions: &[HistoryRow], board: &Board, period: &Period, score: i64) -> Markup {
     let is_within = |transaction: &&HistoryRow| {
         period.starts_at.is_none_or(|starts_at| starts_at <= transaction.occurred_at)

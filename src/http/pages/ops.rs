@@ -1,5 +1,6 @@
-//! The operator's page: open tasks, periods, buckets, webhooks, administrative actions, and the state
-//! of this instance. It is read-only and works without a script. Time series belong to `/metrics`.
+//! The operator's page: open tasks, periods, buckets, webhooks, administrative actions, and the
+//! state of this instance. It is read-only and works without a script. Time series belong to
+//! `/metrics`.
 
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ use crate::{
     ranking::IndexStatus,
 };
 
-/// Seconds after which a waiting task needs attention: the alarms of `docs/operations.md`.
+/// Seconds after which a waiting task needs attention, as in the alarms of `docs/operations.md`.
 const ATTENTION_AFTER_SECONDS: f64 = 600.0;
 
 /// Size of a bucket chart, in units that scale with the page.
@@ -30,7 +31,7 @@ const WIDTH: f64 = 400.0;
 
 const HEIGHT: f64 = 100.0;
 
-/// Least height of a bucket with a player.
+/// Minimum height of a bucket with players.
 const LEAST: f64 = 1.5;
 
 /// The page, read at `now`.
@@ -64,8 +65,8 @@ pub(crate) fn page(operation: &Operation, now: DateTime<Utc>) -> Markup {
     crate::http::pages::styled("Operation · Centile", &[&asset::OPS_STYLE], &main)
 }
 
-/// A table whose columns are (title, whether it holds numbers). A table wider than the page scrolls, also
-/// by keyboard.
+/// A table whose columns are (title, whether it holds numbers). A table wider than the page
+/// scrolls, even by keyboard.
 fn table(caption: &str, columns: &[(&str, bool)], rows: &[Markup]) -> Markup {
     html! {
         div.wide role="region" aria-label=(caption) tabindex="0" {
@@ -81,7 +82,7 @@ fn table(caption: &str, columns: &[(&str, bool)], rows: &[Markup]) -> Markup {
 /// A kind of open task.
 struct Task {
     what: &'static str,
-    /// Its column of `centile.upkeep`, another view of `centile`, or its metric.
+    /// Its column of `centile.upkeep`, another view of `centile`, or a metric.
     name: &'static str,
     count: i64,
     remark: String,
@@ -249,7 +250,8 @@ fn buckets(operation: &Operation) -> Markup {
     }
 }
 
-/// The buckets of a ranking as bars, worst scores on the left. A line marks the height of even buckets.
+/// The buckets of a ranking as bars, worst scores on the left. A line marks the height of even
+/// buckets.
 fn bars(buckets: &[BucketStatus]) -> Markup {
     let Some(first) = buckets.first() else { return html! {} };
     let name = if first.kind == "all_time" { first.kind.clone() } else { format!("{}:{}", first.kind, first.label) };
@@ -369,7 +371,7 @@ fn instance(status: &InstanceStatus) -> Markup {
     }
 }
 
-/// The rank indexes, and those for which memory is missing.
+/// The rank indexes, and those refused for lack of memory.
 fn indexes(indexes: &[IndexStatus]) -> Markup {
     let row = |index: &IndexStatus| {
         let state = match index.age {

@@ -35,7 +35,8 @@ pub(crate) fn of(api: &Api, request: &HttpRequest) -> Option<IpAddr> {
     Some(behind(&api.settings.trusted_proxies, peer, request.headers()))
 }
 
-/// The client that connects from `peer`; `None` for a trusted proxy, whose clients are not known yet.
+/// The client that connects from `peer`; `None` for a trusted proxy, whose client is not known
+/// before the request.
 pub(crate) fn of_connection(proxies: &[TrustedProxy], peer: SocketAddr) -> Option<IpAddr> {
     let address = peer.ip().to_canonical();
     (!is_trusted(proxies, address)).then_some(address)
@@ -49,17 +50,18 @@ pub(crate) fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// The client of the outermost trusted proxy. Each proxy appends its client to the right of `X-Forwarded-For`, so everything left of an
-/// untrusted address may be forged.
+/// The client of the outermost trusted proxy. Each proxy appends its client to the right of
+/// `X-Forwarded-For`, so entries to the left of an untrusted address may be forged.
 fn behind(proxies: &[TrustedProxy], peer: IpAddr, headers: &HeaderMap) -> IpAddr {
     let mut address = peer;
     if !is_trusted(proxies, address) {
         return address;
     }
-    // As bytes: the left part of a line may be anything, and must not spoil what trusted proxies appended.
+    // As bytes, because invalid text on the left must not prevent reading the entries of trusted
+    // proxies.
     let lines: Vec<&[u8]> = headers.get_all(X_FORWARDED_FOR).map(HeaderValue::as_bytes).collect();
     for entry in lines.iter().rev().flat_map(|line| line.rsplit(|byte| *byte == b',')) {
-        // Stop at an entry that is no address.
+        // Stop at an entry that is not an address.
         let Some(before) = str::from_utf8(entry).ok().and_then(|entry| parse(entry.trim())) else { break };
         address = before;
         if !is_trusted(proxies, address) {
@@ -73,7 +75,7 @@ fn is_trusted(proxies: &[TrustedProxy], address: IpAddr) -> bool {
     proxies.iter().any(|TrustedProxy(network)| network.contains(&address))
 }
 
-/// An address as proxies write it, some with a port.
+/// Parses an address as proxies write it, possibly with a port.
 fn parse(text: &str) -> Option<IpAddr> {
     let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
     let address = bare.parse().or_else(|_| text.parse().map(|address: SocketAddr| address.ip()));
@@ -84,7 +86,8 @@ fn parse(text: &str) -> Option<IpAddr> {
 mod tests {
     use super::*;
 
-    /// The client by these lines of `X-Forwarded-For`, if `10.0.0.0/8` and `::1` are trusted.
+    /// The client according to these lines of `X-Forwarded-For`, if `10.0.0.0/8` and `::1` are
+    /// trusted.
     fn client(peer: &str, lines: &[&str]) -> String {
         let proxies: Vec<TrustedProxy> = ["10.0.0.0/8", "::1"].iter().filter_map(|text| text.parse().ok()).collect();
         assert_eq!(proxies.len(), 2);

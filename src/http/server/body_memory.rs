@@ -1,5 +1,5 @@
-//! Memory for request bodies. A body takes memory before the service knows its content, for as long as
-//! its client takes to send it.
+//! Memory for request bodies. A body occupies memory before the service knows its content, until
+//! its client has sent it.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -12,36 +12,37 @@ use std::{
 
 use crate::{Error, Result, telemetry};
 
-/// Memory that bodies may take together, over all connections.
+/// Memory for the bodies of all connections together.
 #[derive(Debug)]
 pub(crate) struct BodyMemory {
     bytes: usize,
     taken: AtomicUsize,
-    /// Bytes taken by network, of bodies that count for one.
+    /// Bytes used per network, by bodies that count for a network.
     of_networks: Mutex<HashMap<IpAddr, usize>>,
 }
 
-/// The memory of one body, until it is dropped.
+/// The memory reserved for one body. Dropping it releases the memory.
 #[derive(Debug)]
 pub(crate) struct Reservation<'a> {
     memory: &'a BodyMemory,
     bytes: usize,
-    /// The network that it counts for, and the network's maximum.
+    /// The network that the body counts for, and the network's maximum.
     network: Option<(IpAddr, usize)>,
 }
 
 impl BodyMemory {
-    /// `bytes` of free memory.
+    /// Creates `bytes` of free memory.
     pub(crate) fn new(bytes: usize) -> Self {
         Self { bytes, taken: AtomicUsize::new(0), of_networks: Mutex::default() }
     }
 
-    /// A reservation of nothing yet.
+    /// An empty reservation.
     pub(crate) fn hold(&self) -> Reservation<'_> {
         Reservation { memory: self, bytes: 0, network: None }
     }
 
-    /// A reservation of nothing yet. All bodies from `network` together get an eighth of the memory, or `least` bytes if that is more.
+    /// An empty reservation. All bodies from `network` together get an eighth of the memory, or
+    /// `least` bytes if that is more.
     pub(crate) fn hold_for(&self, network: Option<IpAddr>, least: usize) -> Reservation<'_> {
         Reservation { network: network.map(|network| (network, least.max(self.bytes / 8))), ..self.hold() }
     }

@@ -1,5 +1,6 @@
-//! Long responses are sent in pieces. actix copies a body into the connection's memory before the client reads any of it: a megabyte
-//! for each of a thousand clients that read nothing. Of a body in pieces it copies one piece at a time, and responses go on sharing the body.
+//! Long responses are sent in pieces. actix copies a whole body into the connection's memory before
+//! the client reads any of it. A thousand clients that read nothing could take a megabyte each. If
+//! a body is in pieces, actix copies one piece at a time, and responses continue to share the body.
 
 use std::{
     convert::Infallible,
@@ -15,7 +16,7 @@ use actix_web::{
     web::Bytes,
 };
 
-/// Bytes of a piece. actix collects as many before it writes.
+/// Bytes of a piece. actix collects this number before it writes.
 const CHUNK_BYTES: usize = 32 << 10;
 
 /// The unsent rest of a body.

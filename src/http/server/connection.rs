@@ -1,7 +1,9 @@
-//! A connection with timeouts: how long a client may take, and how much it may send that nobody reads.
+//! Connections with limits: on the time that a client may take, and on unwanted data that it may
+//! send.
 //!
-//! actix limits the head of a connection's first request, and nothing else that a client can delay. Here a stream sees the
-//! bytes and [`super::observe`] sees the requests. Together they know what the connection waits for, and since when.
+//! actix limits the time of the head of a connection's first request, but no other delay by a
+//! client. Here a stream observes the bytes, and [`super::observe`] the requests. Together they
+//! track the phase of the connection, and its start.
 
 use std::{
     cell::{Cell, RefCell},
@@ -19,18 +21,19 @@ use tokio::{
 
 use crate::{http::server::tls::Stream, telemetry};
 
-/// How long a client may go on sending after a timeout, so that it can read the response.
+/// Time for which a client may continue to send after a timeout, so that it can read the response.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// Bytes of a response that a client must read within the timeout, again and again.
+/// Bytes of a response that a client must read within each timeout.
 const PIECE_BYTES: usize = 32 << 10;
 
-/// Bytes that one turn reads from the system. actix would read up to 128 KiB before it parses any, and keep that memory
-/// while the connection is open.
+/// Bytes that one turn reads from the system. Otherwise actix would read up to 128 KiB before it
+/// parses any, and keep that memory while the connection is open.
 const TURN_BYTES: usize = 16 << 10;
 
-/// Turns in a row without a byte read or written, after which the connection ends. Once actix has read 128 KiB of requests
-/// that wait behind the current one, it polls without pause. A request that waits for something has far fewer turns.
+/// Maximum number of consecutive turns without a byte read or written. Once actix has read 128 KiB
+/// of requests that wait behind the current one, it polls without pause. A request that waits for a
+/// result has far fewer turns.
 const IDLE_TURNS: u32 = 20_000;
 
 /// Interim response that invites a client to send its body (RFC 9110, section 10.1.1).
@@ -53,25 +56,26 @@ enum Interim {
 /// Limits of a connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Allowed {
-    /// Timeout of a request's head (over TLS the first one includes the handshake), and of each piece of a response
-    /// (see [`crate::http::server::chunks`]).
+    /// Timeout of a request's head (over TLS the first one includes the handshake), and of each
+    /// piece of a response (see [`crate::http::server::chunks`]).
     pub(crate) transfer: Duration,
-    /// How long a connection may stay open without a request.
+    /// Time for which a connection may stay open without a request.
     pub(crate) idle: Duration,
     /// Bytes that may follow a response without becoming a request: the rest of a refused body.
     pub(crate) unread_bytes: usize,
 }
 
-/// What a connection waits for, and since when.
+/// The phase of a connection, and its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// The rest of a request's head. Over TLS also the handshake and the first request.
+    /// Waits for the rest of a request's head. Over TLS, also for the handshake and the first
+    /// request.
     Head(Instant),
-    /// The first byte of a request.
+    /// Waits for the first byte of a request.
     Idle(Instant),
-    /// The service. A body has a timeout of its own (see [`crate::http::extract::body`]).
+    /// Waits for the service. A body has a separate timeout (see [`crate::http::extract::body`]).
     Response,
-    /// The client, to read that it was too slow.
+    /// Waits for the client to read that it was too slow.
     Linger(Instant),
 }
 
@@ -123,13 +127,13 @@ impl Activity {
         matches!(self.interim.get(), Interim::Expected | Interim::Held)
     }
 
-    /// Marks a request as being answered while the value lives.
+    /// Marks a request as being answered until the value is dropped.
     pub(crate) fn answering(self: &Rc<Self>) -> Answering {
         self.phase.set(Phase::Response);
         Answering(Rc::clone(self))
     }
 
-    /// Marks the response as an event stream while the value lives.
+    /// Marks the response as an event stream until the value is dropped.
     pub(crate) fn streaming(self: &Rc<Self>) -> Streaming {
         self.is_endless.set(true);
         Streaming(self.answering())
@@ -169,7 +173,7 @@ impl Activity {
 pub(crate) struct Answering(Rc<Activity>);
 
 impl Answering {
-    /// The response tells the client that it was too slow; no further request is awaited.
+    /// The response says that the client was too slow; the connection waits for no further request.
     pub(crate) fn end(self) {
         self.0.phase.set(Phase::Linger(Instant::now()));
     }
@@ -184,7 +188,7 @@ impl Drop for Answering {
     }
 }
 
-/// An event stream that is being sent. It has no timeout as a whole.
+/// An event stream that is being sent. Only its pieces have timeouts.
 #[derive(Debug)]
 pub(crate) struct Streaming(Answering);
 
@@ -199,7 +203,7 @@ pub(crate) struct Watched {
     stream: Stream,
     activity: Rc<Activity>,
     allowed: Allowed,
-    /// Since when the current piece of a response has waited for the client.
+    /// Time since which the current piece of a response has waited for the client.
     blocked: Option<Instant>,
     /// Bytes that the client has read of this piece.
     piece_bytes: usize,
@@ -209,17 +213,18 @@ pub(crate) struct Watched {
     turn_bytes: usize,
     /// Turns since the last byte read or written.
     idle_turns: u32,
-    /// Wakes the connection. A turn sets it at its end; when it fires, the phase decides.
+    /// Wakes the connection at its next deadline. Each turn sets it at its end.
     timer: Pin<Box<Sleep>>,
     is_cut: bool,
     _counted: telemetry::GaugeGuard,
 }
 
 impl Watched {
-    /// Watches `stream`, which was just accepted.
+    /// Watches a newly accepted `stream`.
     pub(crate) fn new(stream: Stream, allowed: Allowed) -> Self {
         let now = Instant::now();
-        // A client may connect before it has a request. Closing such a connection early would break a request in flight.
+        // A client may connect before it has a request. Closing such a connection early would break
+        // a request in flight.
         let phase = if stream.is_encrypted() { Phase::Head(now) } else { Phase::Idle(now) };
         Self {
             stream,
@@ -246,7 +251,8 @@ impl Watched {
         self.blocked.map(|since| since + self.allowed.transfer)
     }
 
-    /// The time by which the next bytes must have come. Nothing is read, and so nothing awaited, while a response waits.
+    /// The time by which the next bytes must have arrived; `None` while a response waits, because
+    /// reading is then paused.
     fn read_deadline(&self) -> Option<Instant> {
         if self.blocked.is_some() { None } else { self.activity.deadline(&self.allowed) }
     }
@@ -256,18 +262,18 @@ impl Watched {
         self.idle_turns = 0;
         self.piece_bytes += bytes;
         if self.piece_bytes >= PIECE_BYTES {
-            // The next piece has as much time.
+            // The next piece has the full timeout.
             self.piece_bytes = 0;
             self.blocked = self.blocked.map(|_| Instant::now());
         }
     }
 
-    /// The client reads nothing at the moment.
+    /// Notes that the client is not reading.
     fn block(&mut self) {
         self.blocked.get_or_insert_with(Instant::now);
     }
 
-    /// The client has read all that waited.
+    /// Notes that the client has read all waiting bytes.
     fn unblock(&mut self, context: &Context<'_>) {
         self.blocked = None;
         self.piece_bytes = 0;
@@ -306,7 +312,7 @@ impl Watched {
         Err(io::ErrorKind::TimedOut.into())
     }
 
-    /// Notes an error of the system, which itself times out a client that does not read.
+    /// Records an error of the system, which has its own timeout for clients that do not read.
     fn failed(&mut self, error: io::Error) -> io::Error {
         if error.kind() == io::ErrorKind::TimedOut {
             self.cut("answer");
@@ -368,10 +374,11 @@ impl AsyncRead for Watched {
             });
         }
         if this.is_cut {
-            // The end of the stream: actix sends what it still has, and closes.
+            // The end of the stream: actix sends its remaining data, and closes.
             return Poll::Ready(Ok(()));
         }
-        // Requests would pile up in memory while their client reads no response. Writing resumes reading.
+        // Otherwise requests would accumulate in memory while their client reads no response.
+        // Writing resumes reading.
         if this.blocked.is_some() {
             this.is_unread = true;
             return Poll::Pending;
@@ -393,7 +400,8 @@ impl AsyncRead for Watched {
         }
         match read {
             Poll::Ready(Err(error)) => Poll::Ready(Err(this.failed(error))),
-            // A subscriber has gone. actix would notice when it sends the next event.
+            // The subscriber has disconnected. actix would notice only when it sends the next
+            // event.
             Poll::Ready(Ok(())) if bytes == 0 && this.activity.is_endless.get() => {
                 Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()))
             }
@@ -453,7 +461,7 @@ impl AsyncWrite for Watched {
         flushed
     }
 
-    /// The end of TLS may have to wait for the client, too.
+    /// Closing TLS may have to wait for the client too.
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         this.end_if_unread()?;
@@ -493,7 +501,7 @@ mod tests {
 
     /// Number of bytes read, 0 at the end of the stream; `None` if it is pending.
     async fn read(watched: &mut Watched) -> io::Result<Option<usize>> {
-        // The runtime polls the system in between.
+        // Lets the runtime poll the system in between.
         yield_now().await;
         let mut bytes = [0; 16];
         let mut buffer = ReadBuf::new(&mut bytes);
@@ -556,7 +564,8 @@ mod tests {
         for _ in 0..100 {
             assert_eq!(read(&mut watched).await?, None);
         }
-        // The client reads all. The head is then read, although its first timeout has passed.
+        // The client reads everything. Then the head is read, although its first timeout has
+        // passed.
         let mut taken = vec![0; 1 << 20];
         while waiting > 0 {
             yield_now().await;
@@ -583,7 +592,7 @@ mod tests {
         while write(&mut watched, &response).await?.is_some() {}
         let begin = Instant::now();
         let mut piece = vec![0; 4 << 20];
-        // A client that reads now and then is not cut.
+        // A client that reads now and then stays connected.
         for _ in 0..20 {
             advance(transfer * 9 / 10).await;
             let mut sent = 0;
@@ -595,7 +604,7 @@ mod tests {
             while write(&mut watched, &response).await?.is_some() {}
         }
         assert!(begin.elapsed() >= transfer * 18);
-        // One that reads nothing is.
+        // A client that reads nothing is disconnected.
         advance(transfer + Duration::from_millis(1)).await;
         assert!(write(&mut watched, &response).await.is_err());
         Ok(())

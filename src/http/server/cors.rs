@@ -1,4 +1,5 @@
-//! CORS: pages of other origins may read responses in a browser only if the settings name the origin (Fetch standard, 3.3).
+//! CORS: pages of other origins may read responses in a browser only if the settings name the
+//! origin (Fetch standard, 3.3).
 
 use std::str::FromStr;
 
@@ -49,7 +50,7 @@ impl FromStr for Origin {
             let written = uri.scheme_str().zip(uri.authority()).map(|(scheme, place)| format!("{scheme}://{place}"));
             // A browser writes it in lower case, with nothing after the port.
             written.is_some_and(|written| {
-                // In a Content-Security-Policy, a `;` would begin another directive.
+                // In a Content-Security-Policy, a `;` would start another directive.
                 written == text
                     && text.bytes().all(|byte| byte.is_ascii_lowercase() || b"0123456789-._:/[]".contains(&byte))
             })
@@ -64,7 +65,8 @@ impl FromStr for Origin {
     }
 }
 
-/// The value of `Access-Control-Allow-Origin` for a page of this origin; `None` if it may not read responses.
+/// The value of `Access-Control-Allow-Origin` for a page of this origin; `None` if it may not read
+/// responses.
 fn allowed(origins: &[Origin], origin: &HeaderValue) -> Option<HeaderValue> {
     origins.iter().find_map(|known| match known {
         Origin::Any => Some(HeaderValue::from_static("*")),
@@ -95,7 +97,7 @@ pub(crate) async fn share(
         next.call(request).await?.map_into_left_body()
     };
     let headers = response.headers_mut();
-    // A cache must not give the response for one origin to another.
+    // A cache must not return the response for one origin to another.
     headers.append(header::VARY, HeaderValue::from_static("Origin"));
     if let Some(allowed) = allowed {
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, allowed);

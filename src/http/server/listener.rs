@@ -1,6 +1,7 @@
-//! A subscriber of a board's events, and when it gets them.
+//! A subscriber of a board's events, and the timing of its events.
 //!
-//! A subscriber keeps only the state that it sent last. It composes the next events when the client has room for them.
+//! A subscriber keeps only the state that it sent last. It composes the next events when the client
+//! can receive them.
 
 use std::{convert::Infallible, rc::Rc, sync::Arc, time::Duration};
 
@@ -29,13 +30,15 @@ use crate::{
     telemetry,
 };
 
-/// Interval between two checks of the subscriber's key. The cached state of a key may be four seconds old.
+/// Interval between two checks of the subscriber's key. The cached state of a key may be four
+/// seconds old.
 const KEY_CHECKED_EVERY: Duration = Duration::from_millis(500);
 
 /// Timeout of such a check.
 const KEY_CHECKED_WITHIN: Duration = Duration::from_secs(1);
 
-/// Time between two events of an instance with many subscribers: 8,000 a second leave time for reads and writes.
+/// Time between two events of an instance with many subscribers: 8,000 a second leave time for
+/// reads and writes.
 const TIME_OF_EVENT: Duration = Duration::from_micros(125);
 
 /// A subscriber.
@@ -44,7 +47,7 @@ pub(crate) struct Listener {
     board: Arc<Board>,
     subscription: Subscription,
     writer: EventWriter,
-    /// The connection, which learns of the stream when the head of the response is written.
+    /// The connection, marked as an event stream once the head of the response is written.
     activity: Option<Rc<Activity>>,
     streaming: Option<Streaming>,
     /// The `Authorization` header.
@@ -52,7 +55,8 @@ pub(crate) struct Listener {
     /// Whether the board requires a key.
     reading: Reading,
     access: Access,
-    /// Its random place in each round of events, as a fraction of the round, so that subscribers do not all send at once.
+    /// Its random time in each round of events, as a fraction of the round, so that subscribers do
+    /// not all send at once.
     turn: f64,
     beat_at: Instant,
     key_at: Instant,
@@ -114,7 +118,7 @@ impl Listener {
             let now = Instant::now();
             let look = self.subscription.newest()?.ok()?;
             if look.reading != self.reading {
-                // Before any of it is sent.
+                // Checked before anything is sent.
                 (self.reading, self.key_at) = (look.reading, now);
             }
             if self.reading == Reading::Key && self.key_at <= now {
@@ -161,7 +165,7 @@ impl Listener {
             tokio::select! {
                 biased;
                 () = ending.cancelled() => return None,
-                // While it must wait, later changes do not matter: it will send the newest state.
+                // While it waits, it ignores changes: it will send the newest state.
                 () = self.subscription.changed(), if next_at.is_none() => {}
                 () = sleep_until(wake_at) => {}
             }
@@ -180,9 +184,10 @@ impl Listener {
     }
 }
 
-/// Time from an event of a subscriber to its next one, `elapsed` after the first round: until its turn in the next round, or in the round after
-/// if that is sooner than half a round. So on average each subscriber has one event a round, also while subscribers come and go, which
-/// shifts all turns.
+/// Delay from an event of a subscriber to its next one, `elapsed` after the first round. This is
+/// the time until its turn in the next round, or one round more if that is less than half a round.
+/// So on average each subscriber gets one event per round, even while subscribers come and go,
+/// which shifts all turns.
 fn until_turn(elapsed: Duration, listeners: usize, turn: f64) -> Duration {
     let round = TIME_OF_EVENT.as_secs_f64() * listeners as f64;
     let left = 1.0 - (elapsed.as_secs_f64() / round - turn).rem_euclid(1.0);

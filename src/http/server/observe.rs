@@ -32,19 +32,21 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Longest id accepted from a caller.
 const REQUEST_ID_MAX_BYTES: usize = 128;
 
-/// Route label of all unknown paths. A label for each would let callers fill the memory.
+/// Route label of all unknown paths. With a label for each, callers could fill the memory.
 const NOWHERE: &str = "none";
 
-/// Bytes of a path that are logged: callers must not fill the log.
+/// Bytes of a path that are logged, so that callers cannot fill the log.
 const PATH_MAX_BYTES: usize = 256;
 
-/// Longest head, in bytes, of a request whose connection stays open. actix would keep the memory of a longer one.
+/// Longest head, in bytes, of a request whose connection stays open. actix would keep the memory of
+/// a longer one.
 const LARGE_HEAD_BYTES: usize = 16 << 10;
 
-/// Status of a request whose client went away before the response, as in nginx.
+/// Status of a request whose client disconnected before the response, as in nginx.
 const CLIENT_GONE: u16 = 499;
 
-/// A request that is not logged yet. If it is dropped unlogged, its connection ended; it may have changed something.
+/// A request that is not logged yet. If it is dropped unlogged, its connection ended; it may have
+/// changed something.
 struct Unlogged {
     begin: Instant,
     id: HeaderValue,
@@ -101,7 +103,7 @@ pub(crate) async fn observe(
     let span = tracing::info_span!("request", request_id = %unlogged.id_text());
     let _requests = telemetry::count_open_request();
     let mut response = next.call(request).instrument(span).await?;
-    // Outside of the span: a line within it takes twice as long.
+    // Outside of the span, because a line within it takes twice as long.
     unlogged.log(endpoint::route(response.request()).unwrap_or(NOWHERE), response.status().as_u16());
     response.headers_mut().insert(REQUEST_ID, unlogged.id.clone());
     // Otherwise the body, which the client may still send, would be read as the next request.
@@ -133,13 +135,13 @@ fn has_large_head(request: &ServiceRequest) -> bool {
     headers + request.path().len() + request.query_string().len() > LARGE_HEAD_BYTES
 }
 
-/// The path for the log; an ellipsis marks where it was cut.
+/// The path for the log, truncated with an ellipsis.
 fn shortened(path: &str) -> String {
     let end = path.floor_char_boundary(PATH_MAX_BYTES);
     if end < path.len() { format!("{}…", &path[..end]) } else { path.to_owned() }
 }
 
-/// The method as a label. Callers may invent others.
+/// The method as a label; `other` for methods that callers invent.
 fn known(method: &Method) -> &'static str {
     let methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
     methods.into_iter().find(|known| *known == method.as_str()).unwrap_or("other")

@@ -1,7 +1,8 @@
-//! Rate limits: each key that works has one, and each address for requests without such a key.
+//! Rate limits: one for each valid key, and one for each address for requests without a valid key.
 //!
-//! A request with a signing key counts for the key once its signature is verified. Otherwise a caller who has seen only the
-//! text of the key could use up its rate. Where the signature covers a body, the request counts when the body has come.
+//! A request with a signing key counts for the key once its signature is verified. Otherwise a
+//! caller who has seen only the text of the key could use up its rate. If the signature covers a
+//! body, the request counts once the body has arrived.
 
 use std::{
     hash::{BuildHasher as _, Hash, RandomState},
@@ -40,7 +41,7 @@ use crate::{
     },
 };
 
-/// Burst size, requests left of it, and seconds until the whole burst is available again.
+/// Burst size, remaining requests, and seconds until the full burst is available again.
 pub(crate) const HEADERS: [HeaderName; 3] = [
     HeaderName::from_static("ratelimit-limit"),
     HeaderName::from_static("ratelimit-remaining"),
@@ -53,10 +54,11 @@ const EXEMPT: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
 /// Interval between two removals of callers whose whole burst is available.
 pub(crate) const FORGOTTEN_EVERY: Duration = Duration::from_secs(1);
 
-/// Counts of addresses, above which further addresses share counts. So no number of addresses fills the memory.
+/// Maximum number of addresses with separate counts. Further addresses share counts, so that memory
+/// stays bounded.
 const MOST_ADDRESSES: usize = 100_000;
 
-/// Counts that addresses share then.
+/// Number of shared counts.
 const SHARED_COUNTS: u64 = 4_096;
 
 /// A rate limit.
@@ -76,20 +78,22 @@ impl Rate {
     }
 }
 
-/// What an address may do at its rate. Each has a count of its own, so that requests without a key cannot use up the others.
+/// The budgets of an address. Each has a separate count, so that requests without a key cannot use
+/// up the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Budget {
     Requests,
-    /// Lookups of unknown keys beyond [`Budget::Requests`]: a key that works must get through from a busy address.
+    /// Look-ups of unknown keys beyond [`Budget::Requests`]: a valid key must be accepted from a
+    /// busy address.
     KeyLookups,
     /// TLS handshakes, each of which costs more than most requests. They come before any key.
     Handshakes,
 }
 
-/// An address as limits count it.
+/// The unit that limits count for an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Place {
-    /// An IPv4 address, or an IPv6 network of 64 bits, which one subscriber has.
+    /// An IPv4 address, or an IPv6 network of 64 bits, which belongs to one subscriber.
     Address(IpAddr),
     /// One of the shared counts.
     Shared(u64),
@@ -107,7 +111,7 @@ pub(crate) struct Rates {
     clock: DefaultClock,
 }
 
-/// What a caller may still do.
+/// The remaining allowance of a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Allowance {
     limit: u32,
@@ -223,13 +227,13 @@ impl Counted {
     }
 }
 
-/// A request with a signing key, which counts once its body has come.
+/// A request with a signing key, which counts once its body has arrived.
 struct Unproven {
     known: Arc<CachedKey>,
     address: Option<IpAddr>,
 }
 
-/// Refuses the requests of a caller who has made too many, and adds the rate limit headers.
+/// Refuses the requests of a caller that has made too many, and adds the rate limit headers.
 pub(crate) async fn limit(
     request: ServiceRequest,
     next: Next<impl MessageBody>,
@@ -239,7 +243,7 @@ pub(crate) async fn limit(
         Some(error) => request.into_response(error.error_response()).map_into_right_body(),
         None => next.call(request).await?.map_into_left_body(),
     };
-    // A request refused before its body was read counts for the address, too.
+    // A request refused before its body was read counts for the address too.
     settle(response.request(), |_| false).ok();
     counted = response.request().extensions_mut().remove().or(counted);
     if let Some(counted) = counted {
@@ -248,8 +252,8 @@ pub(crate) async fn limit(
     Ok(response)
 }
 
-/// Counts a request whose body was awaited: for its key if the signature `is_right`, otherwise for its address.
-/// [`crate::Error::TooMany`] when that one has made too many.
+/// Counts a request after its body has arrived: for its key if the signature `is_right`, otherwise
+/// for its address. [`crate::Error::TooMany`] when the key or the address has made too many.
 pub(crate) fn settle(request: &HttpRequest, is_right: impl FnOnce(&CachedKey) -> bool) -> crate::Result<()> {
     let unproven = request.extensions_mut().remove();
     let (Some(Unproven { known, address }), Some(api)) = (unproven, request.app_data::<Data<Api>>()) else {
@@ -267,8 +271,9 @@ pub(crate) fn settle(request: &HttpRequest, is_right: impl FnOnce(&CachedKey) ->
     refusal.map_or(Ok(()), Err)
 }
 
-/// Counts a request, unless it has to wait for its body. A key that this instance knows counts for itself, from any address.
-/// All other requests count for their address, also those whose key must first be looked up.
+/// Counts a request, unless it has to wait for its body. A request with a key that this instance
+/// knows counts for the key, from any address. All other requests count for their address,
+/// including those with a key that must first be looked up.
 async fn counted(request: &ServiceRequest) -> Option<Counted> {
     let api = request.app_data::<Data<Api>>()?;
     if EXEMPT.contains(&request.path()) {

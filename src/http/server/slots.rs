@@ -1,4 +1,5 @@
-//! Limits of requests that hold their connection for long: subscribers, and downloads of whole periods.
+//! Limits on requests that hold their connection for a long time: subscribers, and downloads of
+//! whole periods.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -12,13 +13,13 @@ use tokio::time::Instant;
 
 use crate::{Error, Result};
 
-/// Retry delay of a refused request. Nobody knows when the others end.
+/// Retry delay of a refused request, because the end of the other requests is unknown.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 
 /// A number of slots, and a lower number for each network.
 #[derive(Debug)]
 pub(crate) struct Slots {
-    /// What the slots are for, in errors.
+    /// Kind of requests, for errors.
     kind: &'static str,
     most: usize,
     most_of_network: Option<NonZero<usize>>,
@@ -32,7 +33,7 @@ struct Taken {
     of_networks: HashMap<IpAddr, usize>,
 }
 
-/// A slot, until it is dropped.
+/// A taken slot. Dropping it frees the slot.
 #[derive(Debug)]
 pub(crate) struct Slot {
     slots: Arc<Slots>,
@@ -45,7 +46,8 @@ impl Slots {
         Arc::new(Self { kind, most, most_of_network, taken: Mutex::default(), since: Instant::now() })
     }
 
-    /// Takes a slot. [`Error::Unavailable`] when none is left, [`Error::TooMany`] when `network` has its maximum.
+    /// Takes a slot. [`Error::Unavailable`] when none is left, [`Error::TooMany`] when `network`
+    /// has its maximum.
     pub(crate) fn take(self: &Arc<Self>, network: Option<IpAddr>) -> Result<Slot> {
         let mut taken = self.taken();
         if taken.all >= self.most {

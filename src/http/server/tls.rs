@@ -36,7 +36,7 @@ const HTTP_1: &[u8] = b"http/1.1";
 /// Bytes of a response that a connection buffers: one piece (see [`crate::http::server::chunks`]).
 const WAITING_BYTES: usize = 32 << 10;
 
-/// A certificate with its key, and their files.
+/// A certificate with its key, and the files of both.
 pub struct Certificate {
     chain_file: PathBuf,
     key_file: PathBuf,
@@ -46,32 +46,32 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// Reads a certificate chain, the server's certificate first, and its private key, both PEM. [`Error::Invalid`] names the flag
-    /// and the file at fault.
+    /// Reads a certificate chain, the server's certificate first, and its private key, both PEM.
+    /// [`Error::Invalid`] names the flag and the file at fault.
     pub fn read(chain_file: PathBuf, key_file: PathBuf) -> Result<Self> {
         let current = RwLock::new(Arc::new(read(&chain_file, &key_file)?));
         Ok(Self { chain_file, key_file, current, last_error: Mutex::default() })
     }
 
-    /// Reloads the files. If they are not valid, the current certificate stays in use.
+    /// Reloads the files. If they are invalid, the current certificate stays in use.
     pub(crate) fn renew(&self) {
         let error = match read(&self.chain_file, &self.key_file) {
             Ok(found) => {
                 let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
                 if current.cert != found.cert {
                     *current = Arc::new(found);
-                    tracing::info!(file = %self.chain_file.display(), "a new certificate is shown");
+                    tracing::info!(file = %self.chain_file.display(), "a new certificate is in use");
                 }
                 None
             }
             Err(error) => Some(error.to_string()),
         };
         let mut last = self.last_error.lock().unwrap_or_else(PoisonError::into_inner);
-        // Logged once, not at every read.
+        // Logged once per error, not at every read.
         if let Some(error) = &error
             && last.as_ref() != Some(error)
         {
-            tracing::error!(%error, "the certificate cannot be renewed, the one of before goes on being shown");
+            tracing::error!(%error, "the certificate cannot be renewed; the previous one stays in use");
         }
         *last = error;
     }
@@ -101,7 +101,7 @@ fn read(chain_file: &Path, key_file: &Path) -> Result<CertifiedKey> {
     let chain = CertificateDer::pem_slice_iter(&text("tls_cert", chain_file)?).collect::<Result<Vec<_>, _>>();
     let chain = chain.map_err(|error| refused("tls_cert", chain_file, &format!("is damaged: {error}")))?;
     if chain.is_empty() {
-        return Err(refused("tls_cert", chain_file, &"holds no certificate: there has to be one in PEM"));
+        return Err(refused("tls_cert", chain_file, &"contains no certificate in PEM"));
     }
 
     let text = text("tls_key", key_file)?;
@@ -110,7 +110,7 @@ fn read(chain_file: &Path, key_file: &Path) -> Result<CertifiedKey> {
         return Err(refused("tls_key", key_file, &why));
     }
     let key = PrivateKeyDer::from_pem_slice(&text).map_err(|error| match error {
-        pem::Error::NoItemsFound => refused("tls_key", key_file, &"holds no private key: there has to be one in PEM"),
+        pem::Error::NoItemsFound => refused("tls_key", key_file, &"contains no private key in PEM"),
         error => refused("tls_key", key_file, &format!("is damaged: {error}")),
     })?;
 
@@ -120,7 +120,7 @@ fn read(chain_file: &Path, key_file: &Path) -> Result<CertifiedKey> {
             refused("tls_key", key_file, &why)
         }
         rustls::Error::InvalidCertificate(_) => {
-            refused("tls_cert", chain_file, &"holds something that is not a certificate")
+            refused("tls_cert", chain_file, &"contains data that is not a certificate")
         }
         error => refused("tls_key", key_file, &format!("cannot be used: {error}")),
     })
@@ -142,7 +142,8 @@ pub(crate) fn acceptor(certificate: Arc<Certificate>) -> Result<TlsAcceptor> {
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// The transport of a connection. The first read waits for the handshake, so the timeout of the first head covers it.
+/// The transport of a connection. The first read waits for the handshake, so the timeout of the
+/// first head covers it.
 pub(crate) enum Stream {
     /// Plain TCP.
     Clear(TcpStream),
@@ -190,13 +191,13 @@ impl Stream {
         }
     }
 
-    /// Ready when the handshake has ended, also after a failure.
+    /// Ready when the handshake has ended, even after a failure.
     fn poll_handshake(&mut self, context: &mut Context<'_>) -> Poll<()> {
         if let Self::Handshake(handshake) = self {
             *self = match ready!(Pin::new(&mut **handshake).poll(context)) {
                 Ok(tls) => Self::Tls(Box::new(tls)),
                 Err(error) => {
-                    // A port check that disconnects is no failure.
+                    // A port check that only disconnects is not a failure.
                     if error.kind() == io::ErrorKind::InvalidData {
                         tracing::debug!(%error, "a TLS handshake failed");
                         telemetry::count_cut_connection("handshake");
@@ -216,7 +217,8 @@ impl AsyncRead for Stream {
         match this {
             Self::Clear(stream) => Pin::new(stream).poll_read(context, buffer),
             Self::Tls(tls) => match ready!(Pin::new(&mut **tls).poll_read(context, buffer)) {
-                // A client that disconnects without close_notify. HTTP itself marks the end of a body.
+                // A client that disconnects without close_notify. HTTP itself marks the end of a
+                // body.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Poll::Ready(Ok(())),
                 read => Poll::Ready(read),
             },
@@ -236,7 +238,7 @@ impl AsyncWrite for Stream {
         }
     }
 
-    /// Encrypted data may wait for the client.
+    /// Some encrypted data may still wait for the client.
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Clear(stream) => Pin::new(stream).poll_flush(context),

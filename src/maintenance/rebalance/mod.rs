@@ -198,7 +198,7 @@ async fn take_steps(store: &Store, ranking_id: i64, budget: u64) -> Result<(Move
         let Some(occupied) = store.occupied(ranking_id).await? else { return Ok((moved, true)) };
         let Some(step) = next_step(&occupied.players) else { return Ok((moved, true)) };
         // If another instance has changed the layout meanwhile, the step does nothing, and the next
-        // one is computed anew.
+        // one is computed again.
         match step {
             Step::Move { from, to, rows } => {
                 let rows = paced(store.move_boundary(ranking_id, occupied.layout, from, to, rows)).await?;
@@ -215,7 +215,7 @@ async fn take_steps(store: &Store, ranking_id: i64, budget: u64) -> Result<(Move
     Ok((moved, false))
 }
 
-/// Runs a step, then leaves the structure lock to others for as long as the step took.
+/// Runs a step, then leaves the structure lock free for the duration of the step.
 async fn paced<T>(step: impl Future<Output = Result<T>>) -> Result<T> {
     let begin = Instant::now();
     let done = step.await?;

@@ -1,5 +1,5 @@
-//! Brings a database to this program's schema: the migrations, each once and in order, then the
-//! functions and views under `sql/`, if they differ from the database's.
+//! Upgrades a database to this program's schema. It runs the migrations, each once and in order.
+//! Then it replaces the functions and views under `sql/` if they differ from the database's.
 //!
 //! Safe to run repeatedly, concurrently, and to kill at any point: a session-level advisory lock
 //! admits one process, and every step is a transaction. No step waits long for a lock
@@ -133,7 +133,11 @@ async fn connect(url: &str) -> Result<PgConnection> {
             "DATABASE_URL leads to a pooler in transaction mode: set pool_mode = session, or give the address of PostgreSQL".to_owned(),
         )),
         Ok(Err(error)) => Err(unavailable(error)),
-        Ok(Ok(false)) | Err(_) => Ok(connection),
+        Ok(Ok(false)) => Ok(connection),
+        Err(_) => {
+            tracing::warn!("cannot tell whether DATABASE_URL leads to a pooler in transaction mode: PostgreSQL is slow");
+            Ok(connection)
+        }
     }
 }
 

@@ -1,9 +1,9 @@
 //! Functions and views, replaced in one transaction when their files have changed.
 //!
-//! An object whose signature and result are unchanged is replaced in place, so that views which users
-//! built on it survive, with the rights that users granted. Other objects are dropped and created,
-//! never with CASCADE. If an object of a user depends on one of these, nothing changes, and the error
-//! names the user's object.
+//! If the signature and result of an object are unchanged, it is replaced in place, with the rights
+//! that users granted. So the users' own views on it survive. Other objects are dropped and
+//! created, never with CASCADE. If a user's object depends on one of these, nothing changes, and
+//! the error names the user's object.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest as _, Sha256};
@@ -100,8 +100,8 @@ const DROP: &str = "
     END
     $$";
 
-/// SQLSTATEs of an object that cannot be replaced in place: another result, other names of parameters
-/// or columns, another kind.
+/// SQLSTATEs of an object that cannot be replaced in place: another result, other names of
+/// parameters or columns, another kind.
 const NOT_REPLACEABLE: [&str; 3] = ["42P13", "42P16", "42809"];
 
 /// Class of the SQLSTATEs of an object that refers to one that does not exist yet, or that still is

@@ -1,4 +1,4 @@
-//! The commands: their output, what they refuse and how, and that they agree with HTTP.
+//! The commands: their output, their errors, and their agreement with HTTP.
 
 use centile::dev::local::signal;
 use reqwest::StatusCode;

@@ -71,7 +71,7 @@ const USERS_VIEWS: &str = "
     CREATE VIEW report.previous AS SELECT user_id, score FROM centile.last_week;
     GRANT EXECUTE ON FUNCTION centile.epoch() TO pg_monitor";
 
-/// What the user sees, and the identities of the objects below.
+/// Data visible to the user, and the identities of the underlying objects.
 async fn users_state(db: &TestDb) -> (i64, i64, Vec<i64>, bool) {
     query_as(
         "SELECT (SELECT count(*) FROM report.best), (SELECT sum(score)::bigint FROM report.page),
@@ -104,7 +104,8 @@ async fn a_users_views_survive_an_upgrade() {
         edit(root, "sql/functions/epoch.sql", "RETURN v_known;", "RETURN concat(v_known);");
         edit(root, "sql/functions/page.sql", "ORDER BY r.position", "ORDER BY 1");
         edit(root, "sql/views/standings.sql", "u.external_id AS user_id", "concat(u.external_id) AS user_id");
-        // Another parameter's name, so that the function is dropped and created. No user depends on it.
+        // Another parameter's name, so that the function is dropped and created. No user depends on
+        // it.
         edit(root, "sql/functions/rank_of_score.sql", "p_score", "p_points");
     });
     let report = migrate_to(db.url(), &changed, LOCK_WAIT).await.unwrap();

@@ -316,7 +316,7 @@ async fn a_reconnecting_subscriber_continues_or_restarts() {
     let mut stream = Stream::open(&site.serve, &path, &[]).await;
     stream.one("started").await;
     let id = stream.last_id.clone();
-    // Another state that looks the same: no event, but a keep-alive comment with a new id.
+    // A new state with the same content: no event, but a keep-alive comment with a new id.
     post(&site, "gus", 1).await;
     while stream.last_id == id {
         let part = stream.part().await.expect("a keep-alive");
@@ -374,7 +374,7 @@ async fn the_end_of_a_period_is_reported_and_the_stream_follows_the_next() {
         turn["next"].as_str().unwrap().clone_into(&mut name);
         let week = |name: &Value| name.as_str().unwrap().strip_prefix("week:").unwrap().parse::<u64>().unwrap();
         let (ended, next) = (week(&turn["ended"]), week(&turn["next"]));
-        // A machine that stands still for a week skips one.
+        // A machine that is suspended for a week skips one.
         assert!(ended < next, "{turn}");
         followed += u32::from(next == ended + 1);
         // A score of the new period appears there.

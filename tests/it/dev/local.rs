@@ -1,5 +1,4 @@
-//! The private servers of the demo and the tests: what data they keep, and that they end with the
-//! process.
+//! The private servers of the demo and the tests: they keep data, and end with the process.
 
 use std::{
     env, fs,

@@ -1,4 +1,5 @@
-//! The page of a board in a real browser: what it shows is compared with the API, never with what made it.
+//! The page of a board in a real browser. Tests compare its contents with the API, never with the
+//! code that rendered it.
 
 mod access;
 mod driver;
@@ -19,27 +20,27 @@ use crate::{
 
 const SCORES: &str = "/v1/boards/main/scores";
 
-/// Id, rank and score of each row of a table of the page, as text, and what the player is called.
+/// Id, rank, score and displayed name of each row of a table of the page, as text.
 async fn rows(browser: &Browser, table: &str) -> Value {
     let script = "return [...document.querySelectorAll(`table[data-live=${arguments[0]}] tbody tr`)].map((row) => [row.dataset.user,
         row.querySelector('bdi').textContent, row.querySelector('.rank data').value, row.querySelector('.score data').value])";
     browser.run_with(script, json!([table])).await
 }
 
-/// The same of a list of the API.
+/// The same values from a list of the API.
 fn of_list(list: &Value) -> Value {
     let rows = list.as_array().unwrap_or_else(|| panic!("no list: {list}")).iter();
     rows.map(|row| json!([row["user_id"], row["user_name"], row["rank"].to_string(), row["score"].to_string()]))
         .collect()
 }
 
-/// Fails unless the rows of the page are those that the API has at `path`.
+/// Fails unless the rows of the page equal those of the API at `path`.
 async fn assert_same(browser: &Browser, site: &Site, path: &str) {
     let list = site.get(path).await.is(200);
     assert_eq!(rows(browser, "top").await, of_list(&list["scores"]), "{path}");
 }
 
-/// Fails unless the page shows of this player what the API says.
+/// Fails unless the page shows the same data of this player as the API.
 async fn assert_player(browser: &Browser, site: &Site, path: &str) {
     let standing = site.get(path).await.is(200);
     let mut around = standing["above"].as_array().unwrap().clone();
@@ -70,7 +71,7 @@ async fn a_player_is_found_and_the_way_back_leads_back() {
     browser.press(ENTER).await;
     browser.until("document.querySelector('#player-title[data-player]')").await;
     assert_player(&browser, &site, &format!("{SCORES}/p030?around=4")).await;
-    // From one to the next by name, to where the player stands in the ranking, and all the way back.
+    // Follows links by name, then to the player's place in the ranking, and all the way back.
     browser.click("table[data-live=around] tbody tr:last-child a").await;
     assert_player(&browser, &site, &format!("{SCORES}/p034?around=4")).await;
     browser.click(".actions a").await;
@@ -113,7 +114,7 @@ async fn any_period_and_any_position_are_a_click_away() {
     assert_same(&browser, &site, &format!("{week}&limit=25")).await;
     assert_eq!(browser.text("[data-live=period]").await, "Week of 15 January 2024");
     browser.until("document.querySelector('[data-live=state]').textContent === 'closed'").await;
-    // To a position, and on.
+    // To a position, and to the next page.
     browser.write("#from", "52").await;
     browser.press(ENTER).await;
     browser.until("new URL(location).searchParams.get('from') === '52'").await;
@@ -133,7 +134,7 @@ async fn any_period_and_any_position_are_a_click_away() {
 async fn numbers_are_written_as_the_reader_writes_them_and_keep_all_their_digits() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
-    // No double has this one.
+    // A double cannot represent this number.
     let scores = [("ada", 9_007_199_254_740_990), ("ada", 3), ("bob", -1_234)];
     site.board(json!({"points_min": -2_000}), &scores).await;
     let browser = Browser::start().await;
@@ -143,7 +144,7 @@ async fn numbers_are_written_as_the_reader_writes_them_and_keep_all_their_digits
     let score = "return [...document.querySelectorAll('table[data-live=top] .score data')].map((data) => [data.value, data.textContent])";
     let wanted = |first: &str, shown: &str| json!([[first, shown], ["-1234", "-1.234"]]);
     assert_eq!(browser.run(score).await, wanted("9007199254740993", "9.007.199.254.740.993"));
-    // And as they change.
+    // The same after a change.
     browser.until("document.querySelector('.state.live')").await;
     site.post(SCORES, json!({"user_id": "ada", "points": 2})).await.is(200);
     browser.until("document.querySelector('tr[data-user=ada] .score data').value !== '9007199254740993'").await;
@@ -171,7 +172,7 @@ async fn what_a_name_holds_is_shown_and_does_nothing() {
     browser.open(&site.serve.at("/boards/main")).await;
     browser.run("window.alert = () => { document.title = 'fallen'; }").await;
     assert_same(&browser, &site, SCORES).await;
-    // And those whom the script shows.
+    // The same for players that the script adds.
     browser.until("document.querySelector('.state.live')").await;
     for (n, player) in later.iter().enumerate() {
         score(n + first.len(), player).await;
@@ -179,7 +180,7 @@ async fn what_a_name_holds_is_shown_and_does_nothing() {
     let all = first.len() + later.len();
     browser.until(&format!("document.querySelectorAll('table[data-live=top] tbody tr').length === {all}")).await;
     assert_same(&browser, &site, SCORES).await;
-    // Their links lead to them.
+    // Their links open their pages.
     for row in 1..=all {
         browser.open(&site.serve.at("/boards/main")).await;
         let link = format!("table[data-live=top] tbody tr:nth-child({row}) a");

@@ -25,8 +25,8 @@ async fn run(mut command: Command) -> String {
     text.into_owned()
 }
 
-/// Runs a client's tests in `folder` against an instance with two empty boards, then compares the scores
-/// that they wrote: the example in the README writes to `main`, the test itself to `arena`.
+/// Runs a client's tests in `folder` against an instance with two empty boards, then compares their
+/// scores. The example in the README writes to `main`, the test itself to `arena`.
 async fn talks_to_the_service(folder: &str, program: &str, arguments: &[&str]) {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;

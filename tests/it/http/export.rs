@@ -106,8 +106,8 @@ async fn board(db: &TestDb, site: &Site, events: &[Event]) {
     import(db, &files.write("events.ndjson", lines.join("\n")), "main", &[]).well(events.len() as u64, 0);
 }
 
-/// Returns a database with a board whose export takes long to send: ids and names of the maximum
-/// length, and names of quotes, which both formats escape. Each test gets a copy.
+/// Returns a database with a board whose export takes a long time to send. Ids and names have the
+/// maximum length, and names consist of quotes, which both formats escape. Each test gets a copy.
 async fn long_board() -> TestDb {
     static FILLED: OnceCell<TestDb> = OnceCell::const_new();
     let filled = FILLED
@@ -301,8 +301,8 @@ async fn an_address_gets_two_exports_at_a_time_and_a_key_gets_more() {
     until_no_snapshot(&db).await;
 }
 
-/// The limit is 32 KiB within each client timeout. This client reads 20,000 bytes a second, for longer
-/// than the default timeout. With a receive window of a few KiB, Linux itself would cut it
+/// The limit is 32 KiB within each client timeout. This client reads 20,000 bytes a second, for
+/// longer than the default timeout. With a receive window of a few KiB, Linux itself would cut it
 /// (`TCP_USER_TIMEOUT` of zero-window probes).
 #[tokio::test]
 async fn a_slow_client_gets_the_whole_export() {

@@ -1,4 +1,4 @@
-//! The operator's page: it needs an admin key, shows what the views show, and no secrets.
+//! The operator's page: it needs an admin key, shows the rows of the views, and shows no secrets.
 
 use std::{collections::BTreeMap, time::Instant};
 
@@ -76,7 +76,7 @@ async fn only_an_admin_key_opens_the_page() {
             }
         }
     }
-    // A browser adds the key to every request. Other sites may link to the page, and nothing else.
+    // A browser adds the key to every request. Other sites may only link to the page.
     let basic = format!("Basic {}", BASE64_STANDARD.encode(format!("ada:{}", site.admin_key)));
     for (site_of, mode, dest, status) in [
         ("none", "navigate", "document", 200),
@@ -106,7 +106,8 @@ async fn only_an_admin_key_opens_the_page() {
         let answer = site.send(method, path, &[("authorization", &basic)], String::new()).await;
         assert_eq!((answer.status, header(&answer, "www-authenticate")), (status, None), "{path}");
     }
-    // The path with the slash sends the challenge, so that a browser sends the key to this path only.
+    // The path with the slash sends the challenge, so that a browser sends the key to this path
+    // only.
     let client = reqwest::Client::builder().redirect(redirect::Policy::none()).build().unwrap();
     let led = client.get(site.serve.at("/ops")).send().await.unwrap();
     assert_eq!((led.status(), &led.headers()["location"]), (StatusCode::PERMANENT_REDIRECT, &"/ops/".parse().unwrap()));
@@ -143,7 +144,8 @@ async fn wrong_keys_count_for_their_address_and_valid_keys_for_themselves() {
     assert_eq!((right.status, header(&right, "ratelimit-limit")), (200, Some("2000")));
 }
 
-/// A site with a closed week that lacks a correction, an undeliverable event, administrative actions, and failed requests.
+/// A site with a closed week that lacks a correction, an undeliverable event, administrative
+/// actions, and failed requests.
 async fn busy(db: &TestDb) -> Site {
     let site = Site::start(db, &[]).await;
     erase::played(db, &site).await;

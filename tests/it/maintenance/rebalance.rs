@@ -96,7 +96,7 @@ async fn the_timer_spreads_new_players_under_reads_and_writes() {
     Box::pin(write()).await;
     let ranking: i64 =
         sqlx::query_scalar("SELECT ranking_id FROM centile_store.periods").fetch_one(&pool).await.unwrap();
-    // Nobody writes any more and there are empty buckets, so a lower bound holds.
+    // There are no more writes, and there are empty buckets, so a lower bound holds.
     wait::until("the ranking is at rest", async || fullest(&pool, ranking).await.0 * 10 <= UNIT * 13).await;
     let layout = check_ranking(&mut pool.acquire().await.unwrap(), ranking, "newcomers").await;
     assert!(layout.occupied().len() >= 5, "{:?}", layout.players());

@@ -13,8 +13,8 @@ use sqlx::PgPool;
 
 use crate::support::{Ran, TestDb, layout, run};
 
-/// A board of 300 players (`p001` has the internal id 1, and so on) with two lanes, five buckets in
-/// `all_time`, two past weeks, a ban, a void and a reset.
+/// A board of 300 players (`p001` has the internal id 1, and so on) with two lanes and five buckets
+/// in `all_time`. It has two past weeks, a ban, a void and a reset.
 const PAST: &str = "
     SELECT centile.create_board('arena', p_periods => '{all_time,week}', p_lanes => 2::smallint, p_layout_bounds => '{80,110,130,150}');
     SELECT centile.ensure_users(ARRAY(SELECT 'p' || lpad(n::text, 3, '0') FROM generate_series(1, 300) n));

@@ -49,8 +49,7 @@ impl Pair {
         Self { index: Site::of(start(INDEXED).await, db.url()), sql: Site::of(start(BY_SQL).await, db.url()) }
     }
 
-    /// Compares the answers of both while nobody writes, until the index gives one. Returns that
-    /// answer.
+    /// Compares the answers of both without writes, until the index answers. Returns that answer.
     async fn read(&self, path: &str) -> Value {
         let expected = self.sql.get(path).await;
         assert!([200, 404].contains(&expected.status), "{path}: {expected:?}");

@@ -1,5 +1,5 @@
 //! The contract with DBAs: each object has a comment, each comment's example runs, `sql/README.md`
-//! shows its output, and the reader role reads and does nothing else.
+//! shows its output, and the reader role can only read.
 //!
 //! `UPDATE_SNAPSHOTS=1 cargo test --test it sql_contract` updates the generated parts of
 //! `sql/README.md`. These lie between markers: `<!-- objects: a, b -->` (views and functions of

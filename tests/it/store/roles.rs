@@ -1,4 +1,4 @@
-//! The rights of each role, tested with separate logins: `centile_reader` reads the contract,
+//! The rights of each role, tested with separate logins. `centile_reader` reads the contract,
 //! `centile_service` serves and closes without any DDL, and the owner need not be a superuser.
 
 use centile::store::migrate::migrate_url;

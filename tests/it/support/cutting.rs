@@ -30,8 +30,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Maximum duration of a call: waiting for a connection, the statement and the way back, each
-    /// of them twice, because a shared read is repeated when its first caller goes away.
+    /// Maximum duration of a call: waiting for a connection, the statement and the way back. Each
+    /// counts twice, because a shared read is repeated when its first caller disconnects.
     pub fn deadline(&self) -> Duration {
         2 * (Duration::from_secs(2) + self.statement + Duration::from_secs(2)) + Duration::from_secs(1)
     }

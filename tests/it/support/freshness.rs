@@ -18,7 +18,7 @@ const MAX_LAG: Duration = Duration::from_millis(250);
 /// The last acknowledged batch of each lane from a time on.
 type Steps = Vec<(Instant, Vec<i64>)>;
 
-/// What all instances, and each of them, had acknowledged at any time.
+/// Events acknowledged by any time: by all instances together, and by each.
 #[derive(Debug)]
 pub struct MinimumVersions {
     all: Steps,

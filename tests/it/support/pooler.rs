@@ -22,8 +22,8 @@ pub struct Pooler {
 }
 
 impl Pooler {
-    /// Starts a pooler in `pool_mode` in front of the server of the database at `url`, with that URL's
-    /// account for all clients. It creates `folder` for its files and removes it at its end.
+    /// Starts a pooler in `pool_mode` in front of the server of the database at `url`, with that
+    /// URL's account for all clients. It creates `folder` for its files and removes it at its end.
     pub fn start(folder: PathBuf, url: &str, pool_mode: &str) -> Self {
         let (account, place) = url.strip_prefix("postgres://").unwrap().split_once('@').unwrap();
         let (user, password) = account.split_once(':').unwrap();

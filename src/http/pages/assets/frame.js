@@ -1,5 +1,5 @@
-// Tells the embedding page the height of this page, so that the frame needs no scrollbar. Only that
-// page is told, and only after it has asked.
+// Tells the embedding page the height of this page, so that the frame needs no scrollbar. The
+// message goes only to that page, and only on request.
 
 let parentOrigin;
 const root = document.documentElement;

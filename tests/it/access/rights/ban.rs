@@ -1,4 +1,4 @@
-//! Bans and unbans go board by board: what can happen in between.
+//! Bans and unbans go board by board. These tests cover events in between.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Who has no mouse, little room, little light or no eyes gets as far.
+//! Accessibility: without a mouse, on a narrow screen, in the dark, and with a screen reader.
 
 use serde_json::{Value, json};
 
@@ -13,14 +13,14 @@ use crate::{
     support::{TestDb, amount},
 };
 
-/// Deque's axe-core, which looks for what keeps people out (WCAG 2 A and AA, and what is good practice besides).
+/// Deque's axe-core, which checks accessibility (WCAG 2 A and AA, and good practice).
 const AXE: &str = include_str!("axe/axe.min.js");
 /// Width of the narrowest phones.
 const PHONE: u32 = 360;
 /// Width of a window on a desktop.
 const DESKTOP: u32 = 1_280;
 
-/// What axe finds on the page that is open.
+/// Violations that axe finds on the current page.
 async fn violations(browser: &Browser) -> Value {
     browser.run(AXE).await;
     browser
@@ -31,7 +31,7 @@ async fn violations(browser: &Browser) -> Value {
         .await
 }
 
-/// A site whose pages have everything on them.
+/// A site whose pages have all their parts.
 async fn everything(db: &TestDb) -> Site {
     let site = Site::start(db, &[]).await;
     let past = Past::new(db, "main", json!({"title": "The main board of a rather long name"}), &site).await;
@@ -90,8 +90,9 @@ async fn nobody_is_kept_out() {
     let pages = PAGES.into_iter().chain(FRAMES).map(|path| (path, site.serve.at(path)));
     let pages = pages.chain(OPERATORS.map(|path| (path, format!("{operators}{path}"))));
     for (number, (path, url)) in pages.enumerate() {
-        // Each page in one look, so that each look is that of several pages of each kind; the page with most on it in a wide dark
-        // and a narrow light one.
+        // Each page has one combination of width and scheme, so that each combination covers
+        // several pages of each kind. The page with most parts has two: wide and dark, narrow and
+        // light.
         let looks = amount(if path == FULLEST { 2 } else { 1 }, LOOKS.len());
         for (width, scheme) in LOOKS.iter().cycle().skip(number).take(looks) {
             browser.resize(*width, 740, *width == PHONE).await;
@@ -101,7 +102,7 @@ async fn nobody_is_kept_out() {
                 browser.click(".periods summary").await;
             }
             assert_eq!(violations(&browser).await, json!([]), "{path}, {scheme}, {width}");
-            // A browser reports the status of a page that is not there.
+            // A browser reports the status of a missing page.
             let complaints = browser.complaints().await;
             let others = complaints.iter().filter(|line| !line.contains("the server responded with a status of 4"));
             assert_eq!(others.collect::<Vec<_>>(), Vec::<&String>::new(), "{path}, {scheme}");
@@ -114,7 +115,7 @@ async fn nothing_jumps_while_a_page_comes_up_and_a_phone_shows_all_of_it() {
     let db = TestDb::new().await;
     let site = everything(&db).await;
     let browser = Browser::start().await;
-    // The browser writes times in another way than the server.
+    // The browser formats times differently than the server.
     assert_eq!(browser.run("return navigator.language").await, "en-US");
     for width in [DESKTOP, PHONE] {
         browser.resize(width, 740, width == PHONE).await;
@@ -148,7 +149,7 @@ async fn who_prefers_it_dark_gets_it_dark() {
     let site = Site::start(&db, &[]).await;
     board(&site, &players(30)).await;
     let browser = Browser::start().await;
-    // How bright ground and letters are, from 0 to 255.
+    // Brightness of the background and of letters, from 0 to 255.
     let bright = async |scheme: &str| {
         browser.prefer(scheme).await;
         browser.open(&site.serve.at("/boards/main")).await;
@@ -173,7 +174,7 @@ async fn the_keyboard_is_enough() {
     let focused = "const { activeElement } = document, box = activeElement.getBoundingClientRect(), style = getComputedStyle(activeElement);
         return { name: activeElement.id || activeElement.textContent, left: box.left, top: box.top,
             seen: activeElement.matches(':focus-visible') && style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2 }";
-    // The first of all leads past what stands on every page.
+    // The first link skips the parts that every page has.
     browser.press(TAB).await;
     let first = browser.run(focused).await;
     assert_eq!((&first["name"], &first["seen"]), (&json!("Skip to content"), &json!(true)), "{first}");
@@ -191,7 +192,7 @@ async fn the_keyboard_is_enough() {
         steps.push(step["name"].clone());
         assert!(steps.len() < 12, "{steps:?}");
     }
-    // It has led past the brand and the API.
+    // It skipped the brand and the API.
     assert!(!steps.contains(&json!("Centile")), "{steps:?}");
     browser.press("p030").await;
     browser.press(ENTER).await;

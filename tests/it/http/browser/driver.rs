@@ -1,6 +1,7 @@
-//! Headless Chromium, controlled through the W3C's `WebDriver` protocol by the driver that comes with it.
+//! Headless Chromium, controlled through the W3C's `WebDriver` protocol by the driver that comes
+//! with it.
 //!
-//! `WebDriver` is JSON over HTTP. CONTRIBUTING.md says why this is not fantoccini.
+//! `WebDriver` is JSON over HTTP. CONTRIBUTING.md gives the reason not to use fantoccini.
 
 use std::{
     fs,
@@ -31,11 +32,11 @@ const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 pub const TAB: &str = "\u{e004}";
 pub const ENTER: &str = "\u{e007}";
 
-/// Idle browsers. A start takes seconds of a core, so tests use the same browsers one after the other. A static is never
-/// dropped; the watchdogs end them with the test process.
+/// Idle browsers. A start takes seconds of a core, so tests share browsers in sequence. A static is
+/// never dropped; watchdogs end the browsers with the test process.
 static IDLE: Mutex<Vec<Chromium>> = Mutex::new(Vec::new());
 
-/// The browser of one test: a tab of its own, closed when this value is dropped.
+/// The browser of one test: a separate tab, closed when this value is dropped.
 #[derive(Debug)]
 pub struct Browser {
     client: reqwest::Client,
@@ -44,7 +45,7 @@ pub struct Browser {
     chromium: Option<Chromium>,
 }
 
-/// A Chromium with its driver and a profile of its own.
+/// A Chromium with its driver and a separate profile.
 #[derive(Debug)]
 struct Chromium {
     /// Address of the only session.
@@ -108,7 +109,8 @@ impl Browser {
         self.post("execute/sync", json!({"script": body, "args": arguments})).await
     }
 
-    /// Runs a function with this body in the page; returns the value that it passes to its last argument, a callback.
+    /// Runs a function with this body in the page; returns the value that it passes to its last
+    /// argument, a callback.
     pub async fn run_until_called(&self, body: &str) -> Value {
         self.post("execute/async", json!({"script": body, "args": []})).await
     }
@@ -117,7 +119,7 @@ impl Browser {
     pub async fn until(&self, expression: &str) {
         let end = Instant::now() + DEADLINE;
         loop {
-            // Between two pages none answers.
+            // Between two pages, no page answers.
             let script = json!({"script": format!("return Boolean({expression})"), "args": []});
             let answer = self.ask(Method::POST, "execute/sync", Some(script)).await;
             if answer == Ok(Value::Bool(true)) {
@@ -153,7 +155,7 @@ impl Browser {
         self.post(&format!("element/{element}/value"), json!({"text": text})).await;
     }
 
-    /// Presses keys one after the other.
+    /// Presses keys in sequence.
     pub async fn press(&self, keys: &str) {
         let actions: Vec<Value> = keys
             .chars()
@@ -179,7 +181,8 @@ impl Browser {
         self.chromium("Emulation.setEmulatedMedia", media).await;
     }
 
-    /// Its complaints since the last call: failed scripts, missing files, violations of a policy.
+    /// The browser's errors since the last call: failed scripts, missing files, violations of a
+    /// policy.
     pub async fn complaints(&self) -> Vec<String> {
         let log = self.post("se/log", json!({"type": "browser"})).await;
         let lines = log.as_array().unwrap().iter().filter(|line| line["level"] != "INFO" && line["level"] != "DEBUG");
@@ -237,7 +240,7 @@ impl Chromium {
         Self { session, driver, pid, watchdogs: [driver_dog, browser_dog], profile }
     }
 
-    /// Replaces the tab by a new one without its settings, and clears complaints. Blocks.
+    /// Replaces the tab by a new one without its settings, and clears errors. Blocks.
     fn clear(&self) -> Result<(), String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.map_err(|error| error.to_string())?.block_on(async {
@@ -281,7 +284,7 @@ impl Drop for Browser {
 
 impl Drop for Chromium {
     fn drop(&mut self) {
-        // If it were killed, its other processes would go on writing to the profile for a while.
+        // If it were killed, its other processes would write to the profile for a while.
         if self.quit().is_err() {
             signal(self.pid, "KILL").ok();
         }
@@ -297,8 +300,8 @@ impl Drop for Chromium {
     }
 }
 
-/// Starts a driver; returns it with its address. `None` if it does not start: it binds a free port twice, for IPv4 and IPv6, and
-/// another process may take the second.
+/// Starts a driver; returns it with its address. `None` if it does not start: it binds a free port
+/// twice, for IPv4 and IPv6, and another process may take the second.
 fn launch(watchdog: &mut Watchdog) -> Option<(Child, String)> {
     let mut command = Command::new("chromedriver");
     command.arg("--port=0").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());

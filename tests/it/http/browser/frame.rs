@@ -1,4 +1,4 @@
-//! Boards in frames of a page of another origin, which allows as little as it may.
+//! Boards in frames of a page of another origin, with the strictest policy.
 
 use serde_json::json;
 use tokio::{
@@ -22,14 +22,15 @@ pub(super) struct Host {
 }
 
 impl Host {
-    /// Has an origin, and nothing to show yet.
+    /// Starts the server, with an empty page.
     pub(super) async fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let origin = format!("http://{}", listener.local_addr().unwrap());
         Self { origin, listener: Some(listener), serving: None }
     }
 
-    /// Shows boards of the service at `url` from now on, by elements as they are written; may run its script and have its frames, and nothing else.
+    /// Shows boards of the service at `url` from now on, by the given elements. The policy of the
+    /// page allows only the service's script and frames.
     pub(super) fn show(&mut self, url: &str, elements: &str) {
         let page = format!(
             "<!DOCTYPE html><html lang=en><title>A game</title><script type=module src={url}/assets/centile-board.js></script>{elements}"
@@ -41,7 +42,7 @@ impl Host {
         );
         let listener = self.listener.take().unwrap();
         let serving = tokio::spawn(async move {
-            // A browser also opens connections that it then does not need.
+            // A browser also opens connections that it does not use.
             while let Ok((mut stream, _)) = listener.accept().await {
                 let answer = answer.clone();
                 tokio::spawn(async move {
@@ -67,7 +68,7 @@ impl Drop for Host {
     }
 }
 
-/// How high the frame is; in pixels once it has been output.
+/// Height of the frame, in pixels once the script has set it.
 const HEIGHT: &str = "document.querySelector('centile-board iframe').style.height";
 
 #[tokio::test]
@@ -89,13 +90,14 @@ async fn an_element_shows_a_board_follows_it_and_changes_with_its_attributes() {
     assert_eq!(browser.run(hidden).await, 0, "nothing of it is out of sight");
     let look = "const { theme, size } = document.documentElement.dataset; return `${theme} ${size}`";
     assert_eq!(browser.run(look).await, "dark small");
-    // Somebody from far below comes to the first place, as a name that leads nowhere.
+    // A player from far below reaches the first place, as a name without a link.
     site.post(SCORES, json!({"user_id": "p030", "points": 1_000_000})).await.is(200);
     browser.until("document.querySelector('table[data-live=top] tbody tr').dataset.user === 'p030'").await;
     assert_same(&browser, &site, &format!("{SCORES}?limit=5")).await;
     assert_eq!(browser.run("return document.querySelectorAll('a').length").await, 1);
 
-    // Other attributes make another frame, of another height, and no step in what the button goes back to.
+    // Other attributes create another frame, of another height, and no entry in the browser's
+    // history.
     browser.look_into_frame(false).await;
     let before = browser.run(&format!("return [history.length, {HEIGHT}]")).await;
     browser
@@ -109,7 +111,7 @@ async fn an_element_shows_a_board_follows_it_and_changes_with_its_attributes() {
     assert_same(&browser, &site, &format!("{SCORES}?limit=3")).await;
     assert_eq!((browser.run(look).await, browser.run(hidden).await), (json!("dark normal"), json!(0)));
 
-    // Whoever else speaks of a height is not heard.
+    // Heights from other senders are ignored.
     browser.look_into_frame(false).await;
     let height = browser.run(&format!("return {HEIGHT}")).await;
     browser

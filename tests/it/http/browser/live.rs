@@ -1,4 +1,4 @@
-//! While somebody looks: rows move, nothing else does, and what is cut off comes back.
+//! Live pages: rows move, the rest of the page does not, and interrupted streams reconnect.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use crate::{
     support::{Files, Serve, TestDb, centile, import, run, spawn_serve, wait::until},
 };
 
-/// Returns when the page says that it is live.
+/// Returns when the page reports that it is live.
 async fn until_live(browser: &Browser) {
     browser.until("document.querySelector('.state.live')?.textContent === 'live'").await;
 }
@@ -26,12 +26,12 @@ async fn until_one_listens(serve: &Serve) {
     .await;
 }
 
-/// That this player is in the first row.
+/// Condition: this player is in the first row.
 fn is_first(player: &str) -> String {
     format!("document.querySelector('table[data-live=top] tbody tr').dataset.user === '{player}'")
 }
 
-/// Sums up from now on by how much what is seen jumps (Layout Instability, 4).
+/// Sums up all layout shifts from now on (Layout Instability, 4).
 const WATCH_JUMPS: &str = "window.jumps = 0; new PerformanceObserver((list) => {
     for (const entry of list.getEntries()) window.jumps += entry.value;
 }).observe({ type: 'layout-shift' })";
@@ -49,7 +49,7 @@ async fn a_score_moves_its_row_and_nothing_else_jumps() {
         async || browser.run("return Number(document.querySelector('.histogram .here').getAttribute('x1'))").await;
     let (place, total) = (here().await.as_f64().unwrap(), 400.0);
     assert!((place - total / 2.0).abs() < total / 20.0, "the middle player of evenly spread ones is at {place}");
-    // From far below, from the top, from beside the player, and the player.
+    // Players from far below, from the top and from beside the player, and the player.
     let mut slowest = 0;
     for (turn, player) in ["p060", "p001", "p031", "p030", "p059"].into_iter().enumerate() {
         site.post(SCORES, json!({"user_id": player, "points": 100_000 * (turn + 1)})).await.is(200);
@@ -110,7 +110,7 @@ async fn a_page_that_was_cut_off_goes_on_by_itself() {
     site.serve.stop().await;
     browser.until("document.querySelector('.state').textContent === 'reconnecting…'").await;
     assert_eq!(browser.run("return document.querySelectorAll('table[data-live=top] tbody tr').length").await, 5);
-    // At the same address.
+    // Restarts at the same address.
     let (address, url) = (site.serve.url.trim_start_matches("http://").to_owned(), db.url().to_owned());
     site.serve = tokio::task::spawn_blocking(move || {
         let mut command = centile();
@@ -133,7 +133,7 @@ async fn a_row_that_still_moves_goes_on_from_where_it_is_seen() {
     let browser = Browser::start().await;
     browser.open(&site.serve.at("/boards/main")).await;
     until_live(&browser).await;
-    // On its way for twenty seconds.
+    // Slows animations down, so that a move takes twenty seconds.
     browser.chromium("Animation.enable", json!({})).await;
     browser.chromium("Animation.setPlaybackRate", json!({"playbackRate": 0.01})).await;
     let from_above = "const row = document.querySelector('table[data-live=top] [data-user=p020]'); \
@@ -192,7 +192,7 @@ async fn rows_from_further_down_do_not_say_that_they_are_live() {
     board(&site, &players(9)).await;
     let browser = Browser::start().await;
     browser.open(&site.serve.at("/boards/main?from=4")).await;
-    // What is live on it is: how many there are.
+    // On this page only the number of players is live.
     site.post(SCORES, json!({"user_id": "one more", "points": 1_000_000})).await.is(200);
     browser.until("document.querySelector('[data-live=players] data').value === '10'").await;
     assert_eq!(browser.text(".state").await, "as of page load");
@@ -205,7 +205,7 @@ async fn nobody_listens_for_a_page_that_is_not_seen() {
     let site = Site::start(&db, &[]).await;
     board(&site, &players(5)).await;
     let browser = Browser::start().await;
-    // Browsers keep pages that were left, to go back to, and no more than six connections.
+    // Browsers keep previous pages for the back button, and at most six connections.
     for player in ["p001", "p002", "p003", "p004"] {
         browser.open(&site.serve.at(&format!("/boards/main?player={player}"))).await;
         until_live(&browser).await;

@@ -1,4 +1,4 @@
-//! Pictures of the page for people who have not seen it: `make screenshots` writes them to `docs/img`.
+//! Screenshots for the documentation: `make screenshots` writes them to `docs/img`.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::{
     support::{Files, TestDb, import},
 };
 
-/// Names that sound like somebody's.
+/// Realistic names.
 const FIRST: [&str; 24] = [
     "Ada", "Bao", "Chiara", "Diego", "Ebba", "Femi", "Goran", "Hana", "Ines", "Jonas", "Kaveh", "Lior", "Mira", "Noor",
     "Otto", "Priya", "Quinn", "Rosa", "Sami", "Tove", "Uma", "Viktor", "Wanda", "Yuki",
@@ -21,7 +21,7 @@ const LAST: [&str; 20] = [
     "Nagy", "Okafor", "Petit", "Rossi", "Silva", "Tanaka", "Weiss",
 ];
 
-/// A game that has been played for some weeks: the scores of most lie in the middle, as they do.
+/// A game after some weeks: most scores are in the middle.
 async fn game(db: &TestDb, framer: &str) -> Site {
     let site = Site::start(db, &["--maintenance-every", "1", "--frame-origins", framer]).await;
     let rules = json!({"slug": "arena", "title": "Arena", "periods": ["week", "month", "all_time"], "time_zone": "Europe/Berlin"});
@@ -61,7 +61,7 @@ async fn pictures() {
     let db = TestDb::new().await;
     let mut host = Host::new().await;
     let site = game(&db, &host.origin).await;
-    // The newest week that is closed by now.
+    // The newest closed week.
     let closed = loop {
         let periods = site.get("/v1/boards/arena/periods").await.is(200);
         let all = periods["periods"].as_array().unwrap();

@@ -1,4 +1,4 @@
-//! Without a script all of it can be read.
+//! The page without a script is complete.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ async fn without_a_script_everything_can_be_read() {
     let past = Past::new(&db, "main", json!({}), &site).await;
     past.play(1, 40, 100, "2024-01-17");
     past.close("week:2024-01-15").await;
-    // Two scores each, at two times, make a curve.
+    // Two scores each, at two times, give a curve.
     for factor in [1, 0] {
         let event = |(user, points)| json!({"user_id": user, "points": factor * points + 1});
         site.post(SCORES, players(40).into_iter().map(event).collect::<Value>()).await.is(200);
@@ -25,7 +25,7 @@ async fn without_a_script_everything_can_be_read() {
     browser.open(&site.serve.at("/")).await;
     browser.click("main a").await;
     assert_same(&browser, &site, &format!("{SCORES}?limit=25")).await;
-    // It is the server's, which says nothing of being live.
+    // The server's text, which does not mention live updates.
     assert_eq!(browser.text(".state").await, "");
     browser.write("#player", "p020").await;
     browser.press(ENTER).await;
@@ -40,7 +40,7 @@ async fn without_a_script_everything_can_be_read() {
     browser.press(ENTER).await;
     browser.until("new URL(document.URL).searchParams.get('from') === '30'").await;
     assert_same(&browser, &site, &format!("{SCORES}?from=30&limit=25")).await;
-    // All that was chosen stays chosen.
+    // The whole selection is kept.
     assert_player(&browser, &site, &format!("{SCORES}/p020?around=4")).await;
     browser.click(".periods summary").await;
     browser.click(".periods details a[href*='week:2024-01-15']").await;

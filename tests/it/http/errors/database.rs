@@ -161,7 +161,7 @@ async fn an_unreachable_database_is_503_and_its_return_is_noticed() {
     .await;
     answer.is(200);
     until("the top is not stale", async || site.get(SIDE).await.is(200)["stale"] != true).await;
-    // Nobody has read this list before, so there is no cached one.
+    // This list was never read before, so there is no cached one.
     until("the other top list is read", async || {
         let top = site.get(SCORES).await;
         assert!(top.status == 200 || top.status == 503, "{top:?}");

@@ -1,4 +1,4 @@
-//! The rate limit of a key counts its holder's requests and nothing else.
+//! The rate limit of a key counts only its holder's requests.
 
 use std::time::Instant;
 

@@ -306,7 +306,7 @@ async fn a_renewed_certificate_is_loaded_and_a_broken_one_is_not() {
     assert_eq!(shown(&serve, &authority_files).await, first);
 
     fs::write(authority_files.file("server.pem"), second.pem()).unwrap();
-    serve.logged("a new certificate is shown", 1).await;
+    serve.logged("a new certificate is in use", 1).await;
     assert_eq!(&shown(&serve, &authority_files).await, second.der());
 
     // An open connection continues.

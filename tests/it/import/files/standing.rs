@@ -69,7 +69,8 @@ pub async fn names(db: &TestDb) -> Value {
 }
 
 /// Fails unless the bucket counts, the bucket tables and `leaderboard` of each ranking agree on the
-/// players, each bucket table has as many rows as its count, and no bucket is too large.
+/// players. Also, each bucket table must have as many rows as its count, and no bucket may be too
+/// large.
 pub async fn whole(db: &TestDb, board: &str) {
     let rankings: Vec<(i64, i64, i64, i64, i64)> = query_as(
         "SELECT (SELECT count(*) FROM centile_store.leaderboard l WHERE l.ranking_id = p.ranking_id),

@@ -70,7 +70,7 @@ async fn an_impossible_rebuild_is_refused() {
     let db = with_past().await;
     let pool = db.pool().await;
     let of = |period: &'static str| ["rebuild", "--board", "arena", "--by", "dora", "--period", period];
-    run(&db, &of("week:2023-01-02")).refused(1, &["nobody has scored in week:2023-01-02"]);
+    run(&db, &of("week:2023-01-02")).refused(1, &["week:2023-01-02 of board", "has no scores"]);
     run(&db, &["close", "--due"]).well();
     run(&db, &of("week:2024-01-01"))
         .refused(1, &["is closed", "centile refresh --board arena --period week:2024-01-01"]);
@@ -106,7 +106,7 @@ async fn maintenance_does_not_release_a_ranking_that_has_just_become_current() {
     let pool = db.pool().await;
     let mut builder = pool.begin().await.unwrap();
     sqlx::query("SELECT centile_store.lock_structure(1, true)").execute(&mut *builder).await.unwrap();
-    // From outside it looks as if nobody builds it.
+    // To other sessions, the rebuild seems to have ended.
     let building: i64 = sqlx::query_scalar(
         "SELECT centile_store.create_ranking(1, period_id) FROM centile.periods WHERE kind = 'all_time'",
     )

@@ -116,8 +116,8 @@ impl<'a> Past<'a> {
         self.db.execute(&format!("SELECT centile.ban_user('{}', '{user}', {is_banned})", self.board)).await;
     }
 
-    /// Runs the first or the last step of releasing the archive. The last one does not wait long for
-    /// readers (SQLSTATE 55P03), so it is repeated.
+    /// Runs the first or the last step of releasing the archive. The last one does not wait long
+    /// for readers (SQLSTATE 55P03), so it is repeated.
     pub async fn release_archive(&self, period: &str, is_last: bool) {
         let id = self.id(period).await;
         until("the archive is released", async || {
