@@ -306,15 +306,15 @@ fn a_sum_that_no_key_can_hold_is_refused() {
 
 #[test]
 fn an_event_that_changes_no_entry_makes_no_change() {
-    let facts = facts(Mode::Best, Order::Desc, 1);
+    let mut facts = facts(Mode::Best, Order::Desc, 1);
     let changes = |facts: &Facts, points| {
         decide(facts, Source::Live, &[event(0, points)]).map(|decisions| decisions.changes).unwrap_or_default()
     };
-    let mut later = facts.clone();
-    later.entries = changes(&facts, 5).into_iter().map(|change| ((change.ranking_id, 0), change.now)).collect();
-    assert_eq!(later.entries.len(), 2);
-    assert_eq!(changes(&later, 4), []);
-    assert_eq!(changes(&later, 6).len(), 2);
+    let first = changes(&facts, 5);
+    facts.entries = first.iter().map(|change| ((change.ranking_id, 0), change.now)).collect();
+    assert_eq!(facts.entries.len(), 2);
+    assert_eq!(changes(&facts, 4), []);
+    assert_eq!(changes(&facts, 6).len(), 2);
 }
 
 #[test]
@@ -329,6 +329,16 @@ fn an_event_in_quarantine_is_repeated_not_quarantined_twice() {
     assert!(refusals(&facts, &[event(0, i64::MIN)])[0].is_some());
     let imported = decide(&facts, Source::Import, &[far]).map(|decisions| decisions.events).unwrap_or_default();
     assert!(matches!(imported[..], [Decided::Refused(Refusal::Broken(_))]), "{imported:?}");
+}
+
+#[test]
+fn an_id_with_another_tiebreak_is_a_conflict() {
+    let facts = facts(Mode::Best, Order::Desc, 1);
+    let of = |tiebreak| Pending { tiebreak, id: Some("a".to_owned()), ..event(0, 1) };
+    assert_eq!(
+        refusals(&facts, &[of(Some(1)), of(Some(2)), of(None)]),
+        [None, Some(Refusal::IdConflict), Some(Refusal::IdConflict)]
+    );
 }
 
 #[test]
