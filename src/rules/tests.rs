@@ -385,3 +385,27 @@ fn a_season_does_not_stand_in_for_a_missing_period() {
     let missing = decide(&facts, Source::Live, &[event(0, 1)]).err();
     assert_eq!(missing.map(|missing| missing.0), Some(vec![facts.at]));
 }
+
+#[test]
+fn an_event_without_a_gain_passes_a_limit_that_was_lowered() {
+    let limited = |mode, gain| {
+        let mut facts = facts(mode, Order::Desc, 1);
+        facts.rules.gain_max = BTreeMap::from([(PeriodKind::Week, 15)]);
+        facts.players[0].history.gains = vec![gain];
+        facts
+    };
+    // A loss is no gain.
+    let facts = limited(Mode::Sum, Gain { won: 100, base: None });
+    assert!(refusals(&facts, &[event(0, 1)])[0].is_some());
+    assert_eq!(refusals(&facts, &[event(0, -1)]), [None]);
+    // Nor is the best score again.
+    let mut facts = limited(Mode::Best, Gain { won: 0, base: Some(0) });
+    let best = ScoredEvent { points: 100, tiebreak: 0, at: time(0) };
+    facts.entries.extend(Entry::after(None, Mode::Best, Order::Desc, best).map(|entry| ((12, 0), entry)));
+    assert_eq!(refusals(&facts, &[event(0, 100), event(0, 5), event(0, 50)]), [None, None, None]);
+    assert!(refusals(&facts, &[event(0, 101)])[0].is_some());
+    // Without a score before, the first score of the period is the base.
+    let facts = limited(Mode::Latest, Gain { won: 0, base: None });
+    let refused = refusals(&facts, &[event(0, 10), event(0, 20), event(0, 30)]);
+    assert_eq!(refused.iter().map(Option::is_some).collect::<Vec<_>>(), [false, false, true], "{refused:?}");
+}
