@@ -108,7 +108,7 @@ BEGIN
         PERFORM centile.open_periods(v_board.id, ARRAY[v_at]);
     END IF;
     SELECT l.* INTO v_lane FROM centile_store.users u, centile_store.lock_lane(v_board, u.external_id) l WHERE u.id = v_event.user_id;
-    -- Another session may have decided before this one got the lane.
+    -- Another session may have decided before this one locked the lane.
     v_event := centile_store.quarantined(v_board, p_quarantine_id);
     IF v_event.state = 'accepted' THEN
         RETURN v_event.transaction_id;
@@ -195,7 +195,7 @@ BEGIN
     PERFORM centile_store.recompute_entries(v_lane.lane, v_rankings, ARRAY[v_user_id]);
 
     PERFORM centile_store.mark_corrected(v_closed);
-    -- Raises an error now if a sum leaves the range of bigint, and not at the refresh.
+    -- Raises an error now, rather than at the refresh, if a sum leaves the range of bigint.
     PERFORM e.score FROM unnest(v_closed) AS c (period_id) CROSS JOIN LATERAL centile.entries_from_ledger(c.period_id, NULL, ARRAY[v_user_id]) e;
     PERFORM centile_store.note_act(p_actor, 'correct', v_board.id, NULL, jsonb_strip_nulls(jsonb_build_object(
         'transaction_id', transaction_id, 'points', p_points, 'tiebreak', p_tiebreak, 'at', p_at, 'reason', p_reason)), NULL, v_user_id);
@@ -210,7 +210,7 @@ CREATE FUNCTION centile.create_board(p_slug text, p_title text DEFAULT NULL::tex
 DECLARE
     v_board_id integer;
 BEGIN
-    -- The first score finds the ledger ready.
+    -- So the first score need not create ledger months.
     PERFORM centile.ensure_ledger_months();
     PERFORM centile_store.check_time_zone(p_time_zone);
     INSERT INTO centile_store.boards
@@ -291,7 +291,7 @@ BEGIN
         RAISE EXCEPTION 'board % already has scores within these bounds', p_board
             USING ERRCODE = 'CB409', DETAIL = 'starts_at', HINT = 'Create a season before its first score.';
     END IF;
-    -- Open from now on; the clock says whether it has begun.
+    -- The state is open from now on; the clock decides whether the season has begun.
     INSERT INTO centile_store.periods (board_id, kind, label, starts_at, ends_at, state)
     VALUES (v_board.id, 'season', p_name, p_starts_at, p_ends_at, 'closed')
     RETURNING id INTO v_period_id;
@@ -325,7 +325,7 @@ BEGIN
     IF v_start AT TIME ZONE p_zone = v_midnight THEN
         RETURN v_start;
     END IF;
-    -- The leap lies after v_low and not after v_high. Offsets change on whole seconds.
+    -- The skip is after v_low and not after v_high. Offsets change on whole seconds.
     WHILE v_high - v_low > interval '1 second' LOOP
         v_middle := v_low + date_trunc('second', (v_high - v_low) / 2);
         IF (v_middle AT TIME ZONE 'UTC') AT TIME ZONE p_zone < v_midnight THEN
@@ -442,27 +442,27 @@ BEGIN
     SELECT * INTO v_erasure FROM centile_store.erasures e WHERE e.request_id = p_request;
     IF FOUND THEN
         SELECT u.* INTO STRICT v_user FROM centile_store.users u WHERE u.id = v_erasure.user_id;
-        -- A player who came with the old id since is another player.
+        -- A player who has taken the old id since is a different player.
         IF v_digest <> v_erasure.request_digest AND p_user <> v_user.external_id THEN
             RAISE EXCEPTION 'the request % has erased another player', quote_literal(p_request) USING ERRCODE = 'CB409';
         END IF;
     ELSE
         PERFORM centile_store.user_named(p_user);
         -- The new id has the same lane (centile.lane_hash) on every board: a session that changes
-        -- the player's scores holds that lane, under either id. Takes some 65,536 tries of one
-        -- digest.
+        -- the player's scores holds that lane, under either id. Finding it takes about 65,536
+        -- digests.
         LOOP
             user_id := v_prefix || v_try;
             EXIT WHEN substr(sha256(convert_to(user_id, 'UTF8')), 1, 2) = v_lane;
             v_try := v_try + 1;
         END LOOP;
-        -- First: centile_store.finish_close then has the name already, or waits for this
-        -- transaction.
+        -- This comes first, so that centile_store.finish_close already has the new name, or waits
+        -- for this transaction.
         UPDATE centile_store.profile_revision SET revision = revision + 1 RETURNING revision INTO v_revision;
         SELECT * INTO STRICT v_user FROM centile_store.users u WHERE u.id = centile_store.user_named(p_user) FOR UPDATE;
     END IF;
     IF v_user.erased_at IS NULL THEN
-        -- Events hold the old id only, so list the players before another player can have it.
+        -- Events hold only the old id, so list the players before another player can take it.
         PERFORM centile_store.list_named_players();
         UPDATE centile_store.users u
         SET external_id = user_id, name = '(erased)', avatar = NULL, metadata = '{}', profile_revision = v_revision, erased_at = clock_timestamp()
@@ -874,7 +874,7 @@ DECLARE
     v_event centile_store.quarantine := centile_store.quarantined(v_board, p_quarantine_id);
 BEGIN
     PERFORM centile_store.lock_lane(v_board, u.external_id) FROM centile_store.users u WHERE u.id = v_event.user_id;
-    -- Another session may have decided before this one got the lane.
+    -- Another session may have decided before this one locked the lane.
     v_event := centile_store.quarantined(v_board, p_quarantine_id);
     IF v_event.state = 'accepted' THEN
         RAISE EXCEPTION 'event % of the quarantine was accepted', p_quarantine_id
@@ -1001,7 +1001,7 @@ BEGIN
         SELECT c.label, coalesce(p.starts_at, c.starts_at) AS starts_at, coalesce(p.ends_at, c.ends_at) AS ends_at INTO v_bounds
         FROM centile.period_named(v_kind, v_label, v_zone) c
         LEFT JOIN centile_store.periods p ON p.board_id = p_board_id AND p.kind = v_kind AND p.label = c.label;
-        -- The service remembers the period as open.
+        -- The service caches the period as open.
         v_until := CASE WHEN v_now < v_bounds.ends_at THEN v_bounds.ends_at ELSE v_until END;
     END IF;
     IF v_bounds.label IS NULL THEN
@@ -1053,7 +1053,7 @@ BEGIN
     ELSIF p_secret IS NULL OR octet_length(p_secret) - (CASE WHEN p_sealed THEN 33 ELSE 0 END) NOT BETWEEN 16 AND 64 THEN
         RAISE EXCEPTION 'a secret has 16 to 64 bytes' USING ERRCODE = 'CB422', DETAIL = 'secret';
     END IF;
-    -- One call at a time: each records what was there before.
+    -- One call at a time: each records the previous state.
     PERFORM FROM centile_store.boards WHERE id = v_board.id FOR NO KEY UPDATE;
     SELECT * INTO v_was FROM centile_store.webhooks WHERE board_id = v_board.id;
     INSERT INTO centile_store.webhooks (board_id, url, secret, sealed) VALUES (v_board.id, p_url, p_secret, p_sealed)
@@ -1064,7 +1064,7 @@ BEGIN
         UPDATE centile_store.outbox SET next_attempt_at = 'infinity'
         WHERE board_id = v_board.id AND delivered_at IS NULL;
     END IF;
-    -- Records of the secret only whether it changed. A newly sealed secret counts as a change.
+    -- Records only whether the secret changed. A newly sealed secret counts as a change.
     PERFORM centile_store.note_act(p_actor, 'set_webhook', v_board.id, jsonb_build_object('url', v_was.url, 'new_secret', false),
         jsonb_build_object('url', p_url, 'new_secret', v_was.secret IS DISTINCT FROM p_secret), 'webhook');
 END
@@ -1305,7 +1305,7 @@ BEGIN
             'SELECT array_agg(s.low ORDER BY k.n)
              FROM unnest($1) WITH ORDINALITY AS k (rank_key, tie_key, user_key, n)
              CROSS JOIN LATERAL (
-                 -- The first low players are above the key, those after high are not.
+                 -- The first "low" players are above the key; those after "high" are not.
                  WITH RECURSIVE search (low, high) AS (
                      SELECT 0::bigint, $2
                      UNION ALL
@@ -1501,17 +1501,17 @@ DECLARE
     v_lane  centile_store.board_lanes;
 BEGIN
     PERFORM centile.ensure_ledger_months(now(), now());
-    -- By the id of now: an erasure changes the id, but never the lane.
+    -- Uses the current id: an erasure changes the id, but never the lane.
     SELECT l.* INTO v_lane FROM centile_store.users u, centile_store.lock_lane(v_board, u.external_id) l WHERE u.id = p_user_id;
     IF p_act IS NOT NULL THEN
         PERFORM centile_store.hold_ban_act(p_user_id, p_act);
     END IF;
-    -- Nothing to do on a board that the player never played, or a second time.
+    -- Nothing to do for a player without scores on the board, or in a repeated call.
     IF p_banned = EXISTS (SELECT FROM centile_store.board_players
                           WHERE board_id = v_board.id AND user_id = p_user_id AND banned)
        OR NOT EXISTS (SELECT FROM centile_store.score_transactions WHERE board_id = v_board.id AND user_id = p_user_id) THEN
         IF p_banned THEN
-            -- A batch that began before does not know of the ban. Now it begins again.
+            -- A batch that began earlier does not know of the ban. This makes it start again.
             PERFORM centile_store.advance_lane(v_lane, v_lane.last_at, '{}');
         END IF;
         RETURN false;
@@ -1669,8 +1669,7 @@ BEGIN
     ELSE
         UPDATE centile_store.imports SET started_at = clock_timestamp() WHERE id = v_import_id;
     END IF;
-    -- Without waiting: any session may hold an advisory lock, and this one holds the structure
-    -- lock.
+    -- Does not wait: any session may hold an advisory lock, and this one holds the structure lock.
     IF NOT pg_try_advisory_lock(1128615509, v_import_id::integer) THEN
         RAISE EXCEPTION 'another session holds the lock of import %', v_import_id USING ERRCODE = 'CB409', HINT = 'See pg_locks, classid 1128615509.';
     END IF;
@@ -1703,8 +1702,7 @@ BEGIN
     INSERT INTO centile_store.rankings (board_id, period_id, lanes)
     SELECT b.id, p_period_id, b.lanes FROM centile_store.boards b WHERE b.id = v_period.board_id
     RETURNING id INTO ranking_id;
-    -- Without waiting: any session may hold an advisory lock, and this one holds the structure
-    -- lock.
+    -- Does not wait: any session may hold an advisory lock, and this one holds the structure lock.
     IF NOT pg_try_advisory_lock(1128615510, ranking_id::integer) THEN
         RAISE EXCEPTION 'another session holds the lock of ranking %', ranking_id USING ERRCODE = 'CB409', HINT = 'See pg_locks, classid 1128615510.';
     END IF;
@@ -1862,7 +1860,7 @@ BEGIN
     END IF;
     EXECUTE format('DROP MATERIALIZED VIEW IF EXISTS centile_archive.%I', v_period.archive_name);
     EXECUTE format('CREATE MATERIALIZED VIEW centile_archive.%I AS %s', v_period.archive_name, centile_store.archive_query(p_period_id));
-    -- Short names: the archive's may be as long as PostgreSQL allows.
+    -- Short index names, because the archive's name may have the maximum length.
     EXECUTE format('CREATE UNIQUE INDEX %I ON centile_archive.%I ("position")', format('archive_%s_position', p_period_id), v_period.archive_name);
     EXECUTE format('CREATE UNIQUE INDEX %I ON centile_archive.%I (user_id)', format('archive_%s_user', p_period_id), v_period.archive_name);
     EXECUTE format('CREATE INDEX %I ON centile_archive.%I (rank)', format('archive_%s_rank', p_period_id), v_period.archive_name);
@@ -1904,14 +1902,14 @@ DECLARE
     v_written bigint;
 BEGIN
     WITH change AS MATERIALIZED (
-        -- Looks up the newest version alone, and then meets it by its place: older versions stay
-        -- while another session holds a snapshot. Only the holder of the lane changes these rows.
+        -- Finds only the newest version and updates it by ctid, because older versions remain while
+        -- another session holds a snapshot. Only the holder of the lane changes these rows.
         SELECT n.*, (SELECT x.ctid FROM centile_store.bucket_counts x
                      WHERE x.ranking_id = n.ranking_id AND x.lane = p_lane ORDER BY x.revision DESC LIMIT 1) AS newest
         FROM (SELECT c.ranking_id, array_agg(c.bucket + 1) AS places, array_agg(c.change) AS changes
               FROM unnest(p_rankings, p_buckets, p_changes) AS c (ranking_id, bucket, change)
               GROUP BY c.ranking_id) n
-        -- Keeps all rows. The planner expects few, because it does not know the number.
+        -- Keeps all rows, but makes the planner expect few, because it does not know the limit.
         LIMIT cardinality(p_rankings)
     )
     UPDATE centile_store.bucket_counts c
@@ -2020,7 +2018,7 @@ BEGIN
     BEGIN
         v_top := convert_from(v_period.frozen_top, 'UTF8')::jsonb;
     EXCEPTION WHEN data_exception THEN
-        -- Then every place differs.
+        -- An unreadable top differs at every place.
         v_top := '{}';
     END;
     RETURN QUERY EXECUTE format($query$
@@ -2136,12 +2134,12 @@ BEGIN
         RAISE EXCEPTION 'the period is closed or not cut off' USING ERRCODE = 'CB409';
     END IF;
     v_batches := (SELECT c.batches FROM centile_store.cut_offs c WHERE c.period_id = p_period_id);
-    -- The cut-off has the number of a lane's row. If the row was set back, the archive would lack
-    -- the scores above it for good.
+    -- The cut-off has the number of a lane's row. If the row was set back, the archive would
+    -- permanently lack the scores above it.
     IF EXISTS (SELECT FROM centile_store.score_transactions t
                WHERE t.board_id = v_period.board_id AND t.kind = 'score' AND t.occurred_at >= v_period.starts_at AND t.occurred_at < v_period.ends_at
                  AND t.batch > v_batches[t.lane + 1]
-                 -- An import that called off the closing may write such scores.
+                 -- An import that cancelled the closing may write such scores.
                  AND EXISTS (SELECT FROM centile_store.periods p WHERE p.id = p_period_id AND p.cut_off_at = v_period.cut_off_at)) THEN
         RAISE EXCEPTION 'the ledger has batches above the last one of their lane' USING ERRCODE = 'CB900', HINT = 'Run centile verify: it names the lane. Then run centile rebuild.';
     END IF;
@@ -2225,8 +2223,8 @@ BEGIN
     IF FOUND AND (p_most IS NULL OR coalesce(v_players, 0) <= p_most) THEN
         EXECUTE format('SELECT count(*) FROM centile_store.%I WHERE ranking_id = $1', centile_store.bucket_table(p_bucket))
         INTO v_rows USING p_ranking_id;
-        -- Without an assignment, because plpgsql has a variable found. There is no sum if a lane
-        -- lacks counts.
+        -- RETURN QUERY, because the name of column found means plpgsql's variable FOUND. The sum is
+        -- NULL if a lane lacks counts.
         RETURN QUERY SELECT v_rows, coalesce(v_players, 0) WHERE v_rows <> coalesce(v_players, 0);
     END IF;
 END
@@ -2249,7 +2247,7 @@ DECLARE
     v_from     integer[] := ARRAY(SELECT n FROM generate_series(0, 99) AS n);
     v_count    integer := 100;
 BEGIN
-    -- Joins neighbours until one is left.
+    -- Combines adjacent branches until one is left.
     WHILE v_count > 1 LOOP
         FOR i IN 1..v_count / 2 LOOP
             v_branches[i] := format(E'IF p_bucket < %s THEN\n%s\nELSE\n%s\nEND IF;',
@@ -2289,7 +2287,8 @@ BEGIN
     ORDER BY x.starts_at DESC LIMIT 1;
     IF v_bounds IS NULL THEN
         v_bounds := ARRAY(SELECT DISTINCT centile.rank_key(score, v_board.score_order) AS rank_key FROM unnest(v_board.layout_bounds) AS score
-                          -- The lowest bucket begins there anyway. It has no negative.
+                          -- The lowest bucket begins at key_min anyway, and key_min has no
+                          -- negative.
                           WHERE score > centile_store.key_min() ORDER BY rank_key);
     END IF;
     INSERT INTO centile_store.rankings (board_id, period_id, lanes, low_rank_keys, low_tie_keys, low_user_keys)
@@ -2333,7 +2332,7 @@ BEGIN
     ON CONFLICT ON CONSTRAINT cut_offs_pkey DO UPDATE SET batches = excluded.batches;
     UPDATE centile_store.periods
     SET cut_off_at = clock_timestamp(), corrected_at = NULL,
-        -- Keeps the name of an earlier try, whose view the next step replaces.
+        -- Keeps the name of an earlier attempt, whose view the next step replaces.
         archive_name = coalesce(archive_name, centile_store.archive_name(p_period_id))
     WHERE id = p_period_id
     RETURNING cut_off_at INTO v_period.cut_off_at;
@@ -2429,7 +2428,7 @@ BEGIN
     ELSIF v_period.archive_dropped_at IS NULL THEN
         RAISE EXCEPTION 'the archive still answers for the period' USING ERRCODE = 'CB409';
     ELSIF v_period.archive_name IS NOT NULL THEN
-        -- Before the update, so that no session that changes the period waits meanwhile.
+        -- Before the update, so that other sessions can change the period meanwhile.
         EXECUTE format('DROP MATERIALIZED VIEW IF EXISTS centile_archive.%I', v_period.archive_name);
         UPDATE centile_store.periods SET archive_name = NULL WHERE id = p_period_id;
     END IF;
@@ -2703,8 +2702,8 @@ BEGIN
     ELSIF v_period.cut_off_at IS DISTINCT FROM p_cut_off_at THEN
         RETURN false;
     END IF;
-    -- Prevents changes of names from now on. If a name has changed meanwhile, perhaps by an
-    -- erasure, freezes the top again.
+    -- Prevents name changes from now on. If a name has changed meanwhile, perhaps by an erasure,
+    -- freezes the top again.
     PERFORM FROM centile_store.profile_revision r WHERE r.revision = v_revision FOR SHARE;
     IF NOT FOUND THEN
         PERFORM FROM centile_store.profile_revision FOR SHARE;
@@ -3060,7 +3059,7 @@ BEGIN
                         WHERE b.board_id = v_ranking.board_id AND b.lane = l.lane) b
     WHERE b.rows <> 1
     UNION ALL
-    -- No function adds these.
+    -- No function creates such rows.
     SELECT 'lane rows', 102, format('bucket counts of lane %s, which the board lacks', c.lane), to_jsonb(0), to_jsonb(count(*))
     FROM centile_store.bucket_counts c
     WHERE c.ranking_id = p_ranking_id AND c.lane NOT BETWEEN 0 AND v_ranking.lanes - 1
@@ -3069,7 +3068,7 @@ BEGIN
     SELECT 'lane rows', 103, 'lanes of the ranking', to_jsonb(b.lanes), to_jsonb(v_ranking.lanes)
     FROM centile_store.boards b WHERE b.id = v_ranking.board_id AND b.lanes <> v_ranking.lanes
     UNION ALL
-    -- Rows carry their lane, because a moved boundary changes the counts of these lanes.
+    -- Rows contain their lane, because moving a boundary changes the counts of these lanes.
     SELECT 'lane rows', 104, 'entries and bucket rows of another lane than their player''s', to_jsonb(0), to_jsonb(count(*))
     FROM (SELECT l.user_id, l.lane FROM centile_store.leaderboard l WHERE l.ranking_id = p_ranking_id
           UNION ALL
@@ -3170,7 +3169,7 @@ CREATE FUNCTION centile_store.lock_layout(p_ranking_id bigint, p_layout integer,
     LANGUAGE plpgsql
     AS $$
 BEGIN
-    -- Batches under way begin again after this lock, so do not take it in vain.
+    -- Running batches start again after this lock, so call this only to change the layout.
     PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id AND g.layout = p_layout;
     IF FOUND THEN
         SELECT g.buckets, ARRAY(
@@ -3202,7 +3201,7 @@ BEGIN
     END IF;
     IF p_exclusive THEN
         PERFORM pg_advisory_xact_lock(1128615508, p_board_id);
-        -- Batches under way begin again.
+        -- Running batches start again.
         UPDATE centile_store.boards AS b SET structure_revision = b.structure_revision + 1 WHERE b.id = p_board_id RETURNING * INTO v_board;
     ELSE
         PERFORM pg_advisory_xact_lock_shared(1128615508, p_board_id);
@@ -3237,7 +3236,7 @@ CREATE FUNCTION centile_store.mark_player(p_user_id bigint, p_banned boolean, p_
 BEGIN
     UPDATE centile_store.users SET banned_at = CASE WHEN p_banned THEN coalesce(banned_at, clock_timestamp()) END
     WHERE id = p_user_id AND (banned_at IS NOT NULL) <> p_banned
-      -- Keeps the mark of a ban that came in between.
+      -- Keeps the mark of a ban that was made in between.
       AND (p_banned OR NOT EXISTS (SELECT FROM centile_store.board_players b WHERE b.user_id = users.id AND b.banned));
     IF FOUND THEN
         PERFORM centile_store.note_act(p_actor, CASE WHEN p_banned THEN 'ban' ELSE 'unban' END, NULL,
@@ -3334,7 +3333,8 @@ CREATE FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint,
     LANGUAGE sql STABLE
     AS $$
     WITH near AS MATERIALIZED (
-        -- One more above than asked for shows whether the equals of the first player go on there.
+        -- One row more than requested shows whether scores equal to the first player's continue
+        -- above.
         SELECT k.is_above, k.rank_key, k.tie_key, k.user_key
         FROM centile_store.bucket_keys_around(p_bucket, p_ranking_id, p_key, p_around + 1, p_around + 1) k
     ), found AS MATERIALIZED (
@@ -3360,7 +3360,7 @@ CREATE FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint,
                       - 1 - count(*) FILTER (WHERE k.is_above) OVER ())::integer AS step
               FROM key k) k
     ), first AS MATERIALIZED (
-        -- How far the equals go on above the first player; NULL if none of these keys is better.
+        -- The number of equal scores above the first player; NULL if none of these keys is better.
         SELECT f.rank_key, CASE WHEN bool_or(u.rank_key <> f.rank_key) THEN f.step - count(*) FILTER (WHERE u.rank_key = f.rank_key) END AS step
         FROM place f
         LEFT JOIN LATERAL centile_store.bucket_keys_around(
@@ -3580,7 +3580,7 @@ BEGIN
     SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
     SELECT array_agg(q.starts_at ORDER BY p.place), array_agg(q.ranking_id ORDER BY p.place) INTO v_starts, v_rankings
     FROM unnest(p_period_ids) WITH ORDINALITY AS p (id, place) JOIN centile_store.periods q ON q.id = p.id;
-    -- Sums need nothing from before their periods. Best and latest scores may come from any time.
+    -- Sums need only events of their periods. Best and latest scores may come from any time.
     v_since := CASE v_board.mode WHEN 'sum' THEN (SELECT min(s.at) FROM unnest(v_starts) AS s (at)) ELSE '-infinity' END;
     RETURN QUERY
     SELECT m.recent, w.waiting, g.won, g.bases
@@ -3957,8 +3957,8 @@ BEGIN
         INTO v_rankings, v_closed
         FROM centile_store.periods_at(p_board.id, p_board.periods, coalesce(p_voids_at, v_at)) p;
     ELSE
-        -- A closed period does not change. The archive of a period that is being closed lacks this
-        -- act.
+        -- A closed period does not change, and the archive of a period that is being closed lacks
+        -- this act.
         SELECT array_agg(p.ranking_id), array_agg(p.id) FILTER (WHERE p.cut_off_at IS NOT NULL) INTO v_rankings, v_closed
         FROM centile_store.periods p WHERE p.board_id = p_board.id AND p.ranking_id IS NOT NULL;
     END IF;
@@ -4005,7 +4005,7 @@ BEGIN
     RETURNING was.batches, c.batches, was.corrected_at INTO v_was, v_is, v_marked;
     EXECUTE format('REFRESH MATERIALIZED VIEW CONCURRENTLY centile_archive.%I', v_before.archive_name);
     EXECUTE format('SELECT count(*), max(reached_at) FROM centile_archive.%I', v_before.archive_name) INTO v_players, v_last_at;
-    -- Prevents changes of names, or the top could show an erased name again. Before the period's
+    -- Prevents name changes; otherwise the top could show an erased name again. Before the period's
     -- row, which centile.erase_user locks after this one.
     PERFORM FROM centile_store.profile_revision FOR SHARE;
     -- Before the period's row, as an erasure does.
@@ -4014,7 +4014,7 @@ BEGIN
     -- Two updates, because the top contains the number of players.
     UPDATE centile_store.periods
     SET archive_players = v_players, archive_last_at = v_last_at, archive_revision = archive_revision + 1, cut_off_at = clock_timestamp(),
-        -- Keeps the mark of a correction that came too late.
+        -- Keeps the mark of a correction after the cut-off.
         corrected_at = CASE WHEN corrected_at IS DISTINCT FROM v_marked THEN corrected_at END
     WHERE id = p_period_id;
     UPDATE centile_store.periods SET frozen_top = centile_store.freeze_top(p_period_id)
@@ -4081,8 +4081,8 @@ BEGIN
     IF NOT FOUND THEN
         RETURN 0;
     END IF;
-    -- Continues where the last step ended: deleted rows stay while older snapshots exist, and no
-    -- step should pass them again. Two statements, each a range of the key, whatever the statistics
+    -- Continues where the last step ended: deleted rows remain while older snapshots exist, and no
+    -- step should scan them again. Two statements, each a range of the key, whatever the statistics
     -- say.
     SELECT max(x.user_id) INTO v_up_to
     FROM (SELECT x.user_id FROM centile_store.leaderboard x
@@ -4142,7 +4142,7 @@ DECLARE
     v_layout  record;
     v_players bigint[];
     v_bucket  smallint;
-    -- Once the old place is gone.
+    -- Place of the other bucket once the old place is removed.
     v_beside  integer := p_beside - CASE WHEN p_place < p_beside THEN 1 ELSE 0 END;
     v_buckets smallint[];
     v_bounds  centile_store.rank_key[];
@@ -4407,7 +4407,7 @@ BEGIN
         WHERE e.rank_key IS NULL AND l.ranking_id = e.ranking_id AND l.user_id = e.user_id;
     END IF;
 
-    -- A bucket at a time, by its own table: a statement on the parent would open all hundred.
+    -- One bucket table at a time: a statement on the parent would open all hundred.
     FOR n IN 1..cardinality(group_buckets) LOOP
         v_expected := v_expected + group_inserts[n] - group_deletes[n];
         v_removed := v_removed + centile_store.replace_rows(group_buckets[n], p_lane,
