@@ -10,7 +10,7 @@ DENY_VERSION := 0.20.2
 DENY := $(TOOLS)/cargo-deny-$(DENY_VERSION)/bin/cargo-deny
 # Duration of `make fuzz` per target, in seconds.
 FUZZ_SECONDS := 600
-# Selects tests: make test TESTARGS='--test it http_'
+# Selects tests: make test TESTARGS='--test it http::'
 TESTARGS := --tests
 
 .DEFAULT_GOAL := help
@@ -90,13 +90,15 @@ screenshots: setup ## Retake the screenshots in docs/img after a change of the p
 fmt: ## Format the Rust code
 	cargo fmt
 
-schema: setup ## Regenerate sql/schema.sql after a change of migrations/ or sql/
-	UPDATE_SNAPSHOTS=1 cargo test --quiet --test it store::generated::the_dump
+schema: setup ## Regenerate sql/schema.sql and sql/README.md after a change of migrations/ or sql/
+	UPDATE_SNAPSHOTS=1 cargo test --quiet --test it -- store::generated::the_dump store::contract
 
 # A query that is missing in .sqlx breaks the build, including devdb. The devdb of the last build
 # works too, because it reads migrations/ and sql/ at run time.
-prepare: setup $(SQLX) ## Regenerate .sqlx after a change of queries
-	cargo build --quiet --example devdb || test -x $(TARGET)/debug/examples/devdb
+prepare: setup ## Regenerate .sqlx after a change of queries
+	@cargo build --quiet --example devdb 2>/dev/null || test -x $(TARGET)/debug/examples/devdb || \
+	{ echo 'examples/devdb.rs does not build: see "Changing a query" in CONTRIBUTING.md'; exit 1; }
+	@$(MAKE) --no-print-directory $(SQLX)
 	PATH="$(CURDIR)/$(dir $(SQLX)):$$PATH" $(TARGET)/debug/examples/devdb cargo sqlx prepare -- --all-targets
 
 $(SQLX):

@@ -465,6 +465,7 @@ pub fn value<T: FromStr<Err = Error>>(text: &str) -> Result<T, String> {
 }
 
 /// Parses one of the names of `T` for clap, whose help lists them.
+#[must_use]
 pub fn named<T>() -> impl TypedValueParser<Value = T>
 where
     T: VariantNames + FromStr<Err = strum::ParseError> + Clone + Send + Sync + 'static,

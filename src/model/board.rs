@@ -172,7 +172,7 @@ pub type KeptArchives = BTreeMap<ArchivedKind, i32>;
 pub type KeptArchivesChange = BTreeMap<ArchivedKind, Option<i32>>;
 
 /// Maximum gain of a player in a period, by kind; without a limit for a kind that is absent.
-/// `centile_store.broken_rules` defines a gain.
+/// `rules/limits.rs` defines a gain.
 pub type GainMax = BTreeMap<PeriodKind, i64>;
 
 /// Changes to [`GainMax`]: the new limit of a kind, or `None` to remove it. A kind that is absent

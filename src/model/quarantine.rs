@@ -34,7 +34,7 @@ pub struct QuarantinedEvent {
     /// The caller's id of the event.
     #[serde(rename = "id")]
     pub event_id: Option<String>,
-    /// The broken rule, by its name in `centile_store.broken_rules`.
+    /// Name of the broken rule.
     pub rule: String,
     /// The limit, and the value that broke it.
     pub detail: String,

@@ -304,7 +304,7 @@ pub async fn drop_expired(store: &Store) -> Result<Option<Vec<ExpiredArchive>>> 
         match &dropped {
             Ok(()) => tracing::info!(board, period, "archive dropped, beyond the board's retention"),
             Err(error) => {
-                tracing::warn!(board, period, %error, "an archive could not be dropped; the next run retries it")
+                tracing::warn!(board, period, %error, "an archive could not be dropped; the next run retries it");
             }
         }
         expired.push(ExpiredArchive { board, period, dropped });

@@ -14,7 +14,7 @@ use tokio::{
 
 use crate::{http::api::site::Site, support::TestDb};
 
-/// Compares the document with `docs/openapi.json`; `UPDATE_SNAPSHOTS=1 cargo test http_openapi`
+/// Compares the document with `docs/openapi.json`; `UPDATE_SNAPSHOTS=1 cargo test --test it http::openapi`
 /// updates the file.
 #[test]
 fn the_document_matches_the_checked_in_file() -> Result<(), Box<dyn std::error::Error>> {
@@ -27,7 +27,7 @@ fn the_document_matches_the_checked_in_file() -> Result<(), Box<dyn std::error::
     assert!(
         checked_in == current,
         "docs/openapi.json is not what the code says; look at the difference after UPDATE_SNAPSHOTS=1 cargo test \
-         http_openapi"
+         --test it http::openapi"
     );
     Ok(())
 }

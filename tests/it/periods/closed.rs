@@ -301,7 +301,7 @@ async fn closed_periods_have_etags_and_cache_lifetimes() {
             tags.push((period, rest, etag(&whole)));
         }
     }
-    // A rename affects only the answers that join names, and their tags.
+    // A rename changes every tag except that of the frozen top.
     site.admin(Method::PUT, "/v1/users/p1", json!({"name": "Petra"})).await.is(200);
     for (period, rest, tag) in &tags {
         if *rest == "scores" {

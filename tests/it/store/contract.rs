@@ -1,7 +1,7 @@
 //! The contract with DBAs: each object has a comment, each comment's example runs, `sql/README.md`
 //! shows its output, and the reader role can only read.
 //!
-//! `UPDATE_SNAPSHOTS=1 cargo test --test it sql_contract` updates the generated parts of
+//! `UPDATE_SNAPSHOTS=1 cargo test --test it store::contract` updates the generated parts of
 //! `sql/README.md`. These lie between markers: `<!-- objects: a, b -->` (views and functions of
 //! `centile`), `<!-- internal -->` (functions of `centile_store`) and `<!-- output -->` (of the SQL
 //! block before it), each up to `<!-- end -->`.
@@ -83,7 +83,7 @@ async fn the_readme_shows_the_output_of_the_examples() {
     assert!(
         checked_in == current,
         "sql/README.md does not show what its examples give now, first at:\n{}\nLook at the difference after \
-         UPDATE_SNAPSHOTS=1 cargo test --test it sql_contract",
+         UPDATE_SNAPSHOTS=1 cargo test --test it store::contract",
         readme::first_difference(&checked_in, &current)
     );
 }
