@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::{
     Result,
     access::key_cache,
-    import::{Line, Progress, Source},
+    import::{EventFile, Line, Progress},
     model::{
         board::Board,
         file_format::FileFormat,
@@ -65,7 +65,7 @@ pub struct File {
 
 /// Reads a file to its end. Returns [`crate::Error::Invalid`] for an invalid header.
 pub fn import(board: &Board, file: &[u8], format: FileFormat) -> Result<File> {
-    let mut source = Source::open(Box::new(Cursor::new(file.to_vec())), format, &Arc::new(Progress::default()))?;
+    let mut source = EventFile::open(Box::new(Cursor::new(file.to_vec())), format, &Arc::new(Progress::default()))?;
     let mut read = File { events: Vec::new(), rejected: Vec::new() };
     loop {
         let chunk = source.chunk(board)?;

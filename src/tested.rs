@@ -11,7 +11,7 @@ use crate::{
         name::Named as _,
         {hidden::Hidden, settings::Settings},
     },
-    rules::{Refusal, Source, Standing},
+    rules::{EventSource, Refusal, Standing},
     scoring::write::{self, Answer},
     store::Store,
 };
@@ -39,7 +39,7 @@ impl Batches {
         is_import: bool,
         events: &[Submitted<'_>],
     ) -> Result<(i64, Vec<(&'static str, bool, Option<Value>)>)> {
-        let source = if is_import { Source::Import } else { Source::Live };
+        let source = if is_import { EventSource::Import } else { EventSource::Live };
         let written = write::Lane::new(board_id, lane).write(&self.0, source, events).await?;
         Ok((written.batch, written.answers.iter().map(described).collect()))
     }

@@ -20,7 +20,7 @@ use crate::{
         with_instance, with_settings,
     },
     config::{Config, named, value},
-    import::{self, Counts, Options, Progress, Rejects, Source},
+    import::{self, Counts, EventFile, Options, Progress, Rejects},
     model::{act::Actor, board::BoardSlug, file_format::FileFormat, settings::Settings},
     periods::closing,
 };
@@ -74,7 +74,7 @@ pub(super) async fn run(config: &Config, import: Import) -> Result<()> {
         let board = boards::find(&instance.boards, &import.board).await?;
         let progress = Arc::new(Progress::default());
         let (input, length) = open(import.file())?;
-        let source = Source::open(input, import.format()?, &progress)?;
+        let source = EventFile::open(input, import.format()?, &progress)?;
         let path = import.rejects_path();
         let rejects = Rejects::new(create_rejects(import.file(), &path)?)?;
         let options = Options { by, update_names: import.update_names, batch_size: import.batch_size.into() };

@@ -12,7 +12,7 @@ use crate::{
     import::{Line, Progress, Rejects, event::Event},
     maintenance::rebalance,
     model::board::Board,
-    rules::{Refusal, Source},
+    rules::{EventSource, Refusal},
     scoring::{
         lane_of,
         write::{self, Answer, Submitted},
@@ -112,7 +112,7 @@ impl Shared {
             let events: Vec<Submitted> = lines.iter().map(|line| (&line.event).into()).collect();
             let written = {
                 let _permit = self.permits.acquire().await;
-                lane.write(&self.store, Source::Import, &events).await?
+                lane.write(&self.store, EventSource::Import, &events).await?
             };
             self.record(&lines, &written.answers)?;
         }

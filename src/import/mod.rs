@@ -15,7 +15,7 @@ mod text;
 
 pub use progress::{Counts, Progress};
 pub use rejects::Rejects;
-pub use source::Source;
+pub use source::EventFile;
 
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ pub(crate) async fn run(
     store: &Store,
     board: &Arc<Board>,
     name: &str,
-    source: Source,
+    source: EventFile,
     options: Options,
     rejects: Rejects,
     progress: &Arc<Progress>,

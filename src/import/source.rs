@@ -25,7 +25,7 @@ const CHUNK_BYTES: usize = 1 << 20;
 const QUEUED_CHUNKS: usize = 2;
 
 /// A file to import, with its header already read.
-pub struct Source {
+pub struct EventFile {
     lines: Lines<CountedReader<Box<dyn Read + Send>>>,
     /// Columns of a CSV file.
     columns: Option<Vec<Column>>,
@@ -46,7 +46,7 @@ pub(crate) struct Reject {
     pub(crate) reason: Error,
 }
 
-impl Source {
+impl EventFile {
     /// Opens a source, and reads the header of a CSV file.
     ///
     /// Returns [`Error::Invalid`] for `file` when the header cannot be read, lacks `user_id` or

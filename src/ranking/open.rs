@@ -22,7 +22,7 @@ use crate::{
     },
     rules::{Standing, reached_at},
     store::{
-        period::{RankingRef, ResolvedPeriod, Source},
+        period::{PeriodSource, RankingRef, ResolvedPeriod},
         rank::{RankingState, StoredKey, StoredPlayer, StoredRow, StoredStanding},
     },
 };
@@ -326,7 +326,8 @@ pub(crate) async fn rank_changes(
 
 async fn access_of(rankings: &Rankings, board: &Board, name: &str) -> Result<Option<Access>> {
     let selector: PeriodSelector = name.parse()?;
-    let Ok(Resolved::Players(resolved, Source::Live(ranking))) = period::resolve(rankings, board, &selector).await
+    let Ok(Resolved::Players(resolved, PeriodSource::Live(ranking))) =
+        period::resolve(rankings, board, &selector).await
     else {
         return Ok(None);
     };

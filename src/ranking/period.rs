@@ -12,7 +12,7 @@ use crate::{
     },
     ranking::Rankings,
     store::{
-        period::{ResolvedPeriod, Source},
+        period::{PeriodSource, ResolvedPeriod},
         rank::RankingState,
     },
 };
@@ -105,14 +105,14 @@ pub(crate) async fn read_current<T, F: Future<Output = Result<Option<T>>>>(
 /// The period that a selector means.
 pub(crate) enum Resolved {
     /// A period with players, and its ranking or archive.
-    Players(Arc<ResolvedPeriod>, Source),
+    Players(Arc<ResolvedPeriod>, PeriodSource),
     /// A period without scores.
     Empty(Period, RankingState),
 }
 
 /// Recently resolved selectors.
 #[derive(Debug)]
-pub(crate) struct PeriodCache(moka::sync::Cache<(i32, PeriodSelector), (Arc<ResolvedPeriod>, Source)>);
+pub(crate) struct PeriodCache(moka::sync::Cache<(i32, PeriodSelector), (Arc<ResolvedPeriod>, PeriodSource)>);
 
 impl Default for PeriodCache {
     fn default() -> Self {
@@ -121,11 +121,11 @@ impl Default for PeriodCache {
 }
 
 impl PeriodCache {
-    fn get(&self, key: &(i32, PeriodSelector)) -> Option<(Arc<ResolvedPeriod>, Source)> {
+    fn get(&self, key: &(i32, PeriodSelector)) -> Option<(Arc<ResolvedPeriod>, PeriodSource)> {
         self.0.get(key)
     }
 
-    fn keep(&self, key: (i32, PeriodSelector), resolved: Arc<ResolvedPeriod>, source: Source) {
+    fn keep(&self, key: (i32, PeriodSelector), resolved: Arc<ResolvedPeriod>, source: PeriodSource) {
         self.0.insert(key, (resolved, source));
     }
 

@@ -21,7 +21,7 @@ use crate::{
     store::{
         archive::ArchiveState,
         export::{Snapshot, State},
-        period::{ResolvedPeriod, Source},
+        period::{PeriodSource, ResolvedPeriod},
         rank::{RankingState, StoredRow, StoredStanding},
     },
 };
@@ -50,22 +50,22 @@ pub async fn page(
         async move {
             let (store, period) = (&rankings.store, &resolved.period);
             let found = match (source, key) {
-                (Source::Live(ranking), None) => {
+                (PeriodSource::Live(ranking), None) => {
                     Open { rankings, board, resolved: &resolved, ranking, is_shared: false }
                         .page(from, limit)
                         .await?
                         .map(|found| of_ranking(period, found))
                 }
-                (Source::Live(ranking), Some(key)) => {
+                (PeriodSource::Live(ranking), Some(key)) => {
                     Open { rankings, board, resolved: &resolved, ranking, is_shared: false }
                         .page_after(key, limit)
                         .await?
                         .map(|found| of_ranking(period, found))
                 }
-                (Source::Archive(archive), None) => {
+                (PeriodSource::Archive(archive), None) => {
                     store.archive_page(&resolved, archive, from, limit).await?.map(|found| of_archive(period, found))
                 }
-                (Source::Archive(archive), Some(key)) => store
+                (PeriodSource::Archive(archive), Some(key)) => store
                     .archive_page_after(&resolved, archive, key, limit)
                     .await?
                     .map(|found| of_archive(period, found)),
@@ -122,7 +122,7 @@ async fn on_period<T, F>(
     rankings: &Rankings,
     board: &Board,
     selector: &PeriodSelector,
-    read: impl Fn(Arc<ResolvedPeriod>, Source) -> F,
+    read: impl Fn(Arc<ResolvedPeriod>, PeriodSource) -> F,
     empty: impl Fn(Period, RankingState) -> Result<T>,
 ) -> Result<T>
 where
@@ -171,11 +171,11 @@ pub async fn standing(
     let read = |resolved: Arc<ResolvedPeriod>, source| async move {
         let (user, period) = (user_id.as_str(), &resolved.period);
         let found = match source {
-            Source::Live(ranking) => {
+            PeriodSource::Live(ranking) => {
                 let open = Open { rankings, board, resolved: &resolved, ranking, is_shared: false };
                 open.standing(user, around).await?.map(|found| of_ranking(period, found))
             }
-            Source::Archive(archive) => {
+            PeriodSource::Archive(archive) => {
                 let found = rankings.store.archive_standing(&resolved, archive, user, around).await?;
                 found.map(|found| of_archive(period, found))
             }
@@ -237,11 +237,11 @@ pub async fn chosen(
         async move {
             let period = &resolved.period;
             let found = match source {
-                Source::Live(ranking) => {
+                PeriodSource::Live(ranking) => {
                     let open = Open { rankings, board, resolved: &resolved, ranking, is_shared: false };
                     open.chosen(wanted).await?.map(|found| of_ranking(period, found))
                 }
-                Source::Archive(archive) => {
+                PeriodSource::Archive(archive) => {
                     store.archive_chosen(&resolved, archive, wanted).await?.map(|found| of_archive(period, found))
                 }
             };
@@ -266,11 +266,11 @@ pub async fn newcomer(
     let read = |resolved: Arc<ResolvedPeriod>, source| async move {
         let period = &resolved.period;
         Ok(match source {
-            Source::Live(ranking) => {
+            PeriodSource::Live(ranking) => {
                 let open = Open { rankings, board, resolved: &resolved, ranking, is_shared: false };
                 open.newcomer(score).await?.map(|found| of_ranking(period, found))
             }
-            Source::Archive(archive) => {
+            PeriodSource::Archive(archive) => {
                 rankings.store.archive_newcomer(&resolved, archive, score).await?.map(|found| of_archive(period, found))
             }
         })
@@ -283,11 +283,11 @@ pub async fn distribution(rankings: &Rankings, board: &Board, selector: &PeriodS
     let read = |resolved: Arc<ResolvedPeriod>, source| async move {
         let (store, period) = (&rankings.store, &resolved.period);
         let found = match source {
-            Source::Live(ranking) => {
+            PeriodSource::Live(ranking) => {
                 let open = Open { rankings, board, resolved: &resolved, ranking, is_shared: false };
                 open.distribution().await?.map(|found| of_ranking(period, found))
             }
-            Source::Archive(archive) => {
+            PeriodSource::Archive(archive) => {
                 store.archive_distribution(&resolved, archive).await?.map(|found| of_archive(period, found))
             }
         };

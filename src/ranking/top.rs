@@ -31,7 +31,7 @@ use crate::{
     },
     single_flight::SingleFlight,
     store::{
-        period::{ArchiveRef, RankingRef, ResolvedPeriod, Source},
+        period::{ArchiveRef, PeriodSource, RankingRef, ResolvedPeriod},
         rank::RankingState,
     },
     telemetry::{self, Origin},
@@ -212,7 +212,7 @@ async fn refill_list(
     period::read_current(rankings, board, selector, |resolved| async move {
         let asked_at = Instant::now();
         match resolved {
-            Resolved::Players(resolved, Source::Live(ranking)) => {
+            Resolved::Players(resolved, PeriodSource::Live(ranking)) => {
                 let open = Open { rankings, board, resolved: &resolved, ranking, is_shared: true };
                 let Some(state) = open.state().await? else { return Ok(None) };
                 let tag = etag(&resolved, ranking, &state, limit);
@@ -221,7 +221,7 @@ async fn refill_list(
                 }
                 read(&open, limit, render).await
             }
-            Resolved::Players(resolved, Source::Archive(archive)) => {
+            Resolved::Players(resolved, PeriodSource::Archive(archive)) => {
                 closed(rankings, board, key, &resolved, archive, render).await
             }
             Resolved::Empty(period, state) => {

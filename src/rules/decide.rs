@@ -43,7 +43,7 @@ impl Pending {
 /// Only the bounds of points apply to imports, which only administrators make. The other rules
 /// against cheating apply to live events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum EventSource {
     /// Live events, without times of their own.
     Live,
     /// Imported events.
@@ -97,7 +97,7 @@ pub(crate) struct Decisions {
 pub(crate) struct MissingPeriods(pub(crate) Vec<DateTime<Utc>>);
 
 /// Decides events in order. One bad event does not affect the others.
-pub(crate) fn decide(facts: &Facts, source: Source, events: &[Pending]) -> Result<Decisions, MissingPeriods> {
+pub(crate) fn decide(facts: &Facts, source: EventSource, events: &[Pending]) -> Result<Decisions, MissingPeriods> {
     let mut batch = Batch {
         facts,
         source,
@@ -121,7 +121,7 @@ pub(crate) fn decide(facts: &Facts, source: Source, events: &[Pending]) -> Resul
 /// A batch while it is decided.
 struct Batch<'a> {
     facts: &'a Facts,
-    source: Source,
+    source: EventSource,
     events: &'a [Pending],
     /// Index of the first event with each id that was not refused.
     holders: HashMap<(usize, &'a str), usize>,
@@ -186,13 +186,13 @@ impl Batch<'_> {
 
     /// Returns whether events that break a rule go into quarantine.
     fn quarantines(&self) -> bool {
-        self.source == Source::Live && self.facts.rules.on_violation == OnViolation::Quarantine
+        self.source == EventSource::Live && self.facts.rules.on_violation == OnViolation::Quarantine
     }
 
     /// Applies the rules against cheating, then folds the event into the player's entries.
     fn judge(&mut self, event: &Pending, at: DateTime<Utc>) -> Decided {
         let facts = self.facts;
-        if self.source == Source::Live && facts.rules.need_history() {
+        if self.source == EventSource::Live && facts.rules.need_history() {
             let quarantines = self.quarantines();
             let tally = self.tallies.entry(event.player).or_insert_with(|| Tally::new(facts, event.player));
             if let Some(violation) = tally.broken(facts, event) {
@@ -233,7 +233,7 @@ impl Batch<'_> {
             let was = self.entries.get(&place).or_else(|| entries.get(&place)).copied();
             let now = Entry::after(was, rules.mode, rules.order, scored).ok_or(Refusal::Overflow)?;
             after.push((place, now));
-            if self.source == Source::Live {
+            if self.source == EventSource::Live {
                 standings.push(Standing {
                     user_id: player.id.unwrap_or_default(),
                     period_id: period.id,

@@ -6,7 +6,7 @@ use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _}
 use crate::{
     model::board::{Mode, OnViolation, Order, PeriodKind, Ties},
     rules::{
-        decide::{Change, Decided, Pending, Source, decide},
+        decide::{Change, Decided, EventSource, Pending, decide},
         entry::{Entry, ScoredEvent, reached_at, tie_key},
         facts::{Accepted, Content, Facts, Gain, KnownAnswer, KnownEvent, Period, Player, Rules, Standing},
         refusal::{Refusal, Rule},
@@ -57,7 +57,7 @@ fn event(player: usize, points: i64) -> Pending {
 }
 
 fn outcomes(facts: &Facts, events: &[Pending]) -> Vec<Decided> {
-    decide(facts, Source::Live, events).map(|decisions| decisions.events).unwrap_or_default()
+    decide(facts, EventSource::Live, events).map(|decisions| decisions.events).unwrap_or_default()
 }
 
 fn refusals(facts: &Facts, events: &[Pending]) -> Vec<Option<Refusal>> {
@@ -116,7 +116,8 @@ fn entries_depend_only_on_the_set_of_events_not_on_batches() {
                     ..event(random.random_range(0..3), 0)
                 })
                 .collect();
-            let decisions = decide(&facts, Source::Import, &events).unwrap_or_else(|missing| panic!("{missing:?}"));
+            let decisions =
+                decide(&facts, EventSource::Import, &events).unwrap_or_else(|missing| panic!("{missing:?}"));
             for one in &events {
                 let scored = ScoredEvent {
                     points: one.points,
@@ -201,7 +202,7 @@ fn an_event_counts_in_all_its_periods_or_in_none() {
     facts.periods[1].ranking_id = None;
     assert_eq!(refusals(&facts, &[event(0, 1)]), [Some(Refusal::PeriodClosed)]);
     let before_the_week = Pending { at: Some(time(-600)), ..event(0, 1) };
-    let missing = decide(&facts, Source::Import, &[before_the_week]).map(|_| ()).map_err(|missing| missing.0);
+    let missing = decide(&facts, EventSource::Import, &[before_the_week]).map(|_| ()).map_err(|missing| missing.0);
     assert_eq!(missing, Err(vec![time(-600)]));
 }
 
@@ -242,7 +243,7 @@ fn an_id_makes_an_event_count_once() {
     assert_eq!(decided[6], Decided::Refused(Refusal::IdConflict));
     // An imported event repeats one with the same time.
     let at = |seconds| Pending { at: Some(time(seconds)), ..with(0, 5, "old", Some("won")) };
-    let decided = decide(&facts, Source::Import, &[at(3), at(4)]).map(|decisions| decisions.events);
+    let decided = decide(&facts, EventSource::Import, &[at(3), at(4)]).map(|decisions| decisions.events);
     assert!(
         matches!(decided.as_deref(), Ok([Decided::Known(_), Decided::Refused(Refusal::IdConflict)])),
         "{decided:?}"
@@ -308,7 +309,7 @@ fn a_sum_that_no_key_can_hold_is_refused() {
 fn an_event_that_changes_no_entry_makes_no_change() {
     let mut facts = facts(Mode::Best, Order::Desc, 1);
     let changes = |facts: &Facts, points| {
-        decide(facts, Source::Live, &[event(0, points)]).map(|decisions| decisions.changes).unwrap_or_default()
+        decide(facts, EventSource::Live, &[event(0, points)]).map(|decisions| decisions.changes).unwrap_or_default()
     };
     let first = changes(&facts, 5);
     facts.entries = first.iter().map(|change| ((change.ranking_id, 0), change.now)).collect();
@@ -327,7 +328,7 @@ fn an_event_in_quarantine_is_repeated_not_quarantined_twice() {
     assert!(matches!(decided[..], [Decided::Quarantined(_), Decided::Repeats(0)]), "{decided:?}");
     // No ledger can store this number, so it is refused, and so are imports.
     assert!(refusals(&facts, &[event(0, i64::MIN)])[0].is_some());
-    let imported = decide(&facts, Source::Import, &[far]).map(|decisions| decisions.events).unwrap_or_default();
+    let imported = decide(&facts, EventSource::Import, &[far]).map(|decisions| decisions.events).unwrap_or_default();
     assert!(matches!(imported[..], [Decided::Refused(Refusal::Broken(_))]), "{imported:?}");
 }
 
@@ -356,7 +357,7 @@ fn an_import_may_not_come_from_the_future_of_the_clock() {
     facts.at = facts.now + TimeDelta::seconds(100);
     let of = |seconds| {
         let events = [Pending { at: Some(time(seconds)), ..event(0, 1) }];
-        decide(&facts, Source::Import, &events).map(|decisions| decisions.events).unwrap_or_default()
+        decide(&facts, EventSource::Import, &events).map(|decisions| decisions.events).unwrap_or_default()
     };
     assert!(matches!(of(1_000)[..], [Decided::Accepted { .. }]));
     assert_eq!(of(1_050), [Decided::Refused(Refusal::TimeInFuture)]);
@@ -370,7 +371,8 @@ fn a_reset_counts_in_its_own_period_from_its_own_time_on() {
     facts.players[0].resets = vec![time(600)];
     let rankings = |facts: &Facts, seconds| {
         let events = [Pending { at: Some(time(seconds)), ..event(0, 1) }];
-        let changes = decide(facts, Source::Import, &events).map(|decisions| decisions.changes).unwrap_or_default();
+        let changes =
+            decide(facts, EventSource::Import, &events).map(|decisions| decisions.changes).unwrap_or_default();
         changes.iter().map(|change| change.ranking_id).collect::<Vec<_>>()
     };
     assert_eq!(rankings(&facts, 400), [12], "a later reset does not concern the ended week");
@@ -382,7 +384,7 @@ fn a_reset_counts_in_its_own_period_from_its_own_time_on() {
 fn a_season_does_not_stand_in_for_a_missing_period() {
     let mut facts = facts(Mode::Sum, Order::Desc, 1);
     facts.periods[1].kind = PeriodKind::Season;
-    let missing = decide(&facts, Source::Live, &[event(0, 1)]).err();
+    let missing = decide(&facts, EventSource::Live, &[event(0, 1)]).err();
     assert_eq!(missing.map(|missing| missing.0), Some(vec![facts.at]));
 }
 

@@ -8,7 +8,9 @@ use chrono::{DateTime, Utc};
 use crate::{
     Error, Result,
     model::layout::Layouts,
-    rules::{Accepted, Decided, Decisions, KnownAnswer, MissingPeriods, Pending, Refusal, Source, Violation, decide},
+    rules::{
+        Accepted, Decided, Decisions, EventSource, KnownAnswer, MissingPeriods, Pending, Refusal, Violation, decide,
+    },
     store::{
         Store,
         batch::{Committed, Outcome},
@@ -94,7 +96,12 @@ impl Lane {
     /// unchanged since the first; otherwise the batch starts again under the lane's lock. A writer
     /// that competes with others takes the lock from the start: otherwise small batches would
     /// always overtake a large one.
-    pub(crate) async fn write(&mut self, store: &Store, source: Source, events: &[Submitted<'_>]) -> Result<Written> {
+    pub(crate) async fn write(
+        &mut self,
+        store: &Store,
+        source: EventSource,
+        events: &[Submitted<'_>],
+    ) -> Result<Written> {
         let (users, pending) = by_player(events);
         let mut holds_lock = self.is_contended;
         for _ in 0..MAX_ATTEMPTS {
@@ -104,7 +111,7 @@ impl Lane {
                 session.end(false).await?;
                 return Err(Error::unavailable("the board's number of lanes has just changed; send the events again"));
             }
-            if source == Source::Live && begun.facts.rules.need_history() {
+            if source == EventSource::Live && begun.facts.rules.need_history() {
                 session.read_history(&mut begun.facts, &pending).await?;
             }
             let decisions = match decide(&begun.facts, source, &pending) {
@@ -116,7 +123,7 @@ impl Lane {
                 }
             };
             let newcomers = newcomers(&users, &pending, &decisions);
-            if source == Source::Live && !newcomers.is_empty() {
+            if source == EventSource::Live && !newcomers.is_empty() {
                 session.end(false).await?;
                 store.ensure_users(&newcomers, &vec![None; newcomers.len()]).await?;
                 continue;

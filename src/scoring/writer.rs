@@ -23,7 +23,7 @@ use crate::{
     Error, Result,
     model::{board::Board, score::Event},
     ranking::acknowledged::Acknowledged,
-    rules::Source,
+    rules::EventSource,
     scoring::{
         accepted::AcceptedScores,
         wait_estimate::WaitEstimate,
@@ -312,7 +312,7 @@ async fn write_jobs(shared: &Shared, lane: &mut write::Lane, jobs: Vec<Job>) {
 async fn write_batch(shared: &Shared, lane: &mut write::Lane, events: &[&Event]) -> Result<Answers> {
     let begin = Instant::now();
     let submitted: Vec<Submitted> = events.iter().map(|event| (*event).into()).collect();
-    let written = lane.write(&shared.store, Source::Live, &submitted).await?;
+    let written = lane.write(&shared.store, EventSource::Live, &submitted).await?;
     telemetry::count_batch(events.len(), begin.elapsed());
     let accepted = written.answers.iter().filter(|answer| matches!(answer, Answer::Accepted { .. })).count();
     shared.accepted.add(lane.board_id, accepted as u64);

@@ -13,8 +13,8 @@ use crate::{
         name::Named as _,
     },
     rules::{
-        Accepted, Content, Decided, Decisions, Entry, Facts, Gain, History, KnownAnswer, KnownEvent, Pending, Period,
-        Player, Rules, Source, Standing, Violation, limited_periods,
+        Accepted, Content, Decided, Decisions, Entry, EventSource, Facts, Gain, History, KnownAnswer, KnownEvent,
+        Pending, Period, Player, Rules, Standing, Violation, limited_periods,
     },
     store::{Store, pool::Session},
 };
@@ -108,7 +108,7 @@ impl BatchSession {
     /// `users` are the distinct players of the events. Updates `layouts` to the current layouts.
     pub(crate) async fn begin_batch(
         &mut self,
-        source: Source,
+        source: EventSource,
         users: &[String],
         events: &[Pending],
         layouts: &mut Layouts,
@@ -120,7 +120,7 @@ impl BatchSession {
                 ids.push(id.clone());
             }
         }
-        let imported = source == Source::Import;
+        let imported = source == EventSource::Import;
         let event_users: Option<Vec<i32>> = imported.then(|| events.iter().map(|event| place(event.player)).collect());
         let times: Option<Vec<Option<DateTime<Utc>>>> = imported.then(|| events.iter().map(|event| event.at).collect());
         let (known_rankings, known_times) = layouts.known();
@@ -247,7 +247,7 @@ impl BatchSession {
     /// Writes the decisions, if the lane is still in the state that the batch started from.
     pub(crate) async fn commit_batch(
         &mut self,
-        source: Source,
+        source: EventSource,
         begun: &Begun,
         events: &[Pending],
         decisions: &Decisions,
@@ -257,7 +257,7 @@ impl BatchSession {
         let columns = Columns::of(facts, source, events, decisions);
         let rows = BucketRows::of(facts, decisions, layouts)?;
         let keep_ids =
-            (source == Source::Live).then_some(PgInterval { months: 0, days: KEEP_IDS_DAYS, microseconds: 0 });
+            (source == EventSource::Live).then_some(PgInterval { months: 0, days: KEEP_IDS_DAYS, microseconds: 0 });
         let row = sqlx::query_file!(
             "sql/queries/commit_batch.sql",
             self.board_id,
@@ -375,7 +375,7 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(facts: &Facts, source: Source, events: &[Pending], decisions: &Decisions) -> Self {
+    fn of(facts: &Facts, source: EventSource, events: &[Pending], decisions: &Decisions) -> Self {
         let mut columns = Self::default();
         for (event, decided) in events.iter().zip(&decisions.events) {
             let written = PendingEvent {
@@ -388,7 +388,7 @@ impl Columns {
             };
             match decided {
                 Decided::Accepted { at, standings } => columns.events.push(PendingEvent {
-                    occurred_at: (source == Source::Import).then_some(*at),
+                    occurred_at: (source == EventSource::Import).then_some(*at),
                     standings: event.id.is_some().then(|| standings.iter().flat_map(numbers).collect()),
                     ..written
                 }),

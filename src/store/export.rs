@@ -11,7 +11,7 @@ use crate::{
     store::{
         RESPONSE_GRACE, Store,
         archive::ArchiveState,
-        period::{ResolvedPeriod, Source},
+        period::{PeriodSource, ResolvedPeriod},
         rank::{RankingState, Version},
     },
 };
@@ -51,7 +51,7 @@ pub(crate) enum State {
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     connection: PgConnection,
-    source: Source,
+    source: PeriodSource,
     /// Position of the next row.
     next: i64,
 }
@@ -61,18 +61,22 @@ impl Store {
     pub(crate) async fn snapshot(
         &self,
         resolved: &ResolvedPeriod,
-        source: Source,
+        source: PeriodSource,
     ) -> Result<Option<(Snapshot, State)>> {
         timeout(self.pool_wait() + RESPONSE_GRACE, self.take_snapshot(resolved, source))
             .await
             .unwrap_or_else(|_| Err(no_response()))
     }
 
-    async fn take_snapshot(&self, resolved: &ResolvedPeriod, source: Source) -> Result<Option<(Snapshot, State)>> {
+    async fn take_snapshot(
+        &self,
+        resolved: &ResolvedPeriod,
+        source: PeriodSource,
+    ) -> Result<Option<(Snapshot, State)>> {
         let mut connection = self.unlimited_connection().await?;
         connection.execute(BEGIN).await?;
         let state = match source {
-            Source::Live(ranking) => sqlx::query_file!(
+            PeriodSource::Live(ranking) => sqlx::query_file!(
                 "sql/queries/ranking_state.sql",
                 ranking.board,
                 ranking.period_id,
@@ -90,7 +94,7 @@ impl Store {
                     answered_by: AnsweredBy::Sql,
                 })
             }),
-            Source::Archive(archive) => sqlx::query_file!(
+            PeriodSource::Archive(archive) => sqlx::query_file!(
                 "sql/queries/archive_state.sql",
                 archive.board,
                 archive.period_id,
@@ -138,8 +142,8 @@ impl Snapshot {
             };
         }
         Ok(match self.source {
-            Source::Live(ranking) => lines!("sql/queries/export.sql", ranking.ranking_id),
-            Source::Archive(archive) => lines!("sql/queries/archive_export.sql", archive.period_id),
+            PeriodSource::Live(ranking) => lines!("sql/queries/export.sql", ranking.ranking_id),
+            PeriodSource::Archive(archive) => lines!("sql/queries/archive_export.sql", archive.period_id),
         })
     }
 }

@@ -17,7 +17,7 @@ pub(crate) struct ResolvedPeriod {
     /// The period.
     pub(crate) period: Period,
     /// The source of its answers: `None` before the first score, and after its archive is dropped.
-    pub(crate) source: Option<Source>,
+    pub(crate) source: Option<PeriodSource>,
     /// Start of the time in which the selector means the period; `None` if unbounded.
     pub(crate) valid_from: Option<DateTime<Utc>>,
     /// End of the time in which the selector means the period; `None` if unbounded.
@@ -26,7 +26,7 @@ pub(crate) struct ResolvedPeriod {
 
 /// The source that answers reads of a period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Source {
+pub(crate) enum PeriodSource {
     /// Its current ranking.
     Live(RankingRef),
     /// The archive of a closed period.
@@ -93,10 +93,10 @@ impl Store {
                 },
                 source: match (row.period_id, row.ranking_id, row.archive_revision) {
                     (Some(period_id), Some(ranking_id), _) => {
-                        Some(Source::Live(RankingRef { board: board.id, period_id, ranking_id }))
+                        Some(PeriodSource::Live(RankingRef { board: board.id, period_id, ranking_id }))
                     }
                     (Some(period_id), None, Some(revision)) => {
-                        Some(Source::Archive(ArchiveRef { board: board.id, period_id, revision }))
+                        Some(PeriodSource::Archive(ArchiveRef { board: board.id, period_id, revision }))
                     }
                     _ => None,
                 },

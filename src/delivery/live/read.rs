@@ -18,7 +18,7 @@ use crate::{
     },
     store::{
         archive::ArchiveState,
-        period::{ArchiveRef, ResolvedPeriod, Source},
+        period::{ArchiveRef, PeriodSource, ResolvedPeriod},
         rank::RankingState,
     },
 };
@@ -80,7 +80,7 @@ pub(crate) async fn read(
             Resolved::Empty(period, state) => {
                 Ok(Some((!is_known(&tag(&period, 0, &state))).then(|| empty(&period, &state, interests))))
             }
-            Resolved::Players(resolved, Source::Live(ranking)) => {
+            Resolved::Players(resolved, PeriodSource::Live(ranking)) => {
                 let open = Open { rankings, board, resolved: &resolved, ranking, is_shared: true };
                 let Some(state) = open.state().await? else { return Ok(None) };
                 if is_known(&tag(&resolved.period, ranking.ranking_id, &state)) {
@@ -88,7 +88,7 @@ pub(crate) async fn read(
                 }
                 Ok(of_ranking(&open, interests).await?.map(Some))
             }
-            Resolved::Players(resolved, Source::Archive(archive)) => {
+            Resolved::Players(resolved, PeriodSource::Archive(archive)) => {
                 let Some((state, size)) = rankings.store.archive_state(&resolved, archive).await? else {
                     return Ok(None);
                 };

@@ -92,7 +92,7 @@ enum Budget {
 
 /// The unit that limits count for an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Place {
+enum CountedAddress {
     /// An IPv4 address, or an IPv6 network of 64 bits, which belongs to one subscriber.
     Address(IpAddr),
     /// One of the shared counts.
@@ -105,7 +105,7 @@ type Limiter<K> = DefaultKeyedRateLimiter<K, StateInformationMiddleware>;
 #[derive(Debug)]
 pub(crate) struct Rates {
     keys: Option<Limiter<String>>,
-    addresses: Option<Limiter<(Budget, Place)>>,
+    addresses: Option<Limiter<(Budget, CountedAddress)>>,
     are_shared: AtomicBool,
     hasher: RandomState,
     clock: DefaultClock,
@@ -165,12 +165,12 @@ impl Rates {
         Some(self.count(self.addresses.as_ref()?, &(budget, self.place(address))))
     }
 
-    fn place(&self, address: IpAddr) -> Place {
+    fn place(&self, address: IpAddr) -> CountedAddress {
         let network = address::network(address);
         if self.are_shared.load(Ordering::Relaxed) {
-            Place::Shared(self.hasher.hash_one(network) % SHARED_COUNTS)
+            CountedAddress::Shared(self.hasher.hash_one(network) % SHARED_COUNTS)
         } else {
-            Place::Address(network)
+            CountedAddress::Address(network)
         }
     }
 
