@@ -36,7 +36,7 @@ use server::Serving;
 use size::Size;
 use system::{BOARD, Options, Site, System};
 
-/// What to compare
+/// Comparison of Centile with other designs
 #[derive(Debug, Parser)]
 struct Arguments {
     /// Number of players

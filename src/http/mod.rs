@@ -61,10 +61,11 @@ use crate::{
             period, quarantine, season, standing, submit, transaction, user,
         },
         server::{
+            activity::{Activity, Allowed},
             address,
             body_memory::BodyMemory,
             chunks,
-            connection::{Activity, Allowed, Watched},
+            connection::Watched,
             cors, observe,
             rate::{self, Rates},
             slots::Slots,

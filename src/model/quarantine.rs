@@ -3,10 +3,9 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use strum::{EnumString, IntoStaticStr, VariantNames};
-use utoipa::ToSchema;
 
 /// State of an event in quarantine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema, EnumString, IntoStaticStr, VariantNames)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, EnumString, IntoStaticStr, VariantNames)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum State {

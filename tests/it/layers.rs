@@ -96,12 +96,13 @@ fn no_module_imports_from_a_higher_layer() {
 }
 
 /// Frameworks, and the only layers that may name them.
-const FRAMEWORKS: [(&str, &[&str]); 5] = [
+const FRAMEWORKS: [(&str, &[&str]); 6] = [
     ("sqlx::", &["store"]),
     ("deadpool_redis::", &["cache"]),
     ("actix_web::", &["http", "dev"]),
     ("actix_http::", &["http"]),
     ("clap::", &["config", "cli"]),
+    ("utoipa::", &["http"]),
 ];
 
 #[test]

@@ -1,5 +1,6 @@
 //! Reads of rankings and the rank index.
 
 pub mod index;
+pub mod look_ups;
 pub mod real_data;
 pub mod round;

@@ -23,8 +23,8 @@ use crate::{
             query::{self, PeriodText},
         },
         server::{
+            activity::{Activity, Answering},
             address,
-            connection::{Activity, Answering},
             slots::{Slot, Slots},
         },
     },

@@ -10,6 +10,7 @@ pub(crate) mod health;
 pub(crate) mod history;
 pub(crate) mod key;
 pub(crate) mod list;
+mod names;
 pub(crate) mod newcomer;
 pub(crate) mod openapi;
 pub(crate) mod period;

@@ -22,7 +22,7 @@ use crate::{
             caller::{self, CheckedKey},
             signature,
         },
-        server::{address, body_memory::Reservation, connection::Activity},
+        server::{activity::Activity, address, body_memory::Reservation},
     },
     model::board::DEFAULT_POINTS_BOUND,
 };

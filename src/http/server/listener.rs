@@ -22,7 +22,7 @@ use crate::{
         Api,
         live::events::{EventWriter, Next},
         server::{
-            connection::{Activity, Streaming},
+            activity::{Activity, Streaming},
             slots::Slot,
         },
     },

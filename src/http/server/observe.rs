@@ -21,7 +21,7 @@ use crate::{
     http::{
         Api,
         api::endpoint,
-        server::{address, connection::Activity},
+        server::{activity::Activity, address},
     },
     telemetry,
 };

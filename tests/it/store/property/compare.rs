@@ -239,8 +239,8 @@ impl Comparison<'_> {
         }
     }
 
-    /// Ranks now and ranks of earlier keys, which the answer to a score contains; also of players
-    /// who have left since.
+    /// Checks current ranks and ranks of earlier keys, which the answer to a score contains. Some of
+    /// these players have left since.
     async fn earlier_keys(&mut self, connection: &mut PgConnection) {
         let users: Vec<i64> = self.names.keys().copied().collect();
         for user in users.sample(self.rng, 3) {

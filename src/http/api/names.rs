@@ -1,0 +1,44 @@
+//! Schemas of the enums of the model, for the `OpenAPI` document. The model knows no framework.
+
+use strum::VariantNames;
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{
+        RefOr,
+        schema::{ObjectBuilder, Schema, Type},
+    },
+};
+
+use crate::model::{
+    board::{ArchivedKind, Mode, OnViolation, Order, PeriodKind, Reading, Ties},
+    key::{KeyState, Role},
+    period::PeriodState,
+    quarantine::State,
+};
+
+macro_rules! schemas {
+    ($($type:ty: $description:literal,)*) => {$(
+        impl PartialSchema for $type {
+            fn schema() -> RefOr<Schema> {
+                let object = ObjectBuilder::new().schema_type(Type::String).description(Some($description));
+                object.enum_values(Some(Self::VARIANTS.iter().copied())).into()
+            }
+        }
+
+        impl ToSchema for $type {}
+    )*};
+}
+
+schemas! {
+    Mode: "How a player's score in a period follows from the player's score transactions.",
+    Order: "Which scores are better.",
+    Ties: "How equal scores are ranked.",
+    Reading: "Access for readers of a board.",
+    OnViolation: "Treatment of an event that breaks a rule of its board against cheating.",
+    PeriodKind: "Kinds of period.",
+    ArchivedKind: "Kinds of period with archives.",
+    Role: "Permissions of a key.",
+    KeyState: "State of a key.",
+    PeriodState: "State of a period.",
+    State: "State of an event in quarantine.",
+}
