@@ -268,7 +268,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text, p_signing_secret bytea) IS 'Stores an API key, ctl_ID_SECRET, by the SHA-256 of its secret and, if it signs, its sealed signing secret; centile key create generates both. Example: SELECT centile.create_key(''00112233445566aa'', ''match server'', ''server'', ''{main}'', NULL, sha256(''64 random hexadecimal digits'')) IS NOT NULL AS is_made;';
+COMMENT ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text, p_signing_secret bytea) IS 'Stores an API key, ctl_ID_SECRET, by the SHA-256 of its secret and, if it signs, its encrypted signing secret; centile key create generates both. Example: SELECT centile.create_key(''00112233445566aa'', ''match server'', ''server'', ''{main}'', NULL, sha256(''64 random hexadecimal digits'')) IS NOT NULL AS is_made;';
 
 CREATE FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone, p_actor text DEFAULT SESSION_USER) RETURNS bigint
     LANGUAGE plpgsql
@@ -1036,7 +1036,7 @@ $$;
 
 COMMENT ON FUNCTION centile.revoke_key(p_id text, p_actor text) IS 'Revokes an API key. Example: SELECT centile.revoke_key(key_id) FROM centile.api_keys WHERE name = ''game server'';';
 
-CREATE FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_actor text DEFAULT SESSION_USER, p_sealed boolean DEFAULT false) RETURNS void
+CREATE FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_actor text DEFAULT SESSION_USER, p_encrypted boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql
     AS $_$
 DECLARE
@@ -1050,27 +1050,27 @@ BEGIN
             OR substring(p_url FROM '^https?://[^/?#]*:([0-9]+)(?:[/?#]|$)')::integer > 65535 THEN
         RAISE EXCEPTION 'an address has https:// or http://, a host without user and password, an optional port from 1 to 65535, and a path; at most 2048 bytes'
             USING ERRCODE = 'CB422', DETAIL = 'url';
-    ELSIF p_secret IS NULL OR octet_length(p_secret) - (CASE WHEN p_sealed THEN 33 ELSE 0 END) NOT BETWEEN 16 AND 64 THEN
+    ELSIF p_secret IS NULL OR octet_length(p_secret) - (CASE WHEN p_encrypted THEN 33 ELSE 0 END) NOT BETWEEN 16 AND 64 THEN
         RAISE EXCEPTION 'a secret has 16 to 64 bytes' USING ERRCODE = 'CB422', DETAIL = 'secret';
     END IF;
     -- One call at a time: each records the previous state.
     PERFORM FROM centile_store.boards WHERE id = v_board.id FOR NO KEY UPDATE;
     SELECT * INTO v_was FROM centile_store.webhooks WHERE board_id = v_board.id;
-    INSERT INTO centile_store.webhooks (board_id, url, secret, sealed) VALUES (v_board.id, p_url, p_secret, p_sealed)
-    ON CONFLICT (board_id) DO UPDATE SET url = excluded.url, secret = excluded.secret, sealed = excluded.sealed;
+    INSERT INTO centile_store.webhooks (board_id, url, secret, encrypted) VALUES (v_board.id, p_url, p_secret, p_encrypted)
+    ON CONFLICT (board_id) DO UPDATE SET url = excluded.url, secret = excluded.secret, encrypted = excluded.encrypted;
     IF v_was.board_id IS NULL THEN
         -- In the order of ids, as an erasure locks them.
         PERFORM FROM centile_store.outbox o WHERE o.board_id = v_board.id AND o.delivered_at IS NULL ORDER BY o.id FOR NO KEY UPDATE;
         UPDATE centile_store.outbox SET next_attempt_at = 'infinity'
         WHERE board_id = v_board.id AND delivered_at IS NULL;
     END IF;
-    -- Records only whether the secret changed. A newly sealed secret counts as a change.
+    -- Records only whether the secret changed. A newly encrypted secret counts as a change.
     PERFORM centile_store.note_act(p_actor, 'set_webhook', v_board.id, jsonb_build_object('url', v_was.url, 'new_secret', false),
         jsonb_build_object('url', p_url, 'new_secret', v_was.secret IS DISTINCT FROM p_secret), 'webhook');
 END
 $_$;
 
-COMMENT ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_actor text, p_sealed boolean) IS 'Sets the address that receives the events of a board from now on, and the secret of 16 to 64 random bytes that signs them; centile serve seals it if it has a master key. Example: SELECT centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex''));';
+COMMENT ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_actor text, p_encrypted boolean) IS 'Sets the address that receives the events of a board from now on, and the secret that signs them: 16 to 64 random bytes. centile serve encrypts the secret if it has a master key. Example: SELECT centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex''));';
 
 CREATE FUNCTION centile.tie_key(p_at timestamp with time zone, p_tiebreak smallint DEFAULT 0) RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -1970,13 +1970,13 @@ $_$;
 
 COMMENT ON FUNCTION centile_store.check_time_zone(p_time_zone text) IS 'Raises an error unless the name is an IANA time zone. Example: SELECT centile_store.check_time_zone(''Europe/Berlin'');';
 
-CREATE FUNCTION centile_store.claim_deliveries(p_limit integer DEFAULT 16, p_except text[] DEFAULT '{}'::text[]) RETURNS TABLE(event_id bigint, board text, url text, secret bytea, sealed boolean, body text, attempt integer)
+CREATE FUNCTION centile_store.claim_deliveries(p_limit integer DEFAULT 16, p_except text[] DEFAULT '{}'::text[]) RETURNS TABLE(event_id bigint, board text, url text, secret bytea, encrypted boolean, body text, attempt integer)
     LANGUAGE sql
     AS $$
     WITH due AS MATERIALIZED (
-        SELECT o.id, w.slug, w.url, w.secret, w.sealed
+        SELECT o.id, w.slug, w.url, w.secret, w.encrypted
         FROM (
-            SELECT h.board_id, h.url, h.secret, h.sealed, b.slug
+            SELECT h.board_id, h.url, h.secret, h.encrypted, b.slug
             FROM centile_store.webhooks h
             JOIN centile_store.boards b ON b.id = h.board_id
             WHERE b.slug <> ALL (p_except)
@@ -1995,7 +1995,7 @@ CREATE FUNCTION centile_store.claim_deliveries(p_limit integer DEFAULT 16, p_exc
     SET attempts = o.attempts + 1, next_attempt_at = statement_timestamp() + interval '1 minute'
     FROM due
     WHERE o.id = due.id
-    RETURNING o.id, due.slug, due.url, due.secret, due.sealed, o.payload::text, o.attempts
+    RETURNING o.id, due.slug, due.url, due.secret, due.encrypted, o.payload::text, o.attempts
 $$;
 
 COMMENT ON FUNCTION centile_store.claim_deliveries(p_limit integer, p_except text[]) IS 'Claims due events for a minute: the exact text, the address and the secret that signs it. Example: SELECT event_id, board, url, body, attempt FROM centile_store.claim_deliveries(16);';
@@ -2914,17 +2914,17 @@ CREATE FUNCTION centile_store.is_locked(p_class integer, p_object bigint) RETURN
 
 COMMENT ON FUNCTION centile_store.is_locked(p_class integer, p_object bigint) IS 'Whether a session holds an advisory lock: class 1128615509 for imports, 1128615510 for rebuilds. Example: SELECT centile_store.is_locked(1128615509, 1);';
 
-CREATE FUNCTION centile_store.kept_secrets() RETURNS TABLE(kind text, name text, secret bytea, sealed boolean)
+CREATE FUNCTION centile_store.kept_secrets() RETURNS TABLE(kind text, name text, secret bytea, encrypted boolean)
     LANGUAGE sql STABLE
     AS $$
     SELECT 'key', k.id, k.signing_secret, true FROM centile_store.api_keys k
     WHERE k.signing_secret IS NOT NULL AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp())
     UNION ALL
-    SELECT 'webhook', b.slug, w.secret, w.sealed FROM centile_store.webhooks w JOIN centile_store.boards b ON b.id = w.board_id
+    SELECT 'webhook', b.slug, w.secret, w.encrypted FROM centile_store.webhooks w JOIN centile_store.boards b ON b.id = w.board_id
     ORDER BY 1, 2
 $$;
 
-COMMENT ON FUNCTION centile_store.kept_secrets() IS 'Secrets that the service must be able to decrypt: signing secrets of keys, by id, and of webhooks, by board. Example: SELECT kind, name, sealed FROM centile_store.kept_secrets();';
+COMMENT ON FUNCTION centile_store.kept_secrets() IS 'Secrets that the service must be able to decrypt: signing secrets of keys, by id, and of webhooks, by board. Example: SELECT kind, name, encrypted FROM centile_store.kept_secrets();';
 
 CREATE FUNCTION centile_store.key_at(p_ranking_id bigint, p_position bigint, OUT bucket smallint, OUT key centile_store.rank_key) RETURNS SETOF record
     LANGUAGE plpgsql STABLE
@@ -3972,6 +3972,22 @@ $$;
 
 COMMENT ON FUNCTION centile_store.record_act(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_kind text, p_reason text, p_voids_id bigint, p_voids_at timestamp with time zone, p_actor text) IS 'Writes a void, reset, ban or unban into the ledger and updates the player''s entries. Called by centile.void_score, reset_player and ban_user. Example: SELECT centile_store.record_act(b, centile_store.lock_lane(b, ''ann''), 1, ''reset'', ''asked for it'') FROM centile_store.boards b WHERE b.slug = ''main'';';
 
+CREATE FUNCTION centile_store.reencrypt(p_kind text, p_name text, p_was bytea, p_secret bytea) RETURNS boolean
+    LANGUAGE sql
+    AS $$
+    WITH key AS (
+        UPDATE centile_store.api_keys SET signing_secret = p_secret
+        WHERE p_kind = 'key' AND id = p_name AND signing_secret = p_was RETURNING 1
+    ), webhook AS (
+        UPDATE centile_store.webhooks w SET secret = p_secret, encrypted = true
+        FROM centile_store.boards b
+        WHERE p_kind = 'webhook' AND b.slug = p_name AND w.board_id = b.id AND w.secret = p_was RETURNING 1
+    )
+    SELECT EXISTS (SELECT FROM key UNION ALL SELECT FROM webhook)
+$$;
+
+COMMENT ON FUNCTION centile_store.reencrypt(p_kind text, p_name text, p_was bytea, p_secret bytea) IS 'Replaces the stored secret of a key or of a board''s webhook by a newly encrypted one; false if it has changed meanwhile. Example: SELECT centile_store.reencrypt(''webhook'', ''main'', ''\x00'', ''\x01'');';
+
 CREATE FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -4179,22 +4195,6 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.reposition_bucket(p_ranking_id bigint, p_layout integer, p_place integer, p_beside integer, p_above boolean) IS 'Moves an empty bucket to a new place beside another one. Example: SELECT centile_store.reposition_bucket(g.id, g.layout, 100, 1, true) FROM centile_store.rankings g WHERE g.id = 1;';
-
-CREATE FUNCTION centile_store.reseal(p_kind text, p_name text, p_was bytea, p_secret bytea) RETURNS boolean
-    LANGUAGE sql
-    AS $$
-    WITH key AS (
-        UPDATE centile_store.api_keys SET signing_secret = p_secret
-        WHERE p_kind = 'key' AND id = p_name AND signing_secret = p_was RETURNING 1
-    ), webhook AS (
-        UPDATE centile_store.webhooks w SET secret = p_secret, sealed = true
-        FROM centile_store.boards b
-        WHERE p_kind = 'webhook' AND b.slug = p_name AND w.board_id = b.id AND w.secret = p_was RETURNING 1
-    )
-    SELECT EXISTS (SELECT FROM key UNION ALL SELECT FROM webhook)
-$$;
-
-COMMENT ON FUNCTION centile_store.reseal(p_kind text, p_name text, p_was bytea, p_secret bytea) IS 'Replaces the stored secret of a key or of a board''s webhook by a newly sealed one; false if it has changed meanwhile. Example: SELECT centile_store.reseal(''webhook'', ''main'', ''\x00'', ''\x01'');';
 
 CREATE FUNCTION centile_store.retry_delay(p_attempts integer, p_random double precision) RETURNS interval
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -4440,12 +4440,12 @@ CREATE TABLE centile_store.api_keys (
     last_used_at timestamp with time zone,
     CONSTRAINT api_keys_hash_length CHECK ((octet_length(secret_sha256) = 32)),
     CONSTRAINT api_keys_role_known CHECK ((role = ANY (ARRAY['reader'::text, 'server'::text, 'admin'::text]))),
-    CONSTRAINT api_keys_signing_secret_sealed CHECK ((octet_length(signing_secret) = 65))
+    CONSTRAINT api_keys_signing_secret_encrypted CHECK ((octet_length(signing_secret) = 65))
 );
 
 COMMENT ON TABLE centile_store.api_keys IS 'API keys: the id in clear, of the secret only its SHA-256. name is the client, which has at most two live keys.';
 
-COMMENT ON COLUMN centile_store.api_keys.signing_secret IS 'Secret that signs the key''s requests, sealed with a master key that the database does not know. NULL: the key does not sign.';
+COMMENT ON COLUMN centile_store.api_keys.signing_secret IS 'Secret that signs the key''s requests, encrypted with a master key that the database does not know. NULL: the key does not sign.';
 
 CREATE VIEW centile.api_keys AS
  SELECT api_keys.id AS key_id,
@@ -4857,15 +4857,15 @@ CREATE TABLE centile_store.webhooks (
     board_id integer NOT NULL,
     url text NOT NULL,
     secret bytea NOT NULL,
-    sealed boolean DEFAULT false NOT NULL,
+    encrypted boolean DEFAULT false NOT NULL,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     CONSTRAINT webhooks_secret_length CHECK ((((octet_length(secret) -
 CASE
-    WHEN sealed THEN 33
+    WHEN encrypted THEN 33
     ELSE 0
 END) >= 16) AND ((octet_length(secret) -
 CASE
-    WHEN sealed THEN 33
+    WHEN encrypted THEN 33
     ELSE 0
 END) <= 64))),
     CONSTRAINT webhooks_url_form CHECK (((url ~ '^https?://[^[:space:]]+$'::text) AND (octet_length(url) <= 2048)))
@@ -4873,7 +4873,7 @@ END) <= 64))),
 
 COMMENT ON TABLE centile_store.webhooks IS 'Addresses to which the events of boards are sent, and the secrets that sign them.';
 
-COMMENT ON COLUMN centile_store.webhooks.sealed IS 'Whether the secret is sealed with a master key that the database does not know.';
+COMMENT ON COLUMN centile_store.webhooks.encrypted IS 'Whether the secret is encrypted with a master key that the database does not know.';
 
 CREATE VIEW centile.outbox AS
  SELECT o.id AS event_id,
@@ -5672,8 +5672,8 @@ GRANT ALL ON FUNCTION centile.resolve_period(p_board_id integer, p_selector text
 REVOKE ALL ON FUNCTION centile.revoke_key(p_id text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.revoke_key(p_id text, p_actor text) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_actor text, p_sealed boolean) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_actor text, p_sealed boolean) TO centile_service;
+REVOKE ALL ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_actor text, p_encrypted boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_actor text, p_encrypted boolean) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.tie_key(p_at timestamp with time zone, p_tiebreak smallint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.tie_key(p_at timestamp with time zone, p_tiebreak smallint) TO centile_reader;
@@ -6034,6 +6034,9 @@ GRANT ALL ON FUNCTION centile_store.recompute_entries(p_lane smallint, p_ranking
 REVOKE ALL ON FUNCTION centile_store.record_act(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_kind text, p_reason text, p_voids_id bigint, p_voids_at timestamp with time zone, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.record_act(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_kind text, p_reason text, p_voids_id bigint, p_voids_at timestamp with time zone, p_actor text) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.reencrypt(p_kind text, p_name text, p_was bytea, p_secret bytea) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.reencrypt(p_kind text, p_name text, p_was bytea, p_secret bytea) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) TO centile_service;
 
@@ -6051,9 +6054,6 @@ GRANT ALL ON FUNCTION centile_store.replace_rows(p_bucket smallint, p_lane small
 
 REVOKE ALL ON FUNCTION centile_store.reposition_bucket(p_ranking_id bigint, p_layout integer, p_place integer, p_beside integer, p_above boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.reposition_bucket(p_ranking_id bigint, p_layout integer, p_place integer, p_beside integer, p_above boolean) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.reseal(p_kind text, p_name text, p_was bytea, p_secret bytea) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.reseal(p_kind text, p_name text, p_was bytea, p_secret bytea) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.retry_delay(p_attempts integer, p_random double precision) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.retry_delay(p_attempts integer, p_random double precision) TO centile_service;

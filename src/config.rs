@@ -12,7 +12,7 @@ use tracing_subscriber::EnvFilter;
 use crate::{
     Error, Result,
     http::{self, Certificate, Origin, Rate, TrustedProxy},
-    model::{board::BoardSlug, hidden::Hidden, seal::MasterKeys, settings},
+    model::{board::BoardSlug, encryption::MasterKeys, hidden::Hidden, settings},
     ranking::memory,
 };
 
@@ -190,14 +190,14 @@ pub struct InstanceFlags {
     /// Maximum number of subscribers to live events
     ///
     /// A subscription beyond the limit receives 503.
-    #[arg(long, env = "CENTILE_LISTENERS", value_name = "N", default_value_t = http::Settings::DEFAULT_LISTENERS)]
-    listeners: usize,
+    #[arg(long, env = "CENTILE_SUBSCRIBERS", value_name = "N", default_value_t = http::Settings::DEFAULT_SUBSCRIBERS)]
+    subscribers: usize,
 
     /// Maximum number of subscribers to live events per address; 0 for no limit
     ///
     /// IPv6 addresses count by /64 network. A subscription beyond the limit receives 429.
-    #[arg(long, env = "CENTILE_ADDRESS_LISTENERS", value_name = "N", default_value_t = 1_000)]
-    address_listeners: usize,
+    #[arg(long, env = "CENTILE_ADDRESS_SUBSCRIBERS", value_name = "N", default_value_t = 1_000)]
+    address_subscribers: usize,
 
     /// Seconds of silence before a live event stream sends a heartbeat
     ///
@@ -350,8 +350,8 @@ impl InstanceFlags {
             default_board: self.default_board.clone(),
             stop_within: Duration::from_secs(self.stop_within.into()),
             connections: self.connections as usize,
-            listeners: self.listeners,
-            address_listeners: NonZero::new(self.address_listeners),
+            subscribers: self.subscribers,
+            address_subscribers: NonZero::new(self.address_subscribers),
             heartbeat: Duration::from_secs(self.heartbeat.into()),
             allows_http_avatars: self.allow_http_avatars,
             client_timeout: Duration::from_secs(self.client_timeout.into()),

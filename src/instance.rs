@@ -16,7 +16,7 @@ use crate::{
     cache::Cache,
     delivery::live::Live,
     maintenance::scheduler::Scheduler,
-    model::{board::BoardSlug, seal::MasterKeys, settings::Settings},
+    model::{board::BoardSlug, encryption::MasterKeys, settings::Settings},
     ranking::Rankings,
     scoring::{accepted::AcceptedScores, writer::Writers},
     single_flight::{SingleFlight, SingleFlightCache},

@@ -26,9 +26,9 @@ const CONNECTIONS_NOW: &str = "centile_http_connections";
 
 const CONNECTIONS_CUT: &str = "centile_http_connections_cut_total";
 
-const SUBSCRIBERS: &str = "centile_live_listeners";
+const SUBSCRIBERS: &str = "centile_live_subscribers";
 
-const SUBSCRIBERS_DROPPED: &str = "centile_live_listeners_dropped_total";
+const SUBSCRIBERS_DROPPED: &str = "centile_live_subscribers_dropped_total";
 
 const LIVE_READS: &str = "centile_live_reads_total";
 
@@ -79,7 +79,7 @@ pub fn install() {
         for why in ["rate", "handshake", "head", "body", "answer", "idle", "unread"] {
             counter!(CONNECTIONS_CUT, "why" => why).increment(0);
         }
-        for why in ["scores", "bodies", "files", "listeners"] {
+        for why in ["scores", "bodies", "files", "subscribers"] {
             counter!(REFUSED, "why" => why).increment(0);
         }
         handle
@@ -137,12 +137,12 @@ pub(crate) fn count_open_connection() -> GaugeGuard {
 }
 
 /// Counts a subscriber of a ranking.
-pub(crate) fn count_open_listener() -> GaugeGuard {
+pub(crate) fn count_open_subscriber() -> GaugeGuard {
     GaugeGuard::count(SUBSCRIBERS)
 }
 
 /// Counts a subscriber that was disconnected because it did not read.
-pub(crate) fn count_dropped_listener() {
+pub(crate) fn count_dropped_subscriber() {
     counter!(SUBSCRIBERS_DROPPED).increment(1);
 }
 
@@ -161,7 +161,7 @@ pub(crate) fn count_cut_connection(why: &'static str) {
 
 /// Counts a request refused at a limit.
 ///
-/// `why` is `scores` (queued), `bodies` (being received), `files` (being sent) or `listeners`
+/// `why` is `scores` (queued), `bodies` (being received), `files` (being sent) or `subscribers`
 /// (subscribers).
 pub(crate) fn count_refused(why: &'static str) {
     counter!(REFUSED, "why" => why).increment(1);

@@ -1,5 +1,5 @@
-//! HTTP server of the alternatives. It has the paths and parameters of Centile's API that the load
-//! uses, and the response fields that a game needs, on the same actix-web with as many workers.
+//! HTTP server of the alternatives, on the same actix-web with as many workers. It has the paths and
+//! parameters of Centile's API that the load uses, and the response fields that a game needs.
 
 use std::{fs, io::Write as _, net::TcpListener, path::PathBuf, time::Duration};
 

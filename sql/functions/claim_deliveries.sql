@@ -7,13 +7,13 @@
 -- p_except: boards that the caller is sending to, and those whose receivers have failed in this
 -- run. So a run ends, and a receiver that hangs costs it one timeout.
 CREATE OR REPLACE FUNCTION centile_store.claim_deliveries(p_limit integer DEFAULT 16, p_except text[] DEFAULT '{}')
-RETURNS TABLE (event_id bigint, board text, url text, secret bytea, sealed boolean, body text, attempt integer)
+RETURNS TABLE (event_id bigint, board text, url text, secret bytea, encrypted boolean, body text, attempt integer)
 LANGUAGE sql VOLATILE
 AS $$
     WITH due AS MATERIALIZED (
-        SELECT o.id, w.slug, w.url, w.secret, w.sealed
+        SELECT o.id, w.slug, w.url, w.secret, w.encrypted
         FROM (
-            SELECT h.board_id, h.url, h.secret, h.sealed, b.slug
+            SELECT h.board_id, h.url, h.secret, h.encrypted, b.slug
             FROM centile_store.webhooks h
             JOIN centile_store.boards b ON b.id = h.board_id
             WHERE b.slug <> ALL (p_except)
@@ -32,7 +32,7 @@ AS $$
     SET attempts = o.attempts + 1, next_attempt_at = statement_timestamp() + interval '1 minute'
     FROM due
     WHERE o.id = due.id
-    RETURNING o.id, due.slug, due.url, due.secret, due.sealed, o.payload::text, o.attempts
+    RETURNING o.id, due.slug, due.url, due.secret, due.encrypted, o.payload::text, o.attempts
 $$;
 
 COMMENT ON FUNCTION centile_store.claim_deliveries(integer, text[]) IS

@@ -1,7 +1,7 @@
 -- A board's first webhook receives only later events, so that a new receiver is not flooded;
 -- centile.resend sends single older ones. A new address or secret has no other effect.
 CREATE OR REPLACE FUNCTION centile.set_webhook(
-    p_board text, p_url text, p_secret bytea, p_actor text DEFAULT session_user, p_sealed boolean DEFAULT false)
+    p_board text, p_url text, p_secret bytea, p_actor text DEFAULT session_user, p_encrypted boolean DEFAULT false)
 RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -16,25 +16,25 @@ BEGIN
             OR substring(p_url FROM '^https?://[^/?#]*:([0-9]+)(?:[/?#]|$)')::integer > 65535 THEN
         RAISE EXCEPTION 'an address has https:// or http://, a host without user and password, an optional port from 1 to 65535, and a path; at most 2048 bytes'
             USING ERRCODE = 'CB422', DETAIL = 'url';
-    ELSIF p_secret IS NULL OR octet_length(p_secret) - (CASE WHEN p_sealed THEN 33 ELSE 0 END) NOT BETWEEN 16 AND 64 THEN
+    ELSIF p_secret IS NULL OR octet_length(p_secret) - (CASE WHEN p_encrypted THEN 33 ELSE 0 END) NOT BETWEEN 16 AND 64 THEN
         RAISE EXCEPTION 'a secret has 16 to 64 bytes' USING ERRCODE = 'CB422', DETAIL = 'secret';
     END IF;
     -- One call at a time: each records the previous state.
     PERFORM FROM centile_store.boards WHERE id = v_board.id FOR NO KEY UPDATE;
     SELECT * INTO v_was FROM centile_store.webhooks WHERE board_id = v_board.id;
-    INSERT INTO centile_store.webhooks (board_id, url, secret, sealed) VALUES (v_board.id, p_url, p_secret, p_sealed)
-    ON CONFLICT (board_id) DO UPDATE SET url = excluded.url, secret = excluded.secret, sealed = excluded.sealed;
+    INSERT INTO centile_store.webhooks (board_id, url, secret, encrypted) VALUES (v_board.id, p_url, p_secret, p_encrypted)
+    ON CONFLICT (board_id) DO UPDATE SET url = excluded.url, secret = excluded.secret, encrypted = excluded.encrypted;
     IF v_was.board_id IS NULL THEN
         -- In the order of ids, as an erasure locks them.
         PERFORM FROM centile_store.outbox o WHERE o.board_id = v_board.id AND o.delivered_at IS NULL ORDER BY o.id FOR NO KEY UPDATE;
         UPDATE centile_store.outbox SET next_attempt_at = 'infinity'
         WHERE board_id = v_board.id AND delivered_at IS NULL;
     END IF;
-    -- Records only whether the secret changed. A newly sealed secret counts as a change.
+    -- Records only whether the secret changed. A newly encrypted secret counts as a change.
     PERFORM centile_store.note_act(p_actor, 'set_webhook', v_board.id, jsonb_build_object('url', v_was.url, 'new_secret', false),
         jsonb_build_object('url', p_url, 'new_secret', v_was.secret IS DISTINCT FROM p_secret), 'webhook');
 END
 $$;
 
 COMMENT ON FUNCTION centile.set_webhook(text, text, bytea, text, boolean) IS
-'Sets the address that receives the events of a board from now on, and the secret of 16 to 64 random bytes that signs them; centile serve seals it if it has a master key. Example: SELECT centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex''));';
+'Sets the address that receives the events of a board from now on, and the secret that signs them: 16 to 64 random bytes. centile serve encrypts the secret if it has a master key. Example: SELECT centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex''));';

@@ -1,1 +1,1 @@
-SELECT kind AS "kind!", name AS "name!", secret AS "secret!", sealed AS "sealed!" FROM centile_store.kept_secrets()
+SELECT kind AS "kind!", name AS "name!", secret AS "secret!", encrypted AS "encrypted!" FROM centile_store.kept_secrets()

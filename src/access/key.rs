@@ -37,18 +37,18 @@ pub async fn create(keys: &ApiKeys, new: NewKey, by: &Actor) -> Result<(Key, New
     check_text("name", &new.name, 128)?;
     let id = hex(&secret::random::<{ ID_DIGITS / 2 }>()?);
     let secret = hex(&secret::random::<SECRET_BYTES>()?);
-    let (signing_secret, sealed) = if new.signed {
+    let (signing_secret, encrypted) = if new.signed {
         let master_keys = keys.master_keys.as_deref().ok_or_else(|| {
             Error::invalid("signed", "needs a master key to encrypt the signing secret: set CENTILE_MASTER_KEY")
         })?;
         let signing_secret = SigningSecret::random()?;
-        let sealed = signing_secret.seal(master_keys, &id)?;
-        (Some(signing_secret), Some(sealed))
+        let encrypted = signing_secret.encrypt(master_keys, &id)?;
+        (Some(signing_secret), Some(encrypted))
     } else {
         (None, None)
     };
     let digest = Sha256::digest(secret.as_bytes());
-    let created_at = keys.store.create_key(&id, &new, &digest, sealed.as_deref(), by).await?;
+    let created_at = keys.store.create_key(&id, &new, &digest, encrypted.as_deref(), by).await?;
     let secrets = NewSecrets { key: format!("ctl_{id}_{secret}"), signing_secret };
     let NewKey { name, role, boards, signed, expires_at } = new;
     let key = Key { id, name, role, boards, signed, created_at, expires_at, revoked_at: None, last_used_at: None };

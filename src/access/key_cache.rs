@@ -113,11 +113,11 @@ async fn look_up(keys: &ApiKeys, id: &str) -> Result<Option<Arc<CachedKey>>> {
         }
         let lookup = cache.begin_lookup();
         let Some(stored) = keys.store.key(id).await? else { return Ok(None) };
-        let open = |sealed: Vec<u8>| SigningSecret::open(keys.master_keys.as_deref(), id, &sealed);
+        let decrypt = |encrypted: Vec<u8>| SigningSecret::decrypt(keys.master_keys.as_deref(), id, &encrypted);
         let known = Arc::new(CachedKey {
             key: Arc::new(stored.key),
             secret_sha256: stored.secret_sha256,
-            signing_secret: stored.signing_secret.map(open).transpose()?,
+            signing_secret: stored.signing_secret.map(decrypt).transpose()?,
             looked_up_at: lookup.at,
             is_use_recorded: AtomicBool::new(false),
         });

@@ -5,7 +5,7 @@ pub(crate) mod key_cache;
 
 use std::{sync::Arc, time::Duration};
 
-use crate::{access::key_cache::KeyCache, model::seal::MasterKeys, store::Store};
+use crate::{access::key_cache::KeyCache, model::encryption::MasterKeys, store::Store};
 
 /// The API keys of an instance.
 #[derive(Debug)]

@@ -19,19 +19,19 @@ pub(super) enum Command {
     ///
     /// Afterwards the other master keys are no longer needed. Safe to interrupt and to run again.
     /// Instances may keep running if they have all of the master keys.
-    Seal,
+    Encrypt,
 }
 
 /// Runs a subcommand.
 pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
-    let Command::Seal = command;
+    let Command::Encrypt = command;
     let secrets = with_instance(config, async |instance| {
-        secrets::seal_all(&instance.store, instance.master_keys.as_deref()).await
+        secrets::encrypt_all(&instance.store, instance.master_keys.as_deref()).await
     })
     .await?;
     output::print(format!(
         "{} secrets encrypted with the first master key, {} of them by this run",
         thousands(secrets.kept),
-        thousands(secrets.sealed)
+        thousands(secrets.encrypted)
     ))
 }

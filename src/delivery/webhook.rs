@@ -5,7 +5,7 @@ use crate::{
     model::{
         act::Actor,
         board::Board,
-        seal::MasterKeys,
+        encryption::MasterKeys,
         webhook::{Secret, StoredSecret, Webhook, WebhookUrl},
     },
     store::Store,

@@ -108,9 +108,9 @@ pub struct Settings {
     /// Maximum concurrent client connections.
     pub connections: usize,
     /// Maximum concurrent subscribers of live events.
-    pub listeners: usize,
+    pub subscribers: usize,
     /// Maximum concurrent subscribers from one address, if limited.
-    pub address_listeners: Option<NonZero<usize>>,
+    pub address_subscribers: Option<NonZero<usize>>,
     /// Time without an event after which a subscriber gets a heartbeat.
     pub heartbeat: Duration,
     /// Whether avatars may have http URLs.
@@ -136,7 +136,7 @@ impl Settings {
     /// Default maximum request body: 1 MiB, ample for 1,000 events.
     pub const DEFAULT_BODY_LIMIT_BYTES: usize = 1024 * 1024;
     /// Default maximum of concurrent subscribers. It leaves connections for other requests.
-    pub const DEFAULT_LISTENERS: usize = 8_000;
+    pub const DEFAULT_SUBSCRIBERS: usize = 8_000;
     /// Default maximum bytes of all request bodies: 64 of maximum size.
     pub const DEFAULT_BODIES_LIMIT_BYTES: usize = 64 * 1024 * 1024;
 
@@ -149,8 +149,8 @@ impl Settings {
             bodies_limit_bytes: Self::DEFAULT_BODIES_LIMIT_BYTES,
             default_board,
             connections: 10_000,
-            listeners: Self::DEFAULT_LISTENERS,
-            address_listeners: None,
+            subscribers: Self::DEFAULT_SUBSCRIBERS,
+            address_subscribers: None,
             heartbeat: Duration::from_secs(15),
             allows_http_avatars: false,
             client_timeout: Duration::from_secs(10),
@@ -176,7 +176,7 @@ pub(crate) struct Api {
     /// Memory for bodies of calls that need no key.
     open_bodies: BodyMemory,
     files: export::DownloadSlots,
-    listeners: Arc<Slots>,
+    subscribers: Arc<Slots>,
     /// Cancelled at shutdown, to end streams that would not end on their own.
     ending: CancellationToken,
 }
@@ -325,7 +325,7 @@ pub fn serve(instance: Arc<Instance>, listener: TcpListener, settings: Settings)
     let bodies = BodyMemory::new(settings.bodies_limit_bytes);
     let open_bodies = BodyMemory::new((settings.bodies_limit_bytes / 4).max(settings.body_limit_bytes));
     let files = export::DownloadSlots::new();
-    let listeners = Slots::new("listeners", settings.listeners, settings.address_listeners);
+    let subscribers = Slots::new("subscribers", settings.subscribers, settings.address_subscribers);
     let ending = CancellationToken::new();
 
     let builder = Server::build().workers(workers).disable_signals().shutdown_timeout(stop_within.as_secs());
@@ -336,7 +336,7 @@ pub fn serve(instance: Arc<Instance>, listener: TcpListener, settings: Settings)
         stop.notified().await;
         ended.cancel();
     });
-    let api = web::Data::new(Api { instance, settings, rates, bodies, open_bodies, files, listeners, ending });
+    let api = web::Data::new(Api { instance, settings, rates, bodies, open_bodies, files, subscribers, ending });
     // Like actix's HttpServer, except that the stream is monitored.
     let connections = move || {
         let (api, acceptor, stopping) = (api.clone(), acceptor.clone(), stopping.clone());

@@ -16,7 +16,7 @@ use crate::{
         rebalance::{self, Rebalancer},
         verify::{self, CountAudit},
     },
-    model::seal::MasterKeys,
+    model::encryption::MasterKeys,
     periods::closing::{self, Outcome},
     ranking::Rankings,
     scoring::accepted::AcceptedScores,

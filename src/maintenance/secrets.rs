@@ -4,7 +4,7 @@ use crate::{
     Error, Result,
     access::key,
     model::{
-        seal::{MasterKeys, is_example},
+        encryption::{MasterKeys, is_example},
         secret::SecretRow,
     },
     store::Store,
@@ -16,7 +16,7 @@ pub struct Secrets {
     /// All stored secrets.
     pub kept: u64,
     /// Secrets encrypted in this run.
-    pub sealed: u64,
+    pub encrypted: u64,
     /// Secrets that remain in clear text.
     pub in_clear: u64,
 }
@@ -28,7 +28,7 @@ pub struct Secrets {
 /// a secret is an example.
 pub async fn prepare(store: &Store, keys: Option<&MasterKeys>) -> Result<Secrets> {
     key::refuse_examples(store).await?;
-    seal(store, keys, |kept, _| !kept.sealed).await
+    encrypt(store, keys, |kept, _| !kept.encrypted).await
 }
 
 /// Encrypts with the first master key all secrets that are in clear text or encrypted with another
@@ -36,23 +36,23 @@ pub async fn prepare(store: &Store, keys: Option<&MasterKeys>) -> Result<Secrets
 ///
 /// Safe to repeat, and to run concurrently. Returns [`Error::Invalid`] without a master key, or
 /// when the key of a secret is missing.
-pub async fn seal_all(store: &Store, keys: Option<&MasterKeys>) -> Result<Secrets> {
+pub async fn encrypt_all(store: &Store, keys: Option<&MasterKeys>) -> Result<Secrets> {
     if keys.is_none() {
         return Err(Error::invalid(
             "master_key",
             "is missing: set CENTILE_MASTER_KEY to the key that encrypts secrets",
         ));
     }
-    seal(store, keys, |kept, keys| !(kept.sealed && keys.is_current(&kept.secret))).await
+    encrypt(store, keys, |kept, keys| !(kept.encrypted && keys.is_current(&kept.secret))).await
 }
 
 /// Encrypts the secrets for which `is_wanted` returns true; checks all.
-async fn seal(
+async fn encrypt(
     store: &Store,
     keys: Option<&MasterKeys>,
     is_wanted: fn(&SecretRow, &MasterKeys) -> bool,
 ) -> Result<Secrets> {
-    let mut sealed = 0;
+    let mut encrypted = 0;
     loop {
         let (all, mut in_clear, mut has_changed) = (store.kept_secrets().await?, 0, false);
         for kept in &all {
@@ -65,19 +65,19 @@ async fn seal(
             }
             match keys {
                 Some(keys) if is_wanted(kept, keys) => {
-                    if store.reseal(kept, &keys.seal(&kept.purpose(), &secret)?).await? {
-                        sealed += 1;
+                    if store.reencrypt(kept, &keys.encrypt(&kept.purpose(), &secret)?).await? {
+                        encrypted += 1;
                     } else {
                         has_changed = true;
                     }
                 }
-                _ => in_clear += u64::from(!kept.sealed),
+                _ => in_clear += u64::from(!kept.encrypted),
             }
         }
         // Another process has changed a secret meanwhile, perhaps with another master key: start
         // again.
         if !has_changed {
-            return Ok(Secrets { kept: all.len() as u64, sealed, in_clear });
+            return Ok(Secrets { kept: all.len() as u64, encrypted, in_clear });
         }
     }
 }

@@ -7,7 +7,7 @@ use rand::{TryRng as _, rngs::SysRng};
 use crate::{
     Error, Result,
     model::{
-        seal::{self, MasterKeys},
+        encryption::{self, MasterKeys},
         signing, webhook,
     },
 };
@@ -21,7 +21,7 @@ pub(crate) struct SecretRow {
     /// Bytes of the secret, encrypted or not.
     pub(crate) secret: Vec<u8>,
     /// Whether the secret is encrypted.
-    pub(crate) sealed: bool,
+    pub(crate) encrypted: bool,
 }
 
 impl fmt::Debug for SecretRow {
@@ -39,10 +39,11 @@ impl SecretRow {
     /// Returns the secret's bytes. [`Error::Invalid`] if it is encrypted and none of `keys`
     /// decrypts it.
     pub(crate) fn open(&self, keys: Option<&MasterKeys>) -> Result<Vec<u8>> {
-        if !self.sealed {
+        if !self.encrypted {
             return Ok(self.secret.clone());
         }
-        seal::open(keys, &self.purpose(), &self.secret).map_err(|error| Error::invalid("master_key", error.to_string()))
+        encryption::decrypt(keys, &self.purpose(), &self.secret)
+            .map_err(|error| Error::invalid("master_key", error.to_string()))
     }
 }
 

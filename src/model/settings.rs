@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use crate::model::{hidden::Hidden, seal::MasterKeys};
+use crate::model::{encryption::MasterKeys, hidden::Hidden};
 
 /// Servers and limits of an instance.
 #[derive(Debug, Clone)]

@@ -11,8 +11,8 @@ use sha2::Sha256;
 use crate::{
     Error, Result,
     model::{
+        encryption::{self, MasterKeys},
         key::hex,
-        seal::{self, MasterKeys},
         secret,
     },
 };
@@ -45,14 +45,14 @@ impl SigningSecret {
     }
 
     /// Encrypts the secret for the key with this id.
-    pub(crate) fn seal(&self, keys: &MasterKeys, key_id: &str) -> Result<Vec<u8>> {
-        keys.seal(&purpose(key_id), &self.0)
+    pub(crate) fn encrypt(&self, keys: &MasterKeys, key_id: &str) -> Result<Vec<u8>> {
+        keys.encrypt(&purpose(key_id), &self.0)
     }
 
     /// Decrypts the secret of the key with this id.
-    pub(crate) fn open(keys: Option<&MasterKeys>, key_id: &str, sealed: &[u8]) -> Result<Self> {
+    pub(crate) fn decrypt(keys: Option<&MasterKeys>, key_id: &str, encrypted: &[u8]) -> Result<Self> {
         let purpose = purpose(key_id);
-        let bytes = seal::open(keys, &purpose, sealed)?;
+        let bytes = encryption::decrypt(keys, &purpose, encrypted)?;
         bytes.try_into().map(Self).map_err(|_| Error::Internal(format!("the secret of {purpose} has a wrong length")))
     }
 }
@@ -250,10 +250,10 @@ mod tests {
         assert_eq!(format!("{secret:?}"), "SigningSecret");
         assert_eq!(secret.text().len(), SECRET_PREFIX.len() + BYTES * 2);
         let keys: MasterKeys = BASE64_STANDARD.encode(Sha256::digest("a master key")).parse()?;
-        let sealed = secret.seal(&keys, "0011223344556677")?;
-        assert_eq!(SigningSecret::open(Some(&keys), "0011223344556677", &sealed)?, secret);
-        assert!(SigningSecret::open(Some(&keys), "7766554433221100", &sealed).is_err());
-        assert!(SigningSecret::open(None, "0011223344556677", &sealed).is_err());
+        let encrypted = secret.encrypt(&keys, "0011223344556677")?;
+        assert_eq!(SigningSecret::decrypt(Some(&keys), "0011223344556677", &encrypted)?, secret);
+        assert!(SigningSecret::decrypt(Some(&keys), "7766554433221100", &encrypted).is_err());
+        assert!(SigningSecret::decrypt(None, "0011223344556677", &encrypted).is_err());
         Ok(())
     }
 }

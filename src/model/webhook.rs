@@ -14,7 +14,7 @@ use sha2::Sha256;
 use crate::{
     Error, Result,
     model::{
-        seal::{self, MasterKeys},
+        encryption::{self, MasterKeys},
         secret,
     },
 };
@@ -119,22 +119,22 @@ pub(crate) struct StoredSecret {
     /// Bytes of the secret, encrypted or not.
     pub(crate) bytes: Vec<u8>,
     /// Whether the secret is encrypted.
-    pub(crate) sealed: bool,
+    pub(crate) encrypted: bool,
 }
 
 impl StoredSecret {
     /// Prepares a secret for storage with the webhook of `board`: encrypted if a master key is set.
     pub(crate) fn of(secret: &Secret, keys: Option<&MasterKeys>, board: &str) -> Result<Self> {
         Ok(match keys {
-            Some(keys) => Self { bytes: keys.seal(&purpose(board), &secret.0)?, sealed: true },
-            None => Self { bytes: secret.0.clone(), sealed: false },
+            Some(keys) => Self { bytes: keys.encrypt(&purpose(board), &secret.0)?, encrypted: true },
+            None => Self { bytes: secret.0.clone(), encrypted: false },
         })
     }
 
     /// Returns the secret itself. [`Error::Internal`] if no master key decrypts it.
     pub(crate) fn open(&self, keys: Option<&MasterKeys>, board: &str) -> Result<Secret> {
-        if self.sealed {
-            seal::open(keys, &purpose(board), &self.bytes).map(Secret)
+        if self.encrypted {
+            encryption::decrypt(keys, &purpose(board), &self.bytes).map(Secret)
         } else {
             Ok(Secret(self.bytes.clone()))
         }

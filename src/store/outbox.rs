@@ -20,7 +20,7 @@ impl Store {
             url,
             secret.bytes,
             by.as_str(),
-            secret.sealed
+            secret.encrypted
         )
         .fetch_one(&self.writers)
         .await?;
@@ -42,7 +42,7 @@ impl Store {
     /// Leases up to `limit` due events, at most one per board and none of the boards in `except`.
     pub(crate) async fn claim_deliveries(&self, limit: i32, except: &[String]) -> Result<Vec<Claimed>> {
         let rows = sqlx::query!(
-            r#"SELECT event_id AS "event_id!", board AS "board!", url AS "url!", secret AS "secret!", sealed AS "sealed!", body AS "body!", attempt AS "attempt!"
+            r#"SELECT event_id AS "event_id!", board AS "board!", url AS "url!", secret AS "secret!", encrypted AS "encrypted!", body AS "body!", attempt AS "attempt!"
                FROM centile_store.claim_deliveries($1, $2)"#,
             limit,
             except
@@ -53,7 +53,7 @@ impl Store {
             event_id: row.event_id,
             board: row.board,
             url: row.url,
-            secret: StoredSecret { bytes: row.secret, sealed: row.sealed },
+            secret: StoredSecret { bytes: row.secret, encrypted: row.encrypted },
             body: row.body,
             attempt: row.attempt,
         });

@@ -9,15 +9,15 @@ impl Store {
         Ok(kept)
     }
 
-    /// Replaces a secret with `sealed`; returns false when the secret has changed since it was
+    /// Replaces a secret with `encrypted`; returns false when the secret has changed since it was
     /// read.
-    pub(crate) async fn reseal(&self, was: &SecretRow, sealed: &[u8]) -> Result<bool> {
+    pub(crate) async fn reencrypt(&self, was: &SecretRow, encrypted: &[u8]) -> Result<bool> {
         let is_done = sqlx::query_scalar!(
-            r#"SELECT centile_store.reseal($1, $2, $3, $4) AS "is_done!""#,
+            r#"SELECT centile_store.reencrypt($1, $2, $3, $4) AS "is_done!""#,
             was.kind,
             was.name,
             was.secret,
-            sealed
+            encrypted
         )
         .fetch_one(&self.writers)
         .await?;

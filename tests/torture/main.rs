@@ -14,7 +14,6 @@ mod disk;
 mod feed;
 mod fuzz;
 mod kill;
-mod listeners;
 mod network;
 mod overload;
 mod page;
@@ -25,6 +24,7 @@ mod report;
 mod schemathesis;
 mod soak;
 mod stopped;
+mod subscribers;
 #[path = "../it/support/mod.rs"]
 mod support;
 mod time_limits;

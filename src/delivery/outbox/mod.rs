@@ -16,8 +16,8 @@ use crate::{
     delivery::outbox::sender::Sender,
     model::{
         act::Actor,
+        encryption::MasterKeys,
         outbox::{Claimed, Deliveries, Event, EventFilter},
-        seal::MasterKeys,
         webhook::signature,
     },
     store::Store,

@@ -90,7 +90,7 @@ pub(crate) struct CreateBoard {
     ///
     /// On `sum` boards the gain is what the player has won in the period; losses do not reduce it.
     /// On `best` and `latest` boards it is the improvement over the score at the start of the
-    /// period, or over the first score of a new player.
+    /// period. For a new player, it is the improvement over the first score.
     #[serde(default)]
     #[schema(value_type = BTreeMap<PeriodKind, GainNumber>, example = json!({"day": 5_000}))]
     gain_max: BTreeMap<String, Option<Integer>>,

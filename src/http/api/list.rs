@@ -6,7 +6,6 @@ use actix_web::{
     HttpRequest, HttpResponse,
     web::{Data, Payload},
 };
-use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -15,9 +14,9 @@ use crate::{
     http::{
         Api,
         api::{
-            period::PeriodResponse,
             problem::{QueryProblems, ReadProblems},
-            reply, timestamp, top,
+            ranking::{RankingResponse, RowResponse},
+            reply, top,
         },
         extract::{
             body, caller,
@@ -27,7 +26,7 @@ use crate::{
     },
     model::{
         board::Board,
-        rank::{Chosen, Header, Page, PageStart, Row},
+        rank::{Chosen, Page, PageStart},
         user::UserId,
     },
     ranking::read,
@@ -86,74 +85,6 @@ pub(crate) struct ChosenRequest {
     /// Period, as in the query of a list; `all_time` when absent.
     #[schema(value_type = Option<PeriodText>)]
     period: Option<String>,
-}
-
-/// The common first members of every response about a ranking.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct RankingResponse<'a> {
-    /// Name of the board.
-    #[schema(example = "arena")]
-    board: &'a str,
-    /// The period of the ranking.
-    period: PeriodResponse<'a>,
-    /// Version of the ranking that the response is exact for. It is opaque; equal versions mean
-    /// equal states.
-    version: &'a str,
-    /// Players in the ranking.
-    #[schema(example = 1_000_000)]
-    players: u64,
-}
-
-impl<'a> RankingResponse<'a> {
-    /// Describes the ranking of `header`.
-    pub(crate) fn new(board: &'a Board, header: &'a Header) -> Self {
-        Self {
-            board: board.slug.as_str(),
-            period: PeriodResponse::from(&header.period),
-            version: &header.version,
-            players: header.players,
-        }
-    }
-}
-
-/// A player's row in a ranking.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct RowResponse<'a> {
-    /// Place in the total order, from 1; never shared.
-    #[schema(example = 7, minimum = 1)]
-    position: u64,
-    /// Rank, shared among equals on `shared` boards.
-    #[schema(example = 6, minimum = 1)]
-    rank: u64,
-    /// The caller's own id of the player.
-    #[schema(example = "ada")]
-    user_id: &'a str,
-    /// Name.
-    #[schema(example = "Ada")]
-    user_name: &'a str,
-    /// URL of the player's avatar.
-    #[schema(required = true)]
-    avatar: Option<&'a str>,
-    /// Score.
-    #[schema(example = 1_234)]
-    score: i64,
-    /// When the score was reached.
-    #[serde(serialize_with = "timestamp::serialize")]
-    reached_at: DateTime<Utc>,
-}
-
-impl<'a> From<&'a Row> for RowResponse<'a> {
-    fn from(row: &'a Row) -> Self {
-        Self {
-            position: row.position,
-            rank: row.rank,
-            user_id: &row.user_id,
-            user_name: &row.user_name,
-            avatar: row.avatar.as_deref(),
-            score: row.score,
-            reached_at: row.reached_at,
-        }
-    }
 }
 
 /// A page of a ranking.
@@ -247,12 +178,9 @@ pub(crate) enum ListResponse<'a> {
     responses(
         (status = 200, description = "A page of the ranking, or the chosen players.", body = ListResponse,
             headers(
-                ("ETag" = String, description = "Entity tag for `If-None-Match`. Present for the top and for a closed period."),
-                ("X-Centile-Source" = String, description = "`index` if the response came from the rank index in memory, otherwise `sql`."),
                 ("Cache-Control" = String, description = "`max-age=60, must-revalidate` for a closed period requested by name, otherwise `no-cache`."),
                 ("Age" = u64, description = "Age of a stale top, in seconds."),
             )),
-        (status = 304, description = "The response has not changed since the one that `If-None-Match` names."),
         (status = 400, description = "Path and query are longer than 65,534 bytes. The response has no body. \
             Send that many ids to `POST /v1/boards/{board}/scores/query`."),
         ReadProblems,
@@ -303,8 +231,7 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     post, path = "/v1/boards/{board}/scores/query", operation_id = "query_scores", tag = "reading",
     params(BoardPath), request_body = ChosenRequest,
     responses(
-        (status = 200, description = "The chosen players.", body = ChosenResponse,
-            headers(("X-Centile-Source" = String, description = "`index` if the response came from the rank index in memory, otherwise `sql`."))),
+        (status = 200, description = "The chosen players.", body = ChosenResponse),
         QueryProblems,
     ),
 )]

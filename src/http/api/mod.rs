@@ -16,6 +16,7 @@ pub(crate) mod openapi;
 pub(crate) mod period;
 pub(crate) mod problem;
 pub(crate) mod quarantine;
+pub(crate) mod ranking;
 pub(crate) mod reply;
 pub(crate) mod season;
 pub(crate) mod standing;

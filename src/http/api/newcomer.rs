@@ -8,7 +8,7 @@ use crate::{
     Result,
     http::{
         Api,
-        api::{list::RankingResponse, problem::ReadProblems, reply},
+        api::{problem::ReadProblems, ranking::RankingResponse, reply},
         extract::{
             caller,
             path::BoardPath,
@@ -52,12 +52,7 @@ pub(crate) struct NewcomerResponse<'a> {
     get, path = "/v1/boards/{board}/rank", operation_id = "show_rank_of_score", tag = "reading",
     params(BoardPath, NewcomerQuery),
     responses(
-        (status = 200, description = "The rank of the score.", body = NewcomerResponse,
-            headers(
-                ("ETag" = String, description = "Entity tag for `If-None-Match`. Present for a closed period."),
-                ("X-Centile-Source" = String, description = "`index` if the response came from the rank index in memory, otherwise `sql`."),
-            )),
-        (status = 304, description = "The period is closed and the response has not changed since the one that `If-None-Match` names."),
+        (status = 200, description = "The rank of the score.", body = NewcomerResponse),
         ReadProblems,
     ),
 )]

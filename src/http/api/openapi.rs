@@ -3,7 +3,8 @@
 use utoipa::{
     Modify, OpenApi,
     openapi::{
-        Components,
+        Components, Header, RefOr, ResponseBuilder,
+        path::Operation,
         security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
     },
 };
@@ -87,7 +88,10 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
 )]
 struct Document;
 
-/// Adds what several calls refer to: the key, and the problem responses.
+/// Operations that answer `GET` about a ranking.
+const RANKING_READS: [&str; 4] = ["list_scores", "show_standing", "show_rank_of_score", "show_distribution"];
+
+/// Adds what several calls share: the key, the problem responses, and the headers of rankings.
 struct Shared;
 
 impl Modify for Shared {
@@ -101,6 +105,36 @@ impl Modify for Shared {
         for (name, response) in problem::components() {
             components.responses.insert(name.to_owned(), response.into());
         }
+        for item in document.paths.paths.values_mut() {
+            for operation in [&mut item.get, &mut item.post].into_iter().flatten() {
+                describe_ranking(operation);
+            }
+        }
+    }
+}
+
+/// Adds the entity tag, the response 304 and the source to a call that answers about a ranking.
+fn describe_ranking(operation: &mut Operation) {
+    let id = operation.operation_id.as_deref().unwrap_or_default();
+    let has_tag = RANKING_READS.contains(&id);
+    if !has_tag && id != "query_scores" {
+        return;
+    }
+    if let Some(RefOr::T(found)) = operation.responses.responses.get_mut("200") {
+        let mut add = |name: &str, description: &str| {
+            let mut header = Header::default();
+            header.description = Some(description.to_owned());
+            found.headers.insert(name.to_owned(), header.into());
+        };
+        add("X-Centile-Source", "`index` if the response came from the rank index in memory, otherwise `sql`.");
+        if has_tag {
+            add("ETag", "Entity tag for `If-None-Match`. Present for a closed period and for a top.");
+        }
+    }
+    if has_tag {
+        let unchanged = "The response has not changed since the one that `If-None-Match` names.";
+        let unchanged = ResponseBuilder::new().description(unchanged).build();
+        operation.responses.responses.insert("304".to_owned(), unchanged.into());
     }
 }
 

@@ -10,8 +10,8 @@ use crate::{
     http::{
         Api,
         api::{
-            list::{RankingResponse, RowResponse},
             problem::{ActProblems, ReadProblems},
+            ranking::{RankingResponse, RowResponse},
             reply, timestamp,
         },
         extract::{
@@ -109,12 +109,7 @@ impl<'a> StandingResponse<'a> {
     get, path = "/v1/boards/{board}/scores/{user_id}", operation_id = "show_standing", tag = "reading",
     params(BoardPath, UserPath, StandingQuery),
     responses(
-        (status = 200, description = "The player's standing.", body = StandingResponse,
-            headers(
-                ("ETag" = String, description = "Entity tag for `If-None-Match`. Present for a closed period."),
-                ("X-Centile-Source" = String, description = "`index` if the response came from the rank index in memory, otherwise `sql`."),
-            )),
-        (status = 304, description = "The period is closed and the response has not changed since the one that `If-None-Match` names."),
+        (status = 200, description = "The player's standing.", body = StandingResponse),
         ReadProblems,
     ),
 )]

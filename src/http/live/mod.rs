@@ -21,8 +21,9 @@ use crate::{
     http::{
         Api,
         api::{
-            list::{LIMIT_DEFAULT, RankingResponse, RowResponse},
+            list::LIMIT_DEFAULT,
             problem::ReadProblems,
+            ranking::{RankingResponse, RowResponse},
         },
         extract::{
             caller,
@@ -30,7 +31,7 @@ use crate::{
             query::{self, PeriodText},
         },
         live::events::EventWriter,
-        server::{address, listener::Listener},
+        server::{address, subscriber::Subscriber},
     },
     model::{
         board::Board,
@@ -312,7 +313,7 @@ pub(crate) async fn subscribe(api: Data<Api>, request: HttpRequest) -> Result<Ht
     let interest = Interest { limit, users: chosen_ids(&query.users)? };
     let board = caller::readable(&api, &request, &path.board).await?;
     let network = address::of(&api, &request).map(address::network);
-    let slot = api.listeners.take(network).inspect_err(|_| telemetry::count_refused("listeners"))?;
+    let slot = api.subscribers.take(network).inspect_err(|_| telemetry::count_refused("subscribers"))?;
     period::resolve(&api.instance.rankings, &board, &selector).await?;
     let mut response = HttpResponse::Ok();
     response
@@ -332,7 +333,7 @@ pub(crate) async fn subscribe(api: Data<Api>, request: HttpRequest) -> Result<Ht
         if id.len() > EVENT_ID_MAX_BYTES { String::new() } else { String::from_utf8_lossy(id.as_bytes()).into_owned() }
     });
     let writer = EventWriter::new(subscription.interest(), last_id);
-    Ok(response.streaming(Listener::new(&api, &request, board, subscription, slot, writer).events()))
+    Ok(response.streaming(Subscriber::new(&api, &request, board, subscription, slot, writer).events()))
 }
 
 /// Parses the chosen ids and drops repeated ones.

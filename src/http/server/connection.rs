@@ -194,7 +194,7 @@ impl Watched {
             self.is_cut = true;
             telemetry::count_cut_connection(why);
             if self.activity.is_endless.get() {
-                telemetry::count_dropped_listener();
+                telemetry::count_dropped_subscriber();
             }
         }
     }

@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn slots_are_released() {
-        let slots = Slots::new("listeners", 3, NonZero::new(2));
+        let slots = Slots::new("subscribers", 3, NonZero::new(2));
         let of = |n: u8| slots.take(Some(IpAddr::from([192, 0, 2, n])));
         let (one, two) = (of(1), of(1));
         assert!(one.is_ok() && two.is_ok());

@@ -21,7 +21,7 @@ use crate::{
 async fn kept(db: &TestDb) -> Vec<(Vec<u8>, bool)> {
     query_as(
         "SELECT * FROM (SELECT signing_secret, true FROM centile_store.api_keys WHERE signing_secret IS NOT NULL ORDER BY created_at) k
-         UNION ALL SELECT * FROM (SELECT secret, sealed FROM centile_store.webhooks ORDER BY board_id) w",
+         UNION ALL SELECT * FROM (SELECT secret, encrypted FROM centile_store.webhooks ORDER BY board_id) w",
     )
     .fetch_all(&db.pool().await)
     .await
@@ -53,7 +53,7 @@ async fn secrets_are_encrypted_and_signatures_stay_the_same() {
     assert!(instance.stop().await.success());
     assert_eq!(instance.output().matches("stored unencrypted").count(), 1, "{}", instance.output());
 
-    let sealed = run_with(&db, &master, &["webhook", "set", "--board", "arena", &after.url]).well();
+    let encrypted = run_with(&db, &master, &["webhook", "set", "--board", "arena", &after.url]).well();
     let signer = Signer::make(&db, &master, &["--role", "reader"]);
     let signing: Vec<u8> =
         (0..32).map(|byte| u8::from_str_radix(&signer.secret[byte * 2..byte * 2 + 2], 16).unwrap()).collect();
@@ -64,9 +64,9 @@ async fn secrets_are_encrypted_and_signatures_stay_the_same() {
         assert!(instance.stop().await.success());
         assert!(!instance.output().contains("unencrypted"), "{}", instance.output());
         let kept = kept(&db).await;
-        assert!(kept.len() == 3 && kept.iter().all(|(_, is_sealed)| *is_sealed), "{kept:?}");
+        assert!(kept.len() == 3 && kept.iter().all(|(_, is_encrypted)| *is_encrypted), "{kept:?}");
         let dump = db.data_dump();
-        for secret in [&bytes_of(&plain), &bytes_of(&sealed), &signing] {
+        for secret in [&bytes_of(&plain), &bytes_of(&encrypted), &signing] {
             let hex = secret.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
             assert!(!dump.contains(&hex), "a dump shows a secret");
         }
@@ -77,7 +77,7 @@ async fn secrets_are_encrypted_and_signatures_stay_the_same() {
     close_days(&db.pool().await, "arena", 1).await;
     assert_eq!(run_with(&db, &master, &["outbox", "deliver"]).well(), "2 delivered, 0 failed\n");
     signed(&before.next(), plain.trim());
-    signed(&after.next(), sealed.trim());
+    signed(&after.next(), encrypted.trim());
 }
 
 #[tokio::test]
@@ -85,7 +85,7 @@ async fn an_event_without_a_readable_secret_waits_and_delays_no_other() {
     let (db, master) = (TestDb::new().await, master_key());
     let receivers = [Receiver::start(&[]), Receiver::start(&[])];
     let pool = db.pool().await;
-    for (slug, receiver, keys) in [("sealed", &receivers[0], master.as_str()), ("plain", &receivers[1], "")] {
+    for (slug, receiver, keys) in [("encrypted", &receivers[0], master.as_str()), ("plain", &receivers[1], "")] {
         board(&db, slug).await;
         run_with(&db, keys, &["webhook", "set", "--board", slug, &receiver.url]).well();
         close_days(&pool, slug, 1).await;
@@ -93,7 +93,7 @@ async fn an_event_without_a_readable_secret_waits_and_delays_no_other() {
     let ran = run(&db, &["outbox", "deliver"]);
     assert_eq!((ran.code, ran.out.as_str()), (Some(1), "1 delivered, 1 failed\n"), "{ran:?}");
     let waiting = run(&db, &["outbox", "list", "--waiting"]).well();
-    assert!(waiting.contains("the secret of webhook of board sealed is encrypted"), "{waiting}");
+    assert!(waiting.contains("the secret of webhook of board encrypted is encrypted"), "{waiting}");
     assert_eq!((receivers[0].all().len(), receivers[1].all().len()), (0, 1));
     db.execute("UPDATE centile_store.outbox SET next_attempt_at = clock_timestamp() WHERE delivered_at IS NULL").await;
     assert_eq!(run_with(&db, &master, &["outbox", "deliver"]).well(), "1 delivered, 0 failed\n");
@@ -113,20 +113,20 @@ async fn a_master_key_is_replaced_without_interruption() {
     serve(&db, &new).refused(1, &["--master-key: ", "not among those given"]);
 
     let was = kept(&db).await;
-    let seal = || {
+    let encrypt = || {
         let (db, both) = (&db, &both);
-        move || run_with(db, both, &["secrets", "seal"]).well()
+        move || run_with(db, both, &["secrets", "encrypt"]).well()
     };
     // Twice concurrently, then once more.
     let output: Vec<String> = std::thread::scope(|scope| {
-        let runs = [scope.spawn(seal()), scope.spawn(seal())];
+        let runs = [scope.spawn(encrypt()), scope.spawn(encrypt())];
         runs.into_iter().map(|run| run.join().unwrap()).collect()
     });
     let of_them =
         |output: &String| output.split(", ").nth(1).unwrap().split(' ').next().unwrap().parse::<u32>().unwrap();
     assert!(output.iter().all(|output| output.starts_with("2 secrets encrypted")), "{output:?}");
     assert_eq!(output.iter().map(of_them).sum::<u32>(), 2, "{output:?}");
-    assert_eq!(seal()(), "2 secrets encrypted with the first master key, 0 of them by this run\n");
+    assert_eq!(encrypt()(), "2 secrets encrypted with the first master key, 0 of them by this run\n");
     assert!(kept(&db).await.iter().zip(&was).all(|(is, was)| is != was));
 
     assert_eq!(reads(&site).await, 200);
@@ -136,7 +136,7 @@ async fn a_master_key_is_replaced_without_interruption() {
     close_days(&db.pool().await, "main", 1).await;
     assert_eq!(run_with(&db, &new, &["outbox", "deliver"]).well(), "1 delivered, 0 failed\n");
     signed(&receiver.next(), webhook.trim());
-    run(&db, &["secrets", "seal"]).refused(1, &["--master-key: ", "CENTILE_MASTER_KEY"]);
+    run(&db, &["secrets", "encrypt"]).refused(1, &["--master-key: ", "CENTILE_MASTER_KEY"]);
 }
 
 #[tokio::test]
@@ -176,7 +176,7 @@ async fn example_secrets_are_refused_everywhere() {
     let zeroes = BASE64_STANDARD.encode([0; 32]);
     let words = BASE64_STANDARD.encode("not random at all, but 32 bytes.");
     for example in ["changeme", &zeroes, &words, &format!("{master},{zeroes}")] {
-        for command in [["secrets", "seal"].as_slice(), &["serve", "--listen", "127.0.0.1:0"], &["key", "list"]] {
+        for command in [["secrets", "encrypt"].as_slice(), &["serve", "--listen", "127.0.0.1:0"], &["key", "list"]] {
             let refused = run_with(&db, example, command);
             refused.refused(1, &["--master-key: ", "openssl rand -base64 32"]);
             assert!(!refused.err.contains(example), "{refused:?}");

@@ -58,7 +58,7 @@ fn make_past(url: &str) {
 const BOARDS: &str = "
     SELECT centile.create_board('arena', p_lanes => 4::smallint, p_layout_bounds => '{0,20,100}');
     SELECT centile.create_board('race', p_mode => 'best', p_order => 'asc', p_ties => 'first');
-    SELECT centile.create_board('sealed', p_reading => 'key', p_periods => '{all_time}');
+    SELECT centile.create_board('encrypted', p_reading => 'key', p_periods => '{all_time}');
     SELECT centile.create_season('race', 'spring', now() + interval '1 day', now() + interval '9 days')";
 
 const ACTS: &str = "

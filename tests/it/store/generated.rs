@@ -49,8 +49,8 @@ async fn the_dump_of_the_schema_is_current() {
     );
 }
 
-/// Returns the schema as SQL, without parts that change from one run or machine to the next, and
-/// without the bodies of functions with a branch per bucket table.
+/// Returns the schema as SQL. Leaves out parts that change from one run or machine to the next, and
+/// the bodies of functions with a branch per bucket table.
 async fn schema(db: &TestDb) -> String {
     let generated: Vec<String> = query_scalar(
         "SELECT format('CREATE FUNCTION %s.%s(', pronamespace::regnamespace, proname) FROM pg_proc

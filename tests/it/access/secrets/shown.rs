@@ -100,7 +100,7 @@ fn hear_commands(scene: &mut Transcript) {
         for arguments in [
             SET_WEBHOOK.as_slice(),
             &["webhook", "show", "--board", "main"],
-            &["secrets", "seal"],
+            &["secrets", "encrypt"],
             &["outbox", "resend", "1"],
             &["outbox", "deliver"],
             &["outbox", "list"],
@@ -137,7 +137,7 @@ fn hear_commands(scene: &mut Transcript) {
         assert_eq!(ran.code, Some(1), "{ran:?}");
         scene.hear_ran(&SERVE, &ran);
     }
-    for command in ["serve", "demo", "migrate", "key create", "webhook set", "secrets seal", "nonsense"] {
+    for command in ["serve", "demo", "migrate", "key create", "webhook set", "secrets encrypt", "nonsense"] {
         for help in ["--help", "-h", "--nonsense"] {
             let arguments: Vec<&str> = command.split(' ').chain([help]).collect();
             let ran = scene.run_well("text", &arguments);

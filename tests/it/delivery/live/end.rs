@@ -52,17 +52,17 @@ async fn a_subscriber_that_reads_nothing_is_dropped() {
     let scores: Vec<(&str, i64)> = players.iter().map(|id| (&**id, 5)).collect();
     site.board(json!({}), &scores).await;
     let slow = open_unread_stream(&site).await;
-    until_number(&site.serve, "centile_live_listeners", |listeners| (0.5..1.5).contains(&listeners)).await;
+    until_number(&site.serve, "centile_live_subscribers", |subscribers| (0.5..1.5).contains(&subscribers)).await;
     // Another subscriber reads everything, for much longer than the slow one may wait.
     let mut healthy = Stream::open(&site.serve, &format!("{EVENTS}?limit=100"), &[]).await;
     healthy.one("started").await;
     until("the slow subscriber is dropped", async || {
         post(&site, &players[0], 1).await;
         healthy.one("changed").await;
-        number(&site.serve, "centile_live_listeners_dropped_total").await >= 1.0
+        number(&site.serve, "centile_live_subscribers_dropped_total").await >= 1.0
     })
     .await;
-    until_number(&site.serve, "centile_live_listeners", |listeners| (0.5..1.5).contains(&listeners)).await;
+    until_number(&site.serve, "centile_live_subscribers", |subscribers| (0.5..1.5).contains(&subscribers)).await;
     post(&site, &players[1], 100).await;
     healthy.until(|event| event.data["scores"][0]["score"] == 105 || event.data["scores"][1]["score"] == 105).await;
     drop(slow);
@@ -88,7 +88,7 @@ async fn a_disconnected_subscriber_frees_its_place() {
     stream.one("started").await;
     drop(stream);
     // Long before the next event or keep-alive.
-    until_number(&site.serve, "centile_live_listeners", |listeners| listeners < 0.5).await;
+    until_number(&site.serve, "centile_live_subscribers", |subscribers| subscribers < 0.5).await;
     // The instance stops reading for it, too.
     let looks = number(&site.serve, "centile_live_reads_total").await;
     tokio::time::sleep(Duration::from_secs(1)).await;

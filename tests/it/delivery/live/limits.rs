@@ -18,7 +18,7 @@ const READS_METRIC: &str = "centile_live_reads_total";
 #[tokio::test]
 async fn the_number_of_subscribers_is_limited() {
     let db = TestDb::new().await;
-    let flags = ["--listeners", "3", "--address-listeners", "2", "--trusted-proxies", "127.0.0.1"];
+    let flags = ["--subscribers", "3", "--address-subscribers", "2", "--trusted-proxies", "127.0.0.1"];
     let site = Site::start(&db, &flags).await;
     site.board(json!({}), &[("ada", 40)]).await;
     let from = async |address: &str| ask(&site.serve, EVENTS, &[("x-forwarded-for", address)]).await;
@@ -34,9 +34,9 @@ async fn the_number_of_subscribers_is_limited() {
     let refused = from("192.0.2.3").await;
     assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
     assert!(refused.headers().contains_key("retry-after"));
-    assert!(number(&site.serve, "centile_http_requests_refused_total{why=\"listeners\"}").await >= 2.0);
+    assert!(number(&site.serve, "centile_http_requests_refused_total{why=\"subscribers\"}").await >= 2.0);
     drop(second);
-    until_number(&site.serve, "centile_live_listeners", |listeners| (1.5..2.5).contains(&listeners)).await;
+    until_number(&site.serve, "centile_live_subscribers", |subscribers| (1.5..2.5).contains(&subscribers)).await;
     assert_eq!(from("192.0.2.1").await.status(), StatusCode::OK);
 }
 
@@ -105,14 +105,14 @@ async fn fifty_subscribers_cost_no_more_statements_than_one() {
     let site = Site::start(&db, &["--log", "centile=info,sqlx::query=debug"]).await;
     site.board(json!({}), &[("ada", 100), ("bob", 30)]).await;
     let (mut streams, mut score) = (Vec::new(), 30);
-    for listeners in [1, 50] {
-        let paths = (streams.len()..listeners).map(|number| {
+    for subscribers in [1, 50] {
+        let paths = (streams.len()..subscribers).map(|number| {
             let users = (0..number % 20).map(|n| format!("&users=p{n}")).collect::<Vec<_>>().concat();
             format!("{EVENTS}?limit={}{users}", 2 + number % 7)
         });
         streams.extend(open_all(&site.serve, paths).await);
         let (begun, reads) = (Instant::now(), number(&site.serve, READS_METRIC).await);
-        let before = logged(&site, &format!("before-{listeners}")).await;
+        let before = logged(&site, &format!("before-{subscribers}")).await;
         for _ in 0..CHANGES {
             // Written by SQL, so that the service runs no statements other than its live reads.
             db.execute("SELECT testing.submit_score('main', 'bob', 1)").await;
@@ -120,10 +120,10 @@ async fn fifty_subscribers_cost_no_more_statements_than_one() {
             let is_shown = |event: &Event| event.data["scores"][1]["score"] == score;
             join_all(streams.iter_mut().map(|stream| stream.until(is_shown))).await;
         }
-        let after = logged(&site, &format!("after-{listeners}")).await;
+        let after = logged(&site, &format!("after-{subscribers}")).await;
         let (reads, seconds) = (number(&site.serve, READS_METRIC).await - reads, begun.elapsed().as_secs_f64());
         let statements = after[before.len()..].lines().filter(|line| line.contains("sqlx::query")).count() as f64;
-        eprintln!("{listeners} listeners: {statements} statements of {reads} reads in {seconds:.1} s");
+        eprintln!("{subscribers} subscribers: {statements} statements of {reads} reads in {seconds:.1} s");
         assert!(reads <= 4.0 * seconds + 2.0, "{reads} reads in {seconds} s");
         // Includes the read that was in progress when counting began.
         let most = STATEMENTS_PER_READ * (reads + 1.0);

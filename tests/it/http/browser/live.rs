@@ -21,7 +21,7 @@ async fn until_live(browser: &Browser) {
 async fn until_one_listens(serve: &Serve) {
     until("one listener", async || {
         let numbers = serve.client.get(serve.at("/metrics")).send().await.unwrap().text().await.unwrap();
-        numbers.lines().any(|line| line == "centile_live_listeners 1")
+        numbers.lines().any(|line| line == "centile_live_subscribers 1")
     })
     .await;
 }
@@ -218,7 +218,7 @@ async fn nobody_listens_for_a_page_that_is_not_seen() {
 #[tokio::test]
 async fn a_page_that_was_told_no_asks_again() {
     let db = TestDb::new().await;
-    let site = Site::of(spawn_serve(&db, None, &["--address-listeners", "1"]).await, db.url());
+    let site = Site::of(spawn_serve(&db, None, &["--address-subscribers", "1"]).await, db.url());
     board(&site, &players(5)).await;
     let other = site.serve.client.get(site.serve.at("/v1/boards/main/events")).send().await.unwrap();
     assert_eq!(other.status(), 200);

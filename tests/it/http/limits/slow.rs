@@ -34,7 +34,7 @@ fn connections(port: u16) -> usize {
     let table = fs::read_to_string("/proc/net/tcp").unwrap();
     let is_its = |line: &&str| {
         let fields: Vec<&str> = line.split_whitespace().collect();
-        // Leaves out listeners and connections that only the kernel still holds: these have no
+        // Leaves out subscribers and connections that only the kernel still holds: these have no
         // inode.
         fields[1].ends_with(&format!(":{port:04X}")) && fields[3] != "0A" && fields[9] != "0"
     };

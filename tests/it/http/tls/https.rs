@@ -194,9 +194,9 @@ async fn mismatched_certificate_files_are_named_and_refused_at_the_start() {
     let false_one = write("false.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
     let backwards =
         write("backwards.pem", &[authority_files.authority.pem(), authority_files.certificate.pem()].concat());
-    let sealed = authority_files.file("sealed.key");
+    let encrypted = authority_files.file("encrypted.key");
     let mut openssl = Command::new("openssl");
-    openssl.args(["pkey", "-in", &key, "-aes256", "-passout", "pass:hunter2", "-out", &sealed]);
+    openssl.args(["pkey", "-in", &key, "-aes256", "-passout", "pass:hunter2", "-out", &encrypted]);
     assert!(ran(openssl).await.status.success());
 
     for (chain, key, flag, words) in [
@@ -215,7 +215,7 @@ async fn mismatched_certificate_files_are_named_and_refused_at_the_start() {
             vec![&other.file("server.key"), &chain, "first certificate"],
         ),
         (&backwards, &key, "--tls-key: ", vec![&backwards, "first certificate"]),
-        (&chain, &sealed, "--tls-key: ", vec![&sealed, "encrypted"]),
+        (&chain, &encrypted, "--tls-key: ", vec![&encrypted, "encrypted"]),
     ] {
         let serve = ["serve", "--listen", "127.0.0.1:0", "--tls-cert", chain, "--tls-key", key];
         run_at(db.url(), &serve).refused(1, &[vec![flag], words].concat());

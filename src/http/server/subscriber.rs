@@ -42,7 +42,7 @@ const KEY_CHECKED_WITHIN: Duration = Duration::from_secs(1);
 const TIME_OF_EVENT: Duration = Duration::from_micros(125);
 
 /// A subscriber.
-pub(crate) struct Listener {
+pub(crate) struct Subscriber {
     api: Data<Api>,
     board: Arc<Board>,
     subscription: Subscription,
@@ -73,7 +73,7 @@ enum Access {
     Unknown,
 }
 
-impl Listener {
+impl Subscriber {
     /// A subscriber that has sent nothing yet.
     pub(crate) fn new(
         api: &Data<Api>,
@@ -99,13 +99,13 @@ impl Listener {
             beat_at: now + api.settings.heartbeat,
             key_at: now + KEY_CHECKED_EVERY,
             _slot: slot,
-            _counted: telemetry::count_open_listener(),
+            _counted: telemetry::count_open_subscriber(),
         }
     }
 
     /// The stream of events.
     pub(crate) fn events(self) -> impl Stream<Item = Result<Bytes, Infallible>> {
-        stream::unfold(self, async |mut listener| Some((Ok(listener.next().await?), listener)))
+        stream::unfold(self, async |mut subscriber| Some((Ok(subscriber.next().await?), subscriber)))
     }
 
     /// The next events or heartbeat; `None` at the end.
@@ -143,7 +143,7 @@ impl Listener {
             let has_news = may_see && is_whole && !self.writer.is_current(&look);
             let next_at = self.writer.next_at().filter(|at| *at > now);
             if has_news && next_at.is_none() {
-                let slots = &self.api.listeners;
+                let slots = &self.api.subscribers;
                 let pace = until_turn(now.duration_since(slots.since()), slots.taken_by_all(), self.turn);
                 match self.writer.next(&look, self.subscription.interest(), now, pace).ok()? {
                     Next::Events(events) => {
@@ -188,8 +188,8 @@ impl Listener {
 /// the time until its turn in the next round, or one round more if that is less than half a round.
 /// So on average each subscriber gets one event per round, even while subscribers come and go,
 /// which shifts all turns.
-fn until_turn(elapsed: Duration, listeners: usize, turn: f64) -> Duration {
-    let round = TIME_OF_EVENT.as_secs_f64() * listeners as f64;
+fn until_turn(elapsed: Duration, subscribers: usize, turn: f64) -> Duration {
+    let round = TIME_OF_EVENT.as_secs_f64() * subscribers as f64;
     let left = 1.0 - (elapsed.as_secs_f64() / round - turn).rem_euclid(1.0);
     Duration::from_secs_f64(round * if left < 0.5 { left + 1.0 } else { left })
 }
@@ -210,8 +210,8 @@ mod tests {
             let day = Duration::from_hours(24);
             let (mut elapsed, mut gaps) = (day, Vec::new());
             while gaps.len() < 1_000 {
-                let listeners = if come_and_go { random.random_range(7_900..8_100) } else { 8_000 };
-                let gap = until_turn(elapsed, listeners, turn);
+                let subscribers = if come_and_go { random.random_range(7_900..8_100) } else { 8_000 };
+                let gap = until_turn(elapsed, subscribers, turn);
                 gaps.push(gap.as_secs_f64());
                 // Events are a little late.
                 elapsed += gap + Duration::from_millis(random.random_range(0..20));

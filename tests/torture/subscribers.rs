@@ -1,7 +1,7 @@
 //! Thousands of subscribers of one board that receives scores: the delay of events, the memory for
 //! each subscriber, and the effect on writes and reads.
 //!
-//! `CENTILE_TRIAL_LISTENERS`, `CENTILE_TRIAL_SCORES` (a second), `CENTILE_TRIAL_CHOSEN` (players
+//! `CENTILE_TRIAL_SUBSCRIBERS`, `CENTILE_TRIAL_SCORES` (a second), `CENTILE_TRIAL_CHOSEN` (players
 //! that some of the subscribers follow) and `CENTILE_TRIAL_SECONDS` (of each of six rounds) change
 //! the size of the trial.
 
@@ -156,17 +156,17 @@ async fn work(client: &Client, address: &str, key: &str, scores: u64, seconds: u
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn subscribers_get_events_within_a_second() {
-    let listeners = usize::try_from(setting("CENTILE_TRIAL_LISTENERS", 5_000)).unwrap();
+    let subscribers = usize::try_from(setting("CENTILE_TRIAL_SUBSCRIBERS", 5_000)).unwrap();
     let (scores, seconds) = (setting("CENTILE_TRIAL_SCORES", 1_000), setting("CENTILE_TRIAL_SECONDS", 20));
     let chosen_players = u32::try_from(setting("CENTILE_TRIAL_CHOSEN", 100)).unwrap();
     let mut trial = Trial::begin(
-        "listeners",
-        format!("{listeners} subscribers"),
+        "subscribers",
+        format!("{subscribers} subscribers"),
         "events within 1 s of the answer at p99, 20 kB each, writes and ranks no more than 20 % slower",
     );
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('arena', p_lanes => 2::smallint)").await;
-    let serve = spawn_serve(&db, Some(&redis_url().await), &["--address-listeners", "0"]).await;
+    let serve = spawn_serve(&db, Some(&redis_url().await), &["--address-subscribers", "0"]).await;
     let (client, key, address) = (serve.client.clone(), key(db.url(), "server"), serve.at("/v1/boards/arena/scores"));
     let players: Vec<u32> = (0..PLAYERS).collect();
     for some in players.chunks(1_000) {
@@ -198,10 +198,10 @@ async fn subscribers_get_events_within_a_second() {
         }
         let place = serve.url.strip_prefix("http://").unwrap().to_owned();
         let mut all = JoinSet::new();
-        for listener in 0..listeners {
-            let chosen = (listener % ONE_FOLLOWS_IN == 0).then(|| rand::rng().random_range(0..chosen_players));
+        for subscriber in 0..subscribers {
+            let chosen = (subscriber % ONE_FOLLOWS_IN == 0).then(|| rand::rng().random_range(0..chosen_players));
             all.spawn(listen(place.clone(), chosen, Arc::clone(&marks)));
-            if listener % 100 == 99 {
+            if subscriber % 100 == 99 {
                 sleep(Duration::from_millis(20)).await;
             }
         }
@@ -219,17 +219,17 @@ async fn subscribers_get_events_within_a_second() {
         let (times, ()) = tokio::join!(working, marking);
         with.writes.extend(times.writes);
         with.reads.extend(times.reads);
-        each_kb.push((memory_mb(serve.id(), "VmRSS") - before_mb) * 1_024.0 / listeners as f64);
+        each_kb.push((memory_mb(serve.id(), "VmRSS") - before_mb) * 1_024.0 / subscribers as f64);
         sleep(Duration::from_secs(2)).await;
-        assert_eq!(all.len(), listeners, "a subscriber has disconnected");
+        assert_eq!(all.len(), subscribers, "a subscriber has disconnected");
         assert!(all.try_join_next().is_none(), "a subscriber has disconnected");
         all.shutdown().await;
         sleep(Duration::from_secs(1)).await;
     }
 
     let mut delays = marks.delays.lock().unwrap().clone();
-    let wanted = marked * listeners as u64;
-    trial.saw(format!("{listeners} subscribers, one in {ONE_FOLLOWS_IN} with one of {chosen_players} players; {scores} scores and {READS} ranks a second; six rounds of {seconds} s"));
+    let wanted = marked * subscribers as u64;
+    trial.saw(format!("{subscribers} subscribers, one in {ONE_FOLLOWS_IN} with one of {chosen_players} players; {scores} scores and {READS} ranks a second; six rounds of {seconds} s"));
     trial.expect(delays.len() as u64 == wanted, format!("{} of {wanted} marks were received", delays.len()));
     let (p50, p99) = (percentile(&mut delays, 50.0), percentile(&mut delays, 99.0));
     trial.expect(p99 <= 1_000.0, format!("from the answer to the event {p50:.0} ms at p50, {p99:.0} ms at p99"));

@@ -1,10 +1,10 @@
 //! Encryption of secrets in the database.
 //!
-//! The stored bytes are useless without the master key, which the database never receives. A sealed
-//! secret consists of a format byte (1), a key name of four bytes, a random nonce of 12 bytes, and
-//! the secret with its tag under AES-256-GCM (NIST SP 800-38D). The key name is the start of the
-//! master key's SHA-256. The purpose of the secret is authenticated data, so that no secret can
-//! replace another.
+//! The stored bytes are useless without the master key, which the database never receives. They
+//! begin with a format byte (1), a key name of four bytes and a random nonce of 12 bytes. The
+//! ciphertext follows, with its tag, under AES-256-GCM (NIST SP 800-38D). The key name is the start
+//! of the master key's SHA-256. The purpose of the secret is authenticated data, so that no secret
+//! can replace another.
 
 use std::{fmt, str::FromStr};
 
@@ -74,7 +74,7 @@ impl fmt::Debug for MasterKeys {
 
 impl MasterKeys {
     /// Encrypts a secret for a purpose.
-    pub(crate) fn seal(&self, purpose: &str, secret: &[u8]) -> Result<Vec<u8>> {
+    pub(crate) fn encrypt(&self, purpose: &str, secret: &[u8]) -> Result<Vec<u8>> {
         let failed = |_| Error::Internal("a secret could not be encrypted".to_owned());
         let MasterKey { name, key } = &self.0[0];
         let nonce = secret::random::<NONCE_LEN>()?;
@@ -88,13 +88,13 @@ impl MasterKeys {
     ///
     /// [`Error::Internal`] if it is damaged, was encrypted for another purpose, or needs a master
     /// key that is not set.
-    pub(crate) fn open(&self, purpose: &str, sealed: &[u8]) -> Result<Vec<u8>> {
+    pub(crate) fn decrypt(&self, purpose: &str, encrypted: &[u8]) -> Result<Vec<u8>> {
         let broken = || {
             Error::Internal(format!(
                 "the secret of {purpose} cannot be decrypted: it is damaged or belongs to something else"
             ))
         };
-        let (head, rest) = sealed.split_at_checked(1 + NAME_BYTES).ok_or_else(broken)?;
+        let (head, rest) = encrypted.split_at_checked(1 + NAME_BYTES).ok_or_else(broken)?;
         let (nonce, text) = rest.split_at_checked(NONCE_LEN).ok_or_else(broken)?;
         if head[0] != FORMAT {
             return Err(broken());
@@ -110,9 +110,9 @@ impl MasterKeys {
         Ok(secret.to_vec())
     }
 
-    /// Returns whether `sealed` is encrypted with the first master key.
-    pub(crate) fn is_current(&self, sealed: &[u8]) -> bool {
-        sealed.first() == Some(&FORMAT) && sealed.get(1..=NAME_BYTES) == Some(&self.0[0].name)
+    /// Returns whether `encrypted` is encrypted with the first master key.
+    pub(crate) fn is_current(&self, encrypted: &[u8]) -> bool {
+        encrypted.first() == Some(&FORMAT) && encrypted.get(1..=NAME_BYTES) == Some(&self.0[0].name)
     }
 }
 
@@ -128,9 +128,9 @@ pub(crate) fn is_example(secret: &[u8]) -> bool {
 }
 
 /// Decrypts a secret as [`MasterKeys::open`] does. [`Error::Internal`] without master keys.
-pub(crate) fn open(keys: Option<&MasterKeys>, purpose: &str, sealed: &[u8]) -> Result<Vec<u8>> {
+pub(crate) fn decrypt(keys: Option<&MasterKeys>, purpose: &str, encrypted: &[u8]) -> Result<Vec<u8>> {
     match keys {
-        Some(keys) => keys.open(purpose, sealed),
+        Some(keys) => keys.decrypt(purpose, encrypted),
         None => Err(Error::Internal(format!("the secret of {purpose} is encrypted, but no master key is set"))),
     }
 }
@@ -147,16 +147,16 @@ mod tests {
     #[test]
     fn a_secret_is_decrypted_only_for_its_purpose() -> Result<()> {
         let keys: MasterKeys = master_key("new").parse()?;
-        let sealed = keys.seal("webhook of main", b"sesame")?;
-        assert_ne!(sealed, keys.seal("webhook of main", b"sesame")?, "a new nonce");
-        assert!(!sealed.windows(6).any(|part| part == b"sesame"));
-        assert_eq!(keys.open("webhook of main", &sealed)?, b"sesame");
-        assert!(keys.open("webhook of other", &sealed).is_err());
-        for place in 0..sealed.len() {
-            let mut damaged = sealed.clone();
+        let encrypted = keys.encrypt("webhook of main", b"sesame")?;
+        assert_ne!(encrypted, keys.encrypt("webhook of main", b"sesame")?, "a new nonce");
+        assert!(!encrypted.windows(6).any(|part| part == b"sesame"));
+        assert_eq!(keys.decrypt("webhook of main", &encrypted)?, b"sesame");
+        assert!(keys.decrypt("webhook of other", &encrypted).is_err());
+        for place in 0..encrypted.len() {
+            let mut damaged = encrypted.clone();
             damaged[place] ^= 1;
-            assert!(keys.open("webhook of main", &damaged).is_err(), "byte {place}");
-            assert!(keys.open("webhook of main", &sealed[..place]).is_err(), "{place} bytes");
+            assert!(keys.decrypt("webhook of main", &damaged).is_err(), "byte {place}");
+            assert!(keys.decrypt("webhook of main", &encrypted[..place]).is_err(), "{place} bytes");
         }
         Ok(())
     }
@@ -164,11 +164,11 @@ mod tests {
     #[test]
     fn an_older_key_decrypts_and_does_not_encrypt() -> Result<()> {
         let (old, new) = (master_key("old"), master_key("new"));
-        let sealed = old.parse::<MasterKeys>()?.seal("x", b"sesame")?;
+        let encrypted = old.parse::<MasterKeys>()?.encrypt("x", b"sesame")?;
         let both: MasterKeys = format!("{new}, {old}\n").parse()?;
-        assert_eq!(both.open("x", &sealed)?, b"sesame");
-        assert!(!both.is_current(&sealed) && both.is_current(&both.seal("x", b"sesame")?));
-        assert!(new.parse::<MasterKeys>()?.open("x", &sealed).is_err());
+        assert_eq!(both.decrypt("x", &encrypted)?, b"sesame");
+        assert!(!both.is_current(&encrypted) && both.is_current(&both.encrypt("x", b"sesame")?));
+        assert!(new.parse::<MasterKeys>()?.decrypt("x", &encrypted).is_err());
         Ok(())
     }
 

@@ -1,0 +1,81 @@
+//! The parts that all responses about a ranking share.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::{
+    http::api::{period::PeriodResponse, timestamp},
+    model::{
+        board::Board,
+        rank::{Header, Row},
+    },
+};
+
+/// The common first members of every response about a ranking.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RankingResponse<'a> {
+    /// Name of the board.
+    #[schema(example = "arena")]
+    board: &'a str,
+    /// The period of the ranking.
+    period: PeriodResponse<'a>,
+    /// Version of the ranking that the response is exact for. It is opaque; equal versions mean
+    /// equal states.
+    version: &'a str,
+    /// Players in the ranking.
+    #[schema(example = 1_000_000)]
+    players: u64,
+}
+
+impl<'a> RankingResponse<'a> {
+    /// Describes the ranking of `header`.
+    pub(crate) fn new(board: &'a Board, header: &'a Header) -> Self {
+        Self {
+            board: board.slug.as_str(),
+            period: PeriodResponse::from(&header.period),
+            version: &header.version,
+            players: header.players,
+        }
+    }
+}
+
+/// A player's row in a ranking.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RowResponse<'a> {
+    /// Place in the total order, from 1; never shared.
+    #[schema(example = 7, minimum = 1)]
+    position: u64,
+    /// Rank, shared among equals on `shared` boards.
+    #[schema(example = 6, minimum = 1)]
+    rank: u64,
+    /// The caller's own id of the player.
+    #[schema(example = "ada")]
+    user_id: &'a str,
+    /// Name.
+    #[schema(example = "Ada")]
+    user_name: &'a str,
+    /// URL of the player's avatar.
+    #[schema(required = true)]
+    avatar: Option<&'a str>,
+    /// Score.
+    #[schema(example = 1_234)]
+    score: i64,
+    /// When the score was reached.
+    #[serde(serialize_with = "timestamp::serialize")]
+    reached_at: DateTime<Utc>,
+}
+
+impl<'a> From<&'a Row> for RowResponse<'a> {
+    fn from(row: &'a Row) -> Self {
+        Self {
+            position: row.position,
+            rank: row.rank,
+            user_id: &row.user_id,
+            user_name: &row.user_name,
+            avatar: row.avatar.as_deref(),
+            score: row.score,
+            reached_at: row.reached_at,
+        }
+    }
+}
