@@ -2,3 +2,4 @@
 
 pub mod faults;
 pub mod redis;
+pub mod tops;

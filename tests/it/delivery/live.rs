@@ -79,16 +79,9 @@ async fn post(site: &Site, user: &str, points: i64) {
     site.post(SCORES, json!({"user_id": user, "points": points})).await.is(200);
 }
 
-/// Returns the value of a metric.
-async fn number(serve: &Serve, name: &str) -> f64 {
-    let text = serve.client.get(serve.at("/metrics")).send().await.unwrap().text().await.unwrap();
-    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    line.unwrap_or_else(|| panic!("no {name}")).parse().unwrap()
-}
-
 /// Waits until the value of a metric matches.
 async fn until_number(serve: &Serve, name: &str, is_right: impl Fn(f64) -> bool) {
-    until(name, async || is_right(number(serve, name).await)).await;
+    until(name, async || is_right(serve.metric(name).await)).await;
 }
 
 /// Opens a stream for each path, all at once, and waits until each has started.

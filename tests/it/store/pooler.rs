@@ -46,7 +46,8 @@ async fn in_session_mode_all_works() {
     assert!(audit::rankings_are_sound(&pool).await > 0);
 }
 
-/// An instance itself gives a statement up two seconds later, and leaves it waiting on the server.
+/// Without the session's setting, an instance would abandon the statement two seconds after the
+/// timeout, and the statement would keep waiting on the server.
 #[tokio::test]
 async fn session_settings_reach_the_server() {
     let db = TestDb::new().await;

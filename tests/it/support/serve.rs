@@ -45,6 +45,13 @@ pub async fn spawn_serve(db: &TestDb, redis: Option<&str>, flags: &[&str]) -> Se
 }
 
 impl Serve {
+    /// Returns the value of a metric, with its labels.
+    pub async fn metric(&self, name: &str) -> f64 {
+        let text = self.client.get(self.at("/metrics")).send().await.unwrap().text().await.unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("no {name}")).parse().unwrap()
+    }
+
     /// Like [`spawn_serve`], for any database; blocks.
     pub fn spawn(database_url: &str, redis_url: Option<&str>, redis_prefix: &str, flags: &[String]) -> Self {
         Self::start(&mut Self::command(database_url, redis_url, redis_prefix, flags))

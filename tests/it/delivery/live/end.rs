@@ -9,7 +9,7 @@ use tokio::{
     net::{TcpSocket, TcpStream},
 };
 
-use super::{EVENTS, number, open_all, post, stream::Stream, until_number};
+use super::{EVENTS, open_all, post, stream::Stream, until_number};
 use crate::{
     http::api::site::Site,
     support::{TestDb, make_key, wait::until},
@@ -59,7 +59,7 @@ async fn a_subscriber_that_reads_nothing_is_dropped() {
     until("the slow subscriber is dropped", async || {
         post(&site, &players[0], 1).await;
         healthy.one("changed").await;
-        number(&site.serve, "centile_live_subscribers_dropped_total").await >= 1.0
+        site.serve.metric("centile_live_subscribers_dropped_total").await >= 1.0
     })
     .await;
     until_number(&site.serve, "centile_live_subscribers", |subscribers| (0.5..1.5).contains(&subscribers)).await;
@@ -90,9 +90,9 @@ async fn a_disconnected_subscriber_frees_its_place() {
     // Long before the next event or keep-alive.
     until_number(&site.serve, "centile_live_subscribers", |subscribers| subscribers < 0.5).await;
     // The instance stops reading for it, too.
-    let looks = number(&site.serve, "centile_live_reads_total").await;
+    let looks = site.serve.metric("centile_live_reads_total").await;
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let more = number(&site.serve, "centile_live_reads_total").await - looks;
+    let more = site.serve.metric("centile_live_reads_total").await - looks;
     assert!(more <= 1.0, "{more} reads without a subscriber");
 }
 

@@ -7,7 +7,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::json;
 
 use super::{
-    EVENTS, ask, number, open_all,
+    EVENTS, ask, open_all,
     stream::{Event, Stream},
     until_number,
 };
@@ -34,7 +34,7 @@ async fn the_number_of_subscribers_is_limited() {
     let refused = from("192.0.2.3").await;
     assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
     assert!(refused.headers().contains_key("retry-after"));
-    assert!(number(&site.serve, "centile_http_requests_refused_total{why=\"subscribers\"}").await >= 2.0);
+    assert!(site.serve.metric("centile_http_requests_refused_total{why=\"subscribers\"}").await >= 2.0);
     drop(second);
     until_number(&site.serve, "centile_live_subscribers", |subscribers| (1.5..2.5).contains(&subscribers)).await;
     assert_eq!(from("192.0.2.1").await.status(), StatusCode::OK);
@@ -111,7 +111,7 @@ async fn fifty_subscribers_cost_no_more_statements_than_one() {
             format!("{EVENTS}?limit={}{users}", 2 + number % 7)
         });
         streams.extend(open_all(&site.serve, paths).await);
-        let (begun, reads) = (Instant::now(), number(&site.serve, READS_METRIC).await);
+        let (begun, reads) = (Instant::now(), site.serve.metric(READS_METRIC).await);
         let before = logged(&site, &format!("before-{subscribers}")).await;
         for _ in 0..CHANGES {
             // Written by SQL, so that the service runs no statements other than its live reads.
@@ -121,7 +121,7 @@ async fn fifty_subscribers_cost_no_more_statements_than_one() {
             join_all(streams.iter_mut().map(|stream| stream.until(is_shown))).await;
         }
         let after = logged(&site, &format!("after-{subscribers}")).await;
-        let (reads, seconds) = (number(&site.serve, READS_METRIC).await - reads, begun.elapsed().as_secs_f64());
+        let (reads, seconds) = (site.serve.metric(READS_METRIC).await - reads, begun.elapsed().as_secs_f64());
         let statements = after[before.len()..].lines().filter(|line| line.contains("sqlx::query")).count() as f64;
         eprintln!("{subscribers} subscribers: {statements} statements of {reads} reads in {seconds:.1} s");
         assert!(reads <= 4.0 * seconds + 2.0, "{reads} reads in {seconds} s");

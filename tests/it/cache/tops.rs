@@ -1,0 +1,27 @@
+//! Tops that instances share through Redis.
+
+use serde_json::json;
+
+use crate::{
+    http::api::site::Site,
+    support::{TestDb, wait::until},
+};
+
+/// Starts two instances, because an instance reads its own tops from memory.
+#[tokio::test]
+async fn an_instance_serves_the_top_that_another_one_cached() {
+    let db = TestDb::new().await;
+    let flags = ["--index-memory", "0", "--no-maintenance"];
+    let (first, second) = (Site::start(&db, &flags).await, Site::start(&db, &flags).await);
+    first.board(json!({"ties": "shared"}), &[("ann", 5), ("bob", 5), ("fay", 7)]).await;
+    let top = "/v1/boards/main/scores?limit=2&period=week";
+    let (cached, served) = (first.get(top).await, second.get(top).await);
+    assert_eq!(second.serve.metric("centile_reads_total{kind=\"top\",from=\"shared\"}").await, 1.0);
+    assert_eq!((cached.status, &cached.text), (200, &served.text));
+    assert_eq!(cached.headers["etag"], served.headers["etag"]);
+    first.post("/v1/boards/main/scores", json!({"user_id": "bob", "points": 9})).await.is(200);
+    let changed = first.get(top).await;
+    assert_eq!(changed.body["scores"][0]["user_id"], "bob");
+    // Another instance's scores may be missing for 250 ms.
+    until("the other instance has the new top", async || second.get(top).await.text == changed.text).await;
+}
