@@ -22,7 +22,7 @@ CREATE TYPE centile_store.entry_change AS (
 	only_zeros boolean
 );
 
-COMMENT ON TYPE centile_store.entry_change IS 'Change of a player''s entry in one ranking: its key before (none: a newcomer) and after (none: it goes).';
+COMMENT ON TYPE centile_store.entry_change IS 'Change of a player''s entry in one ranking. A newcomer has no key before it; an entry that is removed has no key after it.';
 
 CREATE TYPE centile_store.pending_event AS (
 	user_id bigint,
@@ -159,9 +159,9 @@ DECLARE
     v_closing  text;
 BEGIN
     IF p_reason IS NULL OR p_actor IS NULL THEN
-        RAISE EXCEPTION 'a correction needs a reason and a name' USING ERRCODE = 'CB422', DETAIL = CASE WHEN p_reason IS NULL THEN 'reason' ELSE 'by' END;
+        RAISE EXCEPTION 'a correction needs a reason and an actor' USING ERRCODE = 'CB422', DETAIL = CASE WHEN p_reason IS NULL THEN 'reason' ELSE 'by' END;
     ELSIF p_tiebreak IS NOT NULL AND (v_board.ties <> 'tiebreak' OR p_tiebreak NOT BETWEEN -2048 AND 2047) THEN
-        RAISE EXCEPTION 'a tiebreak needs a board with ties by tiebreak, and lies from -2048 to 2047' USING ERRCODE = 'CB422', DETAIL = 'tiebreak';
+        RAISE EXCEPTION 'a tiebreak must be from -2048 to 2047, on a board with ties by tiebreak' USING ERRCODE = 'CB422', DETAIL = 'tiebreak';
     ELSIF p_points IS NULL OR p_points = centile_store.key_min() THEN
         RAISE EXCEPTION 'points are missing or below the lowest score' USING ERRCODE = 'CB422', DETAIL = 'points';
     ELSIF p_at IS NULL OR p_at > clock_timestamp() OR p_at < '2000-01-01 00:00:00+00' THEN
@@ -244,7 +244,7 @@ BEGIN
     IF v_unknown IS NOT NULL THEN
         RAISE EXCEPTION 'no board %', quote_literal(v_unknown) USING ERRCODE = 'CB404', DETAIL = 'board';
     ELSIF cardinality(p_boards) <> (SELECT count(DISTINCT slug) FROM unnest(p_boards) AS slug) THEN
-        RAISE EXCEPTION 'the boards name one twice' USING ERRCODE = 'CB422', DETAIL = 'boards';
+        RAISE EXCEPTION 'boards must name each board once' USING ERRCODE = 'CB422', DETAIL = 'boards';
     ELSIF p_role = 'admin' AND p_boards <> '{}' THEN
         RAISE EXCEPTION 'an admin key is for all boards' USING ERRCODE = 'CB422', DETAIL = 'boards';
     ELSIF p_expires_at <= clock_timestamp() THEN
@@ -255,7 +255,7 @@ BEGIN
     SELECT array_agg(k.id ORDER BY k.created_at) INTO v_live FROM centile_store.api_keys k
     WHERE k.name = p_name AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp());
     IF cardinality(v_live) >= 2 THEN
-        RAISE EXCEPTION 'client % already has two working keys: % and %', quote_literal(p_name), v_live[1], v_live[2]
+        RAISE EXCEPTION 'client % already has two active keys: % and %', quote_literal(p_name), v_live[1], v_live[2]
             USING ERRCODE = 'CB409', DETAIL = 'name', HINT = 'Revoke one of them first.';
     END IF;
     INSERT INTO centile_store.api_keys (id, name, role, boards, expires_at, secret_sha256, signing_secret)
@@ -1048,10 +1048,10 @@ BEGIN
     IF p_url IS NULL OR octet_length(p_url) > 2048
             OR p_url !~ '^https?://([^][:space:]/?#@:]+|\[[^][:space:]/?#@]+\])(:0*[1-9][0-9]{0,4})?([/?#][^[:space:]]*)?$'
             OR substring(p_url FROM '^https?://[^/?#]*:([0-9]+)(?:[/?#]|$)')::integer > 65535 THEN
-        RAISE EXCEPTION 'an address has https:// or http://, a host without user and password, an optional port from 1 to 65535, and a path; at most 2048 bytes'
+        RAISE EXCEPTION 'a URL must have https:// or http://, a host without user and password, an optional port from 1 to 65535, and a path; at most 2048 bytes'
             USING ERRCODE = 'CB422', DETAIL = 'url';
     ELSIF p_secret IS NULL OR octet_length(p_secret) - (CASE WHEN p_encrypted THEN 33 ELSE 0 END) NOT BETWEEN 16 AND 64 THEN
-        RAISE EXCEPTION 'a secret has 16 to 64 bytes' USING ERRCODE = 'CB422', DETAIL = 'secret';
+        RAISE EXCEPTION 'a secret must have 16 to 64 bytes' USING ERRCODE = 'CB422', DETAIL = 'secret';
     END IF;
     -- One call at a time: each records the previous state.
     PERFORM FROM centile_store.boards WHERE id = v_board.id FOR NO KEY UPDATE;
@@ -1070,7 +1070,7 @@ BEGIN
 END
 $_$;
 
-COMMENT ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_actor text, p_encrypted boolean) IS 'Sets the address that receives the events of a board from now on, and the secret that signs them: 16 to 64 random bytes. centile serve encrypts the secret if it has a master key. Example: SELECT centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex''));';
+COMMENT ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_actor text, p_encrypted boolean) IS 'Sets the URL that receives the events of a board from now on, and the secret that signs them: 16 to 64 random bytes. centile serve encrypts the secret if it has a master key. Example: SELECT centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex''));';
 
 CREATE FUNCTION centile.tie_key(p_at timestamp with time zone, p_tiebreak smallint DEFAULT 0) RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -1181,7 +1181,7 @@ ALTER TABLE ONLY centile_store.rankings ALTER COLUMN low_rank_keys SET STORAGE P
 ALTER TABLE ONLY centile_store.rankings ALTER COLUMN low_tie_keys SET STORAGE PLAIN;
 ALTER TABLE ONLY centile_store.rankings ALTER COLUMN low_user_keys SET STORAGE PLAIN;
 
-COMMENT ON TABLE centile_store.rankings IS 'The live standings of a period, or those being built to replace them. Every change of bounds raises layout, and laid_out_at tells when. Nobody reads a released ranking; its rows are removed in steps, entries up to a user id first.';
+COMMENT ON TABLE centile_store.rankings IS 'The live standings of a period, or standings that are being built to replace them. Every change of bounds raises layout; laid_out_at is its time. Nobody reads a released ranking. Its rows are removed in steps: entries first, in the order of user ids.';
 
 COMMENT ON COLUMN centile_store.rankings.lanes IS 'Lanes of the board, which cannot change once it has a ranking.';
 
@@ -1998,7 +1998,7 @@ CREATE FUNCTION centile_store.claim_deliveries(p_limit integer DEFAULT 16, p_exc
     RETURNING o.id, due.slug, due.url, due.secret, due.encrypted, o.payload::text, o.attempts
 $$;
 
-COMMENT ON FUNCTION centile_store.claim_deliveries(p_limit integer, p_except text[]) IS 'Claims due events for a minute: the exact text, the address and the secret that signs it. Example: SELECT event_id, board, url, body, attempt FROM centile_store.claim_deliveries(16);';
+COMMENT ON FUNCTION centile_store.claim_deliveries(p_limit integer, p_except text[]) IS 'Claims due events for a minute: the exact text, the URL and the secret that signs it. Example: SELECT event_id, board, url, body, attempt FROM centile_store.claim_deliveries(16);';
 
 CREATE FUNCTION centile_store.closed_differences(p_period_id bigint, p_limit integer) RETURNS TABLE(kind text, subject text, expected jsonb, found jsonb, total bigint)
     LANGUAGE plpgsql STABLE
@@ -2759,7 +2759,7 @@ CREATE TABLE centile_store.periods (
     CONSTRAINT periods_state_known CHECK ((state = ANY (ARRAY['open'::text, 'closed'::text])))
 );
 
-COMMENT ON TABLE centile_store.periods IS 'Slices of time of a board, made when the first score falls into them; seasons are made ahead. An open period points to its current ranking. The archive of a closed one holds the ledger up to the cut-off.';
+COMMENT ON TABLE centile_store.periods IS 'Slices of time of a board. The first score in a period creates it; seasons are created in advance. An open period points to its current ranking. The archive of a closed period holds the ledger up to the cut-off.';
 
 COMMENT ON COLUMN centile_store.periods.shape IS 'Rank keys at which the places of the period''s last ranking began. The next period of the kind begins with these bounds.';
 
@@ -3245,7 +3245,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.mark_player(p_user_id bigint, p_banned boolean, p_reason text, p_actor text) IS 'Marks a player as banned, so that every board refuses the player''s scores, or not. Example: SELECT centile_store.mark_player(1, true, ''cheat'', ''dora'');';
+COMMENT ON FUNCTION centile_store.mark_player(p_user_id bigint, p_banned boolean, p_reason text, p_actor text) IS 'Marks a player as banned or not; every board refuses the scores of a banned player. Example: SELECT centile_store.mark_player(1, true, ''cheat'', ''dora'');';
 
 CREATE FUNCTION centile_store.move_boundary(p_ranking_id bigint, p_layout integer, p_from integer, p_to integer, p_rows integer) RETURNS integer
     LANGUAGE plpgsql
@@ -3341,7 +3341,7 @@ CREATE FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint,
         SELECT count(*) FILTER (WHERE n.is_above) AS above, count(*) FILTER (WHERE NOT n.is_above) AS below FROM near n
     ), key AS (
         SELECT n.is_above, n.rank_key, n.tie_key, n.user_key FROM near n
-        -- Where the bucket ends before, the rest comes from other buckets.
+        -- If the bucket has too few keys, other buckets supply the rest.
         UNION ALL
         (SELECT true, k.rank_key, k.tie_key, k.user_key
          FROM centile_store.keys(p_ranking_id, p_bucket, p_key, true, p_around + 1) k
@@ -3739,7 +3739,7 @@ BEGIN
         v_of := format('FROM centile_archive.%I a WHERE a.user_id = %s',
             (SELECT a.archive_name FROM centile_store.archive_of(p_archived_period_id) a), p_user_id);
         RETURN QUERY VALUES
-            ('archive that answers, for the period is closed',
+            ('archive of the closed period',
                 format('SELECT p.archive_name FROM centile_store.periods p WHERE p.id = %s', p_archived_period_id)),
             ('version',
                 format('SELECT format(''%%s.a%%s.%%s'', centile.epoch(), p.id, p.archive_revision) FROM centile_store.periods p WHERE p.id = %s',
@@ -4337,7 +4337,7 @@ BEGIN
           LEFT JOIN centile_store.score_transactions t ON t.board_id = v_period.board_id AND t.lane = n - 1 AND t.id > p_after
           GROUP BY n) x
     WHERE l.board_id = v_period.board_id AND l.lane = x.lane AND (l.batch < x.batch OR l.last_at < x.at);
-    -- As old as the old one: due_periods recognizes a late season by it.
+    -- Keeps the old ranking's time of creation, by which due_periods recognizes a late season.
     UPDATE centile_store.rankings g SET layout = o.layout + 1, created_at = o.created_at
     FROM centile_store.rankings o WHERE g.id = p_ranking_id AND o.id = v_period.ranking_id;
     UPDATE centile_store.periods SET ranking_id = p_ranking_id WHERE id = v_period.id;
@@ -4443,7 +4443,7 @@ CREATE TABLE centile_store.api_keys (
     CONSTRAINT api_keys_signing_secret_encrypted CHECK ((octet_length(signing_secret) = 65))
 );
 
-COMMENT ON TABLE centile_store.api_keys IS 'API keys: the id in clear, of the secret only its SHA-256. name is the client, which has at most two live keys.';
+COMMENT ON TABLE centile_store.api_keys IS 'API keys. Of a secret, only its SHA-256 is stored. name is the client, which has at most two active keys.';
 
 COMMENT ON COLUMN centile_store.api_keys.signing_secret IS 'Secret that signs the key''s requests, encrypted with a master key that the database does not know. NULL: the key does not sign.';
 
@@ -4495,7 +4495,7 @@ CREATE TABLE centile_store.users (
 
 COMMENT ON TABLE centile_store.users IS 'Players, shared by all boards. lane_hash: the first two bytes of the SHA-256 of the external id.';
 
-COMMENT ON COLUMN centile_store.users.ban_act IS 'Raised to an odd number by each ban that follows an unban, and to an even one by each unban that follows a ban. An act that finds another number has been overtaken.';
+COMMENT ON COLUMN centile_store.users.ban_act IS 'Number of bans and unbans that changed the player''s state: odd while the player is banned. A ban or unban stops if another one has changed it meanwhile.';
 
 COMMENT ON COLUMN centile_store.users.erased_at IS 'When everything that identified the player was replaced. The scores remain.';
 
@@ -4551,7 +4551,7 @@ CREATE TABLE centile_store.audit_log (
     CONSTRAINT audit_log_of_something CHECK ((num_nonnulls(subject, user_id) = 1))
 );
 
-COMMENT ON TABLE centile_store.audit_log IS 'Acts by an administrator''s right, each on a player or on the subject that it names; append-only.';
+COMMENT ON TABLE centile_store.audit_log IS 'Actions of administrators, each on a player or on the named subject. Append-only.';
 
 CREATE VIEW centile.audit_log AS
  SELECT a.id AS audit_id,
@@ -5169,7 +5169,7 @@ CREATE VIEW centile.webhooks AS
    FROM (centile_store.webhooks w
      JOIN centile_store.boards b ON ((b.id = w.board_id)));
 
-COMMENT ON VIEW centile.webhooks IS 'The address that receives the events of a board. Example: SELECT board, url FROM centile.webhooks ORDER BY board;';
+COMMENT ON VIEW centile.webhooks IS 'The URL that receives the events of a board. Example: SELECT board, url FROM centile.webhooks ORDER BY board;';
 
 CREATE TABLE centile_store.applied_sql (
     one_row boolean DEFAULT true NOT NULL,
@@ -5199,7 +5199,7 @@ CREATE TABLE centile_store.batch_changes (
 WITH (autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_insert_scale_factor='0.05', toast_tuple_target='8160');
 ALTER TABLE ONLY centile_store.batch_changes ALTER COLUMN user_ids SET STORAGE EXTERNAL;
 
-COMMENT ON TABLE centile_store.batch_changes IS 'Users whose entries a batch changed, kept for an hour. A rank index that has not seen a batch without a row loads anew.';
+COMMENT ON TABLE centile_store.batch_changes IS 'Users whose entries a batch changed, kept for an hour. An index reloads if a batch that it has not applied has no row.';
 
 CREATE TABLE centile_store.board_players (
     board_id integer NOT NULL,
@@ -5208,7 +5208,7 @@ CREATE TABLE centile_store.board_players (
     was_reset boolean DEFAULT false NOT NULL
 );
 
-COMMENT ON TABLE centile_store.board_players IS 'Players who were ever banned or reset on a board, with their state after all acts of the ledger.';
+COMMENT ON TABLE centile_store.board_players IS 'Players who have ever been banned or reset on a board, with their current state.';
 
 ALTER TABLE centile_store.boards ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME centile_store.boards_id_seq
@@ -5268,7 +5268,7 @@ CREATE TABLE centile_store.named_players (
     user_ids bigint[] NOT NULL
 );
 
-COMMENT ON TABLE centile_store.named_players IS 'Players whom the frozen top of a closed period or its event may name, as of one cut-off of the period. They are listed anew after another one.';
+COMMENT ON TABLE centile_store.named_players IS 'Players whom the frozen top of a closed period or its event may name, as of one cut-off. A new cut-off lists them again.';
 
 ALTER TABLE centile_store.outbox ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME centile_store.outbox_id_seq
@@ -5294,7 +5294,7 @@ CREATE TABLE centile_store.profile_revision (
     CONSTRAINT profile_revision_one_row CHECK (one_row)
 );
 
-COMMENT ON TABLE centile_store.profile_revision IS 'Raised by every transaction that changes what lists show of a user, so that caches notice.';
+COMMENT ON TABLE centile_store.profile_revision IS 'Raised by every transaction that changes a name or avatar in lists, so that caches notice.';
 
 ALTER TABLE centile_store.quarantine ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME centile_store.quarantine_id_seq

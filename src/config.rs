@@ -53,7 +53,7 @@ pub struct Config {
     // Parsed in `master_keys`: clap would repeat an invalid value in its error.
     /// Comma-separated master keys, each 32 random bytes in base64
     ///
-    /// They encrypt the secrets of signed keys and webhooks in the database. The first key
+    /// They encrypt the secrets of signing keys and webhooks in the database. The first key
     /// encrypts; every key decrypts. Prefer the environment variable: flags are visible in the
     /// process list.
     #[arg(long, env = "CENTILE_MASTER_KEY", value_name = "KEYS", hide_env_values = true, global = true)]
@@ -276,7 +276,7 @@ pub struct InstanceFlags {
 
     /// Timeout for a PostgreSQL connection, in milliseconds
     ///
-    /// Also applies to a late round of the rank index and to a shared read. A request that times
+    /// Also limits the wait for the rank index and for a shared read. A request that times
     /// out receives 503.
     #[arg(long, env = "CENTILE_POOL_WAIT", value_name = "MILLISECONDS", default_value_t = 2_000)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=60_000))]

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::{
     Result,
     access::key_cache,
-    import::{EventFile, Line, Progress},
+    import::{EventFile, ImportedLine, Progress},
     model::{
         board::Board,
         file_format::FileFormat,
@@ -59,7 +59,7 @@ pub struct Imported {
 pub struct File {
     /// Events, with their line numbers.
     pub events: Vec<(u64, Imported)>,
-    /// Line numbers of the rejected lines.
+    /// ImportedLine numbers of the rejected lines.
     pub rejected: Vec<u64>,
 }
 
@@ -77,7 +77,7 @@ pub fn import(board: &Board, file: &[u8], format: FileFormat) -> Result<File> {
     }
 }
 
-fn imported(line: Line) -> Imported {
+fn imported(line: ImportedLine) -> Imported {
     let event = line.event;
     Imported {
         user_id: event.user_id.as_str().to_owned(),

@@ -1,7 +1,7 @@
 //! Centile: a leaderboard service with PostgreSQL as its only source of truth.
 //!
 //! The modules stand in the order of their layers, lowest first. A module imports only from
-//! lower layers, above its own in this list; `tests/it/layers.rs` checks that.
+//! layers that precede its own in this list; `tests/it/layers.rs` checks that.
 
 pub mod model;
 mod rules;

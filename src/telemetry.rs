@@ -1,5 +1,5 @@
-//! Metrics in Prometheus' text format. Values from the database are read on each scrape; the rest
-//! is recorded as it happens.
+//! Metrics in Prometheus' text format: counters and histograms. `http/metrics.rs` adds the values
+//! that are read on each scrape.
 
 use std::{sync::OnceLock, time::Duration};
 
@@ -76,10 +76,10 @@ pub fn install() {
         for name in [COUNTS_WRONG, SKEW, SUBSCRIBERS] {
             gauge!(name).set(0);
         }
-        for why in ["rate", "handshake", "head", "body", "answer", "idle", "unread"] {
+        for why in ["rate", "handshake", "head", "body", "response", "idle", "unread"] {
             counter!(CONNECTIONS_CUT, "why" => why).increment(0);
         }
-        for why in ["scores", "bodies", "files", "subscribers"] {
+        for why in ["scores", "bodies", "downloads", "subscribers"] {
             counter!(REFUSED, "why" => why).increment(0);
         }
         handle
@@ -153,7 +153,7 @@ pub(crate) fn count_live_read() {
 
 /// Counts a connection closed because of its client.
 ///
-/// `why` is `handshake` (TLS failed), `head`, `body` or `answer` (too slow), `idle`, `unread` (sent
+/// `why` is `handshake` (TLS failed), `head`, `body` or `response` (too slow), `idle`, `unread` (sent
 /// more than the service would read), or `rate`.
 pub(crate) fn count_cut_connection(why: &'static str) {
     counter!(CONNECTIONS_CUT, "why" => why).increment(1);
@@ -161,7 +161,7 @@ pub(crate) fn count_cut_connection(why: &'static str) {
 
 /// Counts a request refused at a limit.
 ///
-/// `why` is `scores` (queued), `bodies` (being received), `files` (being sent) or `subscribers`
+/// `why` is `scores` (queued), `bodies` (being received), `downloads` (being sent) or `subscribers`
 /// (subscribers).
 pub(crate) fn count_refused(why: &'static str) {
     counter!(REFUSED, "why" => why).increment(1);
@@ -175,7 +175,7 @@ pub(crate) fn count_request(method: &'static str, route: &'static str, status: u
 
 /// Where cacheable data was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum ReadSource {
     /// In this process.
     Here,
     /// In the shared cache.
@@ -187,12 +187,12 @@ pub(crate) enum Origin {
 }
 
 /// Counts a read of cacheable data.
-pub(crate) fn count_read(kind: &'static str, origin: Origin) {
-    let from = match origin {
-        Origin::Here => "process",
-        Origin::Shared => "shared",
-        Origin::Database => "database",
-        Origin::Stale => "stale",
+pub(crate) fn count_read(kind: &'static str, source: ReadSource) {
+    let from = match source {
+        ReadSource::Here => "process",
+        ReadSource::Shared => "shared",
+        ReadSource::Database => "database",
+        ReadSource::Stale => "stale",
     };
     counter!(READS, "kind" => kind, "from" => from).increment(1);
 }
@@ -271,7 +271,7 @@ fn describe() {
     );
     for (name, text) in [
         ("centile_periods_due", "Periods that have ended and are not closed."),
-        ("centile_oldest_due_age_seconds", "Time since the first of them ended."),
+        ("centile_oldest_due_age_seconds", "Time since the end of the oldest period that is due."),
         ("centile_closings_unfinished", "Periods with a cut-off that are not closed."),
         ("centile_archive_differences", "Players whose live entry differed from the ledger, over all archives."),
         (COUNTS_WRONG, "Wrong counts of players at this process's last check."),
@@ -280,7 +280,7 @@ fn describe() {
         ("centile_imports_cut_short", "Imports that were interrupted and not abandoned."),
         ("centile_released_rankings", "Released rankings with rows still to be removed."),
         ("centile_outbox_waiting", "Events waiting for delivery to a webhook."),
-        ("centile_outbox_oldest_age_seconds", "Age of the oldest of them."),
+        ("centile_outbox_oldest_age_seconds", "Age of the oldest event that waits for delivery."),
         ("centile_quarantine_waiting", "Events in quarantine that wait for a decision."),
     ] {
         describe_gauge!(name, text);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Result,
-    maintenance::verify::{CountAudit, check_counts},
+    maintenance::verify::{CountFindings, check_counts},
     model::{
         name::Named as _,
         {hidden::Hidden, settings::Settings},
@@ -64,12 +64,12 @@ fn store(url: &str) -> Result<Store> {
 
 /// Checks bucket counts, as the timer does.
 #[derive(Debug)]
-pub struct CountChecks(Store, CountAudit);
+pub struct CountChecks(Store, CountFindings);
 
 impl CountChecks {
     /// Prepares a connection to the database at `url`.
     pub fn new(url: &str) -> Result<Self> {
-        Ok(Self(store(url)?, CountAudit::default()))
+        Ok(Self(store(url)?, CountFindings::default()))
     }
 
     /// Checks the next bucket of each ranking; returns the number of known differences.

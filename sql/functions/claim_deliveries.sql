@@ -36,4 +36,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile_store.claim_deliveries(integer, text[]) IS
-'Claims due events for a minute: the exact text, the address and the secret that signs it. Example: SELECT event_id, board, url, body, attempt FROM centile_store.claim_deliveries(16);';
+'Claims due events for a minute: the exact text, the URL and the secret that signs it. Example: SELECT event_id, board, url, body, attempt FROM centile_store.claim_deliveries(16);';

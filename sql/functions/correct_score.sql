@@ -14,9 +14,9 @@ DECLARE
     v_closing  text;
 BEGIN
     IF p_reason IS NULL OR p_actor IS NULL THEN
-        RAISE EXCEPTION 'a correction needs a reason and a name' USING ERRCODE = 'CB422', DETAIL = CASE WHEN p_reason IS NULL THEN 'reason' ELSE 'by' END;
+        RAISE EXCEPTION 'a correction needs a reason and an actor' USING ERRCODE = 'CB422', DETAIL = CASE WHEN p_reason IS NULL THEN 'reason' ELSE 'by' END;
     ELSIF p_tiebreak IS NOT NULL AND (v_board.ties <> 'tiebreak' OR p_tiebreak NOT BETWEEN -2048 AND 2047) THEN
-        RAISE EXCEPTION 'a tiebreak needs a board with ties by tiebreak, and lies from -2048 to 2047' USING ERRCODE = 'CB422', DETAIL = 'tiebreak';
+        RAISE EXCEPTION 'a tiebreak must be from -2048 to 2047, on a board with ties by tiebreak' USING ERRCODE = 'CB422', DETAIL = 'tiebreak';
     ELSIF p_points IS NULL OR p_points = centile_store.key_min() THEN
         RAISE EXCEPTION 'points are missing or below the lowest score' USING ERRCODE = 'CB422', DETAIL = 'points';
     ELSIF p_at IS NULL OR p_at > clock_timestamp() OR p_at < '2000-01-01 00:00:00+00' THEN

@@ -1,5 +1,5 @@
 -- Stores the SHA-256 of the secret, and the encrypted signing secret of a key that signs. A client
--- has at most two working keys, so that one can replace the other. An empty list of boards means
+-- has at most two active keys, so that one can replace the other. An empty list of boards means
 -- all boards.
 CREATE OR REPLACE FUNCTION centile.create_key(
     p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamptz, p_secret_sha256 bytea,
@@ -16,7 +16,7 @@ BEGIN
     IF v_unknown IS NOT NULL THEN
         RAISE EXCEPTION 'no board %', quote_literal(v_unknown) USING ERRCODE = 'CB404', DETAIL = 'board';
     ELSIF cardinality(p_boards) <> (SELECT count(DISTINCT slug) FROM unnest(p_boards) AS slug) THEN
-        RAISE EXCEPTION 'the boards name one twice' USING ERRCODE = 'CB422', DETAIL = 'boards';
+        RAISE EXCEPTION 'boards must name each board once' USING ERRCODE = 'CB422', DETAIL = 'boards';
     ELSIF p_role = 'admin' AND p_boards <> '{}' THEN
         RAISE EXCEPTION 'an admin key is for all boards' USING ERRCODE = 'CB422', DETAIL = 'boards';
     ELSIF p_expires_at <= clock_timestamp() THEN
@@ -27,7 +27,7 @@ BEGIN
     SELECT array_agg(k.id ORDER BY k.created_at) INTO v_live FROM centile_store.api_keys k
     WHERE k.name = p_name AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp());
     IF cardinality(v_live) >= 2 THEN
-        RAISE EXCEPTION 'client % already has two working keys: % and %', quote_literal(p_name), v_live[1], v_live[2]
+        RAISE EXCEPTION 'client % already has two active keys: % and %', quote_literal(p_name), v_live[1], v_live[2]
             USING ERRCODE = 'CB409', DETAIL = 'name', HINT = 'Revoke one of them first.';
     END IF;
     INSERT INTO centile_store.api_keys (id, name, role, boards, expires_at, secret_sha256, signing_secret)

@@ -1,7 +1,7 @@
 -- Defines the entries of a period. Live writes, void, unban, archive, audit and rebuild must agree
 -- with it. An entry is a function of the set of its events, not of their order of arrival. These
 -- are the events within the period that are not voided and not before the player's last reset in
--- it. A banned player has no entry. sum: their sum, reached with the latest that had points (with
+-- it. A banned player has no entry. sum: their sum, reached at the latest with points not 0 (with
 -- only zeros: the first). best: the one with the best (score, tiebreak), the earliest among equals.
 -- latest: the one with the greatest (time, id).
 CREATE OR REPLACE FUNCTION centile.entries_from_ledger(p_period_id bigint, p_batches bigint[] DEFAULT NULL, p_user_ids bigint[] DEFAULT NULL)

@@ -14,4 +14,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.mark_player(bigint, boolean, text, text) IS
-'Marks a player as banned, so that every board refuses the player''s scores, or not. Example: SELECT centile_store.mark_player(1, true, ''cheat'', ''dora'');';
+'Marks a player as banned or not; every board refuses the scores of a banned player. Example: SELECT centile_store.mark_player(1, true, ''cheat'', ''dora'');';

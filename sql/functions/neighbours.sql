@@ -17,7 +17,7 @@ AS $$
         SELECT count(*) FILTER (WHERE n.is_above) AS above, count(*) FILTER (WHERE NOT n.is_above) AS below FROM near n
     ), key AS (
         SELECT n.is_above, n.rank_key, n.tie_key, n.user_key FROM near n
-        -- Where the bucket ends before, the rest comes from other buckets.
+        -- If the bucket has too few keys, other buckets supply the rest.
         UNION ALL
         (SELECT true, k.rank_key, k.tie_key, k.user_key
          FROM centile_store.keys(p_ranking_id, p_bucket, p_key, true, p_around + 1) k

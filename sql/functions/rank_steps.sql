@@ -17,7 +17,7 @@ BEGIN
         v_of := format('FROM centile_archive.%I a WHERE a.user_id = %s',
             (SELECT a.archive_name FROM centile_store.archive_of(p_archived_period_id) a), p_user_id);
         RETURN QUERY VALUES
-            ('archive that answers, for the period is closed',
+            ('archive of the closed period',
                 format('SELECT p.archive_name FROM centile_store.periods p WHERE p.id = %s', p_archived_period_id)),
             ('version',
                 format('SELECT format(''%%s.a%%s.%%s'', centile.epoch(), p.id, p.archive_revision) FROM centile_store.periods p WHERE p.id = %s',

@@ -14,10 +14,10 @@ BEGIN
     IF p_url IS NULL OR octet_length(p_url) > 2048
             OR p_url !~ '^https?://([^][:space:]/?#@:]+|\[[^][:space:]/?#@]+\])(:0*[1-9][0-9]{0,4})?([/?#][^[:space:]]*)?$'
             OR substring(p_url FROM '^https?://[^/?#]*:([0-9]+)(?:[/?#]|$)')::integer > 65535 THEN
-        RAISE EXCEPTION 'an address has https:// or http://, a host without user and password, an optional port from 1 to 65535, and a path; at most 2048 bytes'
+        RAISE EXCEPTION 'a URL must have https:// or http://, a host without user and password, an optional port from 1 to 65535, and a path; at most 2048 bytes'
             USING ERRCODE = 'CB422', DETAIL = 'url';
     ELSIF p_secret IS NULL OR octet_length(p_secret) - (CASE WHEN p_encrypted THEN 33 ELSE 0 END) NOT BETWEEN 16 AND 64 THEN
-        RAISE EXCEPTION 'a secret has 16 to 64 bytes' USING ERRCODE = 'CB422', DETAIL = 'secret';
+        RAISE EXCEPTION 'a secret must have 16 to 64 bytes' USING ERRCODE = 'CB422', DETAIL = 'secret';
     END IF;
     -- One call at a time: each records the previous state.
     PERFORM FROM centile_store.boards WHERE id = v_board.id FOR NO KEY UPDATE;
@@ -37,4 +37,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.set_webhook(text, text, bytea, text, boolean) IS
-'Sets the address that receives the events of a board from now on, and the secret that signs them: 16 to 64 random bytes. centile serve encrypts the secret if it has a master key. Example: SELECT centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex''));';
+'Sets the URL that receives the events of a board from now on, and the secret that signs them: 16 to 64 random bytes. centile serve encrypts the secret if it has a master key. Example: SELECT centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex''));';

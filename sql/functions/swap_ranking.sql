@@ -36,7 +36,7 @@ BEGIN
           LEFT JOIN centile_store.score_transactions t ON t.board_id = v_period.board_id AND t.lane = n - 1 AND t.id > p_after
           GROUP BY n) x
     WHERE l.board_id = v_period.board_id AND l.lane = x.lane AND (l.batch < x.batch OR l.last_at < x.at);
-    -- As old as the old one: due_periods recognizes a late season by it.
+    -- Keeps the old ranking's time of creation, by which due_periods recognizes a late season.
     UPDATE centile_store.rankings g SET layout = o.layout + 1, created_at = o.created_at
     FROM centile_store.rankings o WHERE g.id = p_ranking_id AND o.id = v_period.ranking_id;
     UPDATE centile_store.periods SET ranking_id = p_ranking_id WHERE id = v_period.id;

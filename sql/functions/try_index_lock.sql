@@ -1,4 +1,4 @@
--- Otherwise instances that start together would all read everything at once.
+-- Without this lock, instances that start together would all load the ranking at once.
 CREATE OR REPLACE FUNCTION centile_store.try_index_lock() RETURNS boolean
 LANGUAGE sql VOLATILE
 RETURN pg_try_advisory_lock(1128615511, 0);

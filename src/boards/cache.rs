@@ -1,5 +1,5 @@
-//! Cache of boards by slug: one look-up per second, and the last known state during an outage of
-//! PostgreSQL.
+//! Cache of boards by slug. A cached board is at most a second old, except during an outage of
+//! PostgreSQL, when the last known state is used.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -192,7 +192,8 @@ mod tests {
         let private = Board { reading: Reading::Key, ..public("private")? };
         instance.boards.cache.seen.insert("private".parse()?, (Arc::new(private), ago(outage)));
 
-        // A caller without a key gets 401 only if the board is certain to require one.
+        // A caller without a key gets 401 only if the board is certain to require one. The server
+        // runs here because no request can set the age of a cached board.
         let failed = |error: &dyn std::error::Error| Error::Internal(error.to_string());
         let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| failed(&error))?;
         let address = listener.local_addr().map_err(|error| failed(&error))?;

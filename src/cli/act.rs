@@ -6,7 +6,7 @@ use crate::{Error, Result, cli::by::By, model::act};
 
 /// The actor and the reason, for the ledger and the audit log.
 #[derive(Debug, Args)]
-pub(super) struct Act {
+pub(super) struct ActFlags {
     /// Reason, up to 256 bytes
     ///
     /// Recorded in the audit log and, if a score changes, in the ledger.
@@ -24,7 +24,7 @@ pub(super) fn reason(text: &str) -> Result<String, String> {
     })
 }
 
-impl Act {
+impl ActFlags {
     /// Returns the validated act.
     pub(super) fn read(self) -> Result<act::Act> {
         act::Act::new(self.by.actor()?, self.reason)

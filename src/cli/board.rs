@@ -114,7 +114,7 @@ pub(super) struct Create {
     /// Action for events that violate a limit
     ///
     /// Limits are the points range, --events-per-minute and --gain-max. `quarantine` holds an event
-    /// until an operator accepts or rejects it.
+    /// until an administrator accepts or rejects it.
     #[arg(long, value_parser = named::<OnViolation>(), default_value = "refuse")]
     on_violation: OnViolation,
     /// Print the board as JSON

@@ -59,7 +59,7 @@ impl LostLines {
         // Another thread may have reported more meanwhile.
         let lines = lost.saturating_sub(self.reported.fetch_max(lost, Ordering::Relaxed));
         if lines > 0 {
-            tracing::warn!(lines, "lines of this log were lost: they could not be written as fast as they came");
+            tracing::warn!(lines, "log lines were lost: the log could not be written fast enough");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `centile maintain`: runs the background maintenance of `serve` once.
+//! `centile maintain`: runs the background maintenance of `serve` once, except closing.
 
 use crate::{
     Result,
@@ -13,7 +13,7 @@ use crate::{
     users,
 };
 
-/// Runs all maintenance and prints a summary.
+/// Runs all maintenance except closing periods, and prints a summary.
 pub(super) async fn run(config: &Config) -> Result<()> {
     with_instance(config, async |instance| {
         let deleted_ids = scheduler::keep_ledger(&instance.store).await?;

@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 use crate::{
     Result, boards,
     cli::{
-        act::Act,
+        act::ActFlags,
         output::{self, table, thousands},
         with_instance,
     },
@@ -56,7 +56,7 @@ pub(super) struct Decision {
     #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
     board: BoardSlug,
     #[command(flatten)]
-    act: Act,
+    act: ActFlags,
 }
 
 /// Runs a subcommand.

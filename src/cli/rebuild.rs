@@ -5,7 +5,7 @@ use clap::{ArgGroup, Args};
 use crate::{
     Error, Result, boards,
     cli::{
-        act::Act,
+        act::ActFlags,
         output::{self, thousands},
         with_instance,
     },
@@ -28,7 +28,7 @@ pub(super) struct Rebuild {
     #[arg(long)]
     all: bool,
     #[command(flatten)]
-    act: Act,
+    act: ActFlags,
 }
 
 /// Rebuilds the periods one by one and prints a line for each step. Continues after a failure.

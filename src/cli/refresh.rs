@@ -5,7 +5,7 @@ use clap::Args;
 use crate::{
     Result, boards,
     cli::{
-        act::Act,
+        act::ActFlags,
         output::{self, thousands},
         with_instance,
     },
@@ -24,7 +24,7 @@ pub(super) struct Refresh {
     #[arg(long, value_name = "PERIOD", value_parser = value::<PeriodSelector>)]
     period: PeriodSelector,
     #[command(flatten)]
-    act: Act,
+    act: ActFlags,
 }
 
 /// Refreshes the archive and prints its revision.

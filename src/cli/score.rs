@@ -4,7 +4,7 @@ use clap::{Args, Subcommand, value_parser};
 
 use crate::{
     Error, Result, boards,
-    cli::{act::Act, output, with_instance},
+    cli::{act::ActFlags, output, with_instance},
     config::{Config, value},
     model::{
         board::BoardSlug,
@@ -63,7 +63,7 @@ pub(super) struct On {
     #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
     board: BoardSlug,
     #[command(flatten)]
-    act: Act,
+    act: ActFlags,
 }
 
 /// Validates a text of up to `MAX` bytes. Clap adds the name of the flag to the error.

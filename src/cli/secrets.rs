@@ -1,4 +1,4 @@
-//! `centile secrets`: encrypts the secrets of signed keys and webhooks in the database.
+//! `centile secrets`: encrypts the secrets of signing keys and webhooks in the database.
 
 use clap::Subcommand;
 

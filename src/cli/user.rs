@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::{
     Result,
     cli::{
-        act::Act,
+        act::ActFlags,
         by::By,
         output::{self, fields},
         with_instance,
@@ -90,7 +90,7 @@ pub(super) struct OnPlayer {
     #[command(flatten)]
     player: Player,
     #[command(flatten)]
-    act: Act,
+    act: ActFlags,
 }
 
 fn object(text: &str) -> Result<Map<String, Value>, String> {

@@ -13,9 +13,9 @@ use crate::{
     config::{Config, value},
     maintenance::verify::{self, Depth},
     model::{
-        audit::{Checked, Difference},
         board::BoardSlug,
         period::PeriodSelector,
+        verification::{Checked, Difference},
     },
 };
 

@@ -6,7 +6,7 @@ use crate::{
         act::Actor,
         board::Board,
         encryption::MasterKeys,
-        webhook::{Secret, StoredSecret, Webhook, WebhookUrl},
+        webhook::{Secret, Webhook, WebhookUrl},
     },
     store::Store,
 };
@@ -21,7 +21,7 @@ pub async fn set(
     by: &Actor,
 ) -> Result<()> {
     let board = board.slug.as_str();
-    let secret = StoredSecret::of(secret, master_keys, board)?;
+    let secret = secret.encrypt(master_keys, board)?;
     store.set_webhook(board, url.as_str(), &secret, by).await
 }
 

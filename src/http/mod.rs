@@ -115,7 +115,7 @@ pub struct Settings {
     pub heartbeat: Duration,
     /// Whether avatars may have http URLs.
     pub allows_http_avatars: bool,
-    /// Timeout for receiving the head of a request, for receiving its body, and for sending the
+    /// Timeout for receiving a request's head, receiving its body, and sending 32 KiB of the
     /// response.
     pub client_timeout: Duration,
     /// Rate limit of a key, if any.

@@ -8,7 +8,7 @@ use crate::{
     instance::Instance,
     model::{
         board::{Board, BoardSlug},
-        operation::{Act, BucketStatus, LedgerAhead, PeriodStatus},
+        operation::{AuditEntry, BucketStatus, LedgerAhead, PeriodStatus},
         outbox::{Event, EventFilter},
     },
     ranking::IndexStatus,
@@ -39,7 +39,7 @@ pub(crate) struct Operation {
     /// Events waiting for delivery, newest first.
     pub(crate) waiting: Vec<Event>,
     /// Latest administrative actions, newest first.
-    pub(crate) acts: Vec<Act>,
+    pub(crate) acts: Vec<AuditEntry>,
     pub(crate) status: InstanceStatus,
 }
 

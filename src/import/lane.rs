@@ -9,7 +9,7 @@ use tokio::{
 
 use crate::{
     Error, Result,
-    import::{Line, Progress, Rejects, event::Event},
+    import::{ImportedLine, Progress, Rejects, event::Event},
     maintenance::rebalance,
     model::board::Board,
     rules::{EventSource, Refusal},
@@ -31,7 +31,7 @@ pub(super) struct Lanes {
     board: Arc<Board>,
     batch_size: usize,
     /// Per lane: lines of an incomplete batch, and the queue of its task.
-    queues: Vec<(Vec<Line>, mpsc::Sender<Vec<Line>>)>,
+    queues: Vec<(Vec<ImportedLine>, mpsc::Sender<Vec<ImportedLine>>)>,
     tasks: JoinSet<Result<()>>,
     shared: Arc<Shared>,
 }
@@ -73,7 +73,7 @@ impl Lanes {
     /// Queues lines whose players, partitions and periods exist.
     ///
     /// Returns `false` when a lane has failed; [`Self::finish`] then returns its error.
-    pub(super) async fn take(&mut self, lines: Vec<Line>) -> bool {
+    pub(super) async fn take(&mut self, lines: Vec<ImportedLine>) -> bool {
         for line in lines {
             let lane = usize::try_from(lane_of(&line.event.user_id, &self.board)).unwrap_or_default();
             let Some((waiting, sender)) = self.queues.get_mut(lane) else { return false };
@@ -103,7 +103,7 @@ impl Lanes {
 
 impl Shared {
     /// Writes the batches of one lane, until the queue ends or a batch fails.
-    async fn write_lane(self: Arc<Self>, lane: i16, mut batches: mpsc::Receiver<Vec<Line>>) -> Result<()> {
+    async fn write_lane(self: Arc<Self>, lane: i16, mut batches: mpsc::Receiver<Vec<ImportedLine>>) -> Result<()> {
         let mut lane = write::Lane::new(self.board.id, lane);
         while let Some(lines) = batches.recv().await {
             if lines.is_empty() {
@@ -120,7 +120,7 @@ impl Shared {
     }
 
     /// Counts the outcomes of lines, and passes refused lines to the rejects.
-    fn record(&self, lines: &[Line], answers: &[Answer]) -> Result<()> {
+    fn record(&self, lines: &[ImportedLine], answers: &[Answer]) -> Result<()> {
         let (mut accepted, mut repeats) = (0, 0);
         for (line, answer) in lines.iter().zip(answers) {
             let refusal = match answer {

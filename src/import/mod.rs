@@ -2,7 +2,7 @@
 //!
 //! A thread reads and checks lines (`source`, `event`). Players, ledger partitions and periods are
 //! created for some thousand lines at a time (`prepare`). A task per lane writes the events in file
-//! order (`lane`). Lines that are refused go to the rejects (`rejects`). Bounded channels connect
+//! order (`lane`). Rejected lines go to the rejects (`rejects`). Bounded channels connect
 //! the stages, so that a file of any size needs little memory.
 
 mod event;
@@ -44,8 +44,8 @@ pub struct Options {
 
 /// A line of the file that was parsed as an event.
 #[derive(Debug)]
-pub(crate) struct Line {
-    /// Line number in the file, from 1; that of the first line if quotes span several.
+pub(crate) struct ImportedLine {
+    /// ImportedLine number in the file, from 1; that of the first line if quotes span several.
     pub(crate) number: u64,
     /// The line as written in the file.
     raw: Box<[u8]>,

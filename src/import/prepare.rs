@@ -9,7 +9,7 @@ use chrono::{DateTime, Datelike as _, Months, NaiveDate, NaiveTime, Utc};
 
 use crate::{
     Error, Result,
-    import::Line,
+    import::ImportedLine,
     model::board::{Board, PeriodKind},
     store::Store,
 };
@@ -51,10 +51,10 @@ impl Preparation {
     /// Prepares for these lines; returns the lines that can be written, and those in the future.
     ///
     /// Lines in the future create no player and no period.
-    pub(super) async fn prepare(&mut self, lines: Vec<Line>) -> Result<(Vec<Line>, Vec<Line>)> {
+    pub(super) async fn prepare(&mut self, lines: Vec<ImportedLine>) -> Result<(Vec<ImportedLine>, Vec<ImportedLine>)> {
         let now = self.store.now().await?;
-        let is_past = |line: &Line| line.event.occurred_at.is_none_or(|at| at <= now);
-        let (lines, future): (Vec<Line>, Vec<Line>) = lines.into_iter().partition(is_past);
+        let is_past = |line: &ImportedLine| line.event.occurred_at.is_none_or(|at| at <= now);
+        let (lines, future): (Vec<ImportedLine>, Vec<ImportedLine>) = lines.into_iter().partition(is_past);
         let times: Vec<DateTime<Utc>> = lines.iter().filter_map(|line| line.event.occurred_at).collect();
         // In a separate transaction, before any other lock.
         self.create_months(&times).await?;
@@ -117,7 +117,7 @@ impl Preparation {
         Ok(())
     }
 
-    async fn create_users(&self, lines: &[Line]) -> Result<()> {
+    async fn create_users(&self, lines: &[ImportedLine]) -> Result<()> {
         // New players take the first name that these lines have for them.
         let mut names: HashMap<&str, Option<&str>> = HashMap::new();
         let mut last_names: HashMap<&str, &str> = HashMap::new();

@@ -26,7 +26,7 @@ pub struct Counts {
     pub accepted: u64,
     /// Events whose id was already in the ledger.
     pub repeated: u64,
-    /// Lines refused.
+    /// Lines rejected.
     pub rejected: u64,
 }
 

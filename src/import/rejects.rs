@@ -1,4 +1,4 @@
-//! Refused lines, with the reasons.
+//! Rejected lines, with the reasons.
 
 use std::{
     fmt::Display,

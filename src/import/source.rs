@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use crate::{
     Error, Result,
     import::{
-        Line, Progress,
+        ImportedLine, Progress,
         event::{self, Column},
         progress::CountedReader,
         text::{Lines, Text},
@@ -34,7 +34,7 @@ pub struct EventFile {
 /// Lines that were read together.
 #[derive(Debug, Default)]
 pub(crate) struct Chunk {
-    pub(crate) lines: Vec<Line>,
+    pub(crate) lines: Vec<ImportedLine>,
     pub(crate) rejects: Vec<Reject>,
 }
 
@@ -94,7 +94,7 @@ impl EventFile {
             bytes += text.bytes.len();
             match self.event(board, &text) {
                 Ok(event) => {
-                    chunk.lines.push(Line { number: text.number, raw: text.bytes.into_boxed_slice(), event });
+                    chunk.lines.push(ImportedLine { number: text.number, raw: text.bytes.into_boxed_slice(), event });
                 }
                 Err(reason) => chunk.rejects.push(Reject { number: text.number, raw: text.bytes, reason }),
             }

@@ -17,7 +17,7 @@ use crate::{
         period::{PeriodSelector, PeriodState},
     },
     periods::closing,
-    store::{Store, audit::AuditedPeriod, rebuild::Rebuilder},
+    store::{Store, rebuild::Rebuilder, verification::VerifiablePeriod},
 };
 
 /// Ledger rows applied while writers wait for the swap: a few tens of milliseconds.
@@ -58,7 +58,7 @@ pub struct Rebuilt {
 
 /// An open period of a board, to be rebuilt.
 #[derive(Debug, Clone)]
-pub struct OpenPeriod(AuditedPeriod);
+pub struct OpenPeriod(VerifiablePeriod);
 
 impl OpenPeriod {
     /// Returns the period's name as a selector.
@@ -86,7 +86,7 @@ pub async fn open_periods(store: &Store, board: &Board, selector: Option<&Period
             return Err(Error::Conflict(format!("{} of board {} has no scores", named.name, board.slug)));
         }
     }
-    let periods = store.audited_periods(Some(board.id), period_id).await?;
+    let periods = store.verifiable_periods(Some(board.id), period_id).await?;
     Ok(periods.into_iter().filter(|period| period.ranking_id.is_some()).map(OpenPeriod).collect())
 }
 
@@ -110,7 +110,7 @@ pub async fn rebuild(
     rebuilder.end().await;
     let kept = rebalance::rebalance(store, after).await?;
     let time = begin.elapsed();
-    let AuditedPeriod { board, period, .. } = period.clone();
+    let VerifiablePeriod { board, period, .. } = period.clone();
     tracing::info!(board, period, before, after, players, duration_ms = time.as_millis(), "period rebuilt");
     Ok(Rebuilt { board, period, before, after, players, kept, time })
 }

@@ -14,7 +14,7 @@ use crate::{
     delivery::outbox,
     maintenance::{
         rebalance::{self, Rebalancer},
-        verify::{self, CountAudit},
+        verify::{self, CountFindings},
     },
     model::encryption::MasterKeys,
     periods::closing::{self, Outcome},
@@ -33,7 +33,7 @@ pub(crate) struct Scheduler {
     rankings: Arc<Rankings>,
     master_keys: Option<Arc<MasterKeys>>,
     rebalancer: Rebalancer,
-    count_audit: CountAudit,
+    count_checks: CountFindings,
     last_run: Mutex<Option<Instant>>,
 }
 
@@ -44,8 +44,8 @@ impl Scheduler {
         master_keys: Option<Arc<MasterKeys>>,
         accepted: Arc<AcceptedScores>,
     ) -> Arc<Self> {
-        let (rebalancer, count_audit) = (Rebalancer::new(accepted), CountAudit::default());
-        Arc::new(Self { rankings, master_keys, rebalancer, count_audit, last_run: Mutex::default() })
+        let (rebalancer, count_checks) = (Rebalancer::new(accepted), CountFindings::default());
+        Arc::new(Self { rankings, master_keys, rebalancer, count_checks, last_run: Mutex::default() })
     }
 
     /// Starts the background work, at the interval `every`: closes due periods, delivers events,
@@ -63,7 +63,7 @@ impl Scheduler {
             outbox::deliver_due(&this.rankings.store, this.master_keys.as_deref()).await.map(drop)
         });
         self.repeat(background, every, "counts could not be checked", |this| async move {
-            verify::check_counts(&this.rankings.store, &this.count_audit).await.map(drop)
+            verify::check_counts(&this.rankings.store, &this.count_checks).await.map(drop)
         });
         self.repeat(background, every, "periods could not be closed", |this| async move {
             let Rankings { store, cache, .. } = &*this.rankings;
@@ -99,7 +99,7 @@ impl Scheduler {
 
     /// Number of bucket counts that are known to be wrong.
     pub(crate) fn count_differences(&self) -> usize {
-        self.count_audit.wrong()
+        self.count_checks.wrong()
     }
 
     fn last_run(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
@@ -156,7 +156,7 @@ async fn close_due(store: &Store, cache: &Cache) -> Result<()> {
 /// Creates the ledger's partitions for coming months, and deletes expired rows; returns how many
 /// ids it deleted.
 ///
-/// Expired are decided events in quarantine, batch changes that rank indexes follow, and callers'
+/// These rows are decided events in quarantine, batch changes for rank indexes, and callers'
 /// ids.
 pub async fn keep_ledger(store: &Store) -> Result<u64> {
     store.ensure_ledger_months().await?;

@@ -5,7 +5,7 @@ use crate::{
     access::key,
     model::{
         encryption::{MasterKeys, is_example},
-        secret::SecretRow,
+        secret::StoredSecret,
     },
     store::Store,
 };
@@ -28,7 +28,7 @@ pub struct Secrets {
 /// a secret is an example.
 pub async fn prepare(store: &Store, keys: Option<&MasterKeys>) -> Result<Secrets> {
     key::refuse_examples(store).await?;
-    encrypt(store, keys, |kept, _| !kept.encrypted).await
+    encrypt(store, keys, |stored, _| !stored.encrypted).await
 }
 
 /// Encrypts with the first master key all secrets that are in clear text or encrypted with another
@@ -43,35 +43,34 @@ pub async fn encrypt_all(store: &Store, keys: Option<&MasterKeys>) -> Result<Sec
             "is missing: set CENTILE_MASTER_KEY to the key that encrypts secrets",
         ));
     }
-    encrypt(store, keys, |kept, keys| !(kept.encrypted && keys.is_current(&kept.secret))).await
+    encrypt(store, keys, |stored, keys| !(stored.encrypted && keys.is_current(&stored.bytes))).await
 }
 
 /// Encrypts the secrets for which `is_wanted` returns true; checks all.
 async fn encrypt(
     store: &Store,
     keys: Option<&MasterKeys>,
-    is_wanted: fn(&SecretRow, &MasterKeys) -> bool,
+    is_wanted: fn(&StoredSecret, &MasterKeys) -> bool,
 ) -> Result<Secrets> {
     let mut encrypted = 0;
     loop {
         let (all, mut in_clear, mut has_changed) = (store.kept_secrets().await?, 0, false);
-        for kept in &all {
-            let secret = kept.open(keys)?;
+        for (owner, stored) in &all {
+            let purpose = owner.purpose();
+            let secret =
+                stored.decrypt(&purpose, keys).map_err(|error| Error::invalid("master_key", error.to_string()))?;
             if is_example(&secret) {
-                return Err(Error::Conflict(format!(
-                    "the secret of {} is an example: create another one",
-                    kept.purpose()
-                )));
+                return Err(Error::Conflict(format!("the secret of {purpose} is an example: create another one")));
             }
             match keys {
-                Some(keys) if is_wanted(kept, keys) => {
-                    if store.reencrypt(kept, &keys.encrypt(&kept.purpose(), &secret)?).await? {
+                Some(keys) if is_wanted(stored, keys) => {
+                    if store.reencrypt(owner, stored, &keys.encrypt(&purpose, &secret)?).await? {
                         encrypted += 1;
                     } else {
                         has_changed = true;
                     }
                 }
-                _ => in_clear += u64::from(!kept.encrypted),
+                _ => in_clear += u64::from(!stored.encrypted),
             }
         }
         // Another process has changed a secret meanwhile, perhaps with another master key: start

@@ -14,15 +14,15 @@ use crate::{
     Error, Result,
     cache::Cache,
     model::{
-        audit::{Checked, CountDifference, Difference},
         board::Board,
         period::PeriodSelector,
+        verification::{Checked, CountDifference, Difference},
     },
     periods::closing,
     ranking::counts,
     store::{
         Store,
-        audit::{AuditedPeriod, Auditor, PeriodComparison},
+        verification::{PeriodComparison, VerifiablePeriod, Verifier},
     },
     telemetry,
 };
@@ -68,12 +68,12 @@ pub async fn verify(
         let Some(id) = named.period_id else { return Ok(()) };
         period_id = Some(id);
     }
-    let mut auditor = store.auditor().await?;
-    for period in store.audited_periods(board.map(|board| board.id), period_id).await? {
+    let mut verifier = store.verifier().await?;
+    for period in store.verifiable_periods(board.map(|board| board.id), period_id).await? {
         let (board, name) = (period.board.clone(), period.period.clone());
         let checked = match depth {
-            Depth::Everything { limit } => everything(cache, &mut auditor, period, limit).await,
-            Depth::Counts => counted(&mut auditor, period).await,
+            Depth::Everything { limit } => everything(cache, &mut verifier, period, limit).await,
+            Depth::Counts => counted(&mut verifier, period).await,
         };
         let checked = match checked {
             // Damage that prevents reading is reported, and does not stop the other comparisons.
@@ -90,15 +90,16 @@ pub async fn verify(
 /// Returns `None` when the period's archive was dropped meanwhile.
 async fn everything(
     cache: &Cache,
-    auditor: &mut Auditor,
-    period: AuditedPeriod,
+    verifier: &mut Verifier,
+    period: VerifiablePeriod,
     limit: u32,
 ) -> Result<Option<Checked>> {
     let limit = i32::try_from(limit).unwrap_or(i32::MAX);
     let mut attempts = 1;
     let comparison = loop {
-        // The archive may be dropped during the comparison, as the next snapshot shows.
-        match auditor.compare(period.period_id, limit).await {
+        // The archive may be dropped during the comparison, as the next snapshot shows. Reads retry
+        // differently (`ranking::period`): they resolve the period again.
+        match verifier.compare(period.period_id, limit).await {
             Ok(Some(comparison))
                 if attempts < MAX_ATTEMPTS
                     && comparison.differences.iter().any(|found| found.kind == "archive missing") => {}
@@ -139,12 +140,12 @@ async fn cached_differences(cache: &Cache, comparison: &PeriodComparison, limit:
 }
 
 /// Compares only the counts of a ranking: all buckets in turn.
-async fn counted(auditor: &mut Auditor, period: AuditedPeriod) -> Result<Option<Checked>> {
+async fn counted(verifier: &mut Verifier, period: VerifiablePeriod) -> Result<Option<Checked>> {
     let Some(ranking_id) = period.ranking_id else { return Ok(None) };
-    let players = auditor.players(ranking_id).await?;
+    let players = verifier.players(ranking_id).await?;
     let mut found = Vec::new();
     for bucket in 0..BUCKETS {
-        found.extend(auditor.count_difference(ranking_id, bucket).await?);
+        found.extend(verifier.count_difference(ranking_id, bucket).await?);
     }
     let total = found.len() as u64;
     let difference = |one: CountDifference| Difference {
@@ -160,7 +161,7 @@ async fn counted(auditor: &mut Auditor, period: AuditedPeriod) -> Result<Option<
 
 /// State of the timer's count checks.
 #[derive(Debug, Default)]
-pub(crate) struct CountAudit(Mutex<Findings>);
+pub(crate) struct CountFindings(Mutex<Findings>);
 
 #[derive(Debug, Default)]
 struct Findings {
@@ -174,7 +175,7 @@ struct Findings {
     wrong: BTreeSet<(i64, i16)>,
 }
 
-impl CountAudit {
+impl CountFindings {
     /// Returns the number of counts known to be wrong.
     pub(crate) fn wrong(&self) -> usize {
         lock(self).wrong.len()
@@ -185,11 +186,11 @@ impl CountAudit {
 ///
 /// Logs a difference when it first appears, and counts it until it is gone. Returns the number of
 /// known differences.
-pub async fn check_counts(store: &Store, audit: &CountAudit) -> Result<usize> {
+pub async fn check_counts(store: &Store, known: &CountFindings) -> Result<usize> {
     let begin = Instant::now();
     let rankings: Vec<i64> = store.current_rankings().await?.into_iter().map(|ranking| ranking.ranking_id).collect();
     let (bucket, after) = {
-        let mut findings = lock(audit);
+        let mut findings = lock(known);
         findings.wrong.retain(|(ranking_id, _)| rankings.contains(ranking_id));
         findings.skew.retain(|ranking_id, _| rankings.contains(ranking_id));
         (findings.bucket, findings.after)
@@ -201,11 +202,11 @@ pub async fn check_counts(store: &Store, audit: &CountAudit) -> Result<usize> {
             break;
         }
         let found = store.count_difference(ranking_id, bucket, MAX_ROWS).await?;
-        record(audit, ranking_id, bucket, found.as_ref());
+        record(known, ranking_id, bucket, found.as_ref());
         let skew = store.bucket_skew(ranking_id).await?;
-        lock(audit).skew.insert(ranking_id, skew);
+        lock(known).skew.insert(ranking_id, skew);
     }
-    let mut findings = lock(audit);
+    let mut findings = lock(known);
     findings.after = reached;
     if reached == 0 {
         findings.bucket = (bucket + 1) % BUCKETS;
@@ -217,8 +218,8 @@ pub async fn check_counts(store: &Store, audit: &CountAudit) -> Result<usize> {
 }
 
 /// Records the result of a check; logs and counts a new difference.
-fn record(audit: &CountAudit, ranking_id: i64, bucket: i16, found: Option<&CountDifference>) {
-    let mut findings = lock(audit);
+fn record(known: &CountFindings, ranking_id: i64, bucket: i16, found: Option<&CountDifference>) {
+    let mut findings = lock(known);
     let Some(found) = found else {
         findings.wrong.remove(&(ranking_id, bucket));
         return;
@@ -235,6 +236,6 @@ fn record(audit: &CountAudit, ranking_id: i64, bucket: i16, found: Option<&Count
     }
 }
 
-fn lock(audit: &CountAudit) -> std::sync::MutexGuard<'_, Findings> {
-    audit.0.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(known: &CountFindings) -> std::sync::MutexGuard<'_, Findings> {
+    known.0.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -127,7 +127,7 @@ pub(crate) fn is_example(secret: &[u8]) -> bool {
     different.len() * 2 < secret.len() || steps.all(|other| Some(other) == step)
 }
 
-/// Decrypts a secret as [`MasterKeys::open`] does. [`Error::Internal`] without master keys.
+/// Decrypts a secret as [`MasterKeys::decrypt`] does. [`Error::Internal`] without master keys.
 pub(crate) fn decrypt(keys: Option<&MasterKeys>, purpose: &str, encrypted: &[u8]) -> Result<Vec<u8>> {
     match keys {
         Some(keys) => keys.decrypt(purpose, encrypted),

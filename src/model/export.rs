@@ -7,7 +7,7 @@ use crate::Result;
 
 /// A player's line. Its members are named after the columns.
 #[derive(Debug, Serialize)]
-pub(crate) struct Line {
+pub(crate) struct ExportedRow {
     /// Position in the total order, from 1, never shared.
     pub(crate) position: u64,
     /// Rank, shared among equals on `shared` boards.

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 pub(crate) const PLACES: usize = 100;
 
 /// Rank key, tie key and user key, which order the players.
-pub(crate) type Key = (i64, i64, i64);
+pub(crate) type KeyTuple = (i64, i64, i64);
 
 /// The buckets of a ranking in their order, lowest first.
 #[derive(Debug, Clone)]
@@ -19,18 +19,18 @@ pub(crate) struct Layout {
     /// Number of the bucket at each place in the order.
     buckets: Vec<i16>,
     /// Lower bound of the bucket at each place.
-    bounds: Vec<Key>,
+    bounds: Vec<KeyTuple>,
 }
 
 impl Layout {
     /// Creates a layout. `None` unless its buckets cover every key.
-    pub(crate) fn new(at: DateTime<Utc>, buckets: Vec<i16>, bounds: Vec<Key>) -> Option<Self> {
+    pub(crate) fn new(at: DateTime<Utc>, buckets: Vec<i16>, bounds: Vec<KeyTuple>) -> Option<Self> {
         let is_whole = buckets.len() == bounds.len() && bounds.first() == Some(&(i64::MIN, i64::MIN, i64::MIN));
         is_whole.then_some(Self { at, buckets, bounds })
     }
 
     /// Returns the bucket of a key: the last one whose lower bound is not above the key.
-    pub(crate) fn bucket_of(&self, key: Key) -> i16 {
+    pub(crate) fn bucket_of(&self, key: KeyTuple) -> i16 {
         let place = self.bounds.partition_point(|bound| *bound <= key);
         self.buckets[place.saturating_sub(1)]
     }

@@ -1,7 +1,6 @@
 //! Values and rules without I/O.
 
 pub mod act;
-pub mod audit;
 pub mod board;
 pub mod closing;
 pub mod encryption;
@@ -24,4 +23,5 @@ pub mod secret;
 pub mod settings;
 pub mod signing;
 pub mod user;
+pub mod verification;
 pub mod webhook;

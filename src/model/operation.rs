@@ -45,7 +45,7 @@ pub(crate) struct BucketStatus {
 
 /// An act of an administrator in the audit log.
 #[derive(Debug)]
-pub(crate) struct Act {
+pub(crate) struct AuditEntry {
     pub(crate) happened_at: DateTime<Utc>,
     pub(crate) actor: String,
     pub(crate) action: String,

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 
-use crate::model::{board::BoardSlug, webhook::StoredSecret};
+use crate::model::{board::BoardSlug, secret::StoredSecret};
 
 /// An event of the outbox.
 #[derive(Debug, Clone, PartialEq)]

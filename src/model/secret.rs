@@ -12,38 +12,52 @@ use crate::{
     },
 };
 
-/// A stored secret.
-pub(crate) struct SecretRow {
-    /// `key` or `webhook`.
-    pub(crate) kind: String,
-    /// The key's id, or the webhook's board.
-    pub(crate) name: String,
-    /// Bytes of the secret, encrypted or not.
-    pub(crate) secret: Vec<u8>,
-    /// Whether the secret is encrypted.
+/// A secret as stored: encrypted, or in clear text if no master key was set.
+pub(crate) struct StoredSecret {
+    /// The stored bytes.
+    pub(crate) bytes: Vec<u8>,
+    /// Whether they are encrypted.
     pub(crate) encrypted: bool,
 }
 
-impl fmt::Debug for SecretRow {
+impl fmt::Debug for StoredSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SecretRow({} {})", self.kind, self.name)
+        f.write_str("StoredSecret")
     }
 }
 
-impl SecretRow {
-    /// Returns the purpose that the secret is encrypted for.
-    pub(crate) fn purpose(&self) -> String {
-        if self.kind == "key" { signing::purpose(&self.name) } else { webhook::purpose(&self.name) }
+impl StoredSecret {
+    /// Encrypts a secret for `purpose` if a master key is set.
+    pub(crate) fn new(secret: &[u8], purpose: &str, keys: Option<&MasterKeys>) -> Result<Self> {
+        Ok(match keys {
+            Some(keys) => Self { bytes: keys.encrypt(purpose, secret)?, encrypted: true },
+            None => Self { bytes: secret.to_vec(), encrypted: false },
+        })
     }
 
-    /// Returns the secret's bytes. [`Error::Invalid`] if it is encrypted and none of `keys`
+    /// Returns the secret itself. [`Error::Internal`] if it is encrypted and none of `keys`
     /// decrypts it.
-    pub(crate) fn open(&self, keys: Option<&MasterKeys>) -> Result<Vec<u8>> {
-        if !self.encrypted {
-            return Ok(self.secret.clone());
+    pub(crate) fn decrypt(&self, purpose: &str, keys: Option<&MasterKeys>) -> Result<Vec<u8>> {
+        if self.encrypted { encryption::decrypt(keys, purpose, &self.bytes) } else { Ok(self.bytes.clone()) }
+    }
+}
+
+/// The key or webhook that a stored secret belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum SecretOwner {
+    /// A signing key, by its id.
+    Key(String),
+    /// The webhook of a board.
+    Webhook(String),
+}
+
+impl SecretOwner {
+    /// Returns the purpose that the secret is encrypted for.
+    pub(crate) fn purpose(&self) -> String {
+        match self {
+            Self::Key(id) => signing::purpose(id),
+            Self::Webhook(board) => webhook::purpose(board),
         }
-        encryption::decrypt(keys, &self.purpose(), &self.secret)
-            .map_err(|error| Error::invalid("master_key", error.to_string()))
     }
 }
 

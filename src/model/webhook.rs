@@ -14,8 +14,8 @@ use sha2::Sha256;
 use crate::{
     Error, Result,
     model::{
-        encryption::{self, MasterKeys},
-        secret,
+        encryption::MasterKeys,
+        secret::{self, StoredSecret},
     },
 };
 
@@ -114,36 +114,15 @@ impl FromStr for Secret {
     }
 }
 
-/// A secret as stored in the database.
-pub(crate) struct StoredSecret {
-    /// Bytes of the secret, encrypted or not.
-    pub(crate) bytes: Vec<u8>,
-    /// Whether the secret is encrypted.
-    pub(crate) encrypted: bool,
-}
-
-impl StoredSecret {
-    /// Prepares a secret for storage with the webhook of `board`: encrypted if a master key is set.
-    pub(crate) fn of(secret: &Secret, keys: Option<&MasterKeys>, board: &str) -> Result<Self> {
-        Ok(match keys {
-            Some(keys) => Self { bytes: keys.encrypt(&purpose(board), &secret.0)?, encrypted: true },
-            None => Self { bytes: secret.0.clone(), encrypted: false },
-        })
+impl Secret {
+    /// Prepares the secret for storage with the webhook of `board`.
+    pub(crate) fn encrypt(&self, keys: Option<&MasterKeys>, board: &str) -> Result<StoredSecret> {
+        StoredSecret::new(&self.0, &purpose(board), keys)
     }
 
-    /// Returns the secret itself. [`Error::Internal`] if no master key decrypts it.
-    pub(crate) fn open(&self, keys: Option<&MasterKeys>, board: &str) -> Result<Secret> {
-        if self.encrypted {
-            encryption::decrypt(keys, &purpose(board), &self.bytes).map(Secret)
-        } else {
-            Ok(Secret(self.bytes.clone()))
-        }
-    }
-}
-
-impl fmt::Debug for StoredSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("StoredSecret")
+    /// Returns a stored secret itself. [`Error::Internal`] if no master key decrypts it.
+    pub(crate) fn decrypt(stored: &StoredSecret, keys: Option<&MasterKeys>, board: &str) -> Result<Self> {
+        stored.decrypt(&purpose(board), keys).map(Self)
     }
 }
 

@@ -182,11 +182,11 @@ async fn waiting_import(store: &Store, period_id: i64, board: &str, period: &str
     let due = store.due_periods(Some(period_id)).await?.pop();
     let import = due.and_then(|due| due.import_source.zip(due.import_is_running));
     let (source, is_running) =
-        import.ok_or_else(|| Error::Conflict(format!("closing {period} was cancelled; try again")))?;
+        import.ok_or_else(|| Error::Conflict(format!("closing {period} was cancelled; retry")))?;
     Ok(Outcome::Waits { board: board.to_owned(), period: period.to_owned(), source, is_running })
 }
 
-/// Puts a frozen top into the cache, without expiry. On failure the first reader does it.
+/// Puts a frozen top into the cache, for a day. On failure the first reader does it.
 async fn cache_top(store: &Store, cache: &Cache, period_id: i64) {
     match store.closed_top(period_id).await {
         Ok(Some(top)) => {
@@ -239,7 +239,7 @@ pub async fn refresh(
     let Some(period_id) = named.period_id.filter(|_| named.state == PeriodState::Closed) else {
         return Err(Error::Conflict(format!("{} of board {} is not closed", named.name, board.slug)));
     };
-    let another = || Error::unavailable("another process is closing or refreshing periods; try again later");
+    let another = || Error::unavailable("another process is closing or refreshing periods; retry later");
     let mut closer = store.closer().await?.ok_or_else(another)?;
     let (revision, players) = closer.refresh(period_id, act).await?;
     closer.end().await;

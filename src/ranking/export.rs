@@ -6,7 +6,7 @@ use csv::{Terminator, WriterBuilder};
 
 use crate::{
     Error, Result,
-    model::{board::Board, export::Line, file_format::FileFormat, period::PeriodSelector, rank::Header},
+    model::{board::Board, export::ExportedRow, file_format::FileFormat, period::PeriodSelector, rank::Header},
     ranking::{Rankings, read},
     store::export::Snapshot,
 };
@@ -63,7 +63,7 @@ impl Export {
     }
 }
 
-fn csv(lines: &[Line], with_columns: bool) -> Result<Vec<u8>> {
+fn csv(lines: &[ExportedRow], with_columns: bool) -> Result<Vec<u8>> {
     let failed = |error: csv::Error| Error::Internal(format!("cannot write a line as CSV: {error}"));
     let mut writer = WriterBuilder::new().has_headers(false).terminator(Terminator::CRLF).from_writer(Vec::new());
     if with_columns {
@@ -75,7 +75,7 @@ fn csv(lines: &[Line], with_columns: bool) -> Result<Vec<u8>> {
     writer.into_inner().map_err(|error| failed(error.into_error().into()))
 }
 
-fn ndjson(lines: &[Line]) -> Result<Vec<u8>> {
+fn ndjson(lines: &[ExportedRow]) -> Result<Vec<u8>> {
     let mut text = Vec::new();
     for line in lines {
         serde_json::to_writer(&mut text, line)

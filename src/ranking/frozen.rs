@@ -13,7 +13,7 @@ use crate::{
     cache::CacheKey,
     ranking::{Rankings, top::NAMES_TTL},
     store::{archive::ArchiveState, period::ResolvedPeriod, rank::StoredRow},
-    telemetry::{self, Origin},
+    telemetry::{self, ReadSource},
 };
 
 /// Approximate bytes of frozen tops that this process keeps.
@@ -74,19 +74,19 @@ pub(crate) async fn frozen(
     };
     let known = &rankings.tops.frozen.0;
     if let Some(frozen) = known.get(&key) {
-        telemetry::count_read("closed", Origin::Here);
+        telemetry::count_read("closed", ReadSource::Here);
         return Ok(Some(frozen));
     }
     if let Some(bytes) = rankings.cache.get(&key).await
         && let Ok(frozen) = serde_json::from_slice(&bytes)
     {
-        telemetry::count_read("closed", Origin::Shared);
+        telemetry::count_read("closed", ReadSource::Shared);
         let frozen = Arc::new(frozen);
         known.insert(key, Arc::clone(&frozen));
         return Ok(Some(frozen));
     }
     let Some(bytes) = rankings.store.frozen_top(resolved, state.archive).await? else { return Ok(None) };
-    telemetry::count_read("closed", Origin::Database);
+    telemetry::count_read("closed", ReadSource::Database);
     let frozen: Frozen = serde_json::from_slice(&bytes)
         .map_err(|error| Error::Internal(format!("the frozen top of {key} cannot be read: {error}")))?;
     let frozen = Arc::new(frozen);

@@ -47,10 +47,10 @@ impl PartialOrd for RankKey {
 
 /// Standing of one player.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct KeyPosition {
     /// The player's key.
     pub key: RankKey,
-    /// Place in the total order, from 1.
+    /// Position in the total order, from 1.
     pub position: u64,
     /// Number of players with a larger `rank_key`.
     pub better: u64,
@@ -176,7 +176,7 @@ impl<const BLOCK: usize> RankIndex<BLOCK> {
 
     /// Returns the standing of a player, or `None` if the user is not in the ranking.
     #[must_use]
-    pub fn place(&self, user_id: u32) -> Option<Place> {
+    pub fn position(&self, user_id: u32) -> Option<KeyPosition> {
         let (ordinal, slot) = self.locate(user_id)?;
         let block = self.store.get(self.order.numbers[ordinal]);
         let key = block.key(slot);
@@ -193,7 +193,7 @@ impl<const BLOCK: usize> RankIndex<BLOCK> {
         } else {
             (before + run.end) as u64
         };
-        Some(Place { key, position: (before + slot) as u64 + 1, better, no_worse })
+        Some(KeyPosition { key, position: (before + slot) as u64 + 1, better, no_worse })
     }
 
     /// Returns the number of players with a larger `rank_key`.

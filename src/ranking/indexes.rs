@@ -91,7 +91,7 @@ pub(crate) struct Indexes {
 #[derive(Debug)]
 pub(crate) enum Access {
     /// The index.
-    Index(View),
+    Index(IndexView),
     /// SQL. Hold the permit, if there is one, until the statement has ended.
     Sql(Option<OwnedSemaphorePermit>),
     /// The period has another ranking. Look the period up again.
@@ -100,7 +100,7 @@ pub(crate) enum Access {
 
 /// A ranking in memory, after a round that began after the request.
 #[derive(Debug, Clone)]
-pub(crate) struct View {
+pub(crate) struct IndexView {
     indexes: Arc<Indexes>,
     board: Arc<BoardIndexes>,
     ranking_id: i64,
@@ -226,7 +226,7 @@ impl Indexes {
         if !is_valid || !end.rankings.iter().any(is_current) {
             return Ok(Access::Replaced);
         }
-        Ok(Access::Index(View { indexes: Arc::clone(self), board, ranking_id: ranking.ranking_id, round: end }))
+        Ok(Access::Index(IndexView { indexes: Arc::clone(self), board, ranking_id: ranking.ranking_id, round: end }))
     }
 
     /// Requests a round that begins after this call.
@@ -344,7 +344,7 @@ impl Drop for Indexes {
     }
 }
 
-impl View {
+impl IndexView {
     /// Reads from the index. `read` also gets the profile revision of the directory. `None` if the
     /// index was dropped after the round.
     pub(crate) fn read<T>(&self, read: impl FnOnce(&Loaded, i64) -> T) -> Option<T> {

@@ -17,7 +17,7 @@ use crate::{
     ranking::{
         Rankings,
         index::RankKey,
-        indexes::{Access, Loaded, View, key_of},
+        indexes::{Access, IndexView, Loaded, key_of},
         period::{self, Resolved},
     },
     rules::{Standing, reached_at},
@@ -112,7 +112,7 @@ impl Open<'_> {
 
     async fn rows(
         &self,
-        view: &View,
+        view: &IndexView,
         limit: i32,
         from: impl FnOnce(&Loaded) -> u64,
     ) -> Result<Option<(RankingState, Vec<StoredRow>)>> {
@@ -183,7 +183,13 @@ impl Open<'_> {
         }
     }
 
-    async fn live_from(&self, view: &View, limit: u32, user_ids: &[String], around: u32) -> Result<Option<LiveState>> {
+    async fn live_from(
+        &self,
+        view: &IndexView,
+        limit: u32,
+        user_ids: &[String],
+        around: u32,
+    ) -> Result<Option<LiveState>> {
         let Some(users) = view.find(user_ids).await? else { return Ok(None) };
         let read = |loaded: &Loaded, revision| {
             let first = self.index_rows(loaded, 1, limit as usize);
@@ -261,7 +267,7 @@ impl Open<'_> {
 
     /// Returns a player with up to `around` players above and below.
     fn find(&self, loaded: &Loaded, user_id: u32, around: u64) -> Option<Found> {
-        let place = loaded.index.place(user_id)?;
+        let place = loaded.index.position(user_id)?;
         let (position, players) = (place.position, loaded.index.len() as u64);
         let (rank, no_worse) = match self.board.ties {
             Ties::Shared => (place.better + 1, place.no_worse),
@@ -300,7 +306,7 @@ pub(crate) async fn rank_changes(
     // Concurrently, so that all periods share one round.
     let mut found: FuturesUnordered<_> =
         names.into_iter().map(|name| async move { (name, access_of(rankings, board, name).await) }).collect();
-    let mut views: HashMap<&str, View> = HashMap::new();
+    let mut views: HashMap<&str, IndexView> = HashMap::new();
     while let Some((name, access)) = found.next().await {
         match access? {
             Some(Access::Index(view)) => {

@@ -14,7 +14,7 @@ use crate::{
         open::{LiveState, Open},
     },
     store::rank::{BucketStanding, Question, RankingState, StoredPlayer, StoredStanding},
-    telemetry::{self, Origin},
+    telemetry::{self, ReadSource},
 };
 
 /// Returns a player with up to `around` players above and below.
@@ -31,11 +31,11 @@ pub(super) async fn standing(
     let Some(mut found) = found else { return Ok(None) };
     let counts = match (found.counts, known) {
         (Some(counts), _) => {
-            telemetry::count_read("counts", Origin::Database);
+            telemetry::count_read("counts", ReadSource::Database);
             rankings.counts.learn(rankings, ranking, found.version, counts)
         }
         (None, Some(known)) if known.version == found.version => {
-            telemetry::count_read("counts", Origin::Here);
+            telemetry::count_read("counts", ReadSource::Here);
             known
         }
         // The cached counts are of another epoch. Retry without them.

@@ -34,7 +34,7 @@ use crate::{
         period::{ArchiveRef, PeriodSource, RankingRef, ResolvedPeriod},
         rank::RankingState,
     },
-    telemetry::{self, Origin},
+    telemetry::{self, ReadSource},
 };
 
 /// Maximum age of a list since its state was last confirmed to be current.
@@ -164,7 +164,7 @@ pub async fn top(
         if lag >= MAX_LAG || !kept.coverage.covers(&acknowledged) {
             return None;
         }
-        telemetry::count_read("top", Origin::Here);
+        telemetry::count_read("top", ReadSource::Here);
         Some(kept)
     };
     if let Some(kept) = fresh() {
@@ -184,7 +184,7 @@ pub async fn top(
         Ok(kept) => Ok(answer(&kept, None)),
         Err(error @ Error::Unavailable { .. }) => {
             let kept = rankings.tops.lists.get(&key).ok_or(error)?;
-            telemetry::count_read("top", Origin::Stale);
+            telemetry::count_read("top", ReadSource::Stale);
             Ok(answer(&kept, Some(kept.confirmed_at.elapsed())))
         }
         Err(error) => Err(error),
@@ -268,7 +268,7 @@ async fn closed(
     let named_etag = format!("{}.{limit}", state.etag());
     if let Some(kept) = rankings.tops.lists.get(key).filter(|kept| [&*frozen_etag, &*named_etag].contains(&&*kept.etag))
     {
-        telemetry::count_read("top", Origin::Here);
+        telemetry::count_read("top", ReadSource::Here);
         return Ok(Some(CachedTop { coverage, confirmed_at: asked_at, ..kept }));
     }
     let Some(frozen) = frozen::frozen(rankings, resolved, &state, size).await? else { return Ok(None) };
@@ -297,7 +297,7 @@ async fn current(
 ) -> Result<Option<CachedTop>> {
     let Open { rankings, board, ranking, .. } = *open;
     if let Some(kept) = rankings.tops.lists.get(key).filter(|kept| *kept.etag == *etag) {
-        telemetry::count_read("top", Origin::Here);
+        telemetry::count_read("top", ReadSource::Here);
         return Ok(Some(CachedTop { answered_by: state.answered_by, confirmed_at: asked_at, ..kept }));
     }
     let Some(bytes) = rankings.cache.get(&cache_key(ranking, state, key.2)).await else { return Ok(None) };
@@ -305,7 +305,7 @@ async fn current(
     if found != etag {
         return Ok(None);
     }
-    telemetry::count_read("top", Origin::Shared);
+    telemetry::count_read("top", ReadSource::Shared);
     let mut page = page.into_owned();
     page.header.answered_by = state.answered_by;
     CachedTop::new(board, page, found.into_owned(), Coverage::from(state), asked_at, render).map(Some)
@@ -317,7 +317,7 @@ async fn read(open: &Open<'_>, limit: u32, render: fn(&Board, &Page) -> Result<S
     let asked_at = Instant::now();
     let rows = i32::try_from(limit).unwrap_or(i32::MAX);
     let Some((state, rows)) = open.page(1, rows).await? else { return Ok(None) };
-    telemetry::count_read("top", Origin::Database);
+    telemetry::count_read("top", ReadSource::Database);
     let page = read::page_of(board, read::header(&resolved.period, &state), rows);
     let etag = etag(resolved, ranking, &state, limit);
     let kept = CachedTop::new(board, page, etag, Coverage::from(&state), asked_at, render)?;

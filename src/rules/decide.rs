@@ -107,7 +107,7 @@ pub(crate) fn decide(facts: &Facts, source: EventSource, events: &[Pending]) -> 
         entries: BTreeMap::new(),
         missing: Vec::new(),
     };
-    let decided = (0..events.len()).map(|place| batch.decide(place)).collect();
+    let decided = (0..events.len()).map(|index| batch.decide(index)).collect();
     if !batch.missing.is_empty() {
         return Err(MissingPeriods(batch.missing));
     }
@@ -132,8 +132,8 @@ struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    fn decide(&mut self, place: usize) -> Decided {
-        let (facts, event) = (self.facts, &self.events[place]);
+    fn decide(&mut self, index: usize) -> Decided {
+        let (facts, event) = (self.facts, &self.events[index]);
         let at = event.at.unwrap_or(facts.at);
         let key = event.id.as_deref().map(|id| (event.player, id));
         if let Some(known) = event.id.clone().and_then(|id| facts.known.get(&(event.player, id))) {
@@ -148,7 +148,7 @@ impl Batch<'_> {
         }
         let decided = self.judge(event, at);
         if let (Some(key), Decided::Accepted { .. } | Decided::Quarantined(_)) = (key, &decided) {
-            self.holders.insert(key, place);
+            self.holders.insert(key, index);
         }
         decided
     }
@@ -229,10 +229,10 @@ impl Batch<'_> {
             if player.resets.iter().any(is_before_reset) {
                 continue;
             }
-            let place = (ranking_id, event.player);
-            let was = self.entries.get(&place).or_else(|| entries.get(&place)).copied();
+            let entry = (ranking_id, event.player);
+            let was = self.entries.get(&entry).or_else(|| entries.get(&entry)).copied();
             let now = Entry::after(was, rules.mode, rules.order, scored).ok_or(Refusal::Overflow)?;
-            after.push((place, now));
+            after.push((entry, now));
             if self.source == EventSource::Live {
                 standings.push(Standing {
                     user_id: player.id.unwrap_or_default(),

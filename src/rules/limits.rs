@@ -14,7 +14,7 @@ use crate::{
 /// cannot fill it.
 const MAX_WAITING: u32 = 100;
 
-/// Counts of one player during a batch. Only accepted events count.
+/// Counts of one player during a batch. Refused events do not count.
 #[derive(Debug, Clone)]
 pub(crate) struct Tally {
     recent: u32,

@@ -26,7 +26,7 @@ use crate::{
         write::Answer,
         writer::{Admission, Writers},
     },
-    store::{Store, score::HistoryPlace},
+    store::{Store, score::HistoryCursor},
     telemetry,
 };
 
@@ -50,32 +50,32 @@ pub async fn submit(writers: &Writers, rankings: &Rankings, board: &Board, event
     writers.check(board).inspect_err(count_refused)?;
     let ranks_wanted: Vec<bool> = events.iter().map(|event| event.ranks).collect();
     let mut by_lane: BTreeMap<i16, (Vec<usize>, Vec<Event>)> = BTreeMap::new();
-    for (place, event) in events.into_iter().enumerate() {
-        let (places, events) = by_lane.entry(lane_of(&event.user_id, board)).or_default();
-        places.push(place);
+    for (index, event) in events.into_iter().enumerate() {
+        let (indexes, events) = by_lane.entry(lane_of(&event.user_id, board)).or_default();
+        indexes.push(index);
         events.push(event);
     }
     // Queues the events in all lanes before it waits for any, so that the lanes write concurrently.
     let mut waiting = Vec::with_capacity(by_lane.len());
-    for (lane, (places, events)) in by_lane {
-        waiting.push((places, writers.submit(board, lane, events)));
+    for (lane, (indexes, events)) in by_lane {
+        waiting.push((indexes, writers.submit(board, lane, events)));
     }
     // A full lane refuses only its own events: other lanes may have committed theirs.
     let mut outcomes: Vec<Option<Result<Answer>>> = ranks_wanted.iter().map(|_| None).collect();
-    for (places, answer) in waiting {
+    for (indexes, answer) in waiting {
         let answer = match answer {
             Ok(answer) => answer.await,
             Err(error) => Err(error),
         };
         match answer {
             Ok(answers) => {
-                for (place, one) in places.into_iter().zip(answers) {
-                    outcomes[place] = Some(Ok(one));
+                for (index, one) in indexes.into_iter().zip(answers) {
+                    outcomes[index] = Some(Ok(one));
                 }
             }
             Err(error) => {
-                for place in places {
-                    outcomes[place] = Some(Err(error.clone()));
+                for index in indexes {
+                    outcomes[index] = Some(Err(error.clone()));
                 }
             }
         }
@@ -114,8 +114,8 @@ async fn ranks_after(
     outcomes: &[Result<Answer>],
     wanted: &[bool],
 ) -> Result<Vec<Vec<(Option<u64>, Option<u64>)>>> {
-    let standings_of = |place: usize| match &outcomes[place] {
-        Ok(Answer::Accepted { accepted, .. }) if wanted[place] => &accepted.standings[..],
+    let standings_of = |index: usize| match &outcomes[index] {
+        Ok(Answer::Accepted { accepted, .. }) if wanted[index] => &accepted.standings[..],
         _ => &[],
     };
     let standings: Vec<&Standing> = (0..outcomes.len()).flat_map(standings_of).collect();
@@ -123,7 +123,7 @@ async fn ranks_after(
         return Ok(vec![Vec::new(); outcomes.len()]);
     }
     let mut ranks = ranking::rank_changes(rankings, board, &standings).await?.into_iter();
-    Ok((0..outcomes.len()).map(|place| ranks.by_ref().take(standings_of(place).len()).collect()).collect())
+    Ok((0..outcomes.len()).map(|index| ranks.by_ref().take(standings_of(index).len()).collect()).collect())
 }
 
 /// Builds the outcome that the caller of an event receives.
@@ -171,8 +171,8 @@ pub async fn history(
     limit: u32,
     cursor: Option<&str>,
 ) -> Result<(Vec<HistoryRow>, Option<String>)> {
-    let place = cursor.map(parse_cursor).transpose()?;
-    let rows = store.history(board.id, user_id.as_str(), place, i64::from(limit) + 1).await?;
+    let cursor = cursor.map(parse_cursor).transpose()?;
+    let rows = store.history(board.id, user_id.as_str(), cursor, i64::from(limit) + 1).await?;
     let mut rows = rows.ok_or_else(|| Error::not_found("user", user_id.as_str()))?;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let more = rows.len() > limit;
@@ -185,11 +185,11 @@ pub async fn history(
 }
 
 /// Parses a cursor of [`history`]: microseconds since 1970 and id of the previous page's last row.
-fn parse_cursor(text: &str) -> Result<HistoryPlace> {
+fn parse_cursor(text: &str) -> Result<HistoryCursor> {
     let parsed = text.split_once('.').and_then(|(micros, id)| {
         // No ledger row is older than 1970, and PostgreSQL rejects times far before it.
         let occurred_at = DateTime::from_timestamp_micros(micros.parse().ok()?).filter(|at| at.timestamp() >= 0)?;
-        Some(HistoryPlace { occurred_at, transaction_id: id.parse().ok()? })
+        Some(HistoryCursor { occurred_at, transaction_id: id.parse().ok()? })
     });
     parsed.ok_or_else(|| Error::invalid("cursor", "is not the `next` of an earlier page"))
 }

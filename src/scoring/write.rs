@@ -109,7 +109,7 @@ impl Lane {
             let mut begun = session.begin_batch(source, &users, &pending, &mut self.layouts).await?;
             if begun.has_other_lanes {
                 session.end(false).await?;
-                return Err(Error::unavailable("the board's number of lanes has just changed; send the events again"));
+                return Err(Error::unavailable("the board's number of lanes has just changed; retry"));
             }
             if source == EventSource::Live && begun.facts.rules.need_history() {
                 session.read_history(&mut begun.facts, &pending).await?;
@@ -151,7 +151,7 @@ impl Lane {
             self.last_batch = Some(batch);
             return answers(batch, committed.unwrap_or_default(), decisions);
         }
-        Err(Error::unavailable("other instances keep writing to the same lane; send the events again"))
+        Err(Error::unavailable("other instances keep writing to the same lane; retry"))
     }
 }
 
@@ -171,9 +171,9 @@ fn writes(decided: &Decided) -> bool {
 /// Returns the distinct players, and the events with the index of their player.
 fn by_player(events: &[Submitted]) -> (Vec<String>, Vec<Pending>) {
     let mut users = Vec::new();
-    let mut places = HashMap::new();
+    let mut players = HashMap::new();
     let pending = events.iter().map(|event| Pending {
-        player: *places.entry(event.user_id).or_insert_with(|| {
+        player: *players.entry(event.user_id).or_insert_with(|| {
             users.push(event.user_id.to_owned());
             users.len() - 1
         }),
@@ -210,7 +210,7 @@ fn answers(batch: i64, committed: Committed, decisions: Decisions) -> Result<Wri
             Decided::Known(KnownAnswer::Quarantined { quarantine_id, violation }) => {
                 Answer::Quarantined { quarantine_id, violation, repeated: true }
             }
-            Decided::Repeats(place) => match answers[place].clone() {
+            Decided::Repeats(index) => match answers[index].clone() {
                 Answer::Accepted { accepted, .. } => Answer::Accepted { accepted, repeated: true },
                 Answer::Quarantined { quarantine_id, violation, .. } => {
                     Answer::Quarantined { quarantine_id, violation, repeated: true }

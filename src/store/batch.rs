@@ -9,7 +9,7 @@ use crate::{
     Error, Result,
     model::{
         board::{GainMax, PeriodKind},
-        layout::{Key, Layout, Layouts, PLACES},
+        layout::{KeyTuple, Layout, Layouts, PLACES},
         name::Named as _,
     },
     rules::{
@@ -317,7 +317,7 @@ fn player((id, is_banned): (Option<i64>, Option<bool>)) -> Player {
 }
 
 fn lanes_changed() -> Error {
-    Error::unavailable("the board's number of lanes has just changed; send the events again")
+    Error::unavailable("the board's number of lanes has just changed; retry")
 }
 
 fn unknown(what: &str) -> Error {
@@ -325,7 +325,7 @@ fn unknown(what: &str) -> Error {
 }
 
 /// Builds keys from columns.
-fn keys(rank_keys: Option<Vec<i64>>, tie_keys: Option<Vec<i64>>, user_keys: Option<Vec<i64>>) -> Vec<Key> {
+fn keys(rank_keys: Option<Vec<i64>>, tie_keys: Option<Vec<i64>>, user_keys: Option<Vec<i64>>) -> Vec<KeyTuple> {
     let keys = rank_keys.unwrap_or_default().into_iter().zip(tie_keys.unwrap_or_default());
     keys.zip(user_keys.unwrap_or_default()).map(|((rank, tie), user)| (rank, tie, user)).collect()
 }
@@ -335,7 +335,7 @@ fn put_layouts(
     layouts: &mut Layouts,
     changed: impl Iterator<Item = (i64, DateTime<Utc>)>,
     buckets: &[i16],
-    bounds: &[Key],
+    bounds: &[KeyTuple],
 ) -> Result<()> {
     for ((ranking_id, at), (buckets, bounds)) in changed.zip(buckets.chunks(PLACES).zip(bounds.chunks(PLACES))) {
         let layout = Layout::new(at, buckets.to_vec(), bounds.to_vec())
@@ -440,7 +440,7 @@ struct BucketRows {
 
 impl BucketRows {
     fn of(facts: &Facts, decisions: &Decisions, layouts: &Layouts) -> Result<Self> {
-        let mut all: Vec<(i16, bool, i64, Key)> = Vec::with_capacity(2 * decisions.changes.len());
+        let mut all: Vec<(i16, bool, i64, KeyTuple)> = Vec::with_capacity(2 * decisions.changes.len());
         let mut counts: BTreeMap<(i64, i16), i32> = BTreeMap::new();
         for change in &decisions.changes {
             let ranking_id = change.ranking_id;

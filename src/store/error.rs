@@ -95,7 +95,9 @@ impl From<sqlx::Error> for Error {
             "CB409" => Self::Conflict(message.to_owned()),
             "CB422" => Self::invalid(detail, hint.map_or(message.to_owned(), |hint| format!("{message}. {hint}"))),
             "22003" => Self::Conflict("the score would leave the range of 64 bits".to_owned()),
-            "55P03" => Self::unavailable("another session, such as a dump, holds a lock on it; try again later"),
+            "55P03" => {
+                Self::unavailable("another session, such as a dump, holds a lock that this request needs; retry later")
+            }
             // Connection failures, out of resources, shutdown and start; a read-only server after a
             // failover, an idle-in-transaction timeout, a serialization failure, a deadlock.
             code if ["08", "53", "57"].contains(&&code[..2.min(code.len())])
@@ -103,9 +105,7 @@ impl From<sqlx::Error> for Error {
             {
                 unavailable(&error)
             }
-            _ if has_other_columns(database.as_ref()) => {
-                Self::unavailable("the schema has just been replaced; try again")
-            }
+            _ if has_other_columns(database.as_ref()) => Self::unavailable("the schema has just been replaced; retry"),
             "3F000" | "42P01" | "42883" => {
                 tracing::error!(error = message, "the schema is missing or outdated: run `centile migrate`");
                 Self::unavailable("the database has not been migrated yet")

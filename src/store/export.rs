@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 use crate::{
     Error, Result,
-    model::{export::Line, rank::AnsweredBy},
+    model::{export::ExportedRow, rank::AnsweredBy},
     store::{
         RESPONSE_GRACE, Store,
         archive::ArchiveState,
@@ -119,17 +119,17 @@ impl Store {
 
 impl Snapshot {
     /// Returns the next rows, best first; empty after the last.
-    pub(crate) async fn read_on(&mut self) -> Result<Vec<Line>> {
+    pub(crate) async fn read_on(&mut self) -> Result<Vec<ExportedRow>> {
         let lines = timeout(CHUNK_TIMEOUT, self.read()).await.unwrap_or_else(|_| Err(no_response()))?;
         self.next += i64::try_from(lines.len()).unwrap_or(i64::MAX);
         Ok(lines)
     }
 
-    async fn read(&mut self) -> Result<Vec<Line>> {
+    async fn read(&mut self) -> Result<Vec<ExportedRow>> {
         macro_rules! lines {
             ($file:literal, $id:expr) => {
                 sqlx::query_file!($file, $id, self.next, CHUNK_ROWS)
-                    .map(|row| Line {
+                    .map(|row| ExportedRow {
                         position: row.position.unsigned_abs(),
                         rank: row.rank.unsigned_abs(),
                         user_id: row.user_id,

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// A stored API key with its secrets.
-pub(crate) struct StoredKey {
+pub(crate) struct StoredApiKey {
     /// The key.
     pub(crate) key: Key,
     /// SHA-256 of the secret.
@@ -75,10 +75,10 @@ impl Store {
     }
 
     /// Returns the key with this id and the digest of its secret.
-    pub(crate) async fn key(&self, id: &str) -> Result<Option<StoredKey>> {
+    pub(crate) async fn key(&self, id: &str) -> Result<Option<StoredApiKey>> {
         let row = sqlx::query_file!("sql/queries/key_by_id.sql", id).fetch_optional(&self.readers).await?;
         row.map(|row| {
-            Ok(StoredKey {
+            Ok(StoredApiKey {
                 key: Key {
                     id: row.id,
                     name: row.name,

@@ -1,7 +1,6 @@
 //! All SQL of the service, a file per domain noun. No other module calls sqlx.
 
 pub(crate) mod archive;
-pub(crate) mod audit;
 pub(crate) mod batch;
 pub(crate) mod board;
 pub(crate) mod closing;
@@ -25,6 +24,7 @@ pub(crate) mod season;
 pub(crate) mod secret;
 pub(crate) mod upkeep;
 pub(crate) mod user;
+pub(crate) mod verification;
 
 use std::{
     fmt,
@@ -184,7 +184,7 @@ impl Store {
 
     /// Returns whether the database's schema is newer than the one that this program was built for.
     ///
-    /// Returns [`Error::Unavailable`] when migrations are missing or the database does not answer.
+    /// Returns [`Error::Unavailable`] when migrations are missing or PostgreSQL does not answer.
     pub(crate) async fn has_newer_schema(&self) -> Result<bool> {
         match migrate::edition(&self.readers).await? {
             Edition::Same => Ok(false),

@@ -2,7 +2,7 @@
 
 use crate::{
     Result,
-    model::operation::{Act, BucketStatus, LedgerAhead, PeriodStatus},
+    model::operation::{AuditEntry, BucketStatus, LedgerAhead, PeriodStatus},
     store::Store,
 };
 
@@ -26,8 +26,9 @@ impl Store {
     }
 
     /// Returns the last acts of administrators, newest first.
-    pub(crate) async fn last_acts(&self, limit: i64) -> Result<Vec<Act>> {
-        let rows = sqlx::query_file_as!(Act, "sql/queries/audit_log.sql", limit).fetch_all(&self.readers).await?;
+    pub(crate) async fn last_acts(&self, limit: i64) -> Result<Vec<AuditEntry>> {
+        let rows =
+            sqlx::query_file_as!(AuditEntry, "sql/queries/audit_log.sql", limit).fetch_all(&self.readers).await?;
         Ok(rows)
     }
 }

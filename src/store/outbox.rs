@@ -6,7 +6,8 @@ use crate::{
         act::Actor,
         board::BoardSlug,
         outbox::{Claimed, Event, EventFilter},
-        webhook::{StoredSecret, Webhook},
+        secret::StoredSecret,
+        webhook::Webhook,
     },
     store::Store,
 };

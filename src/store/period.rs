@@ -59,12 +59,7 @@ pub(crate) struct RankingRef {
 pub(crate) type PeriodBounds = (PeriodKind, Option<DateTime<Utc>>, Option<DateTime<Utc>>);
 
 pub(super) fn state(name: &str) -> Result<PeriodState> {
-    match name {
-        "open" => Ok(PeriodState::Open),
-        "due" => Ok(PeriodState::Due),
-        "closed" => Ok(PeriodState::Closed),
-        other => Err(Error::Internal(format!("unknown state of a period: {other:?}"))),
-    }
+    name.parse().map_err(|_| Error::Internal(format!("unknown state of a period: {name:?}")))
 }
 
 pub(super) fn kind(name: &str) -> Result<PeriodKind> {

@@ -49,7 +49,7 @@ pub(super) struct Pool {
 #[derive(Debug, Clone)]
 struct Preferred {
     pool: PgPool,
-    /// Timeout for one of them. An idle one returns a moment after its statement, when it has
+    /// Timeout for one of them. A connection becomes idle soon after its statement, when it has
     /// answered a ping.
     wait: Duration,
 }
@@ -240,25 +240,32 @@ impl Session {
     }
 }
 
+/// Implements the part of [`Executor`] that runs statements by the type's `steps`.
+macro_rules! run_by_steps {
+    () => {
+        type Database = Postgres;
+
+        fn fetch_many<'e, 'q: 'e, E>(self, query: E) -> BoxStream<'e, sqlx::Result<Either<PgQueryResult, PgRow>>>
+        where
+            'p: 'e,
+            E: 'q + Execute<'q, Postgres>,
+        {
+            let steps = async move { self.steps(query).await.map(|steps| stream::iter(steps.into_iter().map(Ok))) };
+            stream::once(steps).try_flatten().boxed()
+        }
+
+        fn fetch_optional<'e, 'q: 'e, E>(self, query: E) -> BoxFuture<'e, sqlx::Result<Option<PgRow>>>
+        where
+            'p: 'e,
+            E: 'q + Execute<'q, Postgres>,
+        {
+            Box::pin(async move { Ok(self.steps(query).await?.into_iter().find_map(Either::right)) })
+        }
+    };
+}
+
 impl<'p> Executor<'p> for &'p mut Session {
-    type Database = Postgres;
-
-    fn fetch_many<'e, 'q: 'e, E>(self, query: E) -> BoxStream<'e, sqlx::Result<Either<PgQueryResult, PgRow>>>
-    where
-        'p: 'e,
-        E: 'q + Execute<'q, Postgres>,
-    {
-        let steps = async move { self.steps(query).await.map(|steps| stream::iter(steps.into_iter().map(Ok))) };
-        stream::once(steps).try_flatten().boxed()
-    }
-
-    fn fetch_optional<'e, 'q: 'e, E>(self, query: E) -> BoxFuture<'e, sqlx::Result<Option<PgRow>>>
-    where
-        'p: 'e,
-        E: 'q + Execute<'q, Postgres>,
-    {
-        Box::pin(async move { Ok(self.steps(query).await?.into_iter().find_map(Either::right)) })
-    }
+    run_by_steps!();
 
     fn prepare_with<'e>(self, sql: SqlStr, parameters: &'e [PgTypeInfo]) -> BoxFuture<'e, sqlx::Result<PgStatement>>
     where
@@ -276,24 +283,7 @@ impl<'p> Executor<'p> for &'p mut Session {
 }
 
 impl<'p> Executor<'p> for &'p Pool {
-    type Database = Postgres;
-
-    fn fetch_many<'e, 'q: 'e, E>(self, query: E) -> BoxStream<'e, sqlx::Result<Either<PgQueryResult, PgRow>>>
-    where
-        'p: 'e,
-        E: 'q + Execute<'q, Postgres>,
-    {
-        let steps = async move { self.steps(query).await.map(|steps| stream::iter(steps.into_iter().map(Ok))) };
-        stream::once(steps).try_flatten().boxed()
-    }
-
-    fn fetch_optional<'e, 'q: 'e, E>(self, query: E) -> BoxFuture<'e, sqlx::Result<Option<PgRow>>>
-    where
-        'p: 'e,
-        E: 'q + Execute<'q, Postgres>,
-    {
-        Box::pin(async move { Ok(self.steps(query).await?.into_iter().find_map(Either::right)) })
-    }
+    run_by_steps!();
 
     fn prepare_with<'e>(self, sql: SqlStr, parameters: &'e [PgTypeInfo]) -> BoxFuture<'e, sqlx::Result<PgStatement>>
     where

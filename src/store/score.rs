@@ -11,7 +11,7 @@ use crate::{
 
 /// A position in a player's ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct HistoryPlace {
+pub(crate) struct HistoryCursor {
     /// Time of the row.
     pub(crate) occurred_at: DateTime<Utc>,
     /// Id of the row.
@@ -78,7 +78,7 @@ impl Store {
         &self,
         board_id: i32,
         user_id: &str,
-        place: Option<HistoryPlace>,
+        place: Option<HistoryCursor>,
         limit: i64,
     ) -> Result<Option<Vec<HistoryRow>>> {
         let user = sqlx::query_scalar!("SELECT id FROM centile_store.users WHERE external_id = $1", user_id)

@@ -21,12 +21,11 @@ use crate::{
     report::Trial,
     support::{
         TestDb, audit,
+        corrupter::Corrupter,
         load::{Load, key},
         own_redis,
         record::Record,
-        redis_connection, spawn_serve,
-        spoiler::Spoiler,
-        verdict,
+        redis_connection, spawn_serve, verdict,
     },
 };
 
@@ -128,8 +127,8 @@ async fn no_failure_of_redis_makes_answers_wrong_or_slow() {
     pass(Duration::from_secs(3)).await;
 
     let began = Instant::now();
-    let mut spoiler = Spoiler::new(&redis, db.redis_prefix()).await;
-    spoiler.spoil_for(PHASE_DURATION).await;
+    let mut corrupter = Corrupter::new(&redis, db.redis_prefix()).await;
+    corrupter.corrupt_for(PHASE_DURATION).await;
     phase("values overwritten", began);
 
     redis.kill_hard().expect("a dead Redis");

@@ -92,7 +92,7 @@ async fn slow_clients_are_closed_in_time() {
     let (db, _proxy, serve) = service(&[]).await;
     let body = format!("{SUBMIT}authorization: Bearer {}\r\ncontent-length: 1000\r\n\r\n{{", key(db.url(), "server"));
     let answers = "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: x\r\n\r\n".repeat(16);
-    let kinds = [("head", "GET /healthz HTTP/1.1\r\n", "h: x\r\n"), ("body", &*body, " "), ("answer", &*answers, "")];
+    let kinds = [("head", "GET /healthz HTTP/1.1\r\n", "h: x\r\n"), ("body", &*body, " "), ("response", &*answers, "")];
     let closing = |(_, first, more)| time(within("the end of a slow connection", send_slowly(&serve, first, more)));
     for ((kind, ..), (time, ())) in kinds.iter().zip(join_all(kinds.map(closing)).await) {
         trial.expect(time <= Duration::from_secs(15), format!("slow with the {kind}: {}", seconds(time)));

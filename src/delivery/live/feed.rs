@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use crate::{
     Error, Result, boards,
     delivery::live::{
-        Feed, Fragment, Interests, Live, Overtakings, PeriodChange, Rendering, Subject, View, overtaken,
+        Feed, Fragment, Interests, Live, Overtakings, PeriodChange, Rendering, Snapshot, Subject, overtaken,
         read::{self, Shown},
     },
     model::{
@@ -87,7 +87,7 @@ async fn poll_until_done(
             if let Ok(polled) = timeout(POLL_TIMEOUT, &mut polling).await {
                 polled
             } else {
-                record_failure(feed, began_at, last_success, Error::unavailable("the database does not answer"));
+                record_failure(feed, began_at, last_success, Error::unavailable("PostgreSQL does not answer"));
                 // The poll's statements have timeouts of their own. Starting again would take as
                 // long.
                 polling.await
@@ -166,7 +166,7 @@ async fn poll(
 }
 
 /// Returns whether a snapshot has what all subscribers want.
-fn has_all(snapshot: &View, interests: &Interests) -> bool {
+fn has_all(snapshot: &Snapshot, interests: &Interests) -> bool {
     interests.limits.keys().all(|limit| snapshot.tops.contains_key(limit))
         && interests.users.keys().all(|user| snapshot.players.contains_key(user.as_str()))
 }
@@ -178,27 +178,27 @@ fn compose(
     interests: &Interests,
     before: Option<&Shown>,
     now: &Shown,
-    last: Option<&View>,
+    last: Option<&Snapshot>,
     rendering: &Rendering,
-) -> Result<View> {
+) -> Result<Snapshot> {
     let number = last.map_or(1, |last| last.number + 1);
     let turn = before.and_then(|before| turn(&before.header, &now.header));
     let turn = turn.map(|(ended, next)| PeriodChange { at: number, ended, next });
     let is_other_period = turn.as_ref().is_some_and(|turn| turn.next.is_some());
-    let piece = |old: Option<&Fragment>, text: Option<String>| {
+    let fragment = |old: Option<&Fragment>, text: Option<String>| {
         let old = old.filter(|old| !is_other_period && old.text.as_deref() == text.as_deref());
         old.cloned().unwrap_or_else(|| Fragment { text: text.map(Arc::from), since: number })
     };
     let mut tops = BTreeMap::new();
     for &limit in interests.limits.keys() {
         let rows = now.rows.get(..limit as usize).unwrap_or(&now.rows);
-        tops.insert(limit, piece(last.and_then(|last| last.tops.get(&limit)), Some((rendering.rows)(rows)?)));
+        tops.insert(limit, fragment(last.and_then(|last| last.tops.get(&limit)), Some((rendering.rows)(rows)?)));
     }
     let mut players = HashMap::with_capacity(interests.users.len());
     for user in interests.users.keys() {
         let standing = now.standings.get(user.as_str()).and_then(Option::as_ref);
         let text = standing.map(rendering.standing).transpose()?;
-        players.insert(user.to_string(), piece(last.and_then(|last| last.players.get(user.as_str())), text));
+        players.insert(user.to_string(), fragment(last.and_then(|last| last.players.get(user.as_str())), text));
     }
     // A restored database or a new period makes no overtakings.
     let goes_on = !is_other_period && before.is_none_or(|before| before.epoch == now.epoch);
@@ -215,7 +215,7 @@ fn compose(
         });
         overtakings.push_back(Arc::new(Overtakings::new(number, rendered.collect::<Result<Vec<_>>>()?)));
     }
-    Ok(View {
+    Ok(Snapshot {
         number,
         tag: now.tag.clone(),
         reading: board.reading,
@@ -253,7 +253,8 @@ fn record_failure(feed: &Feed, began_at: Instant, last_success: Option<Instant>,
         Some(Ok(snapshot)) if snapshot.stale_since.is_some() => false,
         Some(Ok(snapshot)) => {
             tracing::warn!(%error, "could not read a followed ranking");
-            *snapshot = Arc::new(View { stale_since: Some(last_success.unwrap_or(began_at)), ..View::clone(snapshot) });
+            *snapshot =
+                Arc::new(Snapshot { stale_since: Some(last_success.unwrap_or(began_at)), ..Snapshot::clone(snapshot) });
             true
         }
         _ => {

@@ -74,7 +74,7 @@ pub(crate) struct Interest {
 
 /// A snapshot of a ranking, rendered.
 #[derive(Debug, Clone)]
-pub(crate) struct View {
+pub(crate) struct Snapshot {
     /// Number of the snapshot, from 1.
     pub(crate) number: u64,
     /// Identifies the state: the period, its ranking or archive, the version and the profile
@@ -154,7 +154,7 @@ pub(crate) struct PeriodChange {
     pub(crate) next: Option<String>,
 }
 
-impl View {
+impl Snapshot {
     /// Returns the message for subscribers that see only the top of this limit; built by
     /// `put_together` on first use.
     pub(crate) fn sent(&self, limit: u32, put_together: impl FnOnce() -> String) -> Bytes {
@@ -173,7 +173,7 @@ impl View {
         self.state_since == self.number
             || self.turn.as_ref().is_some_and(|turn| turn.at == self.number)
             || self.overtakings.back().is_some_and(|some| some.at == self.number)
-            || self.tops.values().chain(self.players.values()).any(|piece| piece.since == self.number)
+            || self.tops.values().chain(self.players.values()).any(|fragment| fragment.since == self.number)
     }
 }
 
@@ -182,7 +182,7 @@ type Subject = (i32, PeriodSelector);
 
 /// The latest snapshot; `None` before the first. An error ends the feed or reports an outage before
 /// the first snapshot.
-type LatestView = Option<Result<Arc<View>>>;
+type LatestSnapshot = Option<Result<Arc<Snapshot>>>;
 
 /// Maximum concurrent polls, so that most connections stay free for any number of followed
 /// rankings.
@@ -204,7 +204,7 @@ struct Feed {
     interests: Mutex<Interests>,
     /// Notified when the interests change.
     interests_changed: Notify,
-    latest: watch::Sender<LatestView>,
+    latest: watch::Sender<LatestSnapshot>,
     /// Start of the last completed poll, whose result is in `latest`.
     polled_at: watch::Sender<Option<Instant>>,
 }
@@ -225,7 +225,7 @@ pub(crate) struct Subscription {
     feed: Arc<Feed>,
     interest: Interest,
     network: Option<IpAddr>,
-    latest: watch::Receiver<LatestView>,
+    latest: watch::Receiver<LatestSnapshot>,
     subscribed_at: Instant,
 }
 
@@ -355,12 +355,12 @@ impl Subscription {
     ///
     /// So it includes everything acknowledged before. Returns the error when there is none. During
     /// an outage of PostgreSQL, a top may be older.
-    pub(crate) async fn first(&mut self) -> Result<Arc<View>> {
-        let no_response = || Error::unavailable("the database does not answer");
+    pub(crate) async fn first(&mut self) -> Result<Arc<Snapshot>> {
+        let no_response = || Error::unavailable("PostgreSQL does not answer");
         timeout(FIRST_SNAPSHOT_TIMEOUT, self.wait_for_first()).await.unwrap_or_else(|_| Err(no_response()))
     }
 
-    async fn wait_for_first(&mut self) -> Result<Arc<View>> {
+    async fn wait_for_first(&mut self) -> Result<Arc<Snapshot>> {
         let mut polled_at = self.feed.polled_at.subscribe();
         loop {
             let is_recent = polled_at.borrow_and_update().is_some_and(|at| at >= self.subscribed_at);
@@ -385,7 +385,7 @@ impl Subscription {
     }
 
     /// Returns the latest snapshot, or the error that replaced it.
-    pub(crate) fn newest(&mut self) -> LatestView {
+    pub(crate) fn newest(&mut self) -> LatestSnapshot {
         self.latest.borrow_and_update().clone()
     }
 

@@ -18,7 +18,7 @@ use crate::{
         act::Actor,
         encryption::MasterKeys,
         outbox::{Claimed, Deliveries, Event, EventFilter},
-        webhook::signature,
+        webhook::{Secret, signature},
     },
     store::Store,
 };
@@ -74,7 +74,7 @@ pub async fn deliver_due_within(
 ) -> Result<Deliveries> {
     let timeout = timeout.min(TIMEOUT_MAX);
     // Boards with a delivery in progress, and boards whose receivers have failed. Every attempt
-    // leaves less due, or one more board to skip, so the loop ends.
+    // leaves fewer due events, or one more board to skip, so the loop ends.
     let mut skipped = Vec::new();
     let mut claimed = store.claim_deliveries(free_slots(0), &skipped).await?;
     if claimed.is_empty() {
@@ -126,7 +126,7 @@ pub(crate) async fn attempt(
     claimed: Claimed,
     timeout: Duration,
 ) -> (Claimed, Result<Answer>) {
-    let secret = match claimed.secret.open(master_keys, &claimed.board) {
+    let secret = match Secret::decrypt(&claimed.secret, master_keys, &claimed.board) {
         Ok(secret) => secret,
         // This must not stop the events of other boards.
         Err(error) => return (claimed, Ok(Err(error.to_string()))),

@@ -130,7 +130,7 @@ impl TryFrom<CreateBoard> for NewBoard {
     }
 }
 
-/// Refuses a text that PostgreSQL cannot take. PostgreSQL decides which zones exist.
+/// Rejects text that PostgreSQL cannot store. PostgreSQL decides which zones exist.
 fn check_time_zone(name: Option<&str>) -> Result<()> {
     name.map_or(Ok(()), |name| check_text("time_zone", name, 128))
 }

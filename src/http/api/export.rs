@@ -49,7 +49,10 @@ pub(crate) struct DownloadSlots {
 impl DownloadSlots {
     /// Creates free slots.
     pub(crate) fn new() -> Self {
-        Self { open: Slots::new("files", OPEN_SLOTS, SLOTS_OF_NETWORK), keyed: Slots::new("files", KEYED_SLOTS, None) }
+        Self {
+            open: Slots::new("downloads", OPEN_SLOTS, SLOTS_OF_NETWORK),
+            keyed: Slots::new("downloads", KEYED_SLOTS, None),
+        }
     }
 
     /// Takes a slot. [`Error::Unavailable`] or [`Error::TooMany`] if none is free. The key is
@@ -59,11 +62,11 @@ impl DownloadSlots {
             Err(_) if has_key.await => self.keyed.take(network),
             taken => taken,
         };
-        taken.inspect_err(|_| telemetry::count_refused("files"))
+        taken.inspect_err(|_| telemetry::count_refused("downloads"))
     }
 }
 
-/// Timeout for download a file. Ten million players take a minute or two; the rest is for slow
+/// Timeout of a download. Ten million players take a minute or two; the rest is for slow
 /// connections. After it the connection is aborted, so that no client mistakes a part for the whole
 /// file.
 const DOWNLOAD_TIMEOUT: Duration = Duration::from_mins(30);
@@ -96,11 +99,7 @@ pub(crate) struct FileResponse(#[expect(dead_code, reason = "describes the body,
     get, path = "/v1/boards/{board}/scores.csv", operation_id = "export_csv", tag = "reading",
     params(BoardPath, ExportQuery),
     responses(
-        (status = 200, description = "All players of the period.", body = FileResponse, content_type = "text/csv",
-            headers(
-                ("Centile-Version" = String, description = "Version that the file is exact for."),
-                ("Centile-Players" = u64, description = "Number of players in the file."),
-            )),
+        (status = 200, description = "All players of the period.", body = FileResponse, content_type = "text/csv"),
         ReadProblems,
     ),
 )]
@@ -115,11 +114,7 @@ pub(crate) async fn csv(api: Data<Api>, request: HttpRequest) -> Result<HttpResp
     get, path = "/v1/boards/{board}/scores.ndjson", operation_id = "export_ndjson", tag = "reading",
     params(BoardPath, ExportQuery),
     responses(
-        (status = 200, description = "All players of the period.", body = FileResponse, content_type = "application/x-ndjson",
-            headers(
-                ("Centile-Version" = String, description = "Version that the file is exact for."),
-                ("Centile-Players" = u64, description = "Number of players in the file."),
-            )),
+        (status = 200, description = "All players of the period.", body = FileResponse, content_type = "application/x-ndjson"),
         ReadProblems,
     ),
 )]

@@ -31,7 +31,7 @@ use crate::{
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CreateKey {
-    /// Name of the holder. At most two keys of a name are valid at once, so that one can replace
+    /// Name of the client. At most two keys of a client are active at once, so that one can replace
     /// the other.
     #[schema(example = "match server", min_length = 1, max_length = 128, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     name: String,
@@ -84,7 +84,7 @@ pub(crate) struct KeyResponse {
     /// Id of the key, which is a part of its text.
     #[schema(example = "0123456789abcdef")]
     id: String,
-    /// Name of the holder.
+    /// Name of the client.
     #[schema(example = "match server")]
     name: String,
     /// Rights of the key.

@@ -1,9 +1,9 @@
 //! The `OpenAPI` document. Each handler describes itself; this file assembles the descriptions.
 
 use utoipa::{
-    Modify, OpenApi,
+    Modify, OpenApi, PartialSchema as _,
     openapi::{
-        Components, Header, RefOr, ResponseBuilder,
+        Components, Header, RefOr, ResponseBuilder, Schema,
         path::Operation,
         security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
     },
@@ -113,22 +113,29 @@ impl Modify for Shared {
     }
 }
 
-/// Adds the entity tag, the response 304 and the source to a call that answers about a ranking.
+/// Adds the headers that calls about a ranking share, and 304 to those with an entity tag.
 fn describe_ranking(operation: &mut Operation) {
     let id = operation.operation_id.as_deref().unwrap_or_default();
     let has_tag = RANKING_READS.contains(&id);
-    if !has_tag && id != "query_scores" {
-        return;
-    }
+    let is_file = ["export_csv", "export_ndjson"].contains(&id);
+    let is_query = id == "query_scores";
     if let Some(RefOr::T(found)) = operation.responses.responses.get_mut("200") {
-        let mut add = |name: &str, description: &str| {
-            let mut header = Header::default();
+        let mut add = |name: &str, schema: RefOr<Schema>, description: &str| {
+            let mut header = Header::new(schema);
             header.description = Some(description.to_owned());
             found.headers.insert(name.to_owned(), header.into());
         };
-        add("X-Centile-Source", "`index` if the response came from the rank index in memory, otherwise `sql`.");
+        if has_tag || is_query {
+            let source = "`index` if the response came from the rank index in memory, otherwise `sql`.";
+            add("X-Centile-Source", String::schema(), source);
+        }
         if has_tag {
-            add("ETag", "Entity tag for `If-None-Match`. Present for a closed period and for a top.");
+            let tag = "Entity tag for `If-None-Match`. Present for a closed period and for a top.";
+            add("ETag", String::schema(), tag);
+        }
+        if is_file {
+            add("Centile-Version", String::schema(), "Version that the file is exact for.");
+            add("Centile-Players", u64::schema(), "Number of players in the file.");
         }
     }
     if has_tag {

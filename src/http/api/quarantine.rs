@@ -1,5 +1,7 @@
 //! `/v1/boards/{board}/quarantine`: events that broke a rule of the board and wait for a decision.
 
+use std::sync::Arc;
+
 use actix_web::{
     HttpRequest, HttpResponse,
     http::StatusCode,
@@ -25,6 +27,8 @@ use crate::{
         },
     },
     model::{
+        act::Act,
+        board::Board,
         name,
         quarantine::{QuarantinedEvent, State},
     },
@@ -173,12 +177,7 @@ pub(crate) struct AcceptedEventResponse {
     responses((status = 200, description = "The event is in the ledger.", body = AcceptedEventResponse), WriteProblems),
 )]
 pub(crate) async fn accept(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
-    let by = caller::admin(&api, &request).await?;
-    let path = BoardPath::of(&request)?;
-    let QuarantinePath { quarantine_id } = QuarantinePath::of(&request)?;
-    query::none(&request)?;
-    let act = ActRequest::read(&api, &request, payload, by).await?;
-    let board = path.find(&api.instance).await?;
+    let (board, quarantine_id, act) = decision(&api, &request, payload).await?;
     let transaction_id = quarantine::accept(&api.instance.rankings, &board, quarantine_id, &act).await?;
     Ok(reply::written(StatusCode::OK, &AcceptedEventResponse { transaction_id }))
 }
@@ -193,12 +192,18 @@ pub(crate) async fn accept(api: Data<Api>, request: HttpRequest, payload: Payloa
     responses((status = 204, description = "The event is rejected."), WriteProblems),
 )]
 pub(crate) async fn reject(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
-    let by = caller::admin(&api, &request).await?;
-    let path = BoardPath::of(&request)?;
-    let QuarantinePath { quarantine_id } = QuarantinePath::of(&request)?;
-    query::none(&request)?;
-    let act = ActRequest::read(&api, &request, payload, by).await?;
-    let board = path.find(&api.instance).await?;
+    let (board, quarantine_id, act) = decision(&api, &request, payload).await?;
     quarantine::reject(&api.instance.store, &board, quarantine_id, &act).await?;
     Ok(reply::done())
+}
+
+/// Reads an administrator's decision on an event: its board and id, with author and reason.
+async fn decision(api: &Api, request: &HttpRequest, payload: Payload) -> Result<(Arc<Board>, i64, Act)> {
+    let by = caller::admin(api, request).await?;
+    let path = BoardPath::of(request)?;
+    let QuarantinePath { quarantine_id } = QuarantinePath::of(request)?;
+    query::none(request)?;
+    let act = ActRequest::read(api, request, payload, by).await?;
+    let board = path.find(&api.instance).await?;
+    Ok((board, quarantine_id, act))
 }

@@ -43,7 +43,7 @@ impl<'a> RankingResponse<'a> {
 /// A player's row in a ranking.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RowResponse<'a> {
-    /// Place in the total order, from 1; never shared.
+    /// Position in the total order, from 1; never shared.
     #[schema(example = 7, minimum = 1)]
     position: u64,
     /// Rank, shared among equals on `shared` boards.

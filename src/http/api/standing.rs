@@ -68,7 +68,7 @@ pub(crate) struct StandingResponse<'a> {
     /// Rank, shared among equals on `shared` boards.
     #[schema(example = 6, minimum = 1)]
     rank: u64,
-    /// Place in the total order, from 1; never shared.
+    /// Position in the total order, from 1; never shared.
     #[schema(example = 7, minimum = 1)]
     position: u64,
     /// 100 × players strictly worse ÷ max(players − 1, 1).

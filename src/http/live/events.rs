@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::{
     Result,
-    delivery::live::{Interest, View},
+    delivery::live::{Interest, Snapshot},
     http::live::{PeriodEvent, StaleEvent, json},
     model::key,
 };
@@ -65,7 +65,7 @@ impl EventWriter {
     ///
     /// The next call may return events after `pace`, and no sooner than [`MIN_INTERVAL`] for each
     /// event of this one.
-    pub(crate) fn next(&mut self, view: &View, interest: &Interest, now: Instant, pace: Duration) -> Result<Next> {
+    pub(crate) fn next(&mut self, view: &Snapshot, interest: &Interest, now: Instant, pace: Duration) -> Result<Next> {
         let mut events = Events::default();
         match self.seen {
             None => self.first_events(view, interest, &mut events),
@@ -106,7 +106,7 @@ impl EventWriter {
     }
 
     /// Returns whether the subscriber has everything in `view`.
-    pub(crate) fn is_current(&self, view: &View) -> bool {
+    pub(crate) fn is_current(&self, view: &Snapshot) -> bool {
         match view.stale_since {
             Some(_) => self.is_stale,
             None => !self.is_stale && self.seen == Some(view.number),
@@ -115,7 +115,7 @@ impl EventWriter {
 
     /// Returns a comment that keeps the connection open. It carries the id of `view` if the
     /// subscriber is up to date without an event.
-    pub(crate) fn heartbeat(&self, view: &View) -> String {
+    pub(crate) fn heartbeat(&self, view: &Snapshot) -> String {
         if self.seen == Some(view.number) { format!(":\nid: {}\n\n", self.id(view)) } else { ":\n\n".to_owned() }
     }
 
@@ -130,12 +130,12 @@ impl EventWriter {
     }
 
     /// Returns the event id for this snapshot and interest.
-    fn id(&self, view: &View) -> String {
+    fn id(&self, view: &Snapshot) -> String {
         format!("{}.{}", view.tag, self.interest)
     }
 
     /// Writes the first events of a connection.
-    fn first_events(&self, view: &View, interest: &Interest, events: &mut Events) {
+    fn first_events(&self, view: &Snapshot, interest: &Interest, events: &mut Events) {
         events.text = format!("retry: {}\n", rand::rng().random_range(RETRY_MS));
         let id = self.id(view);
         if self.last_id.as_deref() == Some(&*id) {
@@ -146,7 +146,7 @@ impl EventWriter {
     }
 
     /// Writes the changes since snapshot `seen`.
-    fn new_events(&self, view: &View, interest: &Interest, seen: u64, events: &mut Events) -> Result<()> {
+    fn new_events(&self, view: &Snapshot, interest: &Interest, seen: u64, events: &mut Events) -> Result<()> {
         if let Some(turn) = view.turn.as_ref().filter(|turn| turn.at > seen) {
             let data = json(&PeriodEvent { ended: &turn.ended, next: turn.next.as_deref() })?;
             events.add("period", None, format_args!("{data}"));
@@ -164,7 +164,7 @@ impl EventWriter {
     }
 
     /// Writes a full snapshot.
-    fn started(&self, view: &View, interest: &Interest, restarted: bool, events: &mut Events) {
+    fn started(&self, view: &Snapshot, interest: &Interest, restarted: bool, events: &mut Events) {
         let (standings, missing) = players(view, interest, 0);
         let scores = view.tops.get(&interest.limit).and_then(|top| top.text.as_deref()).unwrap_or("[]");
         events.add(
@@ -179,7 +179,7 @@ impl EventWriter {
 
     /// Writes the changes of the top, the chosen players and the state since snapshot `seen`, if
     /// any.
-    fn changed(&self, view: &View, interest: &Interest, seen: u64, events: &mut Events) {
+    fn changed(&self, view: &Snapshot, interest: &Interest, seen: u64, events: &mut Events) {
         let top = view.tops.get(&interest.limit).filter(|top| top.since > seen);
         let has_player = interest
             .users
@@ -209,7 +209,7 @@ impl EventWriter {
 
 /// Renders the chosen players changed since snapshot `seen`, and the ids of all chosen players
 /// without a score.
-fn players(view: &View, interest: &Interest, seen: u64) -> (String, String) {
+fn players(view: &Snapshot, interest: &Interest, seen: u64) -> (String, String) {
     let (mut standings, mut missing) = (Vec::new(), Vec::new());
     for user in &interest.users {
         match view.players.get(user.as_str()) {
@@ -222,7 +222,7 @@ fn players(view: &View, interest: &Interest, seen: u64) -> (String, String) {
 }
 
 /// Writes the overtakings of chosen players since snapshot `seen`.
-fn overtaken(view: &View, interest: &Interest, seen: u64, events: &mut Events) {
+fn overtaken(view: &Snapshot, interest: &Interest, seen: u64, events: &mut Events) {
     let new = view.overtakings.iter().filter(|overtakings| overtakings.at > seen);
     let data: Vec<&str> = new.flat_map(|overtakings| overtakings.of(&interest.users)).collect();
     if !data.is_empty() {
@@ -298,9 +298,9 @@ mod tests {
     };
 
     /// Returns a snapshot whose top has not changed since snapshot `top_since`.
-    fn view(number: u64, top_since: u64) -> View {
+    fn view(number: u64, top_since: u64) -> Snapshot {
         let top = Fragment { text: Some(format!("[{top_since}]").into()), since: top_since };
-        View {
+        Snapshot {
             number,
             tag: format!("state-{number}"),
             reading: Reading::Public,
@@ -316,8 +316,8 @@ mod tests {
         }
     }
 
-    fn stale(view: View) -> View {
-        View { stale_since: Some(std::time::Instant::now()), ..view }
+    fn stale(view: Snapshot) -> Snapshot {
+        Snapshot { stale_since: Some(std::time::Instant::now()), ..view }
     }
 
     /// Returns one overtaking of Ann and Bob at each of these snapshots.
@@ -343,7 +343,7 @@ mod tests {
         }
 
         /// Returns kind and data of the next events, advancing the clock as needed.
-        fn next(&mut self, view: &View) -> Vec<(String, Value)> {
+        fn next(&mut self, view: &Snapshot) -> Vec<(String, Value)> {
             loop {
                 match self.writer.next(view, &self.interest, self.now, MIN_INTERVAL).expect("events") {
                     Next::Events(bytes) => return parsed(str::from_utf8(&bytes).expect("text")),
@@ -357,7 +357,7 @@ mod tests {
             }
         }
 
-        fn kinds(&mut self, view: &View) -> Vec<String> {
+        fn kinds(&mut self, view: &Snapshot) -> Vec<String> {
             self.next(view).into_iter().map(|(kind, _)| kind).collect()
         }
     }
@@ -393,20 +393,20 @@ mod tests {
     fn a_closing_is_sent_though_no_score_changed() {
         let mut one = Subscriber::new(&[], None);
         one.kinds(&view(1, 1));
-        let closed = View { state: PeriodState::Closed, state_since: 2, ..view(2, 1) };
+        let closed = Snapshot { state: PeriodState::Closed, state_since: 2, ..view(2, 1) };
         let received = one.next(&closed);
         assert_eq!(
             (&*received[0].0, &received[0].1),
             ("changed", &serde_json::json!({"version": "v2", "standings": [], "missing": []}))
         );
-        assert_eq!(one.kinds(&View { number: 3, ..closed }), Vec::<String>::new());
+        assert_eq!(one.kinds(&Snapshot { number: 3, ..closed }), Vec::<String>::new());
     }
 
     #[test]
     fn the_end_of_a_period_is_sent_once() {
         let mut one = Subscriber::new(&[], None);
         one.kinds(&view(1, 1));
-        let turned = |number| View {
+        let turned = |number| Snapshot {
             turn: Some(PeriodChange { at: 2, ended: "week:2024-01-15".into(), next: Some("week:2024-01-22".into()) }),
             ..view(number, 2)
         };
@@ -419,17 +419,17 @@ mod tests {
     fn overtakings_of_several_snapshots_are_sent_together_and_once() {
         let mut one = Subscriber::new(&["ann"], None);
         one.kinds(&view(3, 1));
-        let received = one.next(&View { overtakings: ann_passed(&[2, 3, 4, 5]), ..view(5, 1) });
+        let received = one.next(&Snapshot { overtakings: ann_passed(&[2, 3, 4, 5]), ..view(5, 1) });
         assert_eq!((&*received[0].0, &received[0].1["overtaken"]), ("overtaken", &serde_json::json!([4, 5])));
-        assert_eq!(one.kinds(&View { overtakings: ann_passed(&[3, 4, 5]), ..view(6, 1) }), Vec::<String>::new());
+        assert_eq!(one.kinds(&Snapshot { overtakings: ann_passed(&[3, 4, 5]), ..view(6, 1) }), Vec::<String>::new());
         // A subscriber who chose neither player gets nothing.
         let mut other = Subscriber::new(&["cyd"], None);
         other.kinds(&view(3, 1));
-        assert_eq!(other.kinds(&View { overtakings: ann_passed(&[4]), ..view(4, 1) }), Vec::<String>::new());
+        assert_eq!(other.kinds(&Snapshot { overtakings: ann_passed(&[4]), ..view(4, 1) }), Vec::<String>::new());
         // A subscriber who chose both players gets one event.
         let mut both = Subscriber::new(&["ann", "bob"], None);
         both.kinds(&view(3, 1));
-        let received = both.next(&View { overtakings: ann_passed(&[4]), ..view(4, 1) });
+        let received = both.next(&Snapshot { overtakings: ann_passed(&[4]), ..view(4, 1) });
         assert_eq!(received[0].1["overtaken"], serde_json::json!([4]));
     }
 
@@ -464,7 +464,7 @@ mod tests {
                     passed.push(number);
                 }
                 is_away = random.random_ratio(1, if is_away { 2 } else { 10 });
-                let now = View { overtakings: ann_passed(&passed), ..view(number, top) };
+                let now = Snapshot { overtakings: ann_passed(&passed), ..view(number, top) };
                 let now = if is_away { stale(now) } else { now };
                 for (kind, data) in one.next(&now) {
                     sent_at.push(one.now);

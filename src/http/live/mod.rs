@@ -292,7 +292,7 @@ pub(crate) fn json(value: &impl Serialize) -> Result<String> {
 /// The `id` of an event stands for everything sent so far. A browser that reconnects sends the last
 /// id as `Last-Event-ID`. If nothing has changed, the stream begins with `continued`. Otherwise it
 /// begins with `started` and `restarted: true`, and overtakings in between are lost. A comment
-/// every 15 seconds keeps proxies from closing the connection and updates the id.
+/// after 15 s of silence (default) keeps proxies from closing the connection and updates the id.
 ///
 /// While the database cannot be reached, the stream sends one `stale` event and stays open. The
 /// stream ends when the key of the request stops working and when the instance stops.

@@ -17,7 +17,7 @@ use crate::{
     },
     maintenance::rebalance::UNIT_MIN,
     model::{
-        operation::{Act, BucketStatus, PeriodStatus},
+        operation::{AuditEntry, BucketStatus, PeriodStatus},
         outbox::Event,
     },
     ranking::IndexStatus,
@@ -324,8 +324,8 @@ fn events(waiting: &[Event]) -> Markup {
     }
 }
 
-fn acts(acts: &[Act]) -> Markup {
-    let row = |act: &Act| {
+fn acts(acts: &[AuditEntry]) -> Markup {
+    let row = |act: &AuditEntry| {
         html! {
             th scope="row" { (instant(act.happened_at, "UTC")) }
             td { bdi { (act.actor) } }

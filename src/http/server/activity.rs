@@ -34,7 +34,7 @@ pub(super) enum Interim {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Allowed {
     /// Timeout of a request's head (over TLS the first one includes the handshake), and of each
-    /// piece of a response (see [`crate::http::server::chunks`]).
+    /// chunk of a response (see [`crate::http::server::chunks`]).
     pub(crate) transfer: Duration,
     /// Time for which a connection may stay open without a request.
     pub(crate) idle: Duration,
@@ -80,7 +80,7 @@ impl Activity {
         }
     }
 
-    /// The client of the next request waits for `100 Continue` before it sends the body.
+    /// Records that the next request's client waits for `100 Continue` before it sends the body.
     pub(crate) fn expect_continue(&self) {
         self.interim.set(Interim::Expected);
     }
@@ -150,7 +150,7 @@ impl Activity {
 pub(crate) struct Answering(Rc<Activity>);
 
 impl Answering {
-    /// The response says that the client was too slow; the connection waits for no further request.
+    /// Makes this response, which says that the client was too slow, the connection's last one.
     pub(crate) fn end(self) {
         self.0.phase.set(Phase::Linger(Instant::now()));
     }
@@ -165,7 +165,7 @@ impl Drop for Answering {
     }
 }
 
-/// An event stream that is being sent. Only its pieces have timeouts.
+/// An event stream that is being sent. Only its chunks have timeouts.
 #[derive(Debug)]
 pub(crate) struct Streaming(Answering);
 

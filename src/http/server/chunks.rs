@@ -1,6 +1,6 @@
-//! Long responses are sent in pieces. actix copies a whole body into the connection's memory before
+//! Long responses are sent in chunks. actix copies a whole body into the connection's memory before
 //! the client reads any of it. A thousand clients that read nothing could take a megabyte each. If
-//! a body is in pieces, actix copies one piece at a time, and responses continue to share the body.
+//! a body is in chunks, actix copies one chunk at a time, and responses continue to share the body.
 
 use std::{
     convert::Infallible,
@@ -16,7 +16,7 @@ use actix_web::{
     web::Bytes,
 };
 
-/// Bytes of a piece. actix collects this number before it writes.
+/// Bytes of a chunk. actix collects this number before it writes.
 const CHUNK_BYTES: usize = 32 << 10;
 
 /// The unsent rest of a body.
@@ -36,7 +36,7 @@ impl MessageBody for Chunks {
     }
 }
 
-/// Splits a long response into pieces.
+/// Splits a long response into chunks.
 pub(crate) async fn split<B: MessageBody + 'static>(
     request: ServiceRequest,
     next: Next<B>,

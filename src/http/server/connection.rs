@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// Bytes of a response that a client must read within each timeout.
-const PIECE_BYTES: usize = 32 << 10;
+const PROGRESS_BYTES: usize = 32 << 10;
 
 /// Bytes that one turn reads from the system. Otherwise actix would read up to 128 KiB before it
 /// parses any, and keep that memory while the connection is open.
@@ -42,10 +42,10 @@ pub(crate) struct Watched {
     stream: Stream,
     activity: Rc<Activity>,
     allowed: Allowed,
-    /// Time since which the current piece of a response has waited for the client.
+    /// Time since which the current chunk of a response has waited for the client.
     blocked: Option<Instant>,
-    /// Bytes that the client has read of this piece.
-    piece_bytes: usize,
+    /// Bytes that the client has read of this chunk.
+    chunk_bytes: usize,
     /// Whether reading pauses until the response is sent.
     is_unread: bool,
     /// Bytes read in this turn.
@@ -70,7 +70,7 @@ impl Watched {
             activity: Rc::new(Activity::new(phase)),
             allowed,
             blocked: None,
-            piece_bytes: 0,
+            chunk_bytes: 0,
             is_unread: false,
             turn_bytes: 0,
             idle_turns: 0,
@@ -85,8 +85,8 @@ impl Watched {
         Rc::clone(&self.activity)
     }
 
-    /// The time by which the client must have read the current piece.
-    fn piece_deadline(&self) -> Option<Instant> {
+    /// The time by which the client must have read the current chunk.
+    fn chunk_deadline(&self) -> Option<Instant> {
         self.blocked.map(|since| since + self.allowed.transfer)
     }
 
@@ -99,10 +99,10 @@ impl Watched {
     /// Counts bytes that the client has read.
     fn sent(&mut self, bytes: usize) {
         self.idle_turns = 0;
-        self.piece_bytes += bytes;
-        if self.piece_bytes >= PIECE_BYTES {
-            // The next piece has the full timeout.
-            self.piece_bytes = 0;
+        self.chunk_bytes += bytes;
+        if self.chunk_bytes >= PROGRESS_BYTES {
+            // The next chunk has the full timeout.
+            self.chunk_bytes = 0;
             self.blocked = self.blocked.map(|_| Instant::now());
         }
     }
@@ -115,7 +115,7 @@ impl Watched {
     /// Notes that the client has read all waiting bytes.
     fn unblock(&mut self, context: &Context<'_>) {
         self.blocked = None;
-        self.piece_bytes = 0;
+        self.chunk_bytes = 0;
         if std::mem::take(&mut self.is_unread) {
             self.activity.restart();
             context.waker().wake_by_ref();
@@ -125,7 +125,7 @@ impl Watched {
     /// Sets the timer to the first deadline.
     fn set_timer(&mut self, context: &mut Context<'_>) {
         let read = if self.is_cut { None } else { self.read_deadline() };
-        let Some(deadline) = read.into_iter().chain(self.piece_deadline()).min() else { return };
+        let Some(deadline) = read.into_iter().chain(self.chunk_deadline()).min() else { return };
         if self.timer.deadline() != deadline {
             self.timer.as_mut().reset(deadline);
         }
@@ -142,10 +142,10 @@ impl Watched {
 
     /// Ends the connection of a client that does not read its response.
     fn end_if_unread(&mut self) -> io::Result<()> {
-        if !self.is_over(self.piece_deadline()) {
+        if !self.is_over(self.chunk_deadline()) {
             return Ok(());
         }
-        self.cut("answer");
+        self.cut("response");
         // Otherwise the system would keep the unread bytes for minutes.
         self.stream.abandon();
         Err(io::ErrorKind::TimedOut.into())
@@ -154,7 +154,7 @@ impl Watched {
     /// Records an error of the system, which has its own timeout for clients that do not read.
     fn failed(&mut self, error: io::Error) -> io::Error {
         if error.kind() == io::ErrorKind::TimedOut {
-            self.cut("answer");
+            self.cut("response");
         }
         error
     }
@@ -384,7 +384,7 @@ mod tests {
         while let Some(some) = write(&mut watched, &answer).await? {
             waiting += some;
         }
-        // The timeout of the head passes, but not that of the piece.
+        // The timeout of the head passes, but not that of the chunk.
         advance(transfer * 6 / 10).await;
         assert_eq!(client.try_write(b" HTTP")?, 5);
         for _ in 0..100 {
@@ -417,14 +417,14 @@ mod tests {
         let response = vec![b'x'; 1 << 20];
         while write(&mut watched, &response).await?.is_some() {}
         let begin = Instant::now();
-        let mut piece = vec![0; 4 << 20];
+        let mut chunk = vec![0; 4 << 20];
         // A client that reads now and then stays connected.
         for _ in 0..20 {
             advance(transfer * 9 / 10).await;
             let mut sent = 0;
-            while sent < PIECE_BYTES {
+            while sent < PROGRESS_BYTES {
                 yield_now().await;
-                client.try_read(&mut piece).ok();
+                client.try_read(&mut chunk).ok();
                 sent += write(&mut watched, &response).await?.unwrap_or(0);
             }
             while write(&mut watched, &response).await?.is_some() {}

@@ -77,7 +77,7 @@ impl Unlogged {
         let time = self.begin.elapsed();
         let (request_id, method, path) = (self.id_text(), self.method, &*self.path);
         let (address, duration_ms) = (self.address.map(tracing::field::display), time.as_secs_f64() * 1_000.0);
-        let what = if status == CLIENT_GONE { "given up" } else { "answered" };
+        let what = if status == CLIENT_GONE { "client disconnected" } else { "answered" };
         tracing::info!(target: "centile::request", %request_id, %method, path, address, status, duration_ms, "{what}");
         telemetry::count_request(method, route, status, time);
     }

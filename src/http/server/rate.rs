@@ -162,10 +162,10 @@ impl Rates {
     }
 
     fn spend(&self, budget: Budget, address: IpAddr) -> Option<Allowance> {
-        Some(self.count(self.addresses.as_ref()?, &(budget, self.place(address))))
+        Some(self.count(self.addresses.as_ref()?, &(budget, self.counted(address))))
     }
 
-    fn place(&self, address: IpAddr) -> CountedAddress {
+    fn counted(&self, address: IpAddr) -> CountedAddress {
         let network = address::network(address);
         if self.are_shared.load(Ordering::Relaxed) {
             CountedAddress::Shared(self.hasher.hash_one(network) % SHARED_COUNTS)

@@ -51,13 +51,13 @@ impl Slots {
     pub(crate) fn take(self: &Arc<Self>, network: Option<IpAddr>) -> Result<Slot> {
         let mut taken = self.taken();
         if taken.all >= self.most {
-            let message = format!("this instance serves as many {} as it may", self.kind);
+            let message = format!("this instance serves its maximum number of {}", self.kind);
             return Err(Error::Unavailable { message, retry_after: RETRY_AFTER });
         }
         if let Some(network) = network {
             let of_network = taken.of_networks.entry(network).or_default();
             if self.most_of_network.is_some_and(|most| *of_network >= most.get()) {
-                let message = format!("address {network} has as many {} as it may", self.kind);
+                let message = format!("address {network} has its maximum number of {}", self.kind);
                 return Err(Error::TooMany { message, retry_after: RETRY_AFTER });
             }
             *of_network += 1;

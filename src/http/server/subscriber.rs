@@ -116,10 +116,10 @@ impl Subscriber {
         let ending = self.api.ending.clone();
         loop {
             let now = Instant::now();
-            let look = self.subscription.newest()?.ok()?;
-            if look.reading != self.reading {
+            let snapshot = self.subscription.newest()?.ok()?;
+            if snapshot.reading != self.reading {
                 // Checked before anything is sent.
-                (self.reading, self.key_at) = (look.reading, now);
+                (self.reading, self.key_at) = (snapshot.reading, now);
             }
             if self.reading == Reading::Key && self.key_at <= now {
                 self.access = tokio::select! {
@@ -134,18 +134,18 @@ impl Subscriber {
             let may_see = match self.access {
                 _ if self.reading == Reading::Public => true,
                 Access::Yes => true,
-                Access::Unknown => look.stale_since.is_some(),
+                Access::Unknown => snapshot.stale_since.is_some(),
                 Access::No => return None,
             };
             // The snapshot may be older than this subscriber's selection of players.
-            let is_whole =
-                look.has(self.subscription.interest()) || (look.stale_since.is_some() && self.writer.has_begun());
-            let has_news = may_see && is_whole && !self.writer.is_current(&look);
+            let is_whole = snapshot.has(self.subscription.interest())
+                || (snapshot.stale_since.is_some() && self.writer.has_begun());
+            let has_news = may_see && is_whole && !self.writer.is_current(&snapshot);
             let next_at = self.writer.next_at().filter(|at| *at > now);
             if has_news && next_at.is_none() {
                 let slots = &self.api.subscribers;
                 let pace = until_turn(now.duration_since(slots.since()), slots.taken_by_all(), self.turn);
-                match self.writer.next(&look, self.subscription.interest(), now, pace).ok()? {
+                match self.writer.next(&snapshot, self.subscription.interest(), now, pace).ok()? {
                     Next::Events(events) => {
                         self.beat_at = now + self.api.settings.heartbeat;
                         return Some(events);
@@ -156,7 +156,7 @@ impl Subscriber {
             }
             if self.beat_at <= now {
                 self.beat_at = now + self.api.settings.heartbeat;
-                return Some(self.writer.heartbeat(&look).into());
+                return Some(self.writer.heartbeat(&snapshot).into());
             }
             let mut wake_at = next_at.map_or(self.beat_at, |at| at.min(self.beat_at));
             if self.reading == Reading::Key {
@@ -184,8 +184,8 @@ impl Subscriber {
     }
 }
 
-/// Delay from an event of a subscriber to its next one, `elapsed` after the first round. This is
-/// the time until its turn in the next round, or one round more if that is less than half a round.
+/// Delay of a subscriber's next event, `elapsed` after the first round: the time until its turn in
+/// the next round. A subscriber skips a turn that is less than half a round away.
 /// So on average each subscriber gets one event per round, even while subscribers come and go,
 /// which shifts all turns.
 fn until_turn(elapsed: Duration, subscribers: usize, turn: f64) -> Duration {

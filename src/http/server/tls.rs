@@ -33,7 +33,7 @@ pub(crate) const RENEWED_EVERY: Duration = Duration::from_secs(2);
 /// The only protocol above TLS (RFC 7301).
 const HTTP_1: &[u8] = b"http/1.1";
 
-/// Bytes of a response that a connection buffers: one piece (see [`crate::http::server::chunks`]).
+/// Bytes of a response that a connection buffers: one chunk (see [`crate::http::server::chunks`]).
 const WAITING_BYTES: usize = 32 << 10;
 
 /// A certificate with its key, and the files of both.

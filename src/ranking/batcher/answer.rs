@@ -21,7 +21,7 @@ struct Group<R> {
 struct State<R> {
     /// `Ready(None)` if no answer will come.
     answer: Poll<Option<R>>,
-    /// One waker per caller, indexed by [`Answer::place`]; `None` before the first poll or after a
+    /// One waker per caller, indexed by [`Answer::index`]; `None` before the first poll or after a
     /// drop.
     wakers: Vec<Option<Waker>>,
 }
@@ -39,7 +39,7 @@ pub(super) struct Callers<R>(Vec<Arc<Group<R>>>);
 pub(in crate::ranking) struct Answer<R> {
     group: Arc<Group<R>>,
     /// Index of the caller's waker in [`State::wakers`].
-    place: usize,
+    index: usize,
     caller: Arc<()>,
 }
 
@@ -59,12 +59,12 @@ impl<R> Callers<R> {
             self.0.push(Arc::clone(&group));
             group
         });
-        let place = {
+        let index = {
             let mut state = group.state();
             state.wakers.push(None);
             state.wakers.len() - 1
         };
-        Answer { group, place, caller: Arc::default() }
+        Answer { group, index, caller: Arc::default() }
     }
 
     /// Gives all callers this answer.
@@ -118,7 +118,7 @@ impl<R: Clone> Future for Answer<R> {
         if state.answer.is_ready() {
             return state.answer.clone();
         }
-        let waker = &mut state.wakers[self.place];
+        let waker = &mut state.wakers[self.index];
         if waker.as_ref().is_none_or(|waker| !waker.will_wake(context.waker())) {
             *waker = Some(context.waker().clone());
         }
@@ -132,7 +132,7 @@ impl<R> Drop for Answer<R> {
     fn drop(&mut self) {
         let others = {
             let mut state = self.group.state();
-            if let Some(own) = state.wakers.get_mut(self.place) {
+            if let Some(own) = state.wakers.get_mut(self.index) {
                 *own = None;
             }
             if state.answer.is_ready() { std::mem::take(&mut state.wakers) } else { Vec::new() }

@@ -41,7 +41,7 @@ impl<const BLOCK: usize> RankIndex<BLOCK> {
         for (position, key) in (1..).zip(list) {
             assert_eq!(self.at(position), Some(*key));
             assert_eq!(self.key(key.user_id), Some(*key));
-            let place = self.place(key.user_id).unwrap();
+            let place = self.position(key.user_id).unwrap();
             assert_eq!((place.key, place.position), (*key, position));
             assert_eq!(place.better, count(&|other| other.rank_key > key.rank_key), "{place:?}");
             assert_eq!(place.no_worse, count(&|other| other.rank_key >= key.rank_key), "{place:?}");
@@ -72,7 +72,7 @@ fn compare_with_sorted_list<const BLOCK: usize>(players: u32, steps: u32) {
         let old = list.iter().position(|key| key.user_id == user_id).map(|slot| list.remove(slot));
         if rng.random_bool(removals) {
             assert_eq!(index.remove(user_id), old.is_some());
-            assert_eq!((index.key(user_id), index.place(user_id)), (None, None));
+            assert_eq!((index.key(user_id), index.position(user_id)), (None, None));
         } else {
             let rank_key = if step % 3 == 0 { 5 } else { rng.random_range(0..10) };
             let key = RankKey { rank_key, tie_key: rng.random_range(0..3), user_id };
@@ -127,7 +127,7 @@ fn builder_loads_in_order_and_rejects_the_rest() {
     index.check();
     assert!(index.range(1).eq(keys.iter().copied()));
     assert_eq!(index.order.numbers.len(), 5_000_usize.div_ceil(192));
-    assert_eq!(index.place(699).unwrap().no_worse, 700);
+    assert_eq!(index.position(699).unwrap().no_worse, 700);
 
     let mut builder = Builder::<8>::new(5_000);
     keys.iter().take(200).for_each(|key| builder.push(*key).unwrap());

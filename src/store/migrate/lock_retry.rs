@@ -45,7 +45,8 @@ impl LockRetry {
         let after = transactions(connection).await?;
         let mut in_the_way: Vec<&str> = before.intersection(&after).map(|(holder, _)| holder.as_str()).collect();
         in_the_way.dedup();
-        let whose = if in_the_way.is_empty() { "short ones in succession".to_owned() } else { in_the_way.join(", ") };
+        let whose =
+            if in_the_way.is_empty() { "short transactions in succession".to_owned() } else { in_the_way.join(", ") };
         self.tries += 1;
         let tries = self.tries;
         if Instant::now() >= self.until {

@@ -1,4 +1,4 @@
-//! Requests with signed keys: which are accepted, which are refused with which message, and that
+//! Requests with signing keys: which are accepted, which are refused with which message, and that
 //! none is applied twice.
 
 pub mod signer;

@@ -9,10 +9,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::support::{
     PATIENT, Serve, TestDb, amount, audit,
+    corrupter::Corrupter,
     load::{Load, key, stop_after},
-    own_redis, redis_connection, spawn_serve,
-    spoiler::Spoiler,
-    verdict,
+    own_redis, redis_connection, spawn_serve, verdict,
     wait::until,
 };
 
@@ -69,8 +68,8 @@ async fn no_failure_of_redis_makes_an_answer_wrong() {
     let values = amount(100, 1_000);
     until_more_batches(&pool).await;
     cmd("FLUSHALL").exec_async(&mut redis_connection(&redis.url()).await).await.expect("an empty Redis");
-    let mut spoiler = Spoiler::new(&redis, db.redis_prefix()).await;
-    spoiler.spoil_more(values).await;
+    let mut corrupter = Corrupter::new(&redis, db.redis_prefix()).await;
+    corrupter.corrupt_more(values).await;
     redis.pause().expect("a frozen Redis");
     all_bypass_redis(&instances, true).await;
     until_more_batches(&pool).await;
@@ -82,15 +81,15 @@ async fn no_failure_of_redis_makes_an_answer_wrong() {
     until_more_batches(&pool).await;
     redis.start_again().expect("Redis is back");
     all_bypass_redis(&instances, false).await;
-    let mut again = Spoiler::new(&redis, db.redis_prefix()).await;
-    again.spoil_more(values).await;
+    let mut again = Corrupter::new(&redis, db.redis_prefix()).await;
+    again.corrupt_more(values).await;
 
     stop.cancel();
     record.join(running.await.expect("the load"));
     // New instances use the values in Redis, and no write makes these outdated.
     for number in 2..amount(4, 6) {
         let fresh = spawn_serve(&db, Some(&url), &PATIENT).await;
-        again.spoil(number % 2 == 0).await;
+        again.corrupt(number % 2 == 0).await;
         let mut readers = Load::new(vec![fresh.url.clone()], &["shared", "first"], load.key.clone());
         (readers.read_only, readers.players) = (true, load.players);
         record.join(Arc::new(readers).run(&stop_after(READING)).await.renumber(number));

@@ -118,7 +118,7 @@ async fn a_closed_period_is_explained_by_its_archive() {
     let value: BTreeMap<&str, &str> =
         steps.iter().filter_map(|(what, value, _)| Some((what.as_str(), value.as_deref()?))).collect();
     assert_eq!((value["period"], value["score"], value["rank"], value["position"]), ("week:2024-01-15", "5", "2", "3"));
-    assert_eq!(value["archive that answers, for the period is closed"], "main_week_2024_01_15");
+    assert_eq!(value["archive of the closed period"], "main_week_2024_01_15");
     for (what, value, statement) in &steps {
         let Some(statement) = statement else { continue };
         let again = format!("SELECT ({statement})::text");

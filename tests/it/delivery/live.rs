@@ -1,9 +1,9 @@
 //! Live rankings: events are correct, timely, at most four a second, and cost the same for any
 //! number of subscribers.
 
-mod away;
 mod end;
 mod limits;
+mod outage;
 mod stream;
 
 use std::{cell::Cell, collections::BTreeMap, time::Instant};

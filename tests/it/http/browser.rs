@@ -59,7 +59,7 @@ async fn assert_player(browser: &Browser, site: &Site, path: &str) {
 }
 
 #[tokio::test]
-async fn a_player_is_found_and_the_way_back_leads_back() {
+async fn a_player_can_be_found_and_the_back_button_works() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     board(&site, &players(60)).await;
@@ -152,7 +152,7 @@ async fn numbers_are_written_as_the_reader_writes_them_and_keep_all_their_digits
 }
 
 #[tokio::test]
-async fn what_a_name_holds_is_shown_and_does_nothing() {
+async fn markup_in_a_name_is_shown_as_text() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[]).await;

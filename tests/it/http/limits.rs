@@ -1,8 +1,8 @@
 //! Limits for clients: size, time, rate and origin.
 
-mod crowd;
 mod expect;
 mod keys;
+mod overload;
 mod rate;
 mod size;
 pub mod slow;

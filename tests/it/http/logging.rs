@@ -105,8 +105,8 @@ async fn an_aborted_request_is_logged() {
     db.until_waiting(1, || false).await;
     wire.0.get_ref().set_zero_linger().unwrap();
     drop(wire);
-    let output = serve.logged("given up", 1).await;
-    let line = output.lines().find(|line| line.contains("given up")).unwrap();
+    let output = serve.logged("client disconnected", 1).await;
+    let line = output.lines().find(|line| line.contains("client disconnected")).unwrap();
     assert!(line.contains("request_id=gone") && line.contains(" status=499 "), "{line}");
     let numbers = serve.client.get(serve.at("/metrics")).send().await.unwrap().text().await.unwrap();
     assert!(numbers.lines().any(|line| line.contains("status=\"499\"")), "{numbers}");

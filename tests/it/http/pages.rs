@@ -69,7 +69,7 @@ fn assert_strict(answer: &Answer) {
 }
 
 #[tokio::test]
-async fn a_browser_is_told_what_a_page_may_do_and_asks_again_before_it_shows_it_again() {
+async fn pages_have_a_strict_policy_and_must_be_revalidated() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     board(&site, &players(3)).await;

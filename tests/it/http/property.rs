@@ -1,4 +1,4 @@
-//! The random boards and operations of `sql_property`, run over HTTP and the command line against
+//! The boards and operations of `store::property`, run over HTTP and the command line against
 //! the same oracle.
 //!
 //! Two instances serve one database, one with Redis and one without. Each operation and each read
@@ -119,7 +119,7 @@ async fn perform(client: &Client, pool: &PgPool, source: &mut Source, boards: &m
         Operation::Ban(user) | Operation::Unban(user) => {
             let banned = matches!(operation, Operation::Ban(_));
             let player = players.get(user);
-            // An unban that would overflow a sum stops half-way. `sql_property` covers that.
+            // An unban that would overflow a sum stops half-way. `store::property` covers that.
             if !banned && player.is_some_and(|player| boards.iter().any(|board| board.unban_overflows(player))) {
                 return;
             }

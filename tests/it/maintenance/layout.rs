@@ -5,9 +5,9 @@
 //! A failure names its seed: `CENTILE_TEST_SEED` repeats it, with `CENTILE_TEST_CASES=1`. More
 //! cases make a longer run.
 
-mod arena;
 mod expected;
 mod first;
+mod random_board;
 mod sorted;
 
 use std::sync::{
@@ -19,7 +19,7 @@ use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _}
 use sqlx::{Connection as _, PgConnection};
 use tokio_util::sync::CancellationToken;
 
-use self::arena::{Arena, KINDS, Scores};
+use self::random_board::{Arena, KINDS, Scores};
 use crate::{
     store::property::{Reproducible, layout::check_ranking, seeds},
     support::{
@@ -226,13 +226,13 @@ async fn a_step_on_damage_fails_and_changes_nothing() {
         (lane, vec![up, down, few, beside(true), beside(false)]),
     ];
     let sound = arena.dump().await;
-    for (spoil, steps) in cases {
+    for (damage, steps) in cases {
         for step in steps {
-            let mut damaged = db.hold(&spoil).await;
+            let mut damaged = db.hold(&damage).await;
             let error = layout::take(&mut damaged, ranking, number, step).await;
-            let error = error.expect_err(&format!("{step:?} after {spoil}"));
+            let error = error.expect_err(&format!("{step:?} after {damage}"));
             let error = error.as_database_error().unwrap();
-            assert_eq!(error.code().as_deref(), Some("CB900"), "{step:?} after {spoil}: {error}");
+            assert_eq!(error.code().as_deref(), Some("CB900"), "{step:?} after {damage}: {error}");
             assert!(error.message().contains("bucket"), "{error}");
         }
     }

@@ -20,6 +20,18 @@ use self::{
 };
 use crate::support::TestDb;
 
+/// Longest file of a function, in lines.
+const FUNCTION_LINES_MAX: usize = 80;
+
+#[test]
+fn no_function_is_long() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/sql/functions");
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let long: Vec<_> =
+        files.filter(|file| fs::read_to_string(file).unwrap().lines().count() > FUNCTION_LINES_MAX).collect();
+    assert!(long.is_empty(), "these files have more than {FUNCTION_LINES_MAX} lines: {long:?}");
+}
+
 #[tokio::test]
 async fn every_object_has_a_comment() {
     let db = TestDb::new().await;

@@ -9,6 +9,7 @@
 pub mod audit;
 pub mod boundary;
 mod command;
+pub mod corrupter;
 pub mod cutting;
 mod database;
 pub mod faults;
@@ -25,7 +26,6 @@ pub mod record;
 pub mod replay;
 pub mod sender;
 mod serve;
-pub mod spoiler;
 pub mod verdict;
 pub mod wait;
 

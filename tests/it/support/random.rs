@@ -146,7 +146,7 @@ impl Source {
             event.id = Some(format!("id-{}", self.next_id));
         }
         if self.one_in(25) {
-            self.spoil(&mut event);
+            self.corrupt(&mut event);
         }
         self.sent.push(event.clone());
         event
@@ -173,7 +173,7 @@ impl Source {
     }
 
     /// Makes an event invalid in one way.
-    fn spoil(&mut self, event: &mut Event) {
+    fn corrupt(&mut self, event: &mut Event) {
         match self.rng.random_range(0..5) {
             0 => "nobody".clone_into(&mut event.user),
             1 => event.points = if self.one_in(2) { i64::MIN } else { self.rules.points_max.saturating_add(1) },

@@ -110,7 +110,7 @@ async fn the_second_of_two_concurrent_keys_of_a_name_with_one_key_is_refused() {
 }
 
 #[tokio::test]
-async fn each_name_has_two_working_keys_at_most() {
+async fn each_client_has_at_most_two_active_keys() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     let ask =
@@ -131,7 +131,7 @@ async fn each_name_has_two_working_keys_at_most() {
     db.execute(&format!("UPDATE centile_store.api_keys SET expires_at = now() WHERE id = '{}'", ids[1])).await;
     ask().await.is(201);
     run(&db, &["key", "create", "--name", "match server", "--role", "reader", "--all-boards"])
-        .refused(1, &["two working keys"]);
+        .refused(1, &["two active keys"]);
 }
 
 #[tokio::test]

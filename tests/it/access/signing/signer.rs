@@ -39,7 +39,7 @@ pub fn hmac(hex_key: &str, text: &[u8]) -> String {
     String::from_utf8(output.stdout).unwrap().trim().rsplit(' ').next().unwrap().to_owned()
 }
 
-/// A signed key and its secret, as its holder stores them.
+/// A signing key and its secret, as its holder stores them.
 #[derive(Debug, Clone)]
 pub struct Signer {
     pub key: String,

@@ -82,7 +82,7 @@ const OPERATORS: [&str; 3] = ["/ops/", "/ops/?board=empty", "/ops/?board=none"];
 const LOOKS: [(u32, &str); 4] = [(DESKTOP, "light"), (PHONE, "dark"), (DESKTOP, "dark"), (PHONE, "light")];
 
 #[tokio::test]
-async fn nobody_is_kept_out() {
+async fn pages_have_no_accessibility_violations() {
     let db = TestDb::new().await;
     let site = everything(&db).await;
     let operators = site.serve.url.replace("http://", &format!("http://anybody:{}@", site.admin_key));
@@ -111,7 +111,7 @@ async fn nobody_is_kept_out() {
 }
 
 #[tokio::test]
-async fn nothing_jumps_while_a_page_comes_up_and_a_phone_shows_all_of_it() {
+async fn a_loading_page_does_not_shift_and_fits_a_phone() {
     let db = TestDb::new().await;
     let site = everything(&db).await;
     let browser = Browser::start().await;
@@ -144,7 +144,7 @@ async fn nothing_jumps_while_a_page_comes_up_and_a_phone_shows_all_of_it() {
 }
 
 #[tokio::test]
-async fn who_prefers_it_dark_gets_it_dark() {
+async fn a_page_follows_the_preferred_color_scheme() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     board(&site, &players(30)).await;
@@ -165,7 +165,7 @@ async fn who_prefers_it_dark_gets_it_dark() {
 }
 
 #[tokio::test]
-async fn the_keyboard_is_enough() {
+async fn every_control_works_by_keyboard() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     board(&site, &players(60)).await;

@@ -17,9 +17,9 @@ async fn until_live(browser: &Browser) {
     browser.until("document.querySelector('.state.live')?.textContent === 'live'").await;
 }
 
-/// Waits until the service has one listener.
-async fn until_one_listens(serve: &Serve) {
-    until("one listener", async || {
+/// Waits until the service has one subscriber.
+async fn until_one_subscriber(serve: &Serve) {
+    until("one subscriber", async || {
         let numbers = serve.client.get(serve.at("/metrics")).send().await.unwrap().text().await.unwrap();
         numbers.lines().any(|line| line == "centile_live_subscribers 1")
     })
@@ -77,7 +77,7 @@ async fn a_score_moves_its_row_and_nothing_else_jumps() {
 }
 
 #[tokio::test]
-async fn where_less_is_better_less_moves_up() {
+async fn a_lower_score_moves_up_on_an_ascending_board() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     let scores = [("ann", 900), ("bob", 800), ("cyd", 700), ("dan", 100)];
@@ -97,7 +97,7 @@ async fn where_less_is_better_less_moves_up() {
 }
 
 #[tokio::test]
-async fn a_page_that_was_cut_off_goes_on_by_itself() {
+async fn a_disconnected_page_reconnects() {
     let db = TestDb::new().await;
     let mut site = Site::start(&db, &[]).await;
     board(&site, &players(5)).await;
@@ -123,7 +123,7 @@ async fn a_page_that_was_cut_off_goes_on_by_itself() {
 }
 
 #[tokio::test]
-async fn a_row_that_still_moves_goes_on_from_where_it_is_seen() {
+async fn an_interrupted_animation_continues_from_its_visible_position() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     board(&site, &players(20)).await;
@@ -148,7 +148,7 @@ async fn a_row_that_still_moves_goes_on_from_where_it_is_seen() {
 }
 
 #[tokio::test]
-async fn who_is_taken_out_of_the_ranking_goes_from_an_open_page() {
+async fn a_banned_player_disappears_from_an_open_page() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     board(&site, &players(9)).await;
@@ -197,7 +197,7 @@ async fn rows_from_further_down_do_not_say_that_they_are_live() {
 }
 
 #[tokio::test]
-async fn nobody_listens_for_a_page_that_is_not_seen() {
+async fn a_hidden_page_has_no_subscription() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     board(&site, &players(5)).await;
@@ -206,17 +206,17 @@ async fn nobody_listens_for_a_page_that_is_not_seen() {
     for player in ["p001", "p002", "p003", "p004"] {
         browser.open(&site.serve.at(&format!("/boards/main?player={player}"))).await;
         until_live(&browser).await;
-        until_one_listens(&site.serve).await;
+        until_one_subscriber(&site.serve).await;
     }
     browser.back().await;
     until_live(&browser).await;
     site.post(SCORES, json!({"user_id": "p005", "points": 1_000_000})).await.is(200);
     browser.until(&is_first("p005")).await;
-    until_one_listens(&site.serve).await;
+    until_one_subscriber(&site.serve).await;
 }
 
 #[tokio::test]
-async fn a_page_that_was_told_no_asks_again() {
+async fn a_page_retries_a_refused_subscription() {
     let db = TestDb::new().await;
     let site = Site::of(spawn_serve(&db, None, &["--address-subscribers", "1"]).await, db.url());
     board(&site, &players(5)).await;

@@ -6,7 +6,7 @@ use super::{SCORES, wire::Wire};
 use crate::{http::api::site::Site, support::TestDb};
 
 #[tokio::test]
-async fn only_an_authenticated_client_is_told_to_send_its_body() {
+async fn only_authenticated_clients_get_100_continue() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[]).await;

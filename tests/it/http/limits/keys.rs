@@ -39,7 +39,7 @@ fn detail(answer: &Answer) -> &str {
 }
 
 #[tokio::test]
-async fn a_stolen_signed_key_does_not_use_up_its_holders_limit() {
+async fn a_stolen_signing_key_does_not_use_up_its_owners_limit() {
     let (db, master) = (TestDb::new().await, master_key());
     let limits = ["--key-rate", "1", "--key-burst", "40", "--address-rate", "1", "--address-burst", "15"];
     let more = ["--trusted-proxies", "127.0.0.1", "--master-key", &master];
@@ -133,7 +133,7 @@ async fn signed_requests_refused_before_their_body_count_for_the_address() {
 }
 
 #[tokio::test]
-async fn a_limited_address_does_not_block_working_keys() {
+async fn a_limited_address_does_not_block_active_keys() {
     // On a busy machine the address may regain a token between two requests several times in a row.
     const TRIES: usize = 30;
     let db = TestDb::new().await;

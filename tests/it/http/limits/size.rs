@@ -323,7 +323,7 @@ async fn no_address_takes_all_memory_of_bodies_without_a_key() {
     assert_eq!(refused.status, 503, "{refused:?}");
     assert!(refused.body["detail"].as_str().unwrap().contains("your network"), "{refused:?}");
     ask("198.51.100.7", "").await.is(200);
-    // A working key has its own share there; an invalid one has not.
+    // An active key has its own share there; an invalid one has not.
     site.post(SCORES, json!({"user_id": "ada", "points": 1})).await.is(200);
     ask("2001:db8::3", &format!("Bearer {}", site.server_key)).await.is(200);
     ask("2001:db8::3", &format!("Bearer ctl_0123456789abcdef_{}", "0".repeat(64))).await.is(503);

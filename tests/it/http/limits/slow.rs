@@ -158,7 +158,7 @@ async fn slow_clients_are_closed_and_delay_no_other() {
     assert!(calls >= CALLERS, "{calls}");
     // The metrics count the closed connections.
     let numbers = site.get("/metrics").await.text;
-    for (why, least) in [("head", of_each_kind / 2), ("body", 1), ("answer", of_each_kind / 4)] {
+    for (why, least) in [("head", of_each_kind / 2), ("body", 1), ("response", of_each_kind / 4)] {
         let name = format!("centile_http_connections_cut_total{{why=\"{why}\"}} ");
         let count = numbers.lines().find_map(|line| line.strip_prefix(&name)).expect("a number");
         assert!(count.parse::<f64>().unwrap() >= f64::from(least), "{why}: {count}");

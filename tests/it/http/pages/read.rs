@@ -2,7 +2,7 @@
 
 /// A part of a page.
 #[derive(Debug, PartialEq, Eq)]
-enum Piece {
+enum Token {
     Start(String, Vec<(String, String)>),
     End(String),
     Text(String),
@@ -33,11 +33,11 @@ fn attributes(mut text: &str) -> Vec<(String, String)> {
     }
 }
 
-fn pieces(page: &str) -> Vec<Piece> {
+fn tokens(page: &str) -> Vec<Token> {
     let (mut found, mut left) = (Vec::new(), page);
     while let Some(at) = left.find('<') {
         if at > 0 {
-            found.push(Piece::Text(unescaped(&left[..at])));
+            found.push(Token::Text(unescaped(&left[..at])));
         }
         let inside = &left[at + 1..];
         // A quoted `>` does not end the tag.
@@ -51,10 +51,10 @@ fn pieces(page: &str) -> Vec<Piece> {
         let element = &inside[..end];
         left = &inside[end + 1..];
         if let Some(name) = element.strip_prefix('/') {
-            found.push(Piece::End(name.to_owned()));
+            found.push(Token::End(name.to_owned()));
         } else {
             let (name, rest) = element.split_once(' ').unwrap_or((element, ""));
-            found.push(Piece::Start(name.to_owned(), attributes(rest)));
+            found.push(Token::Start(name.to_owned(), attributes(rest)));
         }
     }
     found
@@ -62,10 +62,10 @@ fn pieces(page: &str) -> Vec<Piece> {
 
 /// Returns all elements with their attributes.
 pub fn elements(page: &str) -> Vec<(String, Vec<(String, String)>)> {
-    let starts = pieces(page).into_iter();
+    let starts = tokens(page).into_iter();
     starts
-        .filter_map(|piece| match piece {
-            Piece::Start(name, attributes) => Some((name, attributes)),
+        .filter_map(|token| match token {
+            Token::Start(name, attributes) => Some((name, attributes)),
             _ => None,
         })
         .collect()
@@ -78,25 +78,25 @@ pub fn links(page: &str) -> Vec<String> {
 }
 
 /// Returns the parts within each element that `is_wanted`.
-fn within(page: &str, is_wanted: impl Fn(&[(String, String)]) -> bool) -> Vec<Vec<Piece>> {
-    let mut found: Vec<Vec<Piece>> = Vec::new();
+fn within(page: &str, is_wanted: impl Fn(&[(String, String)]) -> bool) -> Vec<Vec<Token>> {
+    let mut found: Vec<Vec<Token>> = Vec::new();
     let mut open: Option<(String, usize)> = None;
-    for piece in pieces(page) {
-        match (&mut open, &piece) {
-            (None, Piece::Start(name, attributes)) if is_wanted(attributes) => {
+    for token in tokens(page) {
+        match (&mut open, &token) {
+            (None, Token::Start(name, attributes)) if is_wanted(attributes) => {
                 open = Some((name.clone(), 1));
                 found.push(Vec::new());
                 continue;
             }
             (None, _) => continue,
-            (Some((name, depth)), Piece::Start(other, _)) if name == other => *depth += 1,
-            (Some((name, depth)), Piece::End(other)) if name == other => *depth -= 1,
+            (Some((name, depth)), Token::Start(other, _)) if name == other => *depth += 1,
+            (Some((name, depth)), Token::End(other)) if name == other => *depth -= 1,
             _ => {}
         }
         if open.as_ref().is_some_and(|(_, depth)| *depth == 0) {
             open = None;
         } else if let Some(last) = found.last_mut() {
-            last.push(piece);
+            last.push(token);
         }
     }
     found
@@ -106,9 +106,9 @@ fn has(attributes: &[(String, String)], name: &str, value: &str) -> bool {
     attributes.iter().any(|(other, has)| other == name && has == value)
 }
 
-fn text(pieces: &[Piece]) -> String {
-    let texts = pieces.iter().filter_map(|piece| match piece {
-        Piece::Text(text) => Some(text.as_str()),
+fn text(tokens: &[Token]) -> String {
+    let texts = tokens.iter().filter_map(|token| match token {
+        Token::Text(text) => Some(text.as_str()),
         _ => None,
     });
     texts.collect()
@@ -116,19 +116,19 @@ fn text(pieces: &[Piece]) -> String {
 
 /// Returns the texts of the elements with this `data-live` name.
 pub fn texts(page: &str, live: &str) -> Vec<String> {
-    within(page, |attributes| has(attributes, "data-live", live)).iter().map(|pieces| text(pieces)).collect()
+    within(page, |attributes| has(attributes, "data-live", live)).iter().map(|tokens| text(tokens)).collect()
 }
 
 /// Returns the number in the element with this `data-live` name.
 pub fn data(page: &str, live: &str) -> String {
     let found = within(page, |attributes| has(attributes, "data-live", live));
-    let [pieces] = &found[..] else { panic!("{} elements {live}", found.len()) };
-    value(pieces)
+    let [tokens] = &found[..] else { panic!("{} elements {live}", found.len()) };
+    value(tokens)
 }
 
-fn value(pieces: &[Piece]) -> String {
-    let values = pieces.iter().filter_map(|piece| match piece {
-        Piece::Start(name, attributes) if name == "data" => attributes.iter().find(|(name, _)| name == "value"),
+fn value(tokens: &[Token]) -> String {
+    let values = tokens.iter().filter_map(|token| match token {
+        Token::Start(name, attributes) if name == "data" => attributes.iter().find(|(name, _)| name == "value"),
         _ => None,
     });
     values.map(|(_, value)| value.clone()).next().expect("a number")

@@ -5,13 +5,13 @@ use sqlx::{PgConnection, types::Json};
 
 use crate::{
     Result,
-    model::audit::{CountDifference, Difference},
+    model::verification::{CountDifference, Difference},
     store::{Store, rank::Version},
 };
 
 /// A period with derived data to compare: a ranking or an archive.
 #[derive(Debug, Clone)]
-pub(crate) struct AuditedPeriod {
+pub(crate) struct VerifiablePeriod {
     /// Id of the period.
     pub(crate) period_id: i64,
     /// Id of the board.
@@ -37,22 +37,22 @@ pub(crate) struct PeriodComparison {
 
 /// A connection without a limit on statement time.
 #[derive(Debug)]
-pub(crate) struct Auditor(PgConnection);
+pub(crate) struct Verifier(PgConnection);
 
 impl Store {
     /// Returns a connection for long comparisons.
-    pub(crate) async fn auditor(&self) -> Result<Auditor> {
-        Ok(Auditor(self.unlimited_connection().await?))
+    pub(crate) async fn verifier(&self) -> Result<Verifier> {
+        Ok(Verifier(self.unlimited_connection().await?))
     }
 
     /// Returns the periods with a ranking or an archive: all, those of a board, or one.
-    pub(crate) async fn audited_periods(
+    pub(crate) async fn verifiable_periods(
         &self,
         board_id: Option<i32>,
         period_id: Option<i64>,
-    ) -> Result<Vec<AuditedPeriod>> {
+    ) -> Result<Vec<VerifiablePeriod>> {
         let periods = sqlx::query_as!(
-            AuditedPeriod,
+            VerifiablePeriod,
             r#"SELECT p.id AS period_id, p.board_id, b.slug AS board, p.ranking_id,
                       CASE p.kind WHEN 'all_time' THEN p.kind ELSE p.kind || ':' || p.label END AS "period!"
                FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id
@@ -89,7 +89,7 @@ impl Store {
     }
 }
 
-impl Auditor {
+impl Verifier {
     /// Compares a period with the ledger; returns up to `limit` differences of each kind.
     ///
     /// Returns `None` when the period has neither a ranking nor an archive any more.

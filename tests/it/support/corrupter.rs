@@ -9,44 +9,44 @@ use rand::{Rng as _, RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRa
 use super::{redis_connection, wait::until};
 
 /// Overwrites the values that Centile stores.
-pub struct Spoiler {
+pub struct Corrupter {
     redis: MultiplexedConnection,
     prefix: String,
     rng: StdRng,
     /// Earlier values, with their keys.
     old: Vec<(String, Vec<u8>)>,
     /// Number of overwritten values so far.
-    pub spoiled: usize,
+    pub corrupted: usize,
 }
 
-impl Spoiler {
-    /// Creates a spoiler of the keys that begin with `prefix`.
+impl Corrupter {
+    /// Creates a corrupter of the keys that begin with `prefix`.
     pub async fn new(redis: &LocalRedis, prefix: String) -> Self {
         let rng = StdRng::seed_from_u64(rand::random());
-        Self { redis: redis_connection(&redis.url()).await, prefix, rng, old: Vec::new(), spoiled: 0 }
+        Self { redis: redis_connection(&redis.url()).await, prefix, rng, old: Vec::new(), corrupted: 0 }
     }
 
     /// Overwrites everything again and again for a while.
-    pub async fn spoil_for(&mut self, time: Duration) {
+    pub async fn corrupt_for(&mut self, time: Duration) {
         let end = Instant::now() + time;
         while Instant::now() < end {
-            self.spoil(true).await;
+            self.corrupt(true).await;
         }
     }
 
     /// Overwrites everything again and again, until this many more values are overwritten.
-    pub async fn spoil_more(&mut self, values: usize) {
-        let wanted = self.spoiled + values;
+    pub async fn corrupt_more(&mut self, values: usize) {
+        let wanted = self.corrupted + values;
         until("enough values are overwritten", async || {
-            self.spoil(true).await;
-            self.spoiled >= wanted
+            self.corrupt(true).await;
+            self.corrupted >= wanted
         })
         .await;
     }
 
     /// Overwrites every value once with another key's value. With `in_every_way`, also uses
     /// garbage, other types and the key's own earlier values.
-    pub async fn spoil(&mut self, in_every_way: bool) {
+    pub async fn corrupt(&mut self, in_every_way: bool) {
         let pattern = format!("{}*", self.prefix);
         let keys: Vec<String> = cmd("KEYS").arg(pattern).query_async(&mut self.redis).await.expect("the keys");
         for key in &keys {
@@ -62,7 +62,7 @@ impl Spoiler {
             } else if let Some(value) = self.value(&key, way) {
                 cmd("SET").arg(&key).arg(value).exec_async(&mut self.redis).await.expect("garbage in its place");
             }
-            self.spoiled += 1;
+            self.corrupted += 1;
         }
         self.old.retain(|(_, value)| !value.is_empty());
         let surplus = self.old.len().saturating_sub(200);

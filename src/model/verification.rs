@@ -1,4 +1,4 @@
-//! Differences that an audit finds.
+//! Differences that verification finds.
 
 use std::collections::BTreeMap;
 
