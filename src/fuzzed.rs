@@ -59,7 +59,7 @@ pub struct Imported {
 pub struct File {
     /// Events, with their line numbers.
     pub events: Vec<(u64, Imported)>,
-    /// ImportedLine numbers of the rejected lines.
+    /// Line numbers of the rejected lines.
     pub rejected: Vec<u64>,
 }
 

@@ -10,9 +10,9 @@ use std::{
 use crate::common::{Bench, Outcome};
 
 /// Sampling interval of memory. The kernel forgets the peak of a process when it ends.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
+const SAMPLE_EVERY: Duration = Duration::from_millis(10);
 /// Interval of the search for server processes.
-const LOOKS_PER_SERVER: u32 = 10;
+const SAMPLES_PER_SEARCH: u32 = 10;
 
 /// Measurements of a command.
 pub struct Took {
@@ -40,14 +40,14 @@ pub fn run(bench: &Bench, arguments: &[&str]) -> Outcome<Took> {
     let postmaster = fs::read_to_string(bench.servers.postgres.home().join("data/postmaster.pid")).unwrap_or_default();
     let postmaster = postmaster.lines().next().unwrap_or_default();
     let (mut peak_mib, mut server_mib) = (0_f64, 0_f64);
-    let mut looks = 0;
+    let mut samples = 0;
     while child.try_wait()?.is_none() {
         peak_mib = peak_mib.max(mib(Path::new(&status), "VmHWM:"));
-        if looks % LOOKS_PER_SERVER == 0 {
+        if samples % SAMPLES_PER_SEARCH == 0 {
             server_mib = server_mib.max(largest_child(postmaster));
         }
-        looks += 1;
-        std::thread::sleep(LOOK_EVERY);
+        samples += 1;
+        std::thread::sleep(SAMPLE_EVERY);
     }
     let ended = Instant::now();
     let done = child.wait_with_output()?;

@@ -45,7 +45,7 @@ pub struct Options {
 /// A line of the file that was parsed as an event.
 #[derive(Debug)]
 pub(crate) struct ImportedLine {
-    /// ImportedLine number in the file, from 1; that of the first line if quotes span several.
+    /// Line number in the file, from 1; that of the first line if quotes span several.
     pub(crate) number: u64,
     /// The line as written in the file.
     raw: Box<[u8]>,

@@ -182,9 +182,9 @@ fn compose(
     rendering: &Rendering,
 ) -> Result<Snapshot> {
     let number = last.map_or(1, |last| last.number + 1);
-    let turn = before.and_then(|before| turn(&before.header, &now.header));
-    let turn = turn.map(|(ended, next)| PeriodChange { at: number, ended, next });
-    let is_other_period = turn.as_ref().is_some_and(|turn| turn.next.is_some());
+    let change = before.and_then(|before| period_change(&before.header, &now.header));
+    let change = change.map(|(ended, next)| PeriodChange { at: number, ended, next });
+    let is_other_period = change.as_ref().is_some_and(|change| change.next.is_some());
     let fragment = |old: Option<&Fragment>, text: Option<String>| {
         let old = old.filter(|old| !is_other_period && old.text.as_deref() == text.as_deref());
         old.cloned().unwrap_or_else(|| Fragment { text: text.map(Arc::from), since: number })
@@ -227,14 +227,14 @@ fn compose(
         tops,
         players,
         overtakings,
-        turn: turn.or_else(|| last.and_then(|last| last.turn.clone())),
+        period_change: change.or_else(|| last.and_then(|last| last.period_change.clone())),
         stale_since: None,
         sent: Arc::default(),
     })
 }
 
 /// Returns the name of the period that ended between two states, and of the next one if it differs.
-fn turn(before: &Header, now: &Header) -> Option<(String, Option<String>)> {
+fn period_change(before: &Header, now: &Header) -> Option<(String, Option<String>)> {
     let (ended, next) = (before.period.name(), now.period.name());
     if ended != next {
         Some((ended, Some(next)))

@@ -95,7 +95,7 @@ pub(crate) struct Snapshot {
     /// Recent overtakings, oldest first.
     pub(crate) overtakings: VecDeque<Arc<Overtakings>>,
     /// The last change of period, if any.
-    pub(crate) turn: Option<PeriodChange>,
+    pub(crate) period_change: Option<PeriodChange>,
     /// Start of the last successful poll while PostgreSQL is unavailable; `None` while it answers.
     pub(crate) stale_since: Option<Instant>,
     /// Messages for subscribers that see only a top, by its limit: built once for all of them.
@@ -171,7 +171,7 @@ impl Snapshot {
     /// Returns whether anything changed since the previous snapshot.
     fn has_news(&self) -> bool {
         self.state_since == self.number
-            || self.turn.as_ref().is_some_and(|turn| turn.at == self.number)
+            || self.period_change.as_ref().is_some_and(|change| change.at == self.number)
             || self.overtakings.back().is_some_and(|some| some.at == self.number)
             || self.tops.values().chain(self.players.values()).any(|fragment| fragment.since == self.number)
     }
@@ -414,8 +414,8 @@ mod tests {
         };
         let of = |host: u8| Some(IpAddr::from([192, 0, 2, host]));
         let mut interests = Interests::default();
-        for turn in 0..MAX_CHOSEN_PER_NETWORK / 20 {
-            interests.add(&interest(20 * turn, 20), of(1))?;
+        for group in 0..MAX_CHOSEN_PER_NETWORK / 20 {
+            interests.add(&interest(20 * group, 20), of(1))?;
         }
         assert!(matches!(interests.add(&interest(0, 1), of(1)), Err(Error::TooMany { .. })));
         interests.add(&interest(0, 0), of(1))?;
@@ -423,9 +423,9 @@ mod tests {
         interests.remove(&interest(0, 20), of(1));
         interests.add(&interest(20, 20), of(1))?;
         // Without a known network only the total limit applies.
-        for turn in 0..MAX_CHOSEN / 20 {
-            if turn >= MAX_CHOSEN_PER_NETWORK / 20 {
-                interests.add(&interest(20 * turn, 20), None)?;
+        for group in 0..MAX_CHOSEN / 20 {
+            if group >= MAX_CHOSEN_PER_NETWORK / 20 {
+                interests.add(&interest(20 * group, 20), None)?;
             }
         }
         assert_eq!(interests.users.len(), MAX_CHOSEN - 19, "the second network still follows one player");

@@ -147,10 +147,10 @@ impl EventWriter {
 
     /// Writes the changes since snapshot `seen`.
     fn new_events(&self, view: &Snapshot, interest: &Interest, seen: u64, events: &mut Events) -> Result<()> {
-        if let Some(turn) = view.turn.as_ref().filter(|turn| turn.at > seen) {
-            let data = json(&PeriodEvent { ended: &turn.ended, next: turn.next.as_deref() })?;
+        if let Some(change) = view.period_change.as_ref().filter(|change| change.at > seen) {
+            let data = json(&PeriodEvent { ended: &change.ended, next: change.next.as_deref() })?;
             events.add("period", None, format_args!("{data}"));
-            if turn.next.is_some() {
+            if change.next.is_some() {
                 self.started(view, interest, false, events);
                 return Ok(());
             }
@@ -310,7 +310,7 @@ mod tests {
             tops: BTreeMap::from([(10, top)]),
             players: HashMap::new(),
             overtakings: VecDeque::new(),
-            turn: None,
+            period_change: None,
             stale_since: None,
             sent: Arc::default(),
         }
@@ -406,13 +406,17 @@ mod tests {
     fn the_end_of_a_period_is_sent_once() {
         let mut one = Subscriber::new(&[], None);
         one.kinds(&view(1, 1));
-        let turned = |number| Snapshot {
-            turn: Some(PeriodChange { at: 2, ended: "week:2024-01-15".into(), next: Some("week:2024-01-22".into()) }),
+        let after_change = |number| Snapshot {
+            period_change: Some(PeriodChange {
+                at: 2,
+                ended: "week:2024-01-15".into(),
+                next: Some("week:2024-01-22".into()),
+            }),
             ..view(number, 2)
         };
-        assert_eq!(one.kinds(&stale(turned(2))), ["stale"]);
-        assert_eq!(one.kinds(&turned(3)), ["period", "started"]);
-        assert_eq!(one.kinds(&turned(4)), Vec::<String>::new());
+        assert_eq!(one.kinds(&stale(after_change(2))), ["stale"]);
+        assert_eq!(one.kinds(&after_change(3)), ["period", "started"]);
+        assert_eq!(one.kinds(&after_change(4)), Vec::<String>::new());
     }
 
     #[test]

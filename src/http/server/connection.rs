@@ -28,14 +28,14 @@ use crate::{
 /// Bytes of a response that a client must read within each timeout.
 const PROGRESS_BYTES: usize = 32 << 10;
 
-/// Bytes that one turn reads from the system. Otherwise actix would read up to 128 KiB before it
+/// Bytes that one poll reads from the system. Otherwise actix would read up to 128 KiB before it
 /// parses any, and keep that memory while the connection is open.
-const TURN_BYTES: usize = 16 << 10;
+const POLL_BYTES: usize = 16 << 10;
 
-/// Maximum number of consecutive turns without a byte read or written. Once actix has read 128 KiB
+/// Maximum number of consecutive polls without a byte read or written. Once actix has read 128 KiB
 /// of requests that wait behind the current one, it polls without pause. A request that waits for a
-/// result has far fewer turns.
-const IDLE_TURNS: u32 = 20_000;
+/// result has far fewer polls.
+const IDLE_POLLS: u32 = 20_000;
 
 /// The stream of a connection. It ends when the client takes too long or sends too much.
 pub(crate) struct Watched {
@@ -48,11 +48,11 @@ pub(crate) struct Watched {
     chunk_bytes: usize,
     /// Whether reading pauses until the response is sent.
     is_unread: bool,
-    /// Bytes read in this turn.
-    turn_bytes: usize,
-    /// Turns since the last byte read or written.
-    idle_turns: u32,
-    /// Wakes the connection at its next deadline. Each turn sets it at its end.
+    /// Bytes read in this poll.
+    poll_bytes: usize,
+    /// Polls since the last byte read or written.
+    idle_polls: u32,
+    /// Wakes the connection at its next deadline. Each poll sets it at its end.
     timer: Pin<Box<Sleep>>,
     is_cut: bool,
     _counted: telemetry::GaugeGuard,
@@ -72,8 +72,8 @@ impl Watched {
             blocked: None,
             chunk_bytes: 0,
             is_unread: false,
-            turn_bytes: 0,
-            idle_turns: 0,
+            poll_bytes: 0,
+            idle_polls: 0,
             timer: Box::pin(sleep_until(now + allowed.transfer)),
             is_cut: false,
             _counted: telemetry::count_open_connection(),
@@ -98,7 +98,7 @@ impl Watched {
 
     /// Counts bytes that the client has read.
     fn sent(&mut self, bytes: usize) {
-        self.idle_turns = 0;
+        self.idle_polls = 0;
         self.chunk_bytes += bytes;
         if self.chunk_bytes >= PROGRESS_BYTES {
             // The next chunk has the full timeout.
@@ -130,7 +130,7 @@ impl Watched {
             self.timer.as_mut().reset(deadline);
         }
         if self.timer.as_mut().poll(context).is_ready() {
-            // The next turn handles it.
+            // The next poll handles it.
             context.waker().wake_by_ref();
         }
     }
@@ -225,7 +225,7 @@ impl AsyncRead for Watched {
         if let Err(error) = ready!(this.poll_continue(context)) {
             return Poll::Ready(Err(this.failed(error)));
         }
-        if this.turn_bytes >= TURN_BYTES {
+        if this.poll_bytes >= POLL_BYTES {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
@@ -233,8 +233,8 @@ impl AsyncRead for Watched {
         let read = Pin::new(&mut this.stream).poll_read(context, buffer);
         let bytes = buffer.filled().len() - before;
         if bytes > 0 {
-            this.turn_bytes += bytes;
-            this.idle_turns = 0;
+            this.poll_bytes += bytes;
+            this.idle_polls = 0;
             this.activity.received(bytes);
         }
         match read {
@@ -279,13 +279,13 @@ impl AsyncWrite for Watched {
         written
     }
 
-    /// actix flushes at the end of each turn, when all bytes are written.
+    /// actix flushes at the end of each poll, when all bytes are written.
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        this.turn_bytes = 0;
+        this.poll_bytes = 0;
         this.end_if_unread()?;
-        this.idle_turns += 1;
-        if this.idle_turns > IDLE_TURNS {
+        this.idle_polls += 1;
+        if this.idle_polls > IDLE_POLLS {
             this.cut("unread");
             this.stream.abandon();
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));

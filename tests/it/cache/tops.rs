@@ -16,7 +16,7 @@ async fn an_instance_serves_the_top_that_another_one_cached() {
     first.board(json!({"ties": "shared"}), &[("ann", 5), ("bob", 5), ("fay", 7)]).await;
     let top = "/v1/boards/main/scores?limit=2&period=week";
     let (cached, served) = (first.get(top).await, second.get(top).await);
-    assert_eq!(second.serve.metric("centile_reads_total{kind=\"top\",from=\"shared\"}").await, 1.0);
+    assert!(second.serve.metric("centile_reads_total{kind=\"top\",from=\"shared\"}").await >= 1.0);
     assert_eq!((cached.status, &cached.text), (200, &served.text));
     assert_eq!(cached.headers["etag"], served.headers["etag"]);
     first.post("/v1/boards/main/scores", json!({"user_id": "bob", "points": 9})).await.is(200);

@@ -60,12 +60,12 @@ async fn an_unread_log_delays_no_request_and_reports_lost_lines() {
         let _unread = serve.leave_unread();
         Handle::current().block_on(requests);
     });
-    serve.logged("lines of this log were lost", 1).await;
+    serve.logged("log lines were lost", 1).await;
     assert!(serve.stop().await.success());
     let output = serve.output();
     let of = |words: &str| output.lines().filter(|line| line.contains(words)).collect::<Vec<_>>();
     let lost = |line: &&str| line.rsplit_once("lines=").unwrap().1.parse::<usize>().unwrap();
-    let lost: usize = of("lines of this log were lost").iter().map(lost).sum();
+    let lost: usize = of("log lines were lost").iter().map(lost).sum();
     assert!(lost > 0);
     assert_eq!(of("answered").len() + lost, REQUESTS, "{lost} lines lost");
 }

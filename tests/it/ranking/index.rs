@@ -28,12 +28,12 @@ fn source(answer: &Answer) -> &str {
 
 /// Returns an instance's answer once its index gives it. Until then SQL answers.
 async fn from_index(site: &Site, path: &str) -> Value {
-    let look = async || {
+    let read = async || {
         let answer = site.get(path).await;
         assert_eq!(answer.status, 200, "{path}: {answer:?}");
         (source(&answer) == "index").then_some(answer.body)
     };
-    until_some(&format!("the index answers {path}"), look).await
+    until_some(&format!("the index answers {path}"), read).await
 }
 
 /// Two instances of one database without a shared cache: one reads from its indexes, the other by
@@ -54,7 +54,7 @@ impl Pair {
         let expected = self.sql.get(path).await;
         assert!([200, 404].contains(&expected.status), "{path}: {expected:?}");
         assert_eq!(source(&expected), if expected.status == 200 { "sql" } else { "" }, "{path}");
-        let look = async || {
+        let read = async || {
             let answer = self.index.get(path).await;
             assert_eq!(answer.status, expected.status, "{path}: {answer:?}");
             if answer.status == 404 {
@@ -63,18 +63,18 @@ impl Pair {
             assert_eq!(answer.body, expected.body, "{path} by {}", source(&answer));
             (source(&answer) == "index").then_some(())
         };
-        until_some(&format!("the index answers {path}"), look).await;
+        until_some(&format!("the index answers {path}"), read).await;
         expected.body
     }
 
     /// Compares a top list of both, which may be cached for a moment.
     async fn top(&self, path: &str) {
-        let look = async || {
+        let read = async || {
             let (index, sql) = (self.index.get(path).await, self.sql.get(path).await);
             assert_eq!((index.status, sql.status, source(&sql)), (200, 200, "sql"), "{path}");
             (index.body == sql.body).then_some(())
         };
-        until_some(&format!("both give the same {path}"), look).await;
+        until_some(&format!("both give the same {path}"), read).await;
     }
 
     /// Checks the whole ranking and each player's standing on both instances.

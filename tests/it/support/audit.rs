@@ -5,8 +5,9 @@ use sqlx::PgPool;
 /// A ranking's name, its number of entries, and the counts that must equal it.
 type Counted = (String, i64, i64, i64, i64, i64, i64);
 
-/// Checks rule 4: the bucket counts, the bucket tables and `leaderboard` agree on the players and
-/// their keys, and the entries are those that the ledger gives. Returns the number of rankings.
+/// Checks invariant 4 of ARCHITECTURE.md: the bucket counts, the bucket tables and `leaderboard`
+/// agree on the players and their keys, and the entries are those that the ledger gives. Returns
+/// the number of rankings.
 pub async fn rankings_are_sound(pool: &PgPool) -> usize {
     let found: Vec<Counted> = sqlx::query_as(
         "SELECT p.board || ' ' || p.kind || ' ' || p.label,

@@ -90,9 +90,9 @@ async fn a_disconnected_subscriber_frees_its_place() {
     // Long before the next event or keep-alive.
     until_number(&site.serve, "centile_live_subscribers", |subscribers| subscribers < 0.5).await;
     // The instance stops reading for it, too.
-    let looks = site.serve.metric("centile_live_reads_total").await;
+    let reads = site.serve.metric("centile_live_reads_total").await;
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let more = site.serve.metric("centile_live_reads_total").await - looks;
+    let more = site.serve.metric("centile_live_reads_total").await - reads;
     assert!(more <= 1.0, "{more} reads without a subscriber");
 }
 

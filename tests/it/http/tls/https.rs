@@ -266,7 +266,7 @@ async fn a_client_with_a_slow_handshake_or_head_is_closed() {
     }
     let wanted = [
         ("centile_http_connections_cut_total{why=\"head\"}", 6.0),
-        ("centile_http_connections_cut_total{why=\"answer\"}", 1.0),
+        ("centile_http_connections_cut_total{why=\"response\"}", 1.0),
         // The connection of the request itself.
         ("centile_http_connections", 1.0),
     ];

@@ -210,12 +210,12 @@ impl<'a> Arena<'a> {
         let (path, body) = (format!("/v1/boards/{board}/scores/query"), json!({"users": users, "period": period}));
         let sql = self.pair.sql.post(&path, &body).await;
         assert_eq!((sql.status, source(&sql)), (200, "sql"), "{sql:?}");
-        let look = async || {
+        let read = async || {
             let index = self.pair.index.post(&path, &body).await;
             assert_eq!((index.status, &index.body), (200, &sql.body), "{body}");
             (source(&index) == "index").then_some(())
         };
-        until_some("the index answers a query", look).await;
+        until_some("the index answers a query", read).await;
     }
 
     /// While scores are written, answers with the same version must be equal.

@@ -1,5 +1,5 @@
-//! Rule 4: rows and counts agree, in total and per bucket, and every row is in the bucket of its
-//! key.
+//! Invariant 4 of ARCHITECTURE.md: rows and counts agree, in total and per bucket. Every row is in
+//! the bucket of its key.
 
 use std::collections::{BTreeMap, BTreeSet};
 
