@@ -93,7 +93,7 @@ pub struct Chosen {
     /// Their rows, best first.
     pub rows: Vec<Row>,
     /// Rank of each row among the chosen players, from 1. Players with equal ranks share it.
-    pub places: Vec<u64>,
+    pub local_ranks: Vec<u64>,
     /// Requested ids without an entry, in the order of the request.
     pub missing: Vec<String>,
 }

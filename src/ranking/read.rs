@@ -222,15 +222,15 @@ pub async fn chosen(
 ) -> Result<Chosen> {
     let wanted: Vec<String> = user_ids.iter().map(ToString::to_string).collect();
     let chosen_of = |header: Header, rows: Vec<Row>| {
-        let mut places: Vec<u64> = Vec::with_capacity(rows.len());
+        let mut local_ranks: Vec<u64> = Vec::with_capacity(rows.len());
         for (n, row) in rows.iter().enumerate() {
             // Rows come best first, so players with equal ranks are neighbours.
             let is_equal = n > 0 && rows[n - 1].rank == row.rank;
-            places.push(if is_equal { places[n - 1] } else { n as u64 + 1 });
+            local_ranks.push(if is_equal { local_ranks[n - 1] } else { n as u64 + 1 });
         }
         let found: HashSet<&str> = rows.iter().map(|row| row.user_id.as_str()).collect();
         let missing = wanted.iter().filter(|id| !found.contains(id.as_str())).cloned().collect();
-        Chosen { header, rows, places, missing }
+        Chosen { header, rows, local_ranks, missing }
     };
     let read = |resolved: Arc<ResolvedPeriod>, source| {
         let (store, wanted, chosen_of) = (&rankings.store, &wanted, &chosen_of);

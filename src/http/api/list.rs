@@ -124,7 +124,7 @@ impl<'a> PageResponse<'a> {
 pub(crate) struct ChosenRowResponse<'a> {
     /// Rank among the chosen players, shared like ranks.
     #[schema(example = 1, minimum = 1)]
-    place: u64,
+    local_rank: u64,
     #[serde(flatten)]
     row: RowResponse<'a>,
 }
@@ -142,10 +142,12 @@ pub(crate) struct ChosenResponse<'a> {
 
 impl<'a> ChosenResponse<'a> {
     fn new(board: &'a Board, chosen: &'a Chosen) -> Self {
-        let rows = chosen.places.iter().zip(&chosen.rows);
+        let rows = chosen.local_ranks.iter().zip(&chosen.rows);
         Self {
             ranking: RankingResponse::new(board, &chosen.header),
-            scores: rows.map(|(place, row)| ChosenRowResponse { place: *place, row: RowResponse::from(row) }).collect(),
+            scores: rows
+                .map(|(local_rank, row)| ChosenRowResponse { local_rank: *local_rank, row: RowResponse::from(row) })
+                .collect(),
             missing: &chosen.missing,
         }
     }

@@ -1,7 +1,6 @@
 //! `/v1/boards/{board}/scores/{user_id}`: one player on a board.
 
 use actix_web::{HttpRequest, HttpResponse, web::Data};
-use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -12,7 +11,7 @@ use crate::{
         api::{
             problem::{ActProblems, ReadProblems},
             ranking::{RankingResponse, RowResponse},
-            reply, timestamp,
+            reply,
         },
         extract::{
             caller,
@@ -53,30 +52,11 @@ pub(crate) struct ResetQuery {
 pub(crate) struct StandingResponse<'a> {
     #[serde(flatten)]
     ranking: RankingResponse<'a>,
-    /// The caller's own id of the player.
-    #[schema(example = "ada")]
-    user_id: &'a str,
-    /// Name.
-    #[schema(example = "Ada")]
-    user_name: &'a str,
-    /// URL of the player's avatar.
-    #[schema(required = true)]
-    avatar: Option<&'a str>,
-    /// Score.
-    #[schema(example = 1_234)]
-    score: i64,
-    /// Rank, shared among equals on `shared` boards.
-    #[schema(example = 6, minimum = 1)]
-    rank: u64,
-    /// Position in the total order, from 1; never shared.
-    #[schema(example = 7, minimum = 1)]
-    position: u64,
+    #[serde(flatten)]
+    row: RowResponse<'a>,
     /// 100 × players strictly worse ÷ max(players − 1, 1).
     #[schema(example = 99.4, minimum = 0, maximum = 100)]
     percentile: f64,
-    /// When the score was reached.
-    #[serde(serialize_with = "timestamp::serialize")]
-    reached_at: DateTime<Utc>,
     /// The players just above, best first.
     above: Vec<RowResponse<'a>>,
     /// The players just below, best first.
@@ -85,17 +65,10 @@ pub(crate) struct StandingResponse<'a> {
 
 impl<'a> StandingResponse<'a> {
     fn new(board: &'a Board, standing: &'a Standing) -> Self {
-        let player = &standing.player;
         Self {
             ranking: RankingResponse::new(board, &standing.header),
-            user_id: &player.user_id,
-            user_name: &player.user_name,
-            avatar: player.avatar.as_deref(),
-            score: player.score,
-            rank: player.rank,
-            position: player.position,
+            row: RowResponse::from(&standing.player),
             percentile: standing.percentile,
-            reached_at: player.reached_at,
             above: standing.above.iter().map(RowResponse::from).collect(),
             below: standing.below.iter().map(RowResponse::from).collect(),
         }

@@ -1,5 +1,5 @@
-//! State of a connection: what it waits for, and since when. Its stream and the handlers of its requests
-//! share it.
+//! The phase of a connection, with the time since which it waits. The connection's stream and the
+//! handlers of its requests share this state.
 
 use std::{
     cell::{Cell, RefCell},

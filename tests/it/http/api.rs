@@ -248,7 +248,7 @@ async fn chosen_players_ranks_of_scores_and_the_distribution_are_right() {
     site.board(json!({}), &[("ada", 40), ("bob", 30), ("cyd", 30), ("dan", 10)]).await;
     site.board(json!({"slug": "first", "ties": "first"}), &[("ada", 40), ("bob", 30)]).await;
     let friends = site.get("/v1/boards/main/scores?users=dan&users=nobody&users=cyd&users=bob&users=dan").await.is(200);
-    assert_eq!(column(&friends["scores"], "place"), pairs([("bob", 1), ("cyd", 1), ("dan", 3)]));
+    assert_eq!(column(&friends["scores"], "local_rank"), pairs([("bob", 1), ("cyd", 1), ("dan", 3)]));
     assert_eq!(column(&friends["scores"], "rank"), pairs([("bob", 2), ("cyd", 2), ("dan", 4)]));
     assert_eq!(friends["missing"], json!(["nobody"]));
     let body = json!({"users": ["dan", "nobody", "cyd", "bob", "dan"], "period": "all_time"});

@@ -250,7 +250,7 @@ fn compare(view: &View<'_>, version: &Versioned<'_>) -> Vec<String> {
             keys.sort_unstable();
             expect("rows", listed(&body["scores"], &keys));
             let shared = view.ledger.rules.ties == Ties::Shared;
-            let places = body["scores"].as_array().into_iter().flatten().map(|row| &row["place"]);
+            let places = body["scores"].as_array().into_iter().flatten().map(|row| &row["local_rank"]);
             let wanted = keys
                 .iter()
                 .enumerate()

@@ -220,7 +220,7 @@ impl Reading<'_> {
             first_of_rank.entry(row.1).or_insert(place);
         }
         let places: Vec<i64> =
-            answer["scores"].as_array().unwrap().iter().filter_map(|row| row["place"].as_i64()).collect();
+            answer["scores"].as_array().unwrap().iter().filter_map(|row| row["local_rank"].as_i64()).collect();
         let expected_places: Vec<i64> = expected.iter().map(|row| first_of_rank[&row.1]).collect();
         same(&places, &expected_places, &self.what("places of chosen players"));
         users.pop();
