@@ -1,4 +1,5 @@
-//! `centile maintain`: runs the background maintenance of `serve` once, except closing.
+//! `centile maintain`: runs the background maintenance of `serve` once, except for
+//! closing periods and checking counts.
 
 use crate::{
     Result,
@@ -13,7 +14,7 @@ use crate::{
     users,
 };
 
-/// Runs all maintenance except closing periods, and prints a summary.
+/// Runs this maintenance and prints a summary.
 pub(super) async fn run(config: &Config) -> Result<()> {
     with_instance(config, async |instance| {
         let deleted_ids = scheduler::keep_ledger(&instance.store).await?;

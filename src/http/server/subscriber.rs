@@ -185,9 +185,9 @@ impl Subscriber {
 }
 
 /// Delay of a subscriber's next event, `elapsed` after the first round: the time until its turn in
-/// the next round. A subscriber skips a turn that is less than half a round away.
-/// So on average each subscriber gets one event per round, even while subscribers come and go,
-/// which shifts all turns.
+/// the next round. A subscriber skips a turn that is less than half a round away. So
+/// on average each subscriber gets one event per round, even while others come and go, which shifts
+/// all turns.
 fn until_turn(elapsed: Duration, subscribers: usize, turn: f64) -> Duration {
     let round = TIME_OF_EVENT.as_secs_f64() * subscribers as f64;
     let left = 1.0 - (elapsed.as_secs_f64() / round - turn).rem_euclid(1.0);
