@@ -41,7 +41,7 @@ pub struct Imported {
     /// The caller's own id of the player.
     pub user_id: String,
     /// The player's name.
-    pub user_name: Option<String>,
+    pub name: Option<String>,
     /// Points.
     pub points: i64,
     /// Time of the event.
@@ -81,7 +81,7 @@ fn imported(line: ImportedLine) -> Imported {
     let event = line.event;
     Imported {
         user_id: event.user_id.as_str().to_owned(),
-        user_name: event.user_name,
+        name: event.name,
         points: event.points,
         occurred_at: event.occurred_at,
         reason: event.reason,

@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    Error, Result,
+    Code, Error, Result,
     access::ApiKeys,
     background::Background,
     boards::{self, Boards},
@@ -117,11 +117,11 @@ impl Instance {
     /// migrations, while awaited indexes load, and after [`Instance::leave`].
     pub async fn ready(&self) -> Result<Readiness> {
         if self.leaving.load(Ordering::Relaxed) {
-            return Err(Error::unavailable("this instance is shutting down"));
+            return Err(Error::unavailable(Code::ShuttingDown, "this instance is shutting down"));
         }
         if self.awaits_indexes.load(Ordering::Relaxed) {
             if self.rankings.indexes.is_loading() {
-                return Err(Error::unavailable("rank indexes are being loaded"));
+                return Err(Error::unavailable(Code::Unavailable, "rank indexes are being loaded"));
             }
             self.awaits_indexes.store(false, Ordering::Relaxed);
         }

@@ -44,4 +44,7 @@ pub mod tested;
 #[doc(hidden)]
 pub mod timed;
 
-pub use model::error::{Error, Result};
+pub use model::{
+    code::Code,
+    error::{Error, Resource, Result},
+};

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{Error, Result};
+use crate::{Code, Error, Result};
 
 /// Start and result of the last read of a key.
 type Last<V> = tokio::sync::Mutex<Option<(Instant, Result<V>)>>;
@@ -39,7 +39,8 @@ impl<K: Eq + Hash, V: Clone> SingleFlight<K, V> {
         let arrived_at = Instant::now();
         let shared = self.shared(key);
         let lock = tokio::time::timeout(self.timeout, shared.lock()).await;
-        let mut last = lock.map_err(|_| Error::unavailable("too many requests are waiting for the same read"))?;
+        let mut last =
+            lock.map_err(|_| Error::unavailable(Code::Overloaded, "too many requests are waiting for the same read"))?;
         if let Some((began_at, answer)) = &*last
             && arrived_at < *began_at
         {
@@ -180,7 +181,7 @@ mod tests {
     #[tokio::test]
     async fn a_failure_is_shared_and_not_cached() {
         let (shared, source) = (SingleFlight::new(TIMEOUT), Source::default());
-        let fail = async || source.read().await.and_then(|_| Err(Error::unavailable("failed")));
+        let fail = async || source.read().await.and_then(|_| Err(Error::unavailable(Code::Unavailable, "failed")));
         let first = shared.read("page", fail);
         let others = async {
             source.begun.notified().await;
@@ -230,7 +231,7 @@ mod tests {
             tokio::task::yield_now().await;
             Ok(reads.fetch_add(1, Ordering::SeqCst) + 1)
         };
-        let failed = cache.read("board", || async { Err(Error::unavailable("failed")) }).await;
+        let failed = cache.read("board", || async { Err(Error::unavailable(Code::Unavailable, "failed")) }).await;
         assert!(failed.is_err());
         let found = join_all((0..10).map(|_| cache.read("board", read))).await;
         assert_eq!(found.into_iter().map(Result::ok).collect::<Vec<_>>(), vec![Some(1); 10]);

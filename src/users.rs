@@ -3,7 +3,7 @@
 use hyper::Uri;
 
 use crate::{
-    Error, Result, boards,
+    Code, Error, Resource, Result, boards,
     model::{
         act::{Act, Actor},
         board::BoardSlug,
@@ -71,7 +71,7 @@ fn check_avatar(avatar: &str, allows_http: bool) -> Result<()> {
 /// Returns the user with this id. Returns [`Error::NotFound`] when there is none.
 pub async fn find(store: &Store, user_id: &UserId) -> Result<User> {
     let user = store.user(user_id.as_str()).await?;
-    user.ok_or_else(|| Error::not_found("user", user_id.as_str()))
+    user.ok_or_else(|| Error::not_found(Resource::User, user_id.as_str()))
 }
 
 /// Removes a player from every open ranking until unbanned.
@@ -107,10 +107,13 @@ pub async fn erase(rankings: &Rankings, user_id: &UserId, request_id: Option<&st
     if erase_from_tops(rankings, &erased).await? {
         Ok(erased)
     } else {
-        Err(Error::unavailable(format!(
-            "the player's id is now {erased}; Redis did not answer and may keep the name in tops of closed periods for a day: erase {erased} \
+        Err(Error::unavailable(
+            Code::Unavailable,
+            format!(
+                "the player's id is now {erased}; Redis did not answer and may keep the name in tops of closed periods for a day: erase {erased} \
              once Redis answers"
-        )))
+            ),
+        ))
     }
 }
 
@@ -151,9 +154,9 @@ async fn set_banned(rankings: &Rankings, user_id: &UserId, banned: bool, act: &A
     for board in boards::list(&rankings.store).await? {
         match rankings.store.ban_on_board(board.slug.as_str(), ban, act).await {
             Ok(()) => rankings.acknowledge_all(board.id).await?,
-            Err(Error::Unavailable { message, retry_after }) => {
+            Err(Error::Unavailable { code, message, retry_after }) => {
                 let message = format!("{message}; the other boards are done, run it again for this one");
-                failed = Some(Error::Unavailable { message, retry_after });
+                failed = Some(Error::Unavailable { code, message, retry_after });
             }
             Err(error) => return Err(error),
         }

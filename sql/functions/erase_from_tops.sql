@@ -36,7 +36,7 @@ BEGIN
     UPDATE centile_store.outbox o
     SET payload = jsonb_set(o.payload, '{top}', (
         SELECT jsonb_agg(CASE WHEN r.row ->> 'user_id' = v_erasure.old_id
-                              THEN r.row || jsonb_build_object('user_id', p_user, 'user_name', v_name)
+                              THEN r.row || jsonb_build_object('user_id', p_user, 'name', v_name)
                               ELSE r.row END ORDER BY r.place)
         FROM jsonb_array_elements(o.payload -> 'top') WITH ORDINALITY AS r (row, place)))
     WHERE o.period_id = ANY (period_ids) AND o.id <= v_erasure.last_event_id

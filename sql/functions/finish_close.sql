@@ -30,12 +30,14 @@ BEGIN
     WHERE id = p_period_id;
     INSERT INTO centile_store.outbox (board_id, period_id, kind, payload)
     SELECT b.id, p_period_id, 'period_closed', jsonb_build_object(
-        'event', 'period_closed', 'board', b.slug,
+        'type', 'period_closed', 'board', b.slug,
         'period', jsonb_build_object(
-            'name', v_period.kind || ':' || v_period.label, 'kind', v_period.kind, 'label', v_period.label,
+            'name', v_period.kind || ':' || v_period.label, 'kind', v_period.kind, 'label', v_period.label, 'state', 'closed',
             'starts_at', v_period.starts_at, 'ends_at', v_period.ends_at),
         'players', v_period.archive_players,
-        'top', (SELECT coalesce(jsonb_agg(r.row - '{internal_id,rank_key,tie_key,avatar}'::text[] ORDER BY r.place), '[]')
+        'top', (SELECT coalesce(jsonb_agg(
+                    r.row - '{internal_id,rank_key,tie_key,user_name,avatar}'::text[]
+                    || jsonb_build_object('name', r.row -> 'user_name') ORDER BY r.place), '[]')
                 FROM jsonb_array_elements(convert_from(v_top, 'UTF8')::jsonb -> 'rows') WITH ORDINALITY AS r (row, place)))
     FROM centile_store.boards b WHERE b.id = v_period.board_id;
     PERFORM centile_store.list_named_players(p_period_id);

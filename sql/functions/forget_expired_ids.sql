@@ -19,9 +19,15 @@ AS $$
         WHERE done_at < now() - interval '7 days' ORDER BY user_id LIMIT p_limit FOR UPDATE SKIP LOCKED
     ), erased AS (
         DELETE FROM centile_store.erasures e USING done d WHERE e.user_id = d.user_id RETURNING 1
+    ), requested AS (
+        SELECT id FROM centile_store.api_keys
+        WHERE request_sha256 IS NOT NULL AND created_at < now() - interval '7 days' ORDER BY id LIMIT p_limit FOR UPDATE SKIP LOCKED
+    ), settled AS (
+        UPDATE centile_store.api_keys k SET request_sha256 = NULL, request_salt = NULL FROM requested r WHERE k.id = r.id RETURNING 1
     )
     SELECT (SELECT count(*) FROM gone) + (SELECT count(*) FROM forgotten) + (SELECT count(*) FROM erased)
+        + (SELECT count(*) FROM settled)
 $$;
 
 COMMENT ON FUNCTION centile.forget_expired_ids(integer) IS
-'Deletes up to p_limit each of expired ids of callers, expired signatures of requests and completed erasures, and returns their number. Example: SELECT centile.forget_expired_ids();';
+'Deletes up to p_limit each of expired ids of callers, expired signatures of requests, completed erasures and idempotency keys of API keys, and returns their number. Example: SELECT centile.forget_expired_ids();';

@@ -4,7 +4,7 @@ AS $$
 BEGIN
     PERFORM FROM centile_store.users u WHERE u.id = p_user_id AND u.ban_act = p_act FOR NO KEY UPDATE;
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'a later ban or unban of the player has begun' USING ERRCODE = 'CB409';
+        RAISE EXCEPTION 'a later ban or unban of the player has begun' USING ERRCODE = 'CB409', DETAIL = 'ban_superseded';
     END IF;
 END
 $$;

@@ -14,7 +14,7 @@ BEGIN
         made := centile.ensure_users(ARRAY[p_user]) = 1;
         SELECT * INTO v_user FROM centile_store.users u WHERE u.external_id = p_user;
         IF v_user.erased_at IS NOT NULL THEN
-            RAISE EXCEPTION 'user % was erased', quote_literal(p_user) USING ERRCODE = 'CB409', DETAIL = 'user_id';
+            RAISE EXCEPTION 'user % was erased', quote_literal(p_user) USING ERRCODE = 'CB409', DETAIL = 'user_erased';
         ELSIF p_boards <> '{}' AND NOT made AND NOT (
             SELECT coalesce(bool_or(b.slug = ANY (p_boards)), true) FROM centile_store.boards b
             WHERE EXISTS (SELECT FROM centile_store.score_transactions t WHERE t.board_id = b.id AND t.user_id = v_user.id AND t.kind = 'score')) THEN

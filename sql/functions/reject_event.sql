@@ -10,7 +10,7 @@ BEGIN
     v_event := centile_store.quarantined(v_board, p_quarantine_id);
     IF v_event.state = 'accepted' THEN
         RAISE EXCEPTION 'event % of the quarantine was accepted', p_quarantine_id
-            USING ERRCODE = 'CB409', HINT = format('Void score transaction %s.', v_event.transaction_id);
+            USING ERRCODE = 'CB409', DETAIL = 'event_decided', HINT = format('Void score transaction %s.', v_event.transaction_id);
     ELSIF v_event.state = 'rejected' THEN
         RETURN false;
     END IF;

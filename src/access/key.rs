@@ -1,18 +1,23 @@
 //! Creates, lists and revokes API keys.
 
+use chrono::{DateTime, Utc};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
-    Error, Result,
+    Code, Error, Result,
     access::ApiKeys,
     model::{
         act::Actor,
+        idempotency::IdempotencyKey,
         key::{Key, NewKey, hex},
         secret,
         signing::SigningSecret,
         user::check_text,
     },
-    store::Store,
+    store::{
+        Store,
+        key::{KeyRequest, StoredApiKey},
+    },
 };
 
 /// Hexadecimal digits of a key's id.
@@ -31,12 +36,26 @@ pub struct NewSecrets {
 
 /// Creates a key.
 ///
-/// Returns [`Error::Conflict`] when two valid keys already have this name. Returns
-/// [`Error::Invalid`] for a signing key when there is no master key to encrypt its secret.
-pub async fn create(keys: &ApiKeys, new: NewKey, by: &Actor) -> Result<(Key, NewSecrets)> {
+/// A repeated call with the same `idempotency_key` and actor returns the same key and secrets, for
+/// seven days. Returns [`Error::Conflict`] when two valid keys already have this name, or when
+/// another key was created with `idempotency_key`. Returns [`Error::Invalid`] for a signing key
+/// when there is no master key to encrypt its secret.
+pub async fn create(
+    keys: &ApiKeys,
+    new: NewKey,
+    idempotency_key: Option<&IdempotencyKey>,
+    by: &Actor,
+) -> Result<(Key, NewSecrets)> {
     check_text("name", &new.name, 128)?;
+    if let Some(repeatable) = idempotency_key
+        && let Some((stored, salt)) = keys.store.key_of_request(&repeatable.sha256(by)).await?
+    {
+        return existing(keys, stored, &new, &repeatable.derive(&salt));
+    }
     let id = hex(&secret::random::<{ ID_DIGITS / 2 }>()?);
-    let secret = hex(&secret::random::<SECRET_BYTES>()?);
+    let salt = secret::random::<SECRET_BYTES>()?;
+    let secret = hex(&idempotency_key.map_or(salt, |repeatable| repeatable.derive(&salt)));
+    let request = idempotency_key.map(|repeatable| KeyRequest { sha256: repeatable.sha256(by), salt });
     let (signing_secret, encrypted) = if new.signed {
         let master_keys = keys.master_keys.as_deref().ok_or_else(|| {
             Error::invalid("signed", "needs a master key to encrypt the signing secret: set CENTILE_MASTER_KEY")
@@ -48,10 +67,26 @@ pub async fn create(keys: &ApiKeys, new: NewKey, by: &Actor) -> Result<(Key, New
         (None, None)
     };
     let digest = Sha256::digest(secret.as_bytes());
-    let created_at = keys.store.create_key(&id, &new, &digest, encrypted.as_deref(), by).await?;
+    let created_at = keys.store.create_key(&id, &new, &digest, encrypted.as_deref(), request.as_ref(), by).await?;
     let secrets = NewSecrets { key: format!("ctl_{id}_{secret}"), signing_secret };
     let NewKey { name, role, boards, signed, expires_at } = new;
     let key = Key { id, name, role, boards, signed, created_at, expires_at, revoked_at: None, last_used_at: None };
+    Ok((key, secrets))
+}
+
+/// Returns the key that an earlier request has created, with the secret derived from its salt.
+fn existing(keys: &ApiKeys, stored: StoredApiKey, new: &NewKey, secret: &[u8]) -> Result<(Key, NewSecrets)> {
+    let StoredApiKey { key, signing_secret, .. } = stored;
+    let micros = |at: Option<DateTime<Utc>>| at.map(|at| at.timestamp_micros());
+    let is_same = (&key.name, key.role, &key.boards, key.signed, micros(key.expires_at))
+        == (&new.name, new.role, &new.boards, new.signed, micros(new.expires_at));
+    if !is_same {
+        let message = format!("another key, {}, was created with this Idempotency-Key", key.id);
+        return Err(Error::conflict(Code::IdempotencyKeyReused, message));
+    }
+    let decrypt = |encrypted: Vec<u8>| SigningSecret::decrypt(keys.master_keys.as_deref(), &key.id, &encrypted);
+    let signing_secret = signing_secret.map(decrypt).transpose()?;
+    let secrets = NewSecrets { key: format!("ctl_{}_{}", key.id, hex(secret)), signing_secret };
     Ok((key, secrets))
 }
 
@@ -63,9 +98,10 @@ pub(crate) async fn refuse_examples(store: &Store) -> Result<()> {
     let digests: Vec<Vec<u8>> = examples().map(|secret| Sha256::digest(secret).to_vec()).collect();
     match store.keys_of_digests(&digests).await?.first() {
         None => Ok(()),
-        Some(id) => {
-            Err(Error::Conflict(format!("the secret of key {id} is an example: revoke it and create another key")))
-        }
+        Some(id) => Err(Error::conflict(
+            Code::Conflict,
+            format!("the secret of key {id} is an example: revoke it and create another key"),
+        )),
     }
 }
 

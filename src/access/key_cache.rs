@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
 use crate::{
-    Error, Result,
+    Code, Error, Result,
     access::{
         ApiKeys,
         key::{ID_DIGITS, SECRET_BYTES},
@@ -63,10 +63,10 @@ impl CachedKey {
 /// a signing key, and record the use ([`CachedKey::note_use`]).
 pub(crate) async fn find(keys: &ApiKeys, authorization: Option<&str>) -> Result<Arc<CachedKey>> {
     let text = authorization
-        .ok_or_else(|| Error::Unauthorized("an API key is required: Authorization: Bearer ctl_…".to_owned()))?;
-    let text =
-        bearer(text).ok_or_else(|| Error::Unauthorized("send the key as Authorization: Bearer ctl_…".to_owned()))?;
-    let refused = || Error::Unauthorized("unknown, revoked or expired key".to_owned());
+        .ok_or_else(|| Error::unauthorized(Code::KeyRequired, "an API key is required: Authorization: Bearer ctl_…"))?;
+    let text = bearer(text)
+        .ok_or_else(|| Error::unauthorized(Code::KeyInvalid, "send the key as Authorization: Bearer ctl_…"))?;
+    let refused = || Error::unauthorized(Code::KeyInvalid, "unknown, revoked or expired key");
     let (id, secret) = parse(text).ok_or_else(refused)?;
     look_up(keys, id).await?.filter(|known| known.accepts(secret)).ok_or_else(refused)
 }

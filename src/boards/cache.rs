@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    Error, Result,
+    Error, Resource, Result,
     model::board::{Board, BoardSlug, Reading},
     store::Store,
 };
@@ -56,7 +56,7 @@ impl BoardCache {
         }
         match store.boards(Some(slug.as_str())).await {
             Ok(mut found) => {
-                let board = Arc::new(found.pop().ok_or_else(|| Error::not_found("board", slug.as_str()))?);
+                let board = Arc::new(found.pop().ok_or_else(|| Error::not_found(Resource::Board, slug.as_str()))?);
                 self.insert(slug, Arc::clone(&board));
                 Ok(board)
             }

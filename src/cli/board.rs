@@ -298,7 +298,9 @@ async fn create_board(instance: &crate::instance::Instance, create: Create) -> R
         on_violation: create.on_violation,
     };
     boards::create(&instance.boards, new, &by).await.map_err(|error| match error {
-        Error::Invalid { field, message } if field.starts_with("first_layout") => Error::invalid(layout_flag, message),
+        Error::Invalid { field, message, .. } if field.starts_with("first_layout") => {
+            Error::invalid(layout_flag, message)
+        }
         other => other,
     })
 }

@@ -4,7 +4,7 @@ use clap::{ArgGroup, Args};
 use indicatif::ProgressBar;
 
 use crate::{
-    Error, Result, boards,
+    Code, Error, Result, boards,
     cli::{
         output::{self, thousands},
         with_instance,
@@ -112,14 +112,18 @@ impl Tally {
 
     fn result(&self) -> Result<()> {
         if self.failed > 0 {
-            Err(Error::Conflict(format!("{} periods could not be closed", self.failed)))
+            Err(Error::conflict(Code::Conflict, format!("{} periods could not be closed", self.failed)))
         } else if self.different > 0 {
-            Err(Error::Conflict(format!(
-                "in {} periods the live ranking differed from the ledger; their archives follow the ledger",
-                self.different
-            )))
+            Err(Error::conflict(
+                Code::Conflict,
+                format!(
+                    "in {} periods the live ranking differed from the ledger; their archives follow the ledger",
+                    self.different
+                ),
+            ))
         } else if self.interrupted > 0 {
-            Err(Error::Conflict(
+            Err(Error::conflict(
+                Code::Conflict,
                 "periods wait for an interrupted import: run the import again, or abandon it with \
                  `centile import --abandon --board SLUG`"
                     .to_owned(),

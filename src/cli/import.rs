@@ -13,7 +13,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::{
-    Error, Result, boards,
+    Code, Error, Result, boards,
     cli::{
         by::By,
         output::{self, fields, thousands},
@@ -89,12 +89,15 @@ pub(super) async fn run(config: &Config, import: Import) -> Result<()> {
         result.map_err(|error| with_advice(error, &counts))?;
         match counts.rejected {
             0 => Ok(()),
-            rejected => Err(Error::Conflict(format!(
-                "{} of {} lines were rejected; see the reasons in {}",
-                thousands(rejected),
-                thousands(counts.lines()),
-                path.display()
-            ))),
+            rejected => Err(Error::conflict(
+                Code::Conflict,
+                format!(
+                    "{} of {} lines were rejected; see the reasons in {}",
+                    thousands(rejected),
+                    thousands(counts.lines()),
+                    path.display()
+                ),
+            )),
         }
     })
     .await
@@ -201,9 +204,11 @@ fn with_advice(error: Error, counts: &Counts) -> Error {
         thousands(counts.accepted)
     );
     match error {
-        Error::Unavailable { message, retry_after } => Error::Unavailable { message: message + &advice, retry_after },
+        Error::Unavailable { code, message, retry_after } => {
+            Error::Unavailable { code, message: message + &advice, retry_after }
+        }
         Error::Internal(message) => Error::Internal(message + &advice),
-        Error::Invalid { field, message } => Error::Invalid { field, message: message + &advice },
+        Error::Invalid { code, field, message } => Error::Invalid { code, field, message: message + &advice },
         other => other,
     }
 }

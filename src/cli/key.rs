@@ -127,7 +127,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             let boards = NewKey::boards(role, given.then_some(boards), all_boards)?;
             let new = NewKey { name, role, boards, signed, expires_at };
             let (key, secrets) =
-                with_instance(config, async |instance| key::create(&instance.keys, new, &by).await).await?;
+                with_instance(config, async |instance| key::create(&instance.keys, new, None, &by).await).await?;
             let signing_secret = secrets.signing_secret.as_ref().map(SigningSecret::text);
             if json {
                 let line =

@@ -79,7 +79,7 @@ enum Command {
     Secrets(secrets::Command),
     /// Import score events with their own times from a file
     ///
-    /// A CSV file begins with a header that names the columns `id`, `user_id`, `user_name`,
+    /// A CSV file begins with a header that names the columns `id`, `user_id`, `name`,
     /// `points`, `occurred_at`, `reason` and `tiebreak`, in any order. An NDJSON file has one
     /// object per line with the same fields. Only `user_id` and `points` are required. An event
     /// without `occurred_at` counts for the time of the import. An interrupted import can be
@@ -219,7 +219,7 @@ async fn with_settings<T>(settings: &Settings, job: impl AsyncFnOnce(&Instance) 
 
 /// Replaces the field name of an error by the flag: `time_zone` becomes `--time-zone`.
 fn with_flag_name(error: Error, matches: &ArgMatches) -> Error {
-    let Error::Invalid { field, message } = error else { return error };
+    let Error::Invalid { code, field, message } = error else { return error };
     let mut command = Cli::command();
     command.build();
     let mut leaf = Some(&command);
@@ -234,7 +234,7 @@ fn with_flag_name(error: Error, matches: &ArgMatches) -> Error {
         Some(flag) => Some(format!("--{flag}")),
         None => argument.get_value_names()?.first().map(ToString::to_string),
     });
-    Error::Invalid { field: written.unwrap_or(field), message }
+    Error::Invalid { code, field: written.unwrap_or(field), message }
 }
 
 #[cfg(test)]
@@ -254,7 +254,7 @@ mod tests {
             let error = with_flag_name(Error::invalid(field, "no"), &matches);
             assert_eq!(error.to_string(), format!("{written}: no"));
         }
-        assert_eq!(with_flag_name(Error::Conflict("time_zone".into()), &matches).to_string(), "time_zone");
+        assert_eq!(with_flag_name(Error::conflict(Code::Conflict, "time_zone"), &matches).to_string(), "time_zone");
         Ok(())
     }
 }

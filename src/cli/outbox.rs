@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
-    Error, Result,
+    Code, Error, Result,
     cli::{
         by::By,
         output::{self, fields, table},
@@ -126,6 +126,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
                 return Ok(());
             }
             Err(Error::unavailable(
+                Code::Unavailable,
                 "not all events were delivered: `centile outbox list --waiting` shows the errors and the next attempts",
             ))
         }

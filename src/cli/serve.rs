@@ -9,7 +9,7 @@ use std::{
 use tokio::{net::TcpSocket, time::timeout};
 
 use crate::{
-    Error, Result,
+    Code, Error, Result,
     cli::{output, stop::Stop, with_instance},
     config::{self, Config, InstanceFlags},
     http,
@@ -54,7 +54,10 @@ pub(super) async fn run(config: &Config, serve: &config::Serve) -> Result<()> {
     let shut_down = timeout(SHUTDOWN_TIMEOUT, instance.shut_down()).await;
     result?;
     shut_down.map_err(|_| {
-        Error::unavailable("PostgreSQL does not answer; accepted scores whose callers have left were not written")
+        Error::unavailable(
+            Code::DatabaseUnavailable,
+            "PostgreSQL does not answer; accepted scores whose callers have left were not written",
+        )
     })?;
     tracing::info!("stopped");
     Ok(())

@@ -144,7 +144,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
 struct Line<'a> {
     user_id: &'a str,
     name: &'a str,
-    avatar: Option<&'a str>,
+    avatar_url: Option<&'a str>,
     metadata: &'a Value,
     banned: bool,
 }
@@ -154,7 +154,7 @@ impl<'a> From<&'a User> for Line<'a> {
         Self {
             user_id: &user.user_id,
             name: &user.name,
-            avatar: user.avatar.as_deref(),
+            avatar_url: user.avatar.as_deref(),
             metadata: &user.metadata,
             banned: user.banned,
         }

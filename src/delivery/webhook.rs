@@ -1,7 +1,7 @@
 //! Webhooks of boards.
 
 use crate::{
-    Error, Result,
+    Error, Resource, Result,
     model::{
         act::Actor,
         board::Board,
@@ -28,7 +28,7 @@ pub async fn set(
 /// Returns the webhook of a board. Returns [`Error::NotFound`] when there is none.
 pub async fn find(store: &Store, board: &Board) -> Result<Webhook> {
     let webhook = store.webhook(board.slug.as_str()).await?;
-    webhook.ok_or_else(|| Error::not_found("webhook of board", board.slug.as_str()))
+    webhook.ok_or_else(|| Error::not_found(Resource::Webhook, board.slug.as_str()))
 }
 
 /// Removes the webhook of a board. Returns [`Error::NotFound`] when there is none.

@@ -10,7 +10,7 @@ use maud::Markup;
 use serde::Deserialize;
 
 use crate::{
-    Error, Result,
+    Error, Resource, Result,
     http::{
         Api,
         api::{endpoint::Endpoint, text},
@@ -144,7 +144,7 @@ async fn script(request: HttpRequest) -> Result<HttpResponse> {
     } else if is_ours() {
         "no-cache"
     } else {
-        return Err(Error::not_found("file", path));
+        return Err(Error::not_found(Resource::Path, path));
     };
     let mut response = HttpResponse::Ok();
     response

@@ -54,7 +54,7 @@ use actix_web::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Error, Result,
+    Error, Resource, Result,
     http::{
         api::{
             board, classic, distribution, docs, endpoint::Endpoint, export, health, history, key, list, newcomer,
@@ -186,8 +186,12 @@ pub(crate) struct Api {
 fn endpoints() -> Vec<Endpoint> {
     vec![
         Endpoint::new("/v1/boards/{board}/scores").get(list::list).on(Method::POST, submit::submit),
-        // A player's id may be `query`: other methods on this path belong to that player.
-        Endpoint::leaving("/v1/boards/{board}/scores/query", &[Method::GET, Method::HEAD, Method::DELETE])
+        // A player's id may be `batch` or `query`: other methods on these paths belong to that
+        // player.
+        Endpoint::leaving("/v1/boards/{board}/scores/batch", &[Method::GET, Method::HEAD, Method::DELETE])
+            .on(Method::POST, submit::submit_batch),
+        Endpoint::leaving("/v1/boards/{board}/scores/query", &[Method::DELETE])
+            .get(list::chosen)
             .on(Method::POST, list::query),
         Endpoint::new("/v1/boards/{board}/scores/{user_id}").get(standing::show).on(Method::DELETE, standing::reset),
         Endpoint::new("/v1/scores").get(classic::list).on(Method::POST, classic::submit),
@@ -197,7 +201,7 @@ fn endpoints() -> Vec<Endpoint> {
         Endpoint::new("/v1/boards/{board}/scores.csv").get(export::csv),
         Endpoint::new("/v1/boards/{board}/scores.ndjson").get(export::ndjson),
         Endpoint::new("/v1/boards/{board}/scores/{user_id}/history").get(history::list),
-        Endpoint::new("/v1/boards/{board}/events").get(live::subscribe),
+        Endpoint::new("/v1/boards/{board}/live").get(live::subscribe),
         Endpoint::new("/v1/boards/{board}/rank").get(newcomer::show),
         Endpoint::new("/v1/boards/{board}/distribution").get(distribution::show),
         Endpoint::new("/v1/boards/{board}/periods").get(period::list),
@@ -240,7 +244,7 @@ fn register(config: &mut web::ServiceConfig, endpoints: impl IntoIterator<Item =
     }
     config.default_service(web::to(|request: HttpRequest| {
         ready(Err::<HttpResponse, _>(Error::NotFound {
-            what: "path",
+            what: Resource::Path,
             name: request.uri().path().to_owned(),
             hint: Some("/docs lists all paths".into()),
         }))

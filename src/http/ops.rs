@@ -71,9 +71,9 @@ async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
             .insert_header((header::CACHE_CONTROL, "no-store"))
             .insert_header((header::CONTENT_SECURITY_POLICY, POLICY))
             .body(page.into_string())),
-        Err(Error::Unauthorized(message)) => {
+        Err(Error::Unauthorized { code, message }) => {
             let hint = "in a browser, enter an admin key as the password and any user name";
-            let mut response = Error::Unauthorized(format!("{message}; {hint}")).error_response();
+            let mut response = Error::unauthorized(code, format!("{message}; {hint}")).error_response();
             response.headers_mut().insert(header::WWW_AUTHENTICATE, CHALLENGE);
             Ok(response)
         }

@@ -16,7 +16,7 @@ use maud::Markup;
 use serde::Deserialize;
 
 use crate::{
-    Error, Result, boards,
+    Code, Error, Resource, Result, boards,
     http::{
         Api,
         api::{endpoint::Endpoint, problem::Problem, text, top as top_body},
@@ -192,7 +192,9 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Markup> {
 /// boards says why they have no page.
 pub(super) async fn public(api: &Api, request: &HttpRequest, slug: &BoardSlug) -> Result<Arc<Board>> {
     caller::readable(api, request, slug).await.map_err(|error| match error {
-        Error::Unauthorized(_) => Error::Unauthorized("this board has no page: it can only be read with a key".into()),
+        Error::Unauthorized { .. } => {
+            Error::unauthorized(Code::KeyRequired, "this board has no page: it can only be read with a key")
+        }
         other => other,
     })
 }
@@ -232,7 +234,9 @@ async fn player(
             transactions.map(|(transactions, _)| transactions).unwrap_or_default(),
         ),
         // Only an unknown player comes without a hint.
-        Err(Error::NotFound { what: "user", hint, .. }) => PlayerShown::NoScore { is_known: hint.is_some() },
+        Err(Error::NotFound { what: what @ (Resource::User | Resource::Score), .. }) => {
+            PlayerShown::NoScore { is_known: what == Resource::Score }
+        }
         Err(Error::Unavailable { .. }) => PlayerShown::Unavailable,
         Err(error) => return Err(error),
     }))
@@ -283,7 +287,7 @@ pub(super) async fn explain(
 
 /// Responds with a file that pages load.
 async fn asset(request: HttpRequest, name: Path<String>) -> Result<HttpResponse> {
-    let asset = Asset::find(&name).ok_or_else(|| Error::not_found("file", format!("/assets/{name}")))?;
+    let asset = Asset::find(&name).ok_or_else(|| Error::not_found(Resource::Path, format!("/assets/{name}")))?;
     let kept = if request.path() == asset.path() { IMMUTABLE } else { "no-cache" };
     let mut response = HttpResponse::Ok();
     response.content_type(asset.media_type).insert_header((header::CACHE_CONTROL, kept));

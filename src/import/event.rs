@@ -25,7 +25,7 @@ pub(crate) struct Event {
     /// The caller's own id of the player.
     pub(crate) user_id: UserId,
     /// The player's name.
-    pub(crate) user_name: Option<String>,
+    pub(crate) name: Option<String>,
     /// Points.
     pub(crate) points: i64,
     /// Time of the event; the time of writing, if absent.
@@ -43,7 +43,7 @@ pub(crate) struct Event {
 pub(super) enum Column {
     Id,
     UserId,
-    UserName,
+    Name,
     Points,
     OccurredAt,
     Reason,
@@ -53,7 +53,7 @@ pub(super) enum Column {
 const COLUMNS: [(&str, Column); 7] = [
     ("id", Column::Id),
     ("user_id", Column::UserId),
-    ("user_name", Column::UserName),
+    ("name", Column::Name),
     ("points", Column::Points),
     ("occurred_at", Column::OccurredAt),
     ("reason", Column::Reason),
@@ -95,7 +95,7 @@ fn bad_header(message: &str) -> Error {
 struct Fields<'a> {
     id: Option<Cow<'a, str>>,
     user_id: Option<Cow<'a, str>>,
-    user_name: Option<Cow<'a, str>>,
+    name: Option<Cow<'a, str>>,
     #[serde(borrow, default, deserialize_with = "number")]
     points: Option<Cow<'a, str>>,
     occurred_at: Option<Cow<'a, str>>,
@@ -128,7 +128,7 @@ pub(super) fn from_csv(board: &Board, columns: &[Column], record: &[u8]) -> Resu
         match column {
             Column::Id => fields.id = value,
             Column::UserId => fields.user_id = value,
-            Column::UserName => fields.user_name = value,
+            Column::Name => fields.name = value,
             Column::Points => fields.points = value,
             Column::OccurredAt => fields.occurred_at = value,
             Column::Reason => fields.reason = value,
@@ -181,7 +181,7 @@ fn checked(board: &Board, fields: Fields) -> Result<Event> {
     });
     Ok(Event {
         user_id,
-        user_name: text("user_name", fields.user_name, 128)?,
+        name: text("name", fields.name, 128)?,
         points,
         occurred_at: fields.occurred_at.map(|at| time(board, &at)).transpose()?,
         reason: text("reason", fields.reason, 256)?,

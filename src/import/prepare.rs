@@ -122,7 +122,7 @@ impl Preparation {
         let mut names: HashMap<&str, Option<&str>> = HashMap::new();
         let mut last_names: HashMap<&str, &str> = HashMap::new();
         for line in lines {
-            let (id, name) = (line.event.user_id.as_str(), line.event.user_name.as_deref());
+            let (id, name) = (line.event.user_id.as_str(), line.event.name.as_deref());
             let first = names.entry(id).or_insert(name);
             *first = first.or(name);
             if let Some(name) = name.filter(|_| self.update_names) {

@@ -1,7 +1,7 @@
 //! Keeps stored secrets encrypted with the current master key.
 
 use crate::{
-    Error, Result,
+    Code, Error, Result,
     access::key,
     model::{
         encryption::{MasterKeys, is_example},
@@ -60,7 +60,10 @@ async fn encrypt(
             let secret =
                 stored.decrypt(&purpose, keys).map_err(|error| Error::invalid("master_key", error.to_string()))?;
             if is_example(&secret) {
-                return Err(Error::Conflict(format!("the secret of {purpose} is an example: create another one")));
+                return Err(Error::conflict(
+                    Code::Conflict,
+                    format!("the secret of {purpose} is an example: create another one"),
+                ));
             }
             match keys {
                 Some(keys) if is_wanted(stored, keys) => {

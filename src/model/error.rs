@@ -2,15 +2,18 @@
 
 use std::time::Duration;
 
+use crate::Code;
+
 /// An error. Its text is the detail that the caller receives.
 ///
-/// [`Error::problem`] is exhaustive: a new variant does not compile without a public identifier and
-/// status.
+/// [`Error::code`] is exhaustive: a new variant does not compile without a public code.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     /// A value of the request is invalid.
     #[error("{field}: {message}")]
     Invalid {
+        /// The public code.
+        code: Code,
         /// The field, parameter or flag at fault, as the caller wrote it.
         field: String,
         /// The problem, or the valid values.
@@ -20,21 +23,31 @@ pub enum Error {
     #[error("{0}")]
     Malformed(String),
     /// A board, user, period, score transaction or route does not exist.
-    #[error("no {what} {name:?}{}", .hint.as_deref().map(|h| format!(": {h}")).unwrap_or_default())]
+    #[error("no {} {name:?}{}", .what.words(), .hint.as_deref().map(|h| format!(": {h}")).unwrap_or_default())]
     NotFound {
-        /// Kind of thing: `board`, `user`, `period`, …
-        what: &'static str,
+        /// The kind of thing.
+        what: Resource,
         /// The requested name.
         name: String,
         /// A hint at the cause, or at existing names.
         hint: Option<String>,
     },
     /// The request conflicts with stored data.
-    #[error("{0}")]
-    Conflict(String),
+    #[error("{message}")]
+    Conflict {
+        /// The public code.
+        code: Code,
+        /// The conflict.
+        message: String,
+    },
     /// The key or the signature is missing or invalid.
-    #[error("{0}")]
-    Unauthorized(String),
+    #[error("{message}")]
+    Unauthorized {
+        /// The public code.
+        code: Code,
+        /// What is missing or invalid.
+        message: String,
+    },
     /// The key does not permit the request.
     #[error("{0}")]
     Forbidden(String),
@@ -42,14 +55,21 @@ pub enum Error {
     #[error("{0}")]
     MethodNotAllowed(String),
     /// The body, or a list in it, is larger than allowed.
-    #[error("{0}")]
-    TooLarge(String),
+    #[error("{message}")]
+    TooLarge {
+        /// The public code.
+        code: Code,
+        /// The limit that was exceeded.
+        message: String,
+    },
     /// The body did not arrive in time.
     #[error("{0}")]
     TooSlow(String),
     /// The caller exceeded a rate limit.
     #[error("{message}")]
     TooMany {
+        /// The public code.
+        code: Code,
         /// The limit that was exceeded.
         message: String,
         /// Time until the next request is allowed.
@@ -62,6 +82,8 @@ pub enum Error {
     /// written.
     #[error("{message}")]
     Unavailable {
+        /// The public code.
+        code: Code,
         /// The unavailable part, and the reason.
         message: String,
         /// Time after which a retry makes sense.
@@ -72,15 +94,62 @@ pub enum Error {
     Internal(String),
 }
 
-/// The members of an RFC 9457 problem document that depend only on the kind of an [`Error`].
+/// A kind of thing that a request can name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Problem {
-    /// HTTP status code.
-    pub status: u16,
-    /// Stable public identifier: the last part of the problem's `type`.
-    pub id: &'static str,
-    /// Short summary, the same for every occurrence.
-    pub title: &'static str,
+pub enum Resource {
+    /// A path, page or file of the service.
+    Path,
+    /// A board.
+    Board,
+    /// A player.
+    User,
+    /// The score of a player who exists.
+    Score,
+    /// A period, season or archive.
+    Period,
+    /// A score transaction.
+    Transaction,
+    /// An event in quarantine.
+    QuarantinedEvent,
+    /// An API key.
+    Key,
+    /// The webhook of a board.
+    Webhook,
+    /// An event in the outbox.
+    OutboxEvent,
+}
+
+impl Resource {
+    /// Returns the words for the detail of an error.
+    fn words(self) -> &'static str {
+        match self {
+            Self::Path => "path",
+            Self::Board => "board",
+            Self::User => "user",
+            Self::Score => "score of user",
+            Self::Period => "period",
+            Self::Transaction => "score transaction",
+            Self::QuarantinedEvent => "event in quarantine",
+            Self::Key => "key",
+            Self::Webhook => "webhook of board",
+            Self::OutboxEvent => "event",
+        }
+    }
+
+    /// Returns the public code.
+    fn code(self) -> Code {
+        match self {
+            Self::Path => Code::PathNotFound,
+            Self::Board => Code::BoardNotFound,
+            Self::User => Code::UserNotFound,
+            Self::Score => Code::ScoreNotFound,
+            Self::Period => Code::PeriodNotFound,
+            Self::Transaction => Code::TransactionNotFound,
+            Self::QuarantinedEvent => Code::QuarantinedEventNotFound,
+            Self::Key => Code::KeyNotFound,
+            Self::Webhook | Self::OutboxEvent => Code::NotFound,
+        }
+    }
 }
 
 /// Result of the fallible functions of this crate.
@@ -89,46 +158,55 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl Error {
     /// Creates an [`Error::Invalid`] for `field`.
     pub fn invalid(field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::Invalid { field: field.into(), message: message.into() }
+        Self::Invalid { code: Code::InvalidValue, field: field.into(), message: message.into() }
     }
 
     /// Replaces the field of an [`Error::Invalid`] by the caller's name for it.
     #[must_use]
     pub fn in_field(self, field: impl Into<String>) -> Self {
         match self {
-            Self::Invalid { message, .. } => Self::invalid(field, message),
+            Self::Invalid { code, message, .. } => Self::Invalid { code, field: field.into(), message },
             other => other,
         }
     }
 
     /// Creates an [`Error::NotFound`] without a hint.
-    pub fn not_found(what: &'static str, name: impl Into<String>) -> Self {
+    pub fn not_found(what: Resource, name: impl Into<String>) -> Self {
         Self::NotFound { what, name: name.into(), hint: None }
     }
 
-    /// Creates an [`Error::Unavailable`] with a retry after one second.
-    pub fn unavailable(message: impl Into<String>) -> Self {
-        Self::Unavailable { message: message.into(), retry_after: Duration::from_secs(1) }
+    /// Creates an [`Error::Conflict`].
+    pub fn conflict(code: Code, message: impl Into<String>) -> Self {
+        Self::Conflict { code, message: message.into() }
     }
 
-    /// Returns status, public identifier and title of this kind of error.
+    /// Creates an [`Error::Unauthorized`].
+    pub fn unauthorized(code: Code, message: impl Into<String>) -> Self {
+        Self::Unauthorized { code, message: message.into() }
+    }
+
+    /// Creates an [`Error::Unavailable`] with a retry after one second.
+    pub fn unavailable(code: Code, message: impl Into<String>) -> Self {
+        Self::Unavailable { code, message: message.into(), retry_after: Duration::from_secs(1) }
+    }
+
+    /// Returns the public code.
     #[must_use]
-    pub fn problem(&self) -> Problem {
-        let (status, id, title) = match self {
-            Self::Invalid { .. } => (422, "invalid", "Invalid value"),
-            Self::Malformed(_) => (400, "malformed", "Malformed request"),
-            Self::NotFound { .. } => (404, "not-found", "Not found"),
-            Self::Conflict(_) => (409, "conflict", "Conflict"),
-            Self::Unauthorized(_) => (401, "unauthorized", "Authentication required"),
-            Self::Forbidden(_) => (403, "forbidden", "Forbidden"),
-            Self::MethodNotAllowed(_) => (405, "method-not-allowed", "Method not allowed"),
-            Self::TooLarge(_) => (413, "too-large", "Request too large"),
-            Self::TooSlow(_) => (408, "too-slow", "Request timeout"),
-            Self::TooMany { .. } => (429, "too-many-requests", "Too many requests"),
-            Self::UnsupportedMediaType(_) => (415, "unsupported-media-type", "Unsupported media type"),
-            Self::Unavailable { .. } => (503, "unavailable", "Service unavailable"),
-            Self::Internal(_) => (500, "internal", "Internal error"),
-        };
-        Problem { status, id, title }
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Invalid { code, .. }
+            | Self::Conflict { code, .. }
+            | Self::Unauthorized { code, .. }
+            | Self::TooLarge { code, .. }
+            | Self::TooMany { code, .. }
+            | Self::Unavailable { code, .. } => *code,
+            Self::Malformed(_) => Code::MalformedBody,
+            Self::NotFound { what, .. } => what.code(),
+            Self::Forbidden(_) => Code::Forbidden,
+            Self::MethodNotAllowed(_) => Code::MethodNotAllowed,
+            Self::TooSlow(_) => Code::BodyTimeout,
+            Self::UnsupportedMediaType(_) => Code::UnsupportedMediaType,
+            Self::Internal(_) => Code::Internal,
+        }
     }
 }

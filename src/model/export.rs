@@ -15,7 +15,7 @@ pub(crate) struct ExportedRow {
     /// The caller's own id of the player.
     pub(crate) user_id: String,
     /// Name.
-    pub(crate) user_name: String,
+    pub(crate) name: String,
     /// Score.
     pub(crate) score: i64,
     /// Time at which the score was reached.

@@ -3,12 +3,14 @@
 pub mod act;
 pub mod board;
 pub mod closing;
+pub mod code;
 pub mod encryption;
 pub mod error;
 pub mod explain;
 pub mod export;
 pub mod file_format;
 pub mod hidden;
+pub mod idempotency;
 pub mod key;
 pub mod layout;
 pub mod name;

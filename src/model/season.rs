@@ -4,7 +4,13 @@ use std::str::FromStr;
 
 use chrono::{DateTime, NaiveDate, Utc};
 
-use crate::{Error, Result, model::period::PeriodState};
+use crate::{
+    Error, Result,
+    model::{
+        board::PeriodKind,
+        period::{Period, PeriodState},
+    },
+};
 
 /// A season of a board.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +23,18 @@ pub struct Season {
     pub ends_at: DateTime<Utc>,
     /// `open` from its creation until its end, then `due`, then `closed`.
     pub state: PeriodState,
+}
+
+impl From<Season> for Period {
+    fn from(season: Season) -> Self {
+        Self {
+            kind: PeriodKind::Season,
+            label: season.name,
+            starts_at: Some(season.starts_at),
+            ends_at: Some(season.ends_at),
+            state: season.state,
+        }
+    }
 }
 
 /// Start or end of a season: an instant, or the first instant of a date in the board's time zone.

@@ -9,7 +9,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
 use crate::{
-    Error, Result,
+    Code, Error, Result,
     model::{
         encryption::{self, MasterKeys},
         key::hex,
@@ -100,20 +100,27 @@ impl Signature {
         now: i64,
     ) -> Result<Self> {
         let header = header.ok_or_else(|| {
-            Error::Unauthorized(
-                "requests with this key must be signed; Centile-Signature: t=SECONDS,v1=HEX is missing".to_owned(),
+            Error::unauthorized(
+                Code::SignatureInvalid,
+                "requests with this key must be signed; Centile-Signature: t=SECONDS,v1=HEX is missing",
             )
         })?;
         let (time, expected) = parse(header).ok_or_else(|| {
-            Error::Unauthorized("Centile-Signature must be t=SECONDS,v1=HEX with 64 hexadecimal digits".to_owned())
+            Error::unauthorized(
+                Code::SignatureInvalid,
+                "Centile-Signature must be t=SECONDS,v1=HEX with 64 hexadecimal digits",
+            )
         })?;
         let age = now.saturating_sub(time.parse().unwrap_or(i64::MAX));
         if age.unsigned_abs() > TOLERANCE_SECONDS {
-            return Err(Error::Unauthorized(format!(
-                "the time of the signature is {} s {}; at most {TOLERANCE_SECONDS} s are allowed",
-                age.unsigned_abs(),
-                if age > 0 { "in the past" } else { "in the future" }
-            )));
+            return Err(Error::unauthorized(
+                Code::SignatureInvalid,
+                format!(
+                    "the time of the signature is {} s {}; at most {TOLERANCE_SECONDS} s are allowed",
+                    age.unsigned_abs(),
+                    if age > 0 { "in the past" } else { "in the future" }
+                ),
+            ));
         }
         // HMAC accepts keys of any length (RFC 2104, section 2); other algorithms may fail here.
         let mut mac = Hmac::<Sha256>::new_from_slice(&secret.0)
@@ -130,8 +137,8 @@ impl Signature {
     pub(crate) fn over(mut self, body: &[u8]) -> Result<[u8; BYTES]> {
         self.mac.update(body);
         self.mac.verify_slice(&self.expected).map(|()| self.expected).map_err(|_| {
-            Error::Unauthorized(
-                "the signature does not match: v1 must be the HMAC-SHA256 of SECONDS.METHOD.PATH?QUERY.BODY, exactly as sent".to_owned(),
+            Error::unauthorized(Code::SignatureInvalid,
+                "the signature does not match: v1 must be the HMAC-SHA256 of SECONDS.METHOD.PATH?QUERY.BODY, exactly as sent",
             )
         })
     }
@@ -188,7 +195,7 @@ mod tests {
             ("POST", TARGET, &BODY[1..]),
             ("POST", TARGET, b""),
         ] {
-            assert!(matches!(of(method, target)?.over(body), Err(Error::Unauthorized(_))), "{method} {target}");
+            assert!(matches!(of(method, target)?.over(body), Err(Error::Unauthorized { .. })), "{method} {target}");
         }
         Ok(())
     }

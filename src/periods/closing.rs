@@ -9,7 +9,7 @@ use std::time::Instant;
 use chrono::{DateTime, Utc};
 
 use crate::{
-    Error, Result,
+    Code, Error, Resource, Result,
     cache::{Cache, CacheKey},
     model::{
         act::{Act, Actor},
@@ -110,7 +110,10 @@ pub async fn close_one(
     }
     if named.state == PeriodState::Open {
         let end = named.ends_at.map_or_else(|| "never ends".to_owned(), |at| format!("ends at {}", at.to_rfc3339()));
-        return Err(Error::Conflict(format!("{} of board {} is not over yet: it {end}", named.name, board.slug)));
+        return Err(Error::conflict(
+            Code::Conflict,
+            format!("{} of board {} is not over yet: it {end}", named.name, board.slug),
+        ));
     }
     if named.period_id.is_none() {
         return Ok(Some(nothing(false)));
@@ -152,7 +155,7 @@ async fn close(
     let (players, differences) = match checked {
         Ok(checked) => checked,
         // An import that has started meanwhile has cancelled the closing.
-        Err(error @ Error::Conflict(_)) => {
+        Err(error @ Error::Conflict { .. }) => {
             return waiting_import(store, period_id, board, period).await.map_err(|_| error);
         }
         Err(error) => return Err(error),
@@ -182,7 +185,7 @@ async fn waiting_import(store: &Store, period_id: i64, board: &str, period: &str
     let due = store.due_periods(Some(period_id)).await?.pop();
     let import = due.and_then(|due| due.import_source.zip(due.import_is_running));
     let (source, is_running) =
-        import.ok_or_else(|| Error::Conflict(format!("closing {period} was cancelled; retry")))?;
+        import.ok_or_else(|| Error::conflict(Code::Conflict, format!("closing {period} was cancelled; retry")))?;
     Ok(Outcome::Waits { board: board.to_owned(), period: period.to_owned(), source, is_running })
 }
 
@@ -206,7 +209,7 @@ async fn cache_top(store: &Store, cache: &Cache, period_id: i64) {
 pub(crate) async fn named(store: &Store, board: &Board, selector: &PeriodSelector) -> Result<NamedPeriod> {
     let named = store.named_period(board.id, &selector.to_string()).await?;
     named.ok_or_else(|| Error::NotFound {
-        what: "period",
+        what: Resource::Period,
         name: selector.to_string(),
         hint: Some(format!("board {} has no period of this name", board.slug)),
     })
@@ -237,9 +240,10 @@ pub async fn refresh(
 ) -> Result<Refreshed> {
     let named = named(store, board, selector).await?;
     let Some(period_id) = named.period_id.filter(|_| named.state == PeriodState::Closed) else {
-        return Err(Error::Conflict(format!("{} of board {} is not closed", named.name, board.slug)));
+        return Err(Error::conflict(Code::Conflict, format!("{} of board {} is not closed", named.name, board.slug)));
     };
-    let another = || Error::unavailable("another process is closing or refreshing periods; retry later");
+    let another =
+        || Error::unavailable(Code::ConcurrentChange, "another process is closing or refreshing periods; retry later");
     let mut closer = store.closer().await?.ok_or_else(another)?;
     let (revision, players) = closer.refresh(period_id, act).await?;
     closer.end().await;

@@ -1,7 +1,7 @@
 //! Seasons: periods with explicit start and end.
 
 use crate::{
-    Error, Result,
+    Error, Resource, Result,
     model::{
         act::Actor,
         board::Board,
@@ -25,7 +25,7 @@ pub async fn create(
     check_text("name", name, 40)?;
     store.create_season(board, name, starts_at, ends_at, by).await?;
     let season = store.seasons(board, Some(name)).await?.pop();
-    season.ok_or_else(|| Error::not_found("season", name))
+    season.ok_or_else(|| Error::not_found(Resource::Period, name))
 }
 
 /// Returns the seasons of a board by start.

@@ -29,7 +29,8 @@ impl Cursor {
     /// Decodes a cursor. [`Error::Invalid`] unless it belongs to this board and this kind of
     /// period.
     pub(crate) fn parse(text: &str, board: &Board, selector: &PeriodSelector) -> Result<Self> {
-        let refused = || Error::invalid("cursor", format!("must be the `next` value of an earlier page of {selector}"));
+        let refused =
+            || Error::invalid("cursor", format!("must be the `next_cursor` of an earlier page of {selector}"));
         let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| refused())?;
         let plain = String::from_utf8(bytes).map_err(|_| refused())?;
         let parts: Vec<&str> = plain.split('|').collect();

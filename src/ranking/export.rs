@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Columns. The header line is present even if the period has no scores.
-const COLUMNS: [&str; 6] = ["position", "rank", "user_id", "user_name", "score", "reached_at"];
+const COLUMNS: [&str; 6] = ["position", "rank", "user_id", "name", "score", "reached_at"];
 
 /// An export in progress. It holds a snapshot and its own database connection until it is dropped.
 #[derive(Debug)]

@@ -31,7 +31,7 @@ use tokio_util::{
 };
 
 use crate::{
-    Error, Result,
+    Code, Error, Result,
     model::name::Named as _,
     ranking::{
         batcher::{Answer, Batcher},
@@ -244,7 +244,10 @@ impl Indexes {
         let permit = timeout(self.store.pool_wait(), Arc::clone(&board.sql).acquire_owned()).await;
         match permit {
             Ok(Ok(permit)) => Ok(Access::Sql(Some(permit))),
-            _ => Err(Error::unavailable("the rank index is not available, and too many SQL reads are waiting")),
+            _ => Err(Error::unavailable(
+                Code::Overloaded,
+                "the rank index is not available, and too many SQL reads are waiting",
+            )),
         }
     }
 

@@ -9,7 +9,7 @@ use std::{
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::{
-    Error, Result,
+    Code, Error, Result,
     ranking::{
         index::{RankIndex, RankKey},
         indexes::{Indexes, Loaded},
@@ -71,7 +71,7 @@ pub(super) async fn load(
     let began_at = Instant::now();
     loop {
         let permit = Arc::clone(&indexes.loading).acquire_owned().await;
-        let permit = permit.map_err(|_| Error::unavailable("this instance is shutting down"))?;
+        let permit = permit.map_err(|_| Error::unavailable(Code::ShuttingDown, "this instance is shutting down"))?;
         let load_permit = LoadPermit { indexes: Arc::clone(indexes), _permit: permit };
         // Start recording profile changes before the snapshot, so that its older profiles do not
         // overwrite newer ones.
@@ -84,7 +84,7 @@ pub(super) async fn load(
         }
         let is_current = |one: &NamedRanking| one.ranking == ranking;
         if !indexes.store.indexable_rankings(ranking.board).await?.iter().any(is_current) {
-            return Err(Error::unavailable("the ranking was replaced"));
+            return Err(Error::unavailable(Code::ConcurrentChange, "the ranking was replaced"));
         }
         drop(load_guard);
         drop(load_permit);
@@ -153,10 +153,13 @@ async fn catch_up(indexes: &Indexes, ranking: RankingRef, loaded: &mut Loaded) -
         let Some((current, changes, batches)) =
             state.and_then(|state| Some((state.rankings.first()?, state.changes.as_ref()?, &state.batches)))
         else {
-            return Err(Error::unavailable("the ranking was replaced, or changes faster than it can be loaded"));
+            return Err(Error::unavailable(
+                Code::ConcurrentChange,
+                "the ranking was replaced, or changes faster than it can be loaded",
+            ));
         };
         if round.epoch != loaded.version.epoch {
-            return Err(Error::unavailable("the database has been replaced"));
+            return Err(Error::unavailable(Code::ConcurrentChange, "the database has been replaced"));
         }
         let behind = changes.user_ids.len();
         if !loaded.apply(current, batches, 0, changes) {
@@ -166,5 +169,5 @@ async fn catch_up(indexes: &Indexes, ranking: RankingRef, loaded: &mut Loaded) -
             return Ok(());
         }
     }
-    Err(Error::unavailable("the ranking changes faster than its index can follow"))
+    Err(Error::unavailable(Code::Unavailable, "the ranking changes faster than its index can follow"))
 }

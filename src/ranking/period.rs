@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use crate::{
-    Error, Result,
+    Code, Error, Resource, Result,
     model::{
         board::{Board, PeriodKind},
         name::Named as _,
@@ -22,6 +22,39 @@ pub async fn list(rankings: &Rankings, board: &Board, limit: u32) -> Result<Vec<
     rankings.store.periods(board, limit).await
 }
 
+/// Returns a page of the opened periods of a board, newest first, and the cursor of the next page.
+///
+/// The page has up to `limit` periods, all of kind `only` if given, and begins after `cursor`.
+pub async fn list_page(
+    rankings: &Rankings,
+    board: &Board,
+    only: Option<PeriodKind>,
+    limit: usize,
+    cursor: Option<&str>,
+) -> Result<(Vec<Period>, Option<String>)> {
+    let refused = || Error::invalid("cursor", "is not the `next_cursor` of an earlier page");
+    // A cursor is the name of the last period of a page. Periods are never deleted.
+    let after = cursor.map(|name| match name.parse() {
+        Ok(PeriodSelector::Labelled(kind, label)) => Ok((kind, label)),
+        Ok(PeriodSelector::Current(PeriodKind::AllTime)) => {
+            Ok((PeriodKind::AllTime, PeriodKind::AllTime.name().to_owned()))
+        }
+        _ => Err(refused()),
+    });
+    let after = after.transpose()?;
+    let after = after.as_ref().map(|(kind, label)| (*kind, label.as_str()));
+    let one_more = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
+    let mut periods = rankings.store.list_periods(board, only, after, one_more).await?;
+    // A page with a cursor has at least one period.
+    if periods.is_empty() && cursor.is_some() {
+        return Err(refused());
+    }
+    let is_last = periods.len() <= limit;
+    periods.truncate(limit);
+    let next = periods.last().filter(|_| !is_last).map(Period::name);
+    Ok((periods, next))
+}
+
 /// Returns the period that a selector means on a board.
 ///
 /// A cached result may be outdated. Every statement and round checks that it still holds.
@@ -29,7 +62,7 @@ pub(crate) async fn resolve(rankings: &Rankings, board: &Board, selector: &Perio
     if selector.kind() != PeriodKind::Season && !board.periods.contains(&selector.kind()) {
         let kept: Vec<&str> = board.periods.iter().map(|kind| kind.name()).collect();
         return Err(Error::NotFound {
-            what: "period",
+            what: Resource::Period,
             name: selector.to_string(),
             hint: Some(format!("board {} keeps {}", board.slug, kept.join(", "))),
         });
@@ -41,7 +74,7 @@ pub(crate) async fn resolve(rankings: &Rankings, board: &Board, selector: &Perio
     let found = rankings.store.resolve_period(board, selector).await?;
     let Some((resolved, version, revision)) = found else {
         return Err(Error::NotFound {
-            what: "period",
+            what: Resource::Period,
             name: selector.to_string(),
             hint: Some(match selector.kind() {
                 PeriodKind::Season => {
@@ -58,7 +91,7 @@ pub(crate) async fn resolve(rankings: &Rankings, board: &Board, selector: &Perio
     }
     if resolved.period.state == PeriodState::Closed {
         return Err(Error::NotFound {
-            what: "period",
+            what: Resource::Period,
             name: selector.to_string(),
             hint: Some(format!("{} is closed, and its archive is no longer kept", resolved.period.name())),
         });
@@ -66,7 +99,7 @@ pub(crate) async fn resolve(rankings: &Rankings, board: &Board, selector: &Perio
     // This period has no scores. A current or previous one is empty; a labelled one does not exist.
     match selector {
         PeriodSelector::Labelled(..) => Err(Error::NotFound {
-            what: "period",
+            what: Resource::Period,
             name: selector.to_string(),
             hint: Some(format!(
                 "it has no scores; GET /v1/boards/{}/periods lists the periods with scores",
@@ -99,7 +132,7 @@ pub(crate) async fn read_current<T, F: Future<Output = Result<Option<T>>>>(
         }
         rankings.periods.forget(board.id, selector);
     }
-    Err(Error::unavailable(format!("{selector} is being replaced; retry")))
+    Err(Error::unavailable(Code::ConcurrentChange, format!("{selector} is being replaced; retry")))
 }
 
 /// The period that a selector means.

@@ -6,7 +6,7 @@
 use std::{collections::HashSet, sync::Arc};
 
 use crate::{
-    Error, Result,
+    Error, Resource, Result,
     model::{
         board::Board,
         period::{Period, PeriodSelector},
@@ -207,7 +207,7 @@ pub(crate) fn percentile(worse: u64, players: u64) -> f64 {
 
 fn no_entry(user_id: &UserId, selector: &PeriodSelector, user_exists: bool) -> Error {
     Error::NotFound {
-        what: "user",
+        what: if user_exists { Resource::Score } else { Resource::User },
         name: user_id.to_string(),
         hint: user_exists.then(|| format!("the player has no score in {selector}")),
     }

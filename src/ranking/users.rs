@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    Error, Result,
+    Code, Error, Result,
     ranking::{
         batcher::{Batcher, Work},
         directory::{Directory, Profile},
@@ -182,7 +182,9 @@ impl Users {
     async fn fetch(&self, missing: Missing) -> Result<Arc<Fetched>> {
         let fetch = || Fetch { store: self.store.clone(), state: Arc::clone(&self.state) };
         let fetched = self.fetches.ask(missing, fetch).await;
-        fetched.unwrap_or_else(|| Err(Error::unavailable("the statement that fetches profiles was cancelled")))
+        fetched.unwrap_or_else(|| {
+            Err(Error::unavailable(Code::DatabaseUnavailable, "the statement that fetches profiles was cancelled"))
+        })
     }
 
     /// Returns how many of these users the directory contains.

@@ -1,6 +1,11 @@
 //! Reasons for refusing an event.
 
-use crate::{Error, model::board::Board};
+use std::time::Duration;
+
+use crate::{Code, Error, model::board::Board};
+
+/// Window of the rule `events_per_minute`.
+const EVENTS_WINDOW: Duration = Duration::from_secs(60);
 
 /// Reason for refusing an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +55,10 @@ pub(crate) enum Rule {
     GainTooLarge,
 }
 
+fn invalid(code: Code, field: &str, message: String) -> Error {
+    Error::Invalid { code, field: field.to_owned(), message }
+}
+
 impl Violation {
     /// Creates a violation for points outside the bounds of a board.
     pub(crate) fn out_of_bounds(points_min: i64, points_max: i64) -> Self {
@@ -61,11 +70,17 @@ impl Violation {
         let (slug, detail) = (&board.slug, &self.detail);
         match self.rule {
             Rule::PointsOutOfBounds => {
-                Error::invalid("points", format!("board {slug} allows {detail} points per event"))
+                invalid(Code::PointsOutOfBounds, "points", format!("board {slug} allows {detail} points per event"))
             }
-            // A conflict, because a later event may succeed; other points would not help.
-            Rule::TooManyEvents => Error::Conflict(format!("board {slug} allows {detail} per player")),
-            Rule::GainTooLarge => Error::invalid("points", format!("board {slug} allows a player to gain {detail}")),
+            Rule::TooManyEvents => Error::TooMany {
+                code: Code::TooManyEvents,
+                message: format!("board {slug} allows {detail} per player"),
+                // After a pause as long as the window, the player has no events in it.
+                retry_after: EVENTS_WINDOW,
+            },
+            Rule::GainTooLarge => {
+                invalid(Code::GainTooLarge, "points", format!("board {slug} allows a player to gain {detail}"))
+            }
         }
     }
 }
@@ -74,18 +89,24 @@ impl Refusal {
     /// Returns the error for the caller.
     pub(crate) fn error(&self, board: &Board) -> Error {
         match self {
-            Self::UnknownUser => Error::unavailable("the player was lost in a failover; send the event again"),
-            Self::Banned => Error::Forbidden("the player is banned".to_owned()),
+            Self::UnknownUser => {
+                Error::unavailable(Code::ConcurrentChange, "the player was lost in a failover; send the event again")
+            }
+            Self::Banned => Error::conflict(Code::UserBanned, "the player is banned"),
             Self::Broken(violation) => violation.error(board),
             Self::TiebreakNotUsed => Error::invalid("tiebreak", format!("board {} does not use tiebreaks", board.slug)),
             Self::TiebreakOutOfRange => Error::invalid("tiebreak", "must be -2048 to 2047"),
             Self::TimeInFuture => Error::invalid("occurred_at", "must not be in the future"),
             Self::TimeOutOfRange => Error::invalid("occurred_at", "must be from 2000 to 2070"),
-            Self::PeriodClosed => Error::Conflict("a period that holds this time is closed".to_owned()),
-            Self::Overflow => Error::invalid("points", "the player's score would leave the range of 64 bits"),
-            Self::IdConflict => Error::Conflict("this id belongs to an event with other content".to_owned()),
+            Self::PeriodClosed => Error::conflict(Code::PeriodClosed, "a period that holds this time is closed"),
+            Self::Overflow => invalid(
+                Code::ScoreOutOfRange,
+                "points",
+                "the player's score would leave the range of 64 bits".to_owned(),
+            ),
+            Self::IdConflict => Error::conflict(Code::IdConflict, "this id belongs to an event with other content"),
             Self::IdInQuarantine => {
-                Error::Conflict("this id belongs to an event that was put into quarantine".to_owned())
+                Error::conflict(Code::IdInQuarantine, "this id belongs to an event that was put into quarantine")
             }
         }
     }

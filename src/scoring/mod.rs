@@ -12,7 +12,7 @@ use chrono::DateTime;
 use sha2::{Digest as _, Sha256};
 
 use crate::{
-    Error, Result,
+    Error, Resource, Result,
     boards::Boards,
     model::{
         act::Act,
@@ -173,7 +173,7 @@ pub async fn history(
 ) -> Result<(Vec<HistoryRow>, Option<String>)> {
     let cursor = cursor.map(parse_cursor).transpose()?;
     let rows = store.history(board.id, user_id.as_str(), cursor, i64::from(limit) + 1).await?;
-    let mut rows = rows.ok_or_else(|| Error::not_found("user", user_id.as_str()))?;
+    let mut rows = rows.ok_or_else(|| Error::not_found(Resource::User, user_id.as_str()))?;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let more = rows.len() > limit;
     rows.truncate(limit);
@@ -191,5 +191,5 @@ fn parse_cursor(text: &str) -> Result<HistoryCursor> {
         let occurred_at = DateTime::from_timestamp_micros(micros.parse().ok()?).filter(|at| at.timestamp() >= 0)?;
         Some(HistoryCursor { occurred_at, transaction_id: id.parse().ok()? })
     });
-    parsed.ok_or_else(|| Error::invalid("cursor", "is not the `next` of an earlier page"))
+    parsed.ok_or_else(|| Error::invalid("cursor", "is not the `next_cursor` of an earlier page"))
 }

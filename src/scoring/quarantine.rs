@@ -22,7 +22,7 @@ pub async fn list(
     cursor: Option<&str>,
 ) -> Result<(Vec<QuarantinedEvent>, Option<String>)> {
     let after = cursor.map_or(Ok(0), |cursor| {
-        cursor.parse().map_err(|_| Error::invalid("cursor", "is not the `next` of an earlier page"))
+        cursor.parse().map_err(|_| Error::invalid("cursor", "is not the `next_cursor` of an earlier page"))
     })?;
     let mut events = store.quarantine(board.slug.as_str(), state, after, i64::from(limit) + 1).await?;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use chrono::{DateTime, Utc};
 
 use crate::{
-    Error, Result,
+    Code, Error, Result,
     model::layout::Layouts,
     rules::{
         Accepted, Decided, Decisions, EventSource, KnownAnswer, MissingPeriods, Pending, Refusal, Violation, decide,
@@ -109,7 +109,10 @@ impl Lane {
             let mut begun = session.begin_batch(source, &users, &pending, &mut self.layouts).await?;
             if begun.has_other_lanes {
                 session.end(false).await?;
-                return Err(Error::unavailable("the board's number of lanes has just changed; retry"));
+                return Err(Error::unavailable(
+                    Code::ConcurrentChange,
+                    "the board's number of lanes has just changed; retry",
+                ));
             }
             if source == EventSource::Live && begun.facts.rules.need_history() {
                 session.read_history(&mut begun.facts, &pending).await?;
@@ -151,7 +154,7 @@ impl Lane {
             self.last_batch = Some(batch);
             return answers(batch, committed.unwrap_or_default(), decisions);
         }
-        Err(Error::unavailable("other instances keep writing to the same lane; retry"))
+        Err(Error::unavailable(Code::ConcurrentChange, "other instances keep writing to the same lane; retry"))
     }
 }
 
@@ -192,8 +195,12 @@ fn answers(batch: i64, committed: Committed, decisions: Decisions) -> Result<Wri
     let Committed { transaction_ids, quarantine_ids, .. } = committed;
     let (mut transactions, mut quarantined) = (transaction_ids.into_iter(), quarantine_ids.into_iter());
     // The batch is committed. An error must not let the caller send it again without its ids.
-    let unknown_outcome =
-        || Error::unavailable("the outcome of the events is unknown; send them again with the same ids");
+    let unknown_outcome = || {
+        Error::unavailable(
+            Code::OutcomeUnknown,
+            "the outcome of the events is unknown; send them again with the same ids",
+        )
+    };
     let mut answers: Vec<Answer> = Vec::with_capacity(decisions.events.len());
     for decided in decisions.events {
         let answer = match decided {

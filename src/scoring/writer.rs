@@ -20,7 +20,7 @@ use tokio::{
 use tokio_util::task::TaskTracker;
 
 use crate::{
-    Error, Result,
+    Code, Error, Result,
     model::{board::Board, score::Event},
     ranking::acknowledged::Acknowledged,
     rules::EventSource,
@@ -171,7 +171,7 @@ impl Writers {
         {
             let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
             if self.tasks.is_closed() {
-                return Err(Error::unavailable("this instance is shutting down"));
+                return Err(Error::unavailable(Code::ShuttingDown, "this instance is shutting down"));
             }
             let lane = match lanes.entry((board.id, lane)) {
                 // The lane's writer has panicked: start another.
@@ -226,7 +226,7 @@ impl Lane {
 
 /// The error for events that would wait too long.
 fn full() -> Error {
-    Error::unavailable("too many scores are queued")
+    Error::unavailable(Code::Overloaded, "too many scores are queued")
 }
 
 /// Callers in a batch from which on its writer pauses before the next one.

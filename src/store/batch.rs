@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use sqlx::{postgres::types::PgInterval, types::Json};
 
 use crate::{
-    Error, Result,
+    Code, Error, Result,
     model::{
         board::{GainMax, PeriodKind},
         layout::{KeyTuple, Layout, Layouts, PLACES},
@@ -292,6 +292,7 @@ impl BatchSession {
             Err(error @ (sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_))) => {
                 tracing::error!(%error, "could not decode the result of a batch");
                 return Err(Error::unavailable(
+                    Code::OutcomeUnknown,
                     "the outcome of the events is unknown; send them again with the same ids",
                 ));
             }
@@ -317,7 +318,7 @@ fn player((id, is_banned): (Option<i64>, Option<bool>)) -> Player {
 }
 
 fn lanes_changed() -> Error {
-    Error::unavailable("the board's number of lanes has just changed; retry")
+    Error::unavailable(Code::ConcurrentChange, "the board's number of lanes has just changed; retry")
 }
 
 fn unknown(what: &str) -> Error {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sqlx::{error::DatabaseError, postgres::PgDatabaseError};
 
-use crate::Error;
+use crate::{Code, Error, Resource};
 
 /// Constraint, the field that it concerns, and the error detail.
 const CONSTRAINTS: [(&str, &str, &str); 22] = [
@@ -39,7 +39,7 @@ const CONSTRAINTS: [(&str, &str, &str); 22] = [
     ("webhooks_url_form", "url", "must begin with https:// or http://, contain no spaces, and have at most 2048 bytes"),
     ("users_external_id_length", "user_id", "must have 1 to 128 bytes"),
     ("users_name_length", "name", "must have 1 to 128 bytes"),
-    ("users_avatar_length", "avatar", "must have at most 1024 bytes"),
+    ("users_avatar_length", "avatar_url", "must have at most 1024 bytes"),
     ("users_metadata_object", "metadata", "must be a JSON object"),
     ("transaction_ids_length", "id", "must have 1 to 128 bytes"),
 ];
@@ -63,7 +63,10 @@ impl From<sqlx::Error> for Error {
         };
         if let Some(constraint) = database.constraint() {
             if constraint == "boards_slug_key" {
-                return Self::Conflict("a board with this name already exists".to_owned());
+                return Self::conflict(Code::BoardExists, "a board with this name already exists".to_owned());
+            }
+            if constraint == "api_keys_request_key" {
+                return Self::unavailable(Code::ConcurrentChange, "the same request is being processed; retry");
             }
             if let Some((_, field, message)) = CONSTRAINTS.iter().find(|(name, ..)| *name == constraint) {
                 return Self::invalid(*field, *message);
@@ -74,30 +77,35 @@ impl From<sqlx::Error> for Error {
         let hint = postgres.and_then(|postgres| postgres.hint());
         let message = database.message();
         match database.code().as_deref().unwrap_or_default() {
-            "CB001" => Self::Unavailable { message: message.to_owned(), retry_after: Duration::ZERO },
+            "CB001" => Self::Unavailable {
+                code: Code::ConcurrentChange,
+                message: message.to_owned(),
+                retry_after: Duration::ZERO,
+            },
             "CB404" => Self::NotFound {
                 what: match detail {
-                    "board" => "board",
-                    "user" => "user",
-                    "transaction" => "score transaction",
-                    "quarantined" => "event in quarantine",
-                    "webhook" => "webhook of board",
-                    "event" => "event",
-                    "key" => "key",
-                    "entry" => "entry of player",
-                    _ => "period",
+                    "board" => Resource::Board,
+                    "user" => Resource::User,
+                    "transaction" => Resource::Transaction,
+                    "quarantined" => Resource::QuarantinedEvent,
+                    "webhook" => Resource::Webhook,
+                    "event" => Resource::OutboxEvent,
+                    "key" => Resource::Key,
+                    "entry" => Resource::Score,
+                    _ => Resource::Period,
                 },
                 name: message.split('\'').nth(1).unwrap_or(message).to_owned(),
                 // Other hints address users of psql.
                 hint: hint.filter(|_| ["period", "entry"].contains(&detail)).map(str::to_owned),
             },
             "CB403" => Self::Forbidden(message.to_owned()),
-            "CB409" => Self::Conflict(message.to_owned()),
+            "CB409" => Self::conflict(detail.parse().unwrap_or(Code::Conflict), message),
             "CB422" => Self::invalid(detail, hint.map_or(message.to_owned(), |hint| format!("{message}. {hint}"))),
-            "22003" => Self::Conflict("the score would leave the range of 64 bits".to_owned()),
-            "55P03" => {
-                Self::unavailable("another session, such as a dump, holds a lock that this request needs; retry later")
-            }
+            "22003" => Self::conflict(Code::Conflict, "the score would leave the range of 64 bits".to_owned()),
+            "55P03" => Self::unavailable(
+                Code::ConcurrentChange,
+                "another session, such as a dump, holds a lock that this request needs; retry later",
+            ),
             // Connection failures, out of resources, shutdown and start; a read-only server after a
             // failover, an idle-in-transaction timeout, a serialization failure, a deadlock.
             code if ["08", "53", "57"].contains(&&code[..2.min(code.len())])
@@ -105,10 +113,12 @@ impl From<sqlx::Error> for Error {
             {
                 unavailable(&error)
             }
-            _ if has_other_columns(database.as_ref()) => Self::unavailable("the schema has just been replaced; retry"),
+            _ if has_other_columns(database.as_ref()) => {
+                Self::unavailable(Code::ConcurrentChange, "the schema has just been replaced; retry")
+            }
             "3F000" | "42P01" | "42883" => {
                 tracing::error!(error = message, "the schema is missing or outdated: run `centile migrate`");
-                Self::unavailable("the database has not been migrated yet")
+                Self::unavailable(Code::Unavailable, "the database has not been migrated yet")
             }
             code => Self::Internal(format!("{message} ({code})")),
         }
@@ -128,5 +138,8 @@ pub(super) fn has_other_columns(error: &dyn DatabaseError) -> bool {
 /// Logs the cause. The caller's error omits it, because it may show how the database is reached.
 fn unavailable(cause: &sqlx::Error) -> Error {
     tracing::warn!(error = %cause, "request to PostgreSQL failed");
-    Error::unavailable("the database cannot be reached; a write may or may not have been committed")
+    Error::unavailable(
+        Code::DatabaseUnavailable,
+        "the database cannot be reached; a write may or may not have been committed",
+    )
 }

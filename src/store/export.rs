@@ -6,7 +6,7 @@ use sqlx::{Executor as _, PgConnection};
 use tokio::time::timeout;
 
 use crate::{
-    Error, Result,
+    Code, Error, Result,
     model::{export::ExportedRow, rank::AnsweredBy},
     store::{
         RESPONSE_GRACE, Store,
@@ -133,7 +133,7 @@ impl Snapshot {
                         position: row.position.unsigned_abs(),
                         rank: row.rank.unsigned_abs(),
                         user_id: row.user_id,
-                        user_name: row.user_name,
+                        name: row.user_name,
                         score: row.score,
                         reached_at: row.reached_at,
                     })
@@ -149,5 +149,5 @@ impl Snapshot {
 }
 
 fn no_response() -> Error {
-    Error::unavailable("PostgreSQL does not answer")
+    Error::unavailable(Code::DatabaseUnavailable, "PostgreSQL does not answer")
 }

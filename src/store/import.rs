@@ -2,7 +2,7 @@
 
 use sqlx::{Connection as _, PgConnection};
 
-use crate::{Error, Result, model::act::Actor, store::Store};
+use crate::{Code, Error, Result, model::act::Actor, store::Store};
 
 /// An import in progress. Its connection shows other processes that the import is running.
 #[derive(Debug)]
@@ -19,6 +19,7 @@ impl OpenImport {
     pub(crate) async fn check(&mut self) -> Result<()> {
         let lost = |_| {
             Error::unavailable(
+                Code::Unavailable,
                 "the connection that announces the import was lost; periods may be closed before it ends",
             )
         };
@@ -49,7 +50,7 @@ impl Store {
         let has_ended = sqlx::query_scalar!(r#"SELECT centile_store.end_import($1) AS "has_ended!""#, import.import_id)
             .fetch_one(&self.writers)
             .await?;
-        if has_ended { Ok(()) } else { Err(Error::Conflict("the import was abandoned while it ran".to_owned())) }
+        if has_ended { Ok(()) } else { Err(Error::conflict(Code::Conflict, "the import was abandoned while it ran")) }
     }
 
     /// Abandons a board's interrupted imports; returns how many.

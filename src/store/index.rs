@@ -12,7 +12,7 @@ use sqlx::{Executor as _, PgConnection};
 use tokio::{task::yield_now, time::timeout};
 
 use crate::{
-    Error, Result,
+    Code, Error, Result,
     model::board::PeriodKind,
     store::{Store, period::RankingRef, pool::Session, rank::Version},
 };
@@ -228,7 +228,7 @@ impl Store {
         alone_from: u64,
     ) -> Result<Option<(LoadSnapshot, Version, u64)>> {
         let taken = timeout(ROWS_TIMEOUT, self.take_load_snapshot(ranking, alone_from)).await;
-        taken.unwrap_or_else(|_| Err(Error::unavailable("PostgreSQL does not answer")))
+        taken.unwrap_or_else(|_| Err(Error::unavailable(Code::DatabaseUnavailable, "PostgreSQL does not answer")))
     }
 
     async fn take_load_snapshot(
@@ -340,7 +340,7 @@ impl LoadSnapshot {
     /// Passes rows to `take` until it returns false. The connection is unusable after an early
     /// stop.
     async fn copy(&mut self, copy: &str, mut take: impl FnMut(&mut CopiedRow) -> Result<bool> + Send) -> Result<()> {
-        let silent = || Error::unavailable("PostgreSQL does not answer");
+        let silent = || Error::unavailable(Code::DatabaseUnavailable, "PostgreSQL does not answer");
         let begun = timeout(ROWS_TIMEOUT, self.connection.copy_out_raw(copy)).await;
         let mut rows = begun.map_err(|_| silent())??;
         let mut is_first = true;

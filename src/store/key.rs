@@ -23,6 +23,14 @@ pub(crate) struct StoredApiKey {
     pub(crate) signing_secret: Option<Vec<u8>>,
 }
 
+/// A request for a key that may be repeated.
+pub(crate) struct KeyRequest {
+    /// SHA-256 of what identifies the request.
+    pub(crate) sha256: [u8; 32],
+    /// Salt from which the key's secret is derived.
+    pub(crate) salt: [u8; 32],
+}
+
 fn boards(slugs: &[String]) -> Result<Vec<BoardSlug>> {
     slugs.iter().map(|slug| slug.parse()).collect()
 }
@@ -35,11 +43,12 @@ impl Store {
         new: &NewKey,
         secret_sha256: &[u8],
         signing_secret: Option<&[u8]>,
+        request: Option<&KeyRequest>,
         by: &Actor,
     ) -> Result<DateTime<Utc>> {
         let boards: Vec<String> = new.boards.iter().map(ToString::to_string).collect();
         let created_at = sqlx::query_scalar!(
-            r#"SELECT centile.create_key($1, $2, $3, $4, $5, $6, $7, $8) AS "created_at!""#,
+            r#"SELECT centile.create_key($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) AS "created_at!""#,
             id,
             new.name,
             new.role.name(),
@@ -47,7 +56,9 @@ impl Store {
             new.expires_at,
             secret_sha256,
             by.as_str(),
-            signing_secret
+            signing_secret,
+            request.map(|request| &request.sha256[..]),
+            request.map(|request| &request.salt[..])
         )
         .fetch_one(&self.writers)
         .await?;
@@ -93,6 +104,30 @@ impl Store {
                 secret_sha256: row.secret_sha256,
                 signing_secret: row.signing_secret,
             })
+        })
+        .transpose()
+    }
+
+    /// Returns the key that the request with this digest has created, and the request's salt.
+    pub(crate) async fn key_of_request(&self, sha256: &[u8]) -> Result<Option<(StoredApiKey, Vec<u8>)>> {
+        let row = sqlx::query_file!("sql/queries/key_of_request.sql", sha256).fetch_optional(&self.writers).await?;
+        row.map(|row| {
+            let stored = StoredApiKey {
+                key: Key {
+                    id: row.id,
+                    name: row.name,
+                    role: role(&row.role)?,
+                    boards: boards(&row.boards)?,
+                    signed: row.signing_secret.is_some(),
+                    created_at: row.created_at,
+                    expires_at: row.expires_at,
+                    revoked_at: row.revoked_at,
+                    last_used_at: row.last_used_at,
+                },
+                secret_sha256: row.secret_sha256,
+                signing_secret: row.signing_secret,
+            };
+            Ok((stored, row.request_salt))
         })
         .transpose()
     }

@@ -39,7 +39,7 @@ use sqlx::{
 };
 
 use crate::{
-    Error, Result,
+    Code, Error, Result,
     model::settings::Settings,
     store::{
         index::RoundConnection,
@@ -172,7 +172,7 @@ impl Store {
                 return Ok(());
             }
             tracing::warn!(%error, "PostgreSQL accepts no new connection");
-            Err(Error::unavailable("PostgreSQL accepts no new connections"))
+            Err(Error::unavailable(Code::DatabaseUnavailable, "PostgreSQL accepts no new connections"))
         })
     }
 
@@ -192,7 +192,7 @@ impl Store {
             // schema cannot be older, because it matched when this program started.
             Edition::Other | Edition::Newer => Ok(true),
             Edition::Missing | Edition::Older => {
-                Err(Error::unavailable("migrations are missing: run `centile migrate`"))
+                Err(Error::unavailable(Code::Unavailable, "migrations are missing: run `centile migrate`"))
             }
         }
     }

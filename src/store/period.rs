@@ -6,6 +6,7 @@ use crate::{
     Error, Result,
     model::{
         board::{Board, PeriodKind},
+        name::Named as _,
         period::{Period, PeriodSelector, PeriodState},
     },
     store::{Store, rank::Version},
@@ -66,6 +67,15 @@ pub(super) fn kind(name: &str) -> Result<PeriodKind> {
     name.parse().map_err(|_| Error::Internal(format!("unknown kind of period: {name:?}")))
 }
 
+fn period(
+    kind_name: &str,
+    label: String,
+    (starts_at, ends_at): (Option<DateTime<Utc>>, Option<DateTime<Utc>>),
+    state_name: &str,
+) -> Result<Period> {
+    Ok(Period { kind: kind(kind_name)?, label, starts_at, ends_at, state: state(state_name)? })
+}
+
 impl Store {
     /// Returns the period that `selector` means now, the board's version in the same snapshot, and
     /// the profile revision.
@@ -79,13 +89,7 @@ impl Store {
             .await?;
         row.map(|row| {
             let resolved = ResolvedPeriod {
-                period: Period {
-                    kind: kind(&row.kind)?,
-                    label: row.label,
-                    starts_at: row.starts_at,
-                    ends_at: row.ends_at,
-                    state: state(&row.state)?,
-                },
+                period: period(&row.kind, row.label, (row.starts_at, row.ends_at), &row.state)?,
                 source: match (row.period_id, row.ranking_id, row.archive_revision) {
                     (Some(period_id), Some(ranking_id), _) => {
                         Some(PeriodSource::Live(RankingRef { board: board.id, period_id, ranking_id }))
@@ -108,17 +112,29 @@ impl Store {
         let rows = sqlx::query_file!("sql/queries/periods.sql", board.slug.as_str(), i64::from(limit))
             .fetch_all(&self.readers)
             .await?;
-        rows.into_iter()
-            .map(|row| {
-                Ok(Period {
-                    kind: kind(&row.kind)?,
-                    label: row.label,
-                    starts_at: row.starts_at,
-                    ends_at: row.ends_at,
-                    state: state(&row.state)?,
-                })
-            })
-            .collect()
+        rows.into_iter().map(|row| period(&row.kind, row.label, (row.starts_at, row.ends_at), &row.state)).collect()
+    }
+
+    /// Returns up to `limit` opened periods of a board, newest first. `only` restricts them to a
+    /// kind; `after` is kind and label of the period after which they begin.
+    pub(crate) async fn list_periods(
+        &self,
+        board: &Board,
+        only: Option<PeriodKind>,
+        after: Option<(PeriodKind, &str)>,
+        limit: i64,
+    ) -> Result<Vec<Period>> {
+        let rows = sqlx::query_file!(
+            "sql/queries/list_periods.sql",
+            board.slug.as_str(),
+            only.map(PeriodKind::name),
+            after.map(|(kind, _)| kind.name()),
+            after.map(|(_, label)| label),
+            limit
+        )
+        .fetch_all(&self.readers)
+        .await?;
+        rows.into_iter().map(|row| period(&row.kind, row.label, (row.starts_at, row.ends_at), &row.state)).collect()
     }
 
     /// Opens the periods of a board that contain these times.

@@ -186,7 +186,7 @@ pub fn import(data: &[u8]) {
 fn check(board: &Board, event: &Imported) {
     for (text, max_bytes) in [
         (Some(&event.user_id), 128),
-        (event.user_name.as_ref(), 128),
+        (event.name.as_ref(), 128),
         (event.reason.as_ref(), 256),
         (event.id.as_ref(), 128),
     ] {

@@ -10,7 +10,7 @@ use std::{
 use tokio::time::timeout;
 
 use crate::{
-    Error, Result, boards,
+    Code, Error, Resource, Result, boards,
     delivery::live::{
         Feed, Fragment, Interests, Live, Overtakings, PeriodChange, Rendering, Snapshot, Subject, overtaken,
         read::{self, Shown},
@@ -50,7 +50,10 @@ impl Drop for Ending {
         self.feed.latest.send_if_modified(|latest| {
             let is_open = !matches!(latest, Some(Err(_)));
             if is_open {
-                *latest = Some(Err(Error::unavailable("the stream of this ranking has ended; connect again")));
+                *latest = Some(Err(Error::unavailable(
+                    Code::ConcurrentChange,
+                    "the stream of this ranking has ended; connect again",
+                )));
             }
             is_open
         });
@@ -87,7 +90,12 @@ async fn poll_until_done(
             if let Ok(polled) = timeout(POLL_TIMEOUT, &mut polling).await {
                 polled
             } else {
-                record_failure(feed, began_at, last_success, Error::unavailable("PostgreSQL does not answer"));
+                record_failure(
+                    feed,
+                    began_at,
+                    last_success,
+                    Error::unavailable(Code::DatabaseUnavailable, "PostgreSQL does not answer"),
+                );
                 // The poll's statements have timeouts of their own. Starting again would take as
                 // long.
                 polling.await
@@ -134,7 +142,7 @@ async fn poll(
     telemetry::count_live_read();
     *board = boards::find(&live.boards, &board.slug).await?;
     if board.id != *board_id {
-        return Err(Error::not_found("board", board.slug.to_string()));
+        return Err(Error::not_found(Resource::Board, board.slug.to_string()));
     }
     let read = read::read(&live.rankings, board, selector, interests, shown.as_ref()).await?;
     let last = feed.latest.borrow().clone().and_then(Result::ok);

@@ -25,7 +25,7 @@ use tokio::{
 };
 
 use crate::{
-    Error, Result,
+    Code, Error, Result,
     background::Background,
     boards::Boards,
     model::{
@@ -299,13 +299,13 @@ impl Interests {
     fn add(&mut self, interest: &Interest, network: Option<IpAddr>) -> Result<()> {
         let others = interest.users.iter().filter(|user| !self.users.contains_key(*user)).count();
         if self.users.len() + others > MAX_CHOSEN {
-            return Err(Error::unavailable("too many players of this ranking are followed already"));
+            return Err(Error::unavailable(Code::Overloaded, "too many players of this ranking are followed already"));
         }
         if let (Some(network), false) = (network, interest.users.is_empty()) {
             let chosen = self.networks.get(&network).map_or(0, |chosen| *chosen) + interest.users.len();
             if chosen > MAX_CHOSEN_PER_NETWORK {
                 let message = format!("too many players of this ranking are followed from address {network}");
-                return Err(Error::TooMany { message, retry_after: RETRY_AFTER });
+                return Err(Error::TooMany { code: Code::TooManyConnections, message, retry_after: RETRY_AFTER });
             }
             self.networks.insert(network, chosen);
         }
@@ -356,7 +356,7 @@ impl Subscription {
     /// So it includes everything acknowledged before. Returns the error when there is none. During
     /// an outage of PostgreSQL, a top may be older.
     pub(crate) async fn first(&mut self) -> Result<Arc<Snapshot>> {
-        let no_response = || Error::unavailable("PostgreSQL does not answer");
+        let no_response = || Error::unavailable(Code::DatabaseUnavailable, "PostgreSQL does not answer");
         timeout(FIRST_SNAPSHOT_TIMEOUT, self.wait_for_first()).await.unwrap_or_else(|_| Err(no_response()))
     }
 
@@ -371,7 +371,7 @@ impl Subscription {
                     return if wants_only_top && snapshot.has(&self.interest) {
                         Ok(snapshot)
                     } else {
-                        Err(Error::unavailable("the database cannot be reached"))
+                        Err(Error::unavailable(Code::DatabaseUnavailable, "the database cannot be reached"))
                     };
                 }
                 Some(Ok(snapshot)) if snapshot.has(&self.interest) => return Ok(snapshot),

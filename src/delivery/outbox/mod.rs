@@ -11,7 +11,7 @@ use chrono::Utc;
 use futures::stream::{FuturesUnordered, StreamExt as _};
 
 use crate::{
-    Error, Result,
+    Error, Resource, Result,
     boards::{self, Boards},
     delivery::outbox::sender::Sender,
     model::{
@@ -45,7 +45,7 @@ pub async fn list(boards: &Boards, filter: &EventFilter) -> Result<Vec<Event>> {
 pub async fn find(store: &Store, event_id: i64) -> Result<Event> {
     let filter = EventFilter { limit: 1, ..EventFilter::default() };
     let event = store.events(Some(event_id), &filter).await?.pop();
-    event.ok_or_else(|| Error::not_found("event", event_id.to_string()))
+    event.ok_or_else(|| Error::not_found(Resource::OutboxEvent, event_id.to_string()))
 }
 
 /// Makes an event due now, even if it was delivered. Returns [`Error::Conflict`] when its board has

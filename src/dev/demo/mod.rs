@@ -157,7 +157,7 @@ async fn ready_key(instance: &Instance, file: &Path, name: &str, role: Role) -> 
         let text = text.trim();
         match key_cache::find(&instance.keys, Some(&format!("Bearer {text}"))).await {
             Ok(_) => return Ok(text.to_owned()),
-            Err(Error::Unauthorized(_) | Error::Invalid { .. }) => {}
+            Err(Error::Unauthorized { .. } | Error::Invalid { .. }) => {}
             Err(error) => return Err(error),
         }
     }
@@ -167,7 +167,7 @@ async fn ready_key(instance: &Instance, file: &Path, name: &str, role: Role) -> 
         key::revoke(&instance.keys, &old.id, &by).await?;
     }
     let new = NewKey { name: name.to_owned(), role, boards: Vec::new(), signed: false, expires_at: None };
-    let (_, secrets) = key::create(&instance.keys, new, &by).await?;
+    let (_, secrets) = key::create(&instance.keys, new, None, &by).await?;
     write_private(file, &secrets.key)?;
     Ok(secrets.key)
 }

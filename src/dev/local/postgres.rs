@@ -11,7 +11,7 @@ use std::{
 };
 
 use crate::{
-    Error, Result,
+    Code, Error, Result,
     dev::local::{
         account::{self, Account},
         free_port, log_tail,
@@ -318,7 +318,7 @@ fn lock(home: &Path) -> Result<File> {
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => {
-            Err(Error::Conflict(format!("another process runs its PostgreSQL in {}", home.display())))
+            Err(Error::conflict(Code::Conflict, format!("another process runs its PostgreSQL in {}", home.display())))
         }
         Err(TryLockError::Error(error)) => Err(failed("lock a file")(error)),
     }

@@ -24,7 +24,7 @@ use crate::{
             caller,
             first_layout::{FirstLayoutObject, FirstLayoutRequest},
             path::BoardPath,
-            query,
+            query::{self, ListQuery},
         },
     },
     model::{
@@ -333,11 +333,14 @@ impl From<&Board> for BoardResponse {
     }
 }
 
-/// All boards.
+/// A page of boards.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct BoardsResponse {
     /// The boards, by slug.
-    boards: Vec<BoardResponse>,
+    data: Vec<BoardResponse>,
+    /// `cursor` of the next page; null after the last board.
+    #[schema(required = true)]
+    next_cursor: Option<String>,
 }
 
 /// Create a board
@@ -368,18 +371,22 @@ pub(crate) async fn create(api: Data<Api>, request: HttpRequest, payload: Payloa
 ///
 /// Lists the boards that everyone may read and, with a key, the boards of the key.
 #[utoipa::path(
-    get, path = "/v1/boards", operation_id = "list_boards", tag = "boards",
+    get, path = "/v1/boards", operation_id = "list_boards", tag = "boards", security((), ("key" = [])),
+    params(ListQuery),
     responses((status = 200, description = "The boards, by slug.", body = BoardsResponse), ListProblems),
 )]
 pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
-    query::none(&request)?;
+    let list = ListQuery::parse(&request)?;
     let boards = caller::readable_boards(&api, &request).await?;
-    Ok(reply::read(&BoardsResponse { boards: boards.iter().map(BoardResponse::from).collect() }))
+    let (boards, next) = list.page(boards, |board| board.slug.as_str())?;
+    let data = boards.iter().map(BoardResponse::from).collect();
+    Ok(reply::read(&BoardsResponse { data, next_cursor: next }))
 }
 
 /// Show a board
 #[utoipa::path(
-    get, path = "/v1/boards/{board}", operation_id = "show_board", tag = "boards", params(BoardPath),
+    get, path = "/v1/boards/{board}", operation_id = "show_board", tag = "boards",
+    security((), ("key" = [])), params(BoardPath),
     responses((status = 200, description = "The board.", body = BoardResponse), ReadProblems),
 )]
 pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {

@@ -6,6 +6,7 @@ use actix_web::{
     web::{Data, Payload},
 };
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
@@ -17,10 +18,11 @@ use crate::{
             problem::{ListProblems, ReadProblems, WriteProblems},
             reply,
             submit::{
-                EventResult, Events, SubmitRequest, SubmitResponse, Written, quarantine_response, write_many, write_one,
+                BatchResponse, EventRequest, QuarantinedResponse, Written, parse_event, parse_events,
+                quarantine_response, write_many, write_one,
             },
         },
-        extract::{caller, path::UserPath, query},
+        extract::{body, caller, path::UserPath, query},
     },
     model::{
         board::PeriodKind,
@@ -104,19 +106,36 @@ pub(crate) enum ClassicSubmitAnswer<'a> {
     /// Result of a single event.
     One(ClassicUserResponse<'a>),
     /// Results of a list.
-    Many(SubmitResponse),
+    Many(BatchResponse),
 }
+
+/// One event, or a list of 1 to 1,000. A refused event does not affect the others of its list.
+#[derive(Debug, ToSchema)]
+#[schema(example = json!({"user_id": "ada", "points": 50}))]
+#[expect(dead_code, reason = "describes the body, which is parsed event by event")]
+#[serde(untagged)]
+pub(crate) enum ClassicSubmitRequest {
+    /// One event.
+    One(EventRequest),
+    /// A list of events.
+    Many(ClassicEvents),
+}
+
+/// 1 to 1,000 events.
+#[derive(Debug, ToSchema)]
+#[schema(min_items = 1, max_items = 1000)]
+#[expect(dead_code, reason = "describes the list, which is parsed event by event")]
+pub(crate) struct ClassicEvents(Vec<EventRequest>);
 
 /// Write scores on the default board
 ///
-/// Needs a server key for the board, or an admin key. Accepts the same body as the board's own
-/// path.
+/// Needs a server key for the board, or an admin key. Accepts one event or an array of events.
 #[utoipa::path(
     post, path = "/v1/scores", operation_id = "submit_classic_scores", tag = "classic", security(("key" = [])),
-    request_body = SubmitRequest,
+    request_body = ClassicSubmitRequest,
     responses(
         (status = 200, description = "The player's new score and rank.", body = ClassicSubmitAnswer),
-        (status = 202, description = "The event was quarantined.", body = EventResult),
+        (status = 202, description = "The event was quarantined.", body = QuarantinedResponse),
         WriteProblems,
     ),
 )]
@@ -126,31 +145,31 @@ pub(crate) async fn submit(api: Data<Api>, request: HttpRequest, payload: Payloa
     key.may_write(&api.settings.default_board)?;
     query::none(&request)?;
     let board = boards::find(&api.instance.boards, &api.settings.default_board).await?;
-    match Events::of(&api, &request, payload, &key, true).await? {
-        Events::One(event) => {
-            let user_id = event.user_id.clone();
-            let accepted = match write_one(&api.instance, &board, event).await? {
-                Written::Accepted(accepted) => accepted,
-                Written::Quarantined(quarantined) => return Ok(quarantine_response(quarantined)),
-            };
-            let standing = accepted.periods.get(PeriodKind::AllTime.name());
-            let user_info = ClassicUser {
-                user_id: user_id.as_str(),
-                score: standing.map(|standing| standing.score),
-                rank: standing.and_then(|standing| standing.rank),
-            };
-            Ok(reply::written(StatusCode::OK, &ClassicUserResponse { user_info }))
-        }
-        Events::Many(events) => {
-            let results = write_many(&api.instance, &board, events).await?;
-            Ok(reply::written(StatusCode::OK, &results))
-        }
+    let text = body::text(&api, &request, payload).await?;
+    if text.trim_ascii_start().starts_with('[') {
+        let events: Vec<&RawValue> = body::parse(&text)?;
+        let events = parse_events(body::WHOLE, &events, key.signed, true)?;
+        return Ok(reply::written(StatusCode::OK, &write_many(&api.instance, &board, events, "").await?));
     }
+    let event = parse_event(&text, key.signed, true)?;
+    let user_id = event.user_id.clone();
+    let accepted = match write_one(&api.instance, &board, event).await? {
+        Written::Accepted(accepted) => accepted,
+        Written::Quarantined(quarantined) => return Ok(quarantine_response(quarantined)),
+    };
+    let standing = accepted.periods.get(PeriodKind::AllTime.name());
+    let user_info = ClassicUser {
+        user_id: user_id.as_str(),
+        score: standing.map(|standing| standing.score),
+        rank: standing.and_then(|standing| standing.rank),
+    };
+    Ok(reply::written(StatusCode::OK, &ClassicUserResponse { user_info }))
 }
 
 /// Read the top of the default board
 #[utoipa::path(
-    get, path = "/v1/scores", operation_id = "list_classic_scores", tag = "classic", params(ClassicListQuery),
+    get, path = "/v1/scores", operation_id = "list_classic_scores", tag = "classic",
+    security((), ("key" = [])), params(ClassicListQuery),
     responses((status = 200, description = "The top of the period `all_time`.", body = ClassicListResponse), ListProblems),
 )]
 pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
@@ -165,7 +184,8 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
 
 /// Read a player of the default board
 #[utoipa::path(
-    get, path = "/v1/scores/{user_id}", operation_id = "show_classic_score", tag = "classic", params(UserPath),
+    get, path = "/v1/scores/{user_id}", operation_id = "show_classic_score", tag = "classic",
+    security((), ("key" = [])), params(UserPath),
     responses((status = 200, description = "The player's all-time score and rank.", body = ClassicUserResponse), ReadProblems),
 )]
 pub(crate) async fn standing(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {

@@ -82,7 +82,7 @@ impl<'a> DistributionResponse<'a> {
 
 /// Read the distribution of scores
 #[utoipa::path(
-    get, path = "/v1/boards/{board}/distribution", operation_id = "show_distribution", tag = "reading",
+    get, path = "/v1/boards/{board}/distribution", operation_id = "show_distribution", tag = "reading", security((), ("key" = [])),
     params(BoardPath, DistributionQuery),
     responses(
         (status = 200, description = "Percentiles and histogram.", body = DistributionResponse),

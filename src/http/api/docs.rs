@@ -15,7 +15,7 @@ use actix_web::{
 use utoipa_swagger_ui::Config;
 
 use crate::{
-    Error, Result,
+    Error, Resource, Result,
     http::api::{endpoint::Endpoint, openapi::openapi, problem::TooManyProblem},
 };
 
@@ -67,7 +67,7 @@ fn file(name: &str) -> Result<HttpResponse> {
     let config = Config::from(DOCUMENT_PATH).validator_url("none");
     let file = utoipa_swagger_ui::serve(name, Arc::new(config))
         .map_err(|error| Error::Internal(format!("cannot render page {name:?}: {error}")))?
-        .ok_or_else(|| Error::not_found("page", format!("/docs/{name}")))?;
+        .ok_or_else(|| Error::not_found(Resource::Path, format!("/docs/{name}")))?;
     let mut response = HttpResponse::Ok();
     response
         .content_type(file.content_type)

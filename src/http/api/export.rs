@@ -89,14 +89,14 @@ pub(crate) struct FileResponse(#[expect(dead_code, reason = "describes the body,
 /// Read a whole period as CSV
 ///
 /// Returns every player of one version, best first, in the format of RFC 4180. The header line
-/// names the columns `position`, `rank`, `user_id`, `user_name`, `score` and `reached_at`.
+/// names the columns `position`, `rank`, `user_id`, `name`, `score` and `reached_at`.
 ///
 /// An instance sends four files at a time (otherwise 503), at most two to one address (otherwise
 /// 429). Requests with a key may use two more. A download may take 30 minutes. If a download fails,
 /// the connection closes without the last chunk. Names are not escaped against formulas in
 /// spreadsheets.
 #[utoipa::path(
-    get, path = "/v1/boards/{board}/scores.csv", operation_id = "export_csv", tag = "reading",
+    get, path = "/v1/boards/{board}/scores.csv", operation_id = "export_csv", tag = "reading", security((), ("key" = [])),
     params(BoardPath, ExportQuery),
     responses(
         (status = 200, description = "All players of the period.", body = FileResponse, content_type = "text/csv"),
@@ -111,7 +111,7 @@ pub(crate) async fn csv(api: Data<Api>, request: HttpRequest) -> Result<HttpResp
 ///
 /// The same rows as in CSV, as one JSON object per line. The members have the names of the columns.
 #[utoipa::path(
-    get, path = "/v1/boards/{board}/scores.ndjson", operation_id = "export_ndjson", tag = "reading",
+    get, path = "/v1/boards/{board}/scores.ndjson", operation_id = "export_ndjson", tag = "reading", security((), ("key" = [])),
     params(BoardPath, ExportQuery),
     responses(
         (status = 200, description = "All players of the period.", body = FileResponse, content_type = "application/x-ndjson"),

@@ -46,15 +46,15 @@ pub(crate) fn alive() -> Ready<HttpResponse> {
 /// The state of an instance that can serve requests.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ReadyResponse {
-    status: ReadyStatus,
+    state: ReadyState,
     schema: SchemaEdition,
     cache: CacheState,
 }
 
-/// The only status: an instance that is not ready responds with a problem.
+/// The only state: an instance that is not ready responds with a problem.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-enum ReadyStatus {
+enum ReadyState {
     Ready,
 }
 
@@ -90,7 +90,7 @@ pub(crate) async fn ready_to_serve(api: Data<Api>) -> Result<HttpResponse> {
     let readiness = api.instance.ready().await?;
     let schema = if readiness.has_newer_schema { SchemaEdition::Newer } else { SchemaEdition::Same };
     let cache = if readiness.cache_is_reachable { CacheState::Reachable } else { CacheState::Unreachable };
-    Ok(reply::written(StatusCode::OK, &ReadyResponse { status: ReadyStatus::Ready, schema, cache }))
+    Ok(reply::written(StatusCode::OK, &ReadyResponse { state: ReadyState::Ready, schema, cache }))
 }
 
 /// Metrics in the text format of Prometheus.

@@ -28,7 +28,7 @@ pub(crate) struct HistoryQuery {
     /// Maximum rows.
     #[param(minimum = 1, maximum = 1000, default = 50)]
     limit: Option<u64>,
-    /// `next` of an earlier response.
+    /// `next_cursor` of an earlier response.
     #[param(min_length = 1)]
     cursor: Option<String>,
 }
@@ -48,8 +48,9 @@ pub(crate) struct HistoryRowResponse<'a> {
     /// Tiebreak of a score, if it has one.
     #[schema(required = true)]
     tiebreak: Option<i16>,
-    /// The reason given for the transaction.
-    #[schema(example = "boss defeated", required = true)]
+    /// The reason given for the transaction. Only holders of a server or admin key see it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "boss defeated")]
     reason: Option<&'a str>,
     /// Id of the score transaction that a `void` cancels.
     #[schema(required = true)]
@@ -58,14 +59,14 @@ pub(crate) struct HistoryRowResponse<'a> {
     occurred_at: DateTime<Utc>,
 }
 
-impl<'a> From<&'a HistoryRow> for HistoryRowResponse<'a> {
-    fn from(row: &'a HistoryRow) -> Self {
+impl<'a> HistoryRowResponse<'a> {
+    fn new(row: &'a HistoryRow, shows_reason: bool) -> Self {
         Self {
             transaction_id: row.transaction_id,
             kind: &row.kind,
             points: row.points,
             tiebreak: row.tiebreak,
-            reason: row.reason.as_deref(),
+            reason: row.reason.as_deref().filter(|_| shows_reason),
             voids: row.voids,
             occurred_at: row.occurred_at,
         }
@@ -82,17 +83,17 @@ pub(crate) struct HistoryResponse<'a> {
     #[schema(example = "ada")]
     user_id: &'a str,
     /// The rows, newest first.
-    history: Vec<HistoryRowResponse<'a>>,
+    data: Vec<HistoryRowResponse<'a>>,
     /// `cursor` of the next, older rows; null after the oldest.
     #[schema(required = true)]
-    next: Option<&'a str>,
+    next_cursor: Option<&'a str>,
 }
 
 /// Read a player's history
 ///
 /// Lists every transaction of the player on the board, newest first.
 #[utoipa::path(
-    get, path = "/v1/boards/{board}/scores/{user_id}/history", operation_id = "list_history", tag = "reading",
+    get, path = "/v1/boards/{board}/scores/{user_id}/history", operation_id = "list_history", tag = "reading", security((), ("key" = [])),
     params(BoardPath, UserPath, HistoryQuery),
     responses((status = 200, description = "Rows of the ledger.", body = HistoryResponse), ReadProblems),
 )]
@@ -102,11 +103,12 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let query: HistoryQuery = query::parse(&request)?;
     let limit = query::bounded("limit", query.limit, 50, 1, 1_000)?;
     let board = caller::readable(&api, &request, &path.board).await?;
+    let shows_reason = caller::is_server(&api, &request, Some(&path.board)).await;
     let (rows, next) = scoring::history(&api.instance.store, &board, &user_id, limit, query.cursor.as_deref()).await?;
     Ok(reply::read(&HistoryResponse {
         board: board.slug.as_str(),
         user_id: user_id.as_str(),
-        history: rows.iter().map(HistoryRowResponse::from).collect(),
-        next: next.as_deref(),
+        data: rows.iter().map(|row| HistoryRowResponse::new(row, shows_reason)).collect(),
+        next_cursor: next.as_deref(),
     }))
 }

@@ -18,7 +18,12 @@ use crate::{
             problem::{ActProblems, WriteProblems},
             reply,
         },
-        extract::{body, caller, path::KeyPath, query},
+        extract::{
+            body, caller,
+            idempotency::{self, IdempotencyHeader},
+            path::KeyPath,
+            query::{self, ListQuery},
+        },
     },
     model::{
         board::BoardSlug,
@@ -140,27 +145,31 @@ pub(crate) struct NewKeyResponse {
     about: KeyResponse,
 }
 
-/// All keys.
+/// A page of keys.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct KeysResponse {
     /// The keys, newest first.
-    keys: Vec<KeyResponse>,
+    data: Vec<KeyResponse>,
+    /// `cursor` of the next page; null after the oldest key.
+    #[schema(required = true)]
+    next_cursor: Option<String>,
 }
 
 /// Create a key
 ///
 /// Needs an admin key. Only this response shows the key's text and, if the key signs, its signing
-/// secret.
+/// secret. With an `Idempotency-Key`, a repeated request gets the same response for seven days.
 #[utoipa::path(
     post, path = "/v1/keys", operation_id = "create_key", tag = "keys", security(("key" = [])),
-    request_body = CreateKey,
+    params(IdempotencyHeader), request_body = CreateKey,
     responses((status = 201, description = "The key was created.", body = NewKeyResponse), WriteProblems),
 )]
 pub(crate) async fn create(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
     let by = caller::admin(&api, &request).await?;
     query::none(&request)?;
     let new: CreateKey = body::json(&api, &request, payload).await?;
-    let (key, secrets) = key::create(&api.instance.keys, new.try_into()?, &by).await?;
+    let (key, secrets) =
+        key::create(&api.instance.keys, new.try_into()?, idempotency::key(&request)?.as_ref(), &by).await?;
     let answer = NewKeyResponse {
         key: secrets.key,
         signing_secret: secrets.signing_secret.as_ref().map(SigningSecret::text),
@@ -173,14 +182,15 @@ pub(crate) async fn create(api: Data<Api>, request: HttpRequest, payload: Payloa
 ///
 /// Needs an admin key. The response contains no secrets.
 #[utoipa::path(
-    get, path = "/v1/keys", operation_id = "list_keys", tag = "keys", security(("key" = [])),
-    responses((status = 200, description = "All keys, newest first.", body = KeysResponse), ActProblems),
+    get, path = "/v1/keys", operation_id = "list_keys", tag = "keys", security(("key" = [])), params(ListQuery),
+    responses((status = 200, description = "The keys, newest first.", body = KeysResponse), ActProblems),
 )]
 pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     caller::admin(&api, &request).await?;
-    query::none(&request)?;
-    let keys = key::list(&api.instance.store).await?;
-    Ok(reply::written(StatusCode::OK, &KeysResponse { keys: keys.iter().map(KeyResponse::from).collect() }))
+    let list = ListQuery::parse(&request)?;
+    let (keys, next) = list.page(key::list(&api.instance.store).await?, |key| &key.id)?;
+    let data = keys.iter().map(KeyResponse::from).collect();
+    Ok(reply::written(StatusCode::OK, &KeysResponse { data, next_cursor: next }))
 }
 
 /// Revoke a key

@@ -1,4 +1,4 @@
-//! `/v1/boards/{board}/scores` as a list: the top, a page at any depth, or chosen players.
+//! `/v1/boards/{board}/scores`: the top, or a page at any depth. `/scores/query`: chosen players.
 
 use std::collections::HashSet;
 
@@ -45,7 +45,7 @@ const CHOSEN_MAX: usize = 500;
 /// client (`\u0061`, six characters), and 9 KB of other text.
 const QUERY_BYTES: usize = CHOSEN_MAX * 6 * 128 + 9_216;
 
-/// Selects the top, a page from `from` or `cursor`, or just `users`.
+/// Selects the top, or a page from `from` or `cursor`.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -55,24 +55,32 @@ pub(crate) struct ListQuery {
     /// `day:2024-01-15` name one period, open or closed. `season:spring` names a season.
     #[param(value_type = Option<PeriodText>)]
     period: Option<String>,
-    // No `default` here or in `from`: generated clients send the defaults of the document even
-    // where they are not allowed.
-    /// Maximum rows of the page; 10 when absent. Cannot be combined with `users`.
-    #[param(minimum = 1, maximum = 1000)]
+    /// Maximum rows of the page.
+    #[param(minimum = 1, maximum = 1000, default = 10)]
     limit: Option<u64>,
+    // No `default`: generated clients send the defaults of the document even with a cursor.
     /// Position of the first row; 1 when this and `cursor` are absent. Cannot be combined with
-    /// `cursor` or `users`.
+    /// `cursor`.
     #[param(minimum = 1)]
     from: Option<u64>,
-    /// `next` of an earlier page. Players whose rank key has not changed are neither repeated nor
-    /// skipped.
+    /// `next_cursor` of an earlier page. Players whose rank key has not changed are neither repeated
+    /// nor skipped.
     #[param(min_length = 1)]
     cursor: Option<String>,
-    /// Only these players: 1 to 500 ids. Repeat the parameter for each. Can be combined only with
-    /// `period`.
+}
+
+/// Selects players by id.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ChosenQuery {
+    /// Period, as in a list; `all_time` when absent.
+    #[param(value_type = Option<PeriodText>)]
+    period: Option<String>,
+    /// Id of a player. Repeat the parameter for up to 500 players.
     #[serde(default)]
-    #[param(value_type = Vec<UserIdText>, max_items = 500, example = json!(["ada", "bob"]))]
-    users: Vec<String>,
+    #[param(value_type = Vec<UserIdText>, min_items = 1, max_items = 500, required = true, example = json!(["ada", "bob"]))]
+    user_id: Vec<String>,
 }
 
 /// Selects players by id.
@@ -81,8 +89,8 @@ pub(crate) struct ListQuery {
 pub(crate) struct ChosenRequest {
     /// Ids of the players.
     #[schema(value_type = Vec<UserIdText>, min_items = 1, max_items = 500, example = json!(["ada", "bob"]))]
-    users: Vec<String>,
-    /// Period, as in the query of a list; `all_time` when absent.
+    user_ids: Vec<String>,
+    /// Period, as in a list; `all_time` when absent.
     #[schema(value_type = Option<PeriodText>)]
     period: Option<String>,
 }
@@ -99,10 +107,10 @@ pub(crate) struct PageResponse<'a> {
     #[serde(flatten)]
     ranking: RankingResponse<'a>,
     /// The players, best first.
-    scores: Vec<RowResponse<'a>>,
+    data: Vec<RowResponse<'a>>,
     /// `cursor` of the next page; null after the last player.
     #[schema(required = true)]
-    next: Option<&'a str>,
+    next_cursor: Option<&'a str>,
 }
 
 impl<'a> PageResponse<'a> {
@@ -113,8 +121,8 @@ impl<'a> PageResponse<'a> {
             stale: None,
             stale_for_seconds: None,
             ranking: RankingResponse::new(board, &page.header),
-            scores: page.rows.iter().map(RowResponse::from).collect(),
-            next: page.next.as_deref(),
+            data: page.rows.iter().map(RowResponse::from).collect(),
+            next_cursor: page.next.as_deref(),
         }
     }
 }
@@ -135,7 +143,10 @@ pub(crate) struct ChosenResponse<'a> {
     #[serde(flatten)]
     ranking: RankingResponse<'a>,
     /// The chosen players with a score, best first.
-    scores: Vec<ChosenRowResponse<'a>>,
+    data: Vec<ChosenRowResponse<'a>>,
+    /// Always null: one response has all chosen players.
+    #[schema(required = true)]
+    next_cursor: Option<&'a str>,
     /// Ids of the chosen players without a score, in the order of the request.
     missing: &'a [String],
 }
@@ -145,27 +156,18 @@ impl<'a> ChosenResponse<'a> {
         let rows = chosen.local_ranks.iter().zip(&chosen.rows);
         Self {
             ranking: RankingResponse::new(board, &chosen.header),
-            scores: rows
+            data: rows
                 .map(|(local_rank, row)| ChosenRowResponse { local_rank: *local_rank, row: RowResponse::from(row) })
                 .collect(),
+            next_cursor: None,
             missing: &chosen.missing,
         }
     }
 }
 
-/// A page or, with `users`, the chosen players.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(untagged)]
-pub(crate) enum ListResponse<'a> {
-    /// Without `users`.
-    Page(PageResponse<'a>),
-    /// With `users`.
-    Chosen(ChosenResponse<'a>),
-}
-
 /// Read a ranking
 ///
-/// Without `from`, `cursor` and `users` this is the top. It is cached and lags by at most 250 ms.
+/// Without `from` and `cursor` this is the top. It is cached and lags by at most 250 ms.
 /// While the database cannot be reached, the cached top is served with `stale` and
 /// `stale_for_seconds` in the body and its age in `Age`. Every other response is exact for the
 /// version that it names.
@@ -175,16 +177,14 @@ pub(crate) enum ListResponse<'a> {
 /// names. A closed period requested by name (`week:2024-01-15`) may be cached for a minute.
 /// Revalidate all other responses, with `If-None-Match` where there is an `ETag`.
 #[utoipa::path(
-    get, path = "/v1/boards/{board}/scores", operation_id = "list_scores", tag = "reading",
+    get, path = "/v1/boards/{board}/scores", operation_id = "list_scores", tag = "reading", security((), ("key" = [])),
     params(BoardPath, ListQuery),
     responses(
-        (status = 200, description = "A page of the ranking, or the chosen players.", body = ListResponse,
+        (status = 200, description = "A page of the ranking.", body = PageResponse,
             headers(
                 ("Cache-Control" = String, description = "`max-age=60, must-revalidate` for a closed period requested by name, otherwise `no-cache`."),
                 ("Age" = u64, description = "Age of a stale top, in seconds."),
             )),
-        (status = 400, description = "Path and query are longer than 65,534 bytes. The response has no body. \
-            Send that many ids to `POST /v1/boards/{board}/scores/query`."),
         ReadProblems,
     ),
 )]
@@ -192,20 +192,6 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let path = BoardPath::of(&request)?;
     let query: ListQuery = query::parse(&request)?;
     let selector = query::selector(query.period.as_deref())?;
-    if !query.users.is_empty() {
-        for (name, is_given) in
-            [("limit", query.limit.is_some()), ("from", query.from.is_some()), ("cursor", query.cursor.is_some())]
-        {
-            if is_given {
-                return Err(Error::invalid(name, "cannot be combined with users"));
-            }
-        }
-        let users = chosen_ids(&query.users)?;
-        let board = caller::readable(&api, &request, &path.board).await?;
-        let chosen = read::chosen(&api.instance.rankings, &board, &selector, &users).await?;
-        let answer = ListResponse::Chosen(ChosenResponse::new(&board, &chosen));
-        return reply::ranked(&request, board.reading, &selector, &chosen.header, &answer);
-    }
     let limit = limit(query.limit)?;
     let start = match (query.from, query.cursor) {
         (Some(_), Some(_)) => return Err(Error::invalid("from", "cannot be combined with cursor")),
@@ -217,21 +203,40 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
         return top::answer(&api, &request, &board, &selector, limit).await;
     }
     let page = read::page(&api.instance.rankings, &board, &selector, start, limit).await?;
-    reply::ranked(
-        &request,
-        board.reading,
-        &selector,
-        &page.header,
-        &ListResponse::Page(PageResponse::new(&board, &page)),
-    )
+    reply::ranked(&request, board.reading, &selector, &page.header, &PageResponse::new(&board, &page))
 }
 
 /// Read chosen players
 ///
-/// Does the same as a list with `users`, for more ids than fit into a URL.
+/// Ranks up to 500 players, such as friends, among each other and in the whole ranking. A player
+/// whose id is `query` is read here too: `?user_id=query`.
+#[utoipa::path(
+    get, path = "/v1/boards/{board}/scores/query", operation_id = "list_chosen_scores", tag = "reading",
+    security((), ("key" = [])), params(BoardPath, ChosenQuery),
+    responses(
+        (status = 200, description = "The chosen players.", body = ChosenResponse,
+            headers(("Cache-Control" = String, description = "`max-age=60, must-revalidate` for a closed period requested by name, otherwise `no-cache`."))),
+        (status = 400, description = "Path and query are longer than 65,534 bytes. The response has no body. \
+            Send that many ids with `POST`."),
+        ReadProblems,
+    ),
+)]
+pub(crate) async fn chosen(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
+    let path = BoardPath::of(&request)?;
+    let query: ChosenQuery = query::parse(&request)?;
+    let selector = query::selector(query.period.as_deref())?;
+    let users = chosen_ids("user_id", &query.user_id)?;
+    let board = caller::readable(&api, &request, &path.board).await?;
+    let chosen = read::chosen(&api.instance.rankings, &board, &selector, &users).await?;
+    reply::ranked(&request, board.reading, &selector, &chosen.header, &ChosenResponse::new(&board, &chosen))
+}
+
+/// Read chosen players, with their ids in the body
+///
+/// Does the same as `GET`, for more ids than fit into a URL.
 #[utoipa::path(
     post, path = "/v1/boards/{board}/scores/query", operation_id = "query_scores", tag = "reading",
-    params(BoardPath), request_body = ChosenRequest,
+    security((), ("key" = [])), params(BoardPath), request_body = ChosenRequest,
     responses(
         (status = 200, description = "The chosen players.", body = ChosenResponse),
         QueryProblems,
@@ -243,19 +248,20 @@ pub(crate) async fn query(api: Data<Api>, request: HttpRequest, payload: Payload
     let board = caller::readable(&api, &request, &path.board).await?;
     let wanted: ChosenRequest = body::object(&body::open_text(&api, QUERY_BYTES, &request, payload).await?)?;
     let selector = query::selector(wanted.period.as_deref())?;
-    let chosen = read::chosen(&api.instance.rankings, &board, &selector, &chosen_ids(&wanted.users)?).await?;
+    let users = chosen_ids("user_ids", &wanted.user_ids)?;
+    let chosen = read::chosen(&api.instance.rankings, &board, &selector, &users).await?;
     reply::untagged(&chosen.header, &ChosenResponse::new(&board, &chosen))
 }
 
 /// Parses the chosen ids and drops repeated ones.
-fn chosen_ids(users: &[String]) -> Result<Vec<UserId>> {
+fn chosen_ids(field: &str, users: &[String]) -> Result<Vec<UserId>> {
     if users.is_empty() || users.len() > CHOSEN_MAX {
-        return Err(Error::invalid("users", format!("must have 1 to {CHOSEN_MAX} ids, not {}", users.len())));
+        return Err(Error::invalid(field, format!("must have 1 to {CHOSEN_MAX} ids, not {}", users.len())));
     }
     let mut seen = HashSet::new();
     let mut ids = Vec::with_capacity(users.len());
     for (index, user) in users.iter().enumerate() {
-        let id: UserId = user.parse().map_err(|error: Error| error.in_field(format!("users[{index}]")))?;
+        let id: UserId = user.parse().map_err(|error: Error| error.in_field(format!("{field}[{index}]")))?;
         if seen.insert(user) {
             ids.push(id);
         }

@@ -49,7 +49,7 @@ pub(crate) struct NewcomerResponse<'a> {
 /// Returns the rank that a new player with this score would have now: behind equal scores, except
 /// on `shared` boards. For a closed period, the rank that it would have had.
 #[utoipa::path(
-    get, path = "/v1/boards/{board}/rank", operation_id = "show_rank_of_score", tag = "reading",
+    get, path = "/v1/boards/{board}/rank", operation_id = "show_rank_of_score", tag = "reading", security((), ("key" = [])),
     params(BoardPath, NewcomerQuery),
     responses(
         (status = 200, description = "The rank of the score.", body = NewcomerResponse),

@@ -37,6 +37,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
     ),
     paths(
         list::list,
+        list::chosen,
         list::query,
         standing::show,
         history::list,
@@ -46,6 +47,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
         export::csv,
         export::ndjson,
         submit::submit,
+        submit::submit_batch,
         board::list,
         board::create,
         board::show,
@@ -89,7 +91,8 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
 struct Document;
 
 /// Operations that answer `GET` about a ranking.
-const RANKING_READS: [&str; 4] = ["list_scores", "show_standing", "show_rank_of_score", "show_distribution"];
+const RANKING_READS: [&str; 5] =
+    ["list_scores", "list_chosen_scores", "show_standing", "show_rank_of_score", "show_distribution"];
 
 /// Adds what several calls share: the key, the problem responses, and the headers of rankings.
 struct Shared;

@@ -10,23 +10,34 @@ use crate::{
     http::{
         Api,
         api::{problem::ReadProblems, reply},
-        extract::{caller, path::BoardPath, query},
+        extract::{
+            caller,
+            path::BoardPath,
+            query::{self, LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX},
+        },
     },
     model::{
         board::PeriodKind,
+        name,
         period::{Period, PeriodState},
     },
     ranking::period,
 };
 
-/// Selects the number of periods.
+/// Selects a page of periods.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct PeriodsQuery {
-    /// Maximum periods of each kind.
-    #[param(minimum = 1, maximum = 1000, default = 10)]
+    /// Only periods of this kind.
+    #[param(value_type = Option<PeriodKind>)]
+    kind: Option<String>,
+    /// Maximum periods of the page.
+    #[param(minimum = 1, maximum = 1000, default = 50)]
     limit: Option<u64>,
+    /// `next_cursor` of an earlier page.
+    #[param(min_length = 1)]
+    cursor: Option<String>,
 }
 
 /// A period of a board.
@@ -63,28 +74,35 @@ impl<'a> From<&'a Period> for PeriodResponse<'a> {
     }
 }
 
-/// The periods of a board.
+/// A page of a board's periods.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PeriodsResponse<'a> {
     /// Name of the board.
     #[schema(example = "arena")]
     board: &'a str,
     /// The periods opened so far, newest first.
-    periods: Vec<PeriodResponse<'a>>,
+    data: Vec<PeriodResponse<'a>>,
+    /// `cursor` of the next page; null after the oldest period.
+    #[schema(required = true)]
+    next_cursor: Option<String>,
 }
 
 /// List the periods of a board
+///
+/// Lists open and closed periods, newest first; `all_time` is the last.
 #[utoipa::path(
     get, path = "/v1/boards/{board}/periods", operation_id = "list_periods", tag = "boards",
-    params(BoardPath, PeriodsQuery),
+    security((), ("key" = [])), params(BoardPath, PeriodsQuery),
     responses((status = 200, description = "The periods opened so far.", body = PeriodsResponse), ReadProblems),
 )]
 pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let path = BoardPath::of(&request)?;
     let query: PeriodsQuery = query::parse(&request)?;
-    let limit = query::bounded("limit", query.limit, 10, 1, 1_000)?;
+    let limit = query::bounded("limit", query.limit, LIST_LIMIT_DEFAULT, 1, LIST_LIMIT_MAX)?;
+    let only = query.kind.as_deref().map(|text| name::parse("kind", text)).transpose()?;
     let board = caller::readable(&api, &request, &path.board).await?;
-    let periods = period::list(&api.instance.rankings, &board, limit).await?;
-    let periods = periods.iter().map(PeriodResponse::from).collect();
-    Ok(reply::read(&PeriodsResponse { board: board.slug.as_str(), periods }))
+    let cursor = query.cursor.as_deref();
+    let (periods, next) = period::list_page(&api.instance.rankings, &board, only, limit, cursor).await?;
+    let data = periods.iter().map(PeriodResponse::from).collect();
+    Ok(reply::read(&PeriodsResponse { board: board.slug.as_str(), data, next_cursor: next }))
 }

@@ -12,7 +12,7 @@ use utoipa::{
     openapi::{ContentBuilder, Header, Ref, RefOr, Response, ResponseBuilder},
 };
 
-use crate::Error;
+use crate::{Code, Error};
 
 /// Media type of problem documents.
 pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
@@ -24,11 +24,15 @@ const DETAIL_MAX_BYTES: usize = 512;
 /// A problem document (RFC 9457): what went wrong, for programs and for people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct Problem {
-    /// Stable identifier of the kind of problem.
+    /// `urn:centile:problem:` and the code.
     #[serde(rename = "type")]
-    #[schema(example = "urn:centile:problem:invalid")]
+    #[schema(example = "urn:centile:problem:invalid_value")]
     kind: String,
-    /// Short summary, the same for every problem of this kind.
+    /// The cause, for programs. docs/api.md lists the codes. Later releases may add
+    /// codes, and never change the meaning of one.
+    #[schema(value_type = String, example = "invalid_value")]
+    code: Code,
+    /// Short summary, the same for every problem with this status.
     #[schema(example = "Invalid value")]
     pub(crate) title: &'static str,
     /// HTTP status code.
@@ -50,7 +54,7 @@ impl Problem {
     /// Describes `error` to the caller. The cause of an internal error is logged here and not
     /// shown.
     pub(crate) fn of(error: &Error) -> Self {
-        let problem = error.problem();
+        let code = error.code();
         let detail = if let Error::Internal(cause) = error {
             tracing::error!(error = %cause, "request failed");
             "internal error; the service log has the cause".to_owned()
@@ -58,9 +62,10 @@ impl Problem {
             shortened(error.to_string())
         };
         Self {
-            kind: format!("urn:centile:problem:{}", problem.id),
-            title: problem.title,
-            status: problem.status,
+            kind: format!("urn:centile:problem:{}", code.name()),
+            code,
+            title: code.title(),
+            status: code.status(),
             detail,
             field: match error {
                 Error::Invalid { field, .. } => Some(shortened(field.clone())),
@@ -92,7 +97,7 @@ fn retry_after(error: &Error) -> Option<u64> {
 
 impl ResponseError for Error {
     fn status_code(&self) -> StatusCode {
-        StatusCode::from_u16(self.problem().status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+        StatusCode::from_u16(self.code().status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
     fn error_response(&self) -> HttpResponse {
@@ -122,7 +127,7 @@ pub(crate) fn builder(error: &Error) -> HttpResponseBuilder {
     if let Some(seconds) = retry_after(error) {
         response.insert_header((header::RETRY_AFTER, seconds));
     }
-    if matches!(error, Error::Unauthorized(_)) {
+    if matches!(error, Error::Unauthorized { .. }) {
         response.insert_header((header::WWW_AUTHENTICATE, "Bearer"));
     }
     if matches!(error, Error::TooSlow(_)) {
@@ -251,7 +256,11 @@ mod tests {
     #[test]
     fn retry_after_is_rounded_up_to_whole_seconds() {
         for (millis, seconds) in [(0, 1), (250, 1), (1_000, 1), (1_001, 2)] {
-            let error = Error::Unavailable { message: "full".into(), retry_after: Duration::from_millis(millis) };
+            let error = Error::Unavailable {
+                code: Code::Overloaded,
+                message: "full".into(),
+                retry_after: Duration::from_millis(millis),
+            };
             assert_eq!(retry_after(&error), Some(seconds));
             let response = error.error_response();
             assert_eq!(response.headers().get(header::RETRY_AFTER), Some(&seconds.into()));

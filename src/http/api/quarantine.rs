@@ -46,7 +46,7 @@ pub(crate) struct QuarantineQuery {
     /// Maximum rows.
     #[param(minimum = 1, maximum = 1000, default = 50)]
     limit: Option<u64>,
-    /// `next` of an earlier response.
+    /// `next_cursor` of an earlier response.
     #[param(min_length = 1)]
     cursor: Option<String>,
 }
@@ -125,10 +125,10 @@ pub(crate) struct QuarantineResponse<'a> {
     #[schema(example = "arena")]
     board: &'a str,
     /// The events, oldest first.
-    events: Vec<QuarantinedEventResponse<'a>>,
+    data: Vec<QuarantinedEventResponse<'a>>,
     /// `cursor` of the next events; null after the last.
     #[schema(required = true)]
-    next: Option<&'a str>,
+    next_cursor: Option<&'a str>,
 }
 
 /// List the events in quarantine
@@ -152,8 +152,8 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
         StatusCode::OK,
         &QuarantineResponse {
             board: board.slug.as_str(),
-            events: events.iter().map(QuarantinedEventResponse::from).collect(),
-            next: next.as_deref(),
+            data: events.iter().map(QuarantinedEventResponse::from).collect(),
+            next_cursor: next.as_deref(),
         },
     ))
 }

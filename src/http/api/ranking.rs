@@ -54,10 +54,10 @@ pub(crate) struct RowResponse<'a> {
     user_id: &'a str,
     /// Name.
     #[schema(example = "Ada")]
-    user_name: &'a str,
+    name: &'a str,
     /// URL of the player's avatar.
     #[schema(required = true)]
-    avatar: Option<&'a str>,
+    avatar_url: Option<&'a str>,
     /// Score.
     #[schema(example = 1_234)]
     score: i64,
@@ -72,8 +72,8 @@ impl<'a> From<&'a Row> for RowResponse<'a> {
             position: row.position,
             rank: row.rank,
             user_id: &row.user_id,
-            user_name: &row.user_name,
-            avatar: row.avatar.as_deref(),
+            name: &row.user_name,
+            avatar_url: row.avatar.as_deref(),
             score: row.score,
             reached_at: row.reached_at,
         }

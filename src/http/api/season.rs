@@ -13,10 +13,10 @@ use crate::{
     Error, Result,
     http::{
         Api,
-        api::{problem::WriteProblems, reply},
+        api::{period::PeriodResponse, problem::WriteProblems, reply},
         extract::{body, caller, path::BoardPath, query},
     },
-    model::{period::PeriodState, season::Edge},
+    model::{period::Period, season::Edge},
     periods::season,
 };
 
@@ -61,18 +61,8 @@ pub(crate) struct SeasonResponse<'a> {
     /// Name of the board.
     #[schema(example = "arena")]
     board: &'a str,
-    /// Name of the season on its board.
-    #[schema(example = "spring")]
-    name: &'a str,
-    /// Name of the season in parameters named `period`.
-    #[schema(example = "season:spring")]
-    period: String,
-    /// First instant.
-    starts_at: DateTime<Utc>,
-    /// First instant after the season.
-    ends_at: DateTime<Utc>,
-    /// State of the period; `open` from creation on.
-    state: PeriodState,
+    /// The season.
+    period: PeriodResponse<'a>,
 }
 
 /// Create a season
@@ -96,17 +86,10 @@ pub(crate) async fn create(api: Data<Api>, request: HttpRequest, payload: Payloa
     let (starts_at, ends_at) = (edge("starts_at", &new.starts_at)?, edge("ends_at", &new.ends_at)?);
     let board = path.find(&api.instance).await?;
     let season = season::create(&api.instance.store, &board, &new.name, (starts_at, ends_at), &by).await?;
-    let period = format!("season:{}", season.name);
-    let location = header::HeaderValue::try_from(format!("/v1/boards/{}/scores?period={period}", board.slug))
-        .map_err(|error| Error::Internal(format!("cannot build the path of season {}: {error}", season.name)))?;
-    let answer = SeasonResponse {
-        board: board.slug.as_str(),
-        name: &season.name,
-        period,
-        starts_at: season.starts_at,
-        ends_at: season.ends_at,
-        state: season.state,
-    };
+    let period = Period::from(season);
+    let location = header::HeaderValue::try_from(format!("/v1/boards/{}/scores?period={}", board.slug, period.name()))
+        .map_err(|error| Error::Internal(format!("cannot build the path of {}: {error}", period.name())))?;
+    let answer = SeasonResponse { board: board.slug.as_str(), period: PeriodResponse::from(&period) };
     let mut response = reply::written(StatusCode::CREATED, &answer);
     response.headers_mut().insert(header::LOCATION, location);
     Ok(response)

@@ -79,7 +79,7 @@ impl<'a> StandingResponse<'a> {
 ///
 /// Returns score, rank, position and percentile, with the players just above and below.
 #[utoipa::path(
-    get, path = "/v1/boards/{board}/scores/{user_id}", operation_id = "show_standing", tag = "reading",
+    get, path = "/v1/boards/{board}/scores/{user_id}", operation_id = "show_standing", tag = "reading", security((), ("key" = [])),
     params(BoardPath, UserPath, StandingQuery),
     responses(
         (status = 200, description = "The player's standing.", body = StandingResponse),

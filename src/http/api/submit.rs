@@ -1,6 +1,6 @@
-//! `POST /v1/boards/{board}/scores`: writes one score event or a list of them.
+//! `POST /v1/boards/{board}/scores` writes one score event, and `/scores/batch` many.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use actix_web::{
     HttpRequest, HttpResponse,
@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
-    Error, Result,
+    Code, Error, Result,
     http::{
         Api,
         api::{
@@ -34,10 +34,10 @@ use crate::{
         score::{Accepted, Event, NewStanding, Outcome, Quarantined},
         user::check_text,
     },
-    scoring,
+    scoring::{self, writer::Admission},
 };
 
-/// Maximum events of one request.
+/// Maximum events of a batch.
 const EVENTS_MAX: usize = 1_000;
 
 /// Options of a write.
@@ -102,72 +102,60 @@ impl EventRequest {
     }
 }
 
-/// One event, or a list of them. A refused event does not affect the others of its list.
+/// Score events. A refused event does not affect the others.
 #[derive(Debug, ToSchema)]
-#[schema(example = json!({"user_id": "ada", "points": 50, "reason": "boss defeated", "id": "match-7:ada"}))]
-#[expect(dead_code, reason = "describes the body, which `Events::parse` reads event by event")]
-#[serde(untagged)]
-pub(crate) enum SubmitRequest {
-    /// One event.
-    One(EventRequest),
-    /// A list of events.
-    Many(EventList),
+#[expect(dead_code, reason = "describes the body, which `parse_batch` reads event by event")]
+pub(crate) struct BatchRequest {
+    /// The events, at most one for each result.
+    #[schema(min_items = 1, max_items = 1000)]
+    events: Vec<EventRequest>,
 }
 
-/// 1 to 1,000 events.
-#[derive(Debug, ToSchema)]
-#[schema(min_items = 1, max_items = 1000)]
-#[expect(dead_code, reason = "describes the list, which `Events::parse` reads event by event")]
-pub(crate) struct EventList(Vec<EventRequest>);
-
-/// The events of a request. Each event of a list is valid or refused separately.
-#[derive(Debug)]
-pub(crate) enum Events {
-    /// The body was one event.
-    One(Event),
-    /// The body was a list.
-    Many(Vec<Result<Event>>),
+/// The body of a batch. The events are parsed one by one, because each is refused alone.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BatchBody<'a> {
+    #[serde(borrow)]
+    events: Vec<&'a RawValue>,
 }
 
-impl Events {
-    /// Reads the events in the body of `request`, which was sent with `key`. `ranks` asks for ranks
-    /// in the results.
-    pub(crate) async fn of(api: &Api, request: &HttpRequest, payload: Payload, key: &Key, ranks: bool) -> Result<Self> {
-        let events = Self::parse(&body::text(api, request, payload).await?, ranks)?;
-        if key.signed { events.with_ids() } else { Ok(events) }
-    }
+/// Parses the event in the JSON `text`, of a request that `is_signed`. `ranks` asks for ranks
+/// in the result.
+pub(crate) fn parse_event(text: &str, is_signed: bool, ranks: bool) -> Result<Event> {
+    with_id(body::object::<EventRequest>(text)?.checked(ranks)?, is_signed)
+}
 
-    /// Refuses each event without an id. A signed request may be sent again by anyone who has seen
-    /// it; the id makes a repeat harmless.
-    fn with_ids(self) -> Result<Self> {
-        let with_id = |event: Event| match event.id {
-            Some(_) => Ok(event),
-            None => Err(Error::invalid(
-                "id",
-                "is required with a signing key: it keeps a repeated request from counting twice",
-            )),
-        };
-        Ok(match self {
-            Self::One(event) => Self::One(with_id(event)?),
-            Self::Many(events) => Self::Many(events.into_iter().map(|event| event.and_then(with_id)).collect()),
-        })
-    }
+/// Parses the batch in the JSON `text`, like [`parse_event`]. Each event is valid or refused alone.
+pub(crate) fn parse_batch(text: &str, is_signed: bool, ranks: bool) -> Result<Vec<Result<Event>>> {
+    let BatchBody { events } = body::object(text)?;
+    parse_events("events", &events, is_signed, ranks)
+}
 
-    /// Parses the events in the JSON `text`.
-    fn parse(text: &str, ranks: bool) -> Result<Self> {
-        if !text.trim_ascii_start().starts_with('[') {
-            return body::object::<EventRequest>(text)?.checked(ranks).map(Self::One);
-        }
-        let events: Vec<&RawValue> = body::parse(text)?;
-        if events.is_empty() {
-            return Err(Error::invalid(body::WHOLE, "must contain at least one event"));
-        }
-        if events.len() > EVENTS_MAX {
-            return Err(Error::TooLarge(format!("the list has {} events; the maximum is {EVENTS_MAX}", events.len())));
-        }
-        let read = |event: &RawValue| body::object::<EventRequest>(event.get())?.checked(ranks);
-        Ok(Self::Many(events.into_iter().map(read).collect()))
+/// Parses a list of events. An error about the whole list names `field`.
+pub(crate) fn parse_events(
+    field: &str,
+    events: &[&RawValue],
+    is_signed: bool,
+    ranks: bool,
+) -> Result<Vec<Result<Event>>> {
+    if events.is_empty() {
+        return Err(Error::invalid(field, "must contain at least one event"));
     }
+    if events.len() > EVENTS_MAX {
+        let message = format!("the batch has {} events; the maximum is {EVENTS_MAX}", events.len());
+        return Err(Error::TooLarge { code: Code::BatchTooLarge, message });
+    }
+    Ok(events.iter().map(|event| parse_event(event.get(), is_signed, ranks)).collect())
+}
+
+/// Refuses an event without an id in a signed request. Anyone who has seen the request may send it
+/// again; the id makes a repeat harmless.
+fn with_id(event: Event, is_signed: bool) -> Result<Event> {
+    if is_signed && event.id.is_none() {
+        let message = "is required with a signing key: it keeps a repeated request from counting twice";
+        return Err(Error::invalid("id", message));
+    }
+    Ok(event)
 }
 
 /// A player's standing in one period after an event.
@@ -196,7 +184,7 @@ impl From<NewStanding> for NewStandingResponse {
 /// An event that was written to the ledger.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AcceptedResponse {
-    status: AcceptedStatus,
+    state: AcceptedState,
     /// Whether this is the stored result of an earlier event with the same id.
     repeated: bool,
     /// Id of the score transaction in the ledger.
@@ -209,10 +197,10 @@ pub(crate) struct AcceptedResponse {
     periods: BTreeMap<String, NewStandingResponse>,
 }
 
-/// Status of an accepted event.
+/// State of an accepted event.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-enum AcceptedStatus {
+enum AcceptedState {
     Accepted,
 }
 
@@ -220,7 +208,7 @@ impl From<Accepted> for AcceptedResponse {
     fn from(accepted: Accepted) -> Self {
         let periods = accepted.periods.into_iter();
         Self {
-            status: AcceptedStatus::Accepted,
+            state: AcceptedState::Accepted,
             repeated: accepted.repeated,
             transaction_id: accepted.transaction_id,
             occurred_at: accepted.occurred_at,
@@ -232,7 +220,7 @@ impl From<Accepted> for AcceptedResponse {
 /// An event that broke a rule of its board and waits in quarantine for an administrator.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct QuarantinedResponse {
-    status: QuarantinedStatus,
+    state: QuarantinedState,
     /// Whether this is the stored result of an earlier event with the same id.
     repeated: bool,
     /// Id of the event in the board's quarantine.
@@ -243,47 +231,47 @@ pub(crate) struct QuarantinedResponse {
     detail: String,
 }
 
-/// Status of an event in quarantine.
+/// State of an event in quarantine.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-enum QuarantinedStatus {
+enum QuarantinedState {
     Quarantined,
 }
 
 impl From<Quarantined> for QuarantinedResponse {
     fn from(quarantined: Quarantined) -> Self {
         let Quarantined { quarantine_id, why, repeated } = quarantined;
-        Self { status: QuarantinedStatus::Quarantined, repeated, quarantine_id, detail: why }
+        Self { state: QuarantinedState::Quarantined, repeated, quarantine_id, detail: why }
     }
 }
 
 /// A refused event of a list.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RefusedResponse {
-    status: RefusedStatus,
+    state: RefusedState,
     /// Reason for the refusal.
     error: Problem,
 }
 
-/// Status of a refused event.
+/// State of a refused event.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-enum RefusedStatus {
+enum RefusedState {
     Refused,
 }
 
 impl From<Error> for RefusedResponse {
     fn from(error: Error) -> Self {
-        Self { status: RefusedStatus::Refused, error: Problem::of(&error) }
+        Self { state: RefusedState::Refused, error: Problem::of(&error) }
     }
 }
 
 /// The result of one event.
 ///
-/// Each variant has its own struct with a `status`, so that the OpenAPI document names it: client
+/// Each variant has its own struct with a `state`, so that the OpenAPI document names it: client
 /// generators omit variants without a name.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(description = "The result of one event; `status` tells its kind.")]
+#[schema(description = "The result of one event; `state` tells its kind.")]
 #[serde(untagged)]
 pub(crate) enum EventResult {
     /// The event is in the ledger.
@@ -294,60 +282,73 @@ pub(crate) enum EventResult {
     Refused(RefusedResponse),
 }
 
-/// The results of a list of events.
+/// The results of a batch.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct SubmitResponse {
+pub(crate) struct BatchResponse {
     /// One result for each event, in the order of the request.
     results: Vec<EventResult>,
 }
 
-/// The result of one event, or of each event of a list.
-#[derive(Debug, ToSchema)]
-#[expect(dead_code, reason = "describes the two bodies, which the handler writes")]
-#[serde(untagged)]
-pub(crate) enum SubmitAnswer {
-    /// Result of a single event: accepted or quarantined. A refused event gets an error response
-    /// instead.
-    One(EventResult),
-    /// Results of a list.
-    Many(SubmitResponse),
-}
-
-/// Write scores
+/// Write a score
 ///
-/// Needs a server key for the board, or an admin key. Responds once the scores are committed.
-///
-/// A single refused event gets an error response with the problem's status; a single quarantined
-/// event gets 202. A list gets 200 and one result for each event.
+/// Needs a server key for the board, or an admin key. Responds once the score is committed. A
+/// refused event gets an error response; a quarantined event gets 202.
 #[utoipa::path(
-    post, path = "/v1/boards/{board}/scores", operation_id = "submit_scores", tag = "writing",
-    security(("key" = [])), params(BoardPath, SubmitQuery), request_body = SubmitRequest,
+    post, path = "/v1/boards/{board}/scores", operation_id = "submit_score", tag = "writing",
+    security(("key" = [])), params(BoardPath, SubmitQuery), request_body = EventRequest,
     responses(
-        (status = 200, description = "The result of the event, or of each event of a list.", body = SubmitAnswer),
-        (status = 202, description = "The event was quarantined.", body = EventResult),
+        (status = 200, description = "The event is in the ledger.", body = AcceptedResponse),
+        (status = 202, description = "The event was quarantined.", body = QuarantinedResponse),
         WriteProblems,
     ),
 )]
 pub(crate) async fn submit(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
-    // First of all, so that an overloaded instance refuses a write at little cost.
-    let _admission = match BoardPath::of(&request) {
-        Ok(path) => Some(scoring::admit(&api.instance.writers, &api.instance.boards, &path.board)?),
-        Err(_) => None,
-    };
-    let key = caller::authenticated(&api, &request).await?;
-    let path = BoardPath::of(&request)?;
-    key.may_write(&path.board)?;
-    let SubmitQuery { ranks } = query::parse(&request)?;
-    let board = path.find(&api.instance).await?;
-    match Events::of(&api, &request, payload, &key, ranks).await? {
-        Events::One(event) => Ok(match write_one(&api.instance, &board, event).await? {
-            Written::Accepted(accepted) => reply::written(StatusCode::OK, &EventResult::Accepted(accepted.into())),
-            Written::Quarantined(quarantined) => quarantine_response(quarantined),
-        }),
-        Events::Many(events) => {
-            let results = write_many(&api.instance, &board, events).await?;
-            Ok(reply::written(StatusCode::OK, &results))
-        }
+    let call = Call::begin(&api, &request).await?;
+    let event = parse_event(&body::text(&api, &request, payload).await?, call.key.signed, call.ranks)?;
+    Ok(match write_one(&api.instance, &call.board, event).await? {
+        Written::Accepted(accepted) => reply::written(StatusCode::OK, &AcceptedResponse::from(accepted)),
+        Written::Quarantined(quarantined) => quarantine_response(quarantined),
+    })
+}
+
+/// Write scores in a batch
+///
+/// Needs a server key for the board, or an admin key. Responds once the scores are committed, with
+/// one result for each event. A refused or quarantined event does not affect the others.
+#[utoipa::path(
+    post, path = "/v1/boards/{board}/scores/batch", operation_id = "submit_batch", tag = "writing",
+    security(("key" = [])), params(BoardPath, SubmitQuery), request_body = BatchRequest,
+    responses((status = 200, description = "The result of each event.", body = BatchResponse), WriteProblems),
+)]
+pub(crate) async fn submit_batch(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
+    let call = Call::begin(&api, &request).await?;
+    let events = parse_batch(&body::text(&api, &request, payload).await?, call.key.signed, call.ranks)?;
+    Ok(reply::written(StatusCode::OK, &write_many(&api.instance, &call.board, events, "events").await?))
+}
+
+/// A write that its caller may make.
+struct Call<'a> {
+    _admission: Option<Admission<'a>>,
+    key: Arc<Key>,
+    board: Arc<Board>,
+    ranks: bool,
+}
+
+impl<'a> Call<'a> {
+    /// Admits the request and checks its key, before the body is received.
+    async fn begin(api: &'a Api, request: &HttpRequest) -> Result<Self> {
+        let path = BoardPath::of(request);
+        // First of all, so that an overloaded instance refuses a write at little cost.
+        let admission = match &path {
+            Ok(path) => Some(scoring::admit(&api.instance.writers, &api.instance.boards, &path.board)?),
+            Err(_) => None,
+        };
+        let key = caller::authenticated(api, request).await?;
+        let path = path?;
+        key.may_write(&path.board)?;
+        let SubmitQuery { ranks } = query::parse(request)?;
+        let board = path.find(&api.instance).await?;
+        Ok(Self { _admission: admission, key, board, ranks })
     }
 }
 
@@ -362,7 +363,7 @@ pub(crate) enum Written {
 
 /// Builds the response to a quarantined event.
 pub(crate) fn quarantine_response(quarantined: Quarantined) -> HttpResponse {
-    reply::written(StatusCode::ACCEPTED, &EventResult::Quarantined(quarantined.into()))
+    reply::written(StatusCode::ACCEPTED, &QuarantinedResponse::from(quarantined))
 }
 
 /// Writes one event.
@@ -375,12 +376,14 @@ pub(crate) async fn write_one(instance: &Instance, board: &Board, event: Event) 
     }
 }
 
-/// Writes the valid events and returns a result for each event of the list.
+/// Writes the valid events and returns a result for each event of the list, which the request calls
+/// `list`.
 pub(crate) async fn write_many(
     instance: &Instance,
     board: &Board,
     events: Vec<Result<Event>>,
-) -> Result<SubmitResponse> {
+    list: &str,
+) -> Result<BatchResponse> {
     let mut readable = Vec::with_capacity(events.len());
     let mut refusals = Vec::with_capacity(events.len());
     for event in events {
@@ -391,12 +394,12 @@ pub(crate) async fn write_many(
     } else {
         scoring::submit(&instance.writers, &instance.rankings, board, readable).await?
     };
-    Ok(SubmitResponse { results: merged(refusals, outcomes)? })
+    Ok(BatchResponse { results: merged(refusals, outcomes, list)? })
 }
 
 /// Merges results in the order of the events. `refusals` holds `None` for each event that has an
 /// outcome.
-fn merged(refusals: Vec<Option<Error>>, outcomes: Vec<Outcome>) -> Result<Vec<EventResult>> {
+fn merged(refusals: Vec<Option<Error>>, outcomes: Vec<Outcome>, list: &str) -> Result<Vec<EventResult>> {
     let mut outcomes = outcomes.into_iter();
     let mut results = Vec::with_capacity(refusals.len());
     for (index, refusal) in refusals.into_iter().enumerate() {
@@ -407,17 +410,21 @@ fn merged(refusals: Vec<Option<Error>>, outcomes: Vec<Outcome>) -> Result<Vec<Ev
         results.push(match outcome {
             Outcome::Accepted(accepted) => EventResult::Accepted(accepted.into()),
             Outcome::Quarantined(quarantined) => EventResult::Quarantined(quarantined.into()),
-            Outcome::Refused(error) => EventResult::Refused(at(index, error).into()),
+            Outcome::Refused(error) => EventResult::Refused(at(list, index, error).into()),
         });
     }
     if outcomes.next().is_some() { Err(outcome_mismatch()) } else { Ok(results) }
 }
 
-/// Prefixes the field of a refusal with the event's index in the list.
-fn at(index: usize, error: Error) -> Error {
+/// Prefixes the field of a refusal with the event's place in the list.
+fn at(list: &str, index: usize, error: Error) -> Error {
     match error {
-        Error::Invalid { field, message } if field == body::WHOLE => Error::invalid(format!("[{index}]"), message),
-        Error::Invalid { field, message } => Error::invalid(format!("[{index}].{field}"), message),
+        Error::Invalid { code, field, message } if field == body::WHOLE => {
+            Error::Invalid { code, field: format!("{list}[{index}]"), message }
+        }
+        Error::Invalid { code, field, message } => {
+            Error::Invalid { code, field: format!("{list}[{index}].{field}"), message }
+        }
         other => other,
     }
 }
@@ -447,42 +454,59 @@ mod tests {
         }
     }
 
+    fn fields(batch: &str, is_signed: bool) -> Result<Vec<Option<String>>> {
+        let events = parse_batch(batch, is_signed, true)?;
+        Ok(events.iter().map(|event| event.as_ref().err().map(|error| field_of(error).to_owned())).collect())
+    }
+
     #[test]
     fn an_invalid_event_does_not_affect_the_others() -> Result<()> {
-        let text =
-            r#" [{"user_id":"a","points":1}, {"user_id":"b","points":1e400}, ["c",1], {"user_id":"","points":1}] "#;
-        let Events::Many(events) = Events::parse(text, true)? else { panic!("a list was read as one event") };
-        let fields: Vec<_> = events.iter().map(|event| event.as_ref().err().map(field_of)).collect();
-        assert_eq!(fields, [None, Some("points"), Some("body"), Some("user_id")]);
+        let text = r#" {"events":
+            [{"user_id":"a","points":1}, {"user_id":"b","points":1e400}, ["c",1], {"user_id":"","points":1}]} "#;
+        assert_eq!(fields(text, false)?, [None, Some("points".into()), Some("body".into()), Some("user_id".into())]);
         Ok(())
     }
 
     #[test]
-    fn a_list_with_invalid_json_is_refused_as_a_whole() {
-        for text in [r#"[{"user_id":"a","points":NaN}]"#, r#"[{"user_id":"a","points":1}"#, "[,]"] {
-            assert!(matches!(Events::parse(text, false), Err(Error::Malformed(_))), "{text}");
+    fn a_batch_with_invalid_json_is_refused_as_a_whole() {
+        for text in [r#"{"events":[{"user_id":"a","points":NaN}]}"#, r#"{"events":[{"user_id":"a","points":1}"#, "[,]"]
+        {
+            assert!(matches!(parse_batch(text, false, false), Err(Error::Malformed(_))), "{text}");
         }
     }
 
     #[test]
-    fn each_event_needs_an_id_with_a_signing_key() -> Result<()> {
-        let one = |text| Events::parse(text, false).and_then(Events::with_ids);
-        assert!(matches!(one(r#"{"user_id":"a","points":1,"id":"x"}"#), Ok(Events::One(_))));
+    fn a_batch_is_an_object_with_events() {
+        let event = r#"{"user_id":"a","points":1}"#;
+        for (text, field) in [
+            (format!("[{event}]"), "body"),
+            (event.to_owned(), "user_id"),
+            ("{}".to_owned(), "events"),
+            (format!(r#"{{"events":{event}}}"#), "events"),
+            (format!(r#"{{"events":[{event}],"ranks":true}}"#), "ranks"),
+        ] {
+            let refused = parse_batch(&text, false, false);
+            assert!(refused.as_ref().is_err_and(|error| field_of(error) == field), "{text}: {refused:?}");
+        }
+    }
+
+    #[test]
+    fn each_event_of_a_signed_request_needs_an_id() -> Result<()> {
+        let one = |text| parse_event(text, true, false);
+        assert!(one(r#"{"user_id":"a","points":1,"id":"x"}"#).is_ok());
         assert!(one(r#"{"user_id":"a","points":1}"#).is_err_and(|error| field_of(&error) == "id"));
-        let Events::Many(events) = one(r#"[{"user_id":"a","points":1},{"user_id":"a","points":1,"id":"x"},7]"#)? else {
-            panic!("a list was read as one event")
-        };
-        let fields: Vec<_> = events.iter().map(|event| event.as_ref().err().map(field_of)).collect();
-        assert_eq!(fields, [Some("id"), None, Some("body")]);
+        let batch = r#"{"events":[{"user_id":"a","points":1},{"user_id":"a","points":1,"id":"x"},7]}"#;
+        assert_eq!(fields(batch, true)?, [Some("id".into()), None, Some("body".into())]);
         Ok(())
     }
 
     #[test]
-    fn a_list_has_1_to_1000_events() {
-        let list = |events: usize| format!("[{}]", vec![r#"{"user_id":"a","points":1}"#; events].join(","));
-        assert!(matches!(Events::parse("[]", false), Err(Error::Invalid { .. })));
-        assert!(matches!(Events::parse(&list(1_000), false), Ok(Events::Many(events)) if events.len() == 1_000));
-        assert!(matches!(Events::parse(&list(1_001), false), Err(Error::TooLarge(_))));
+    fn a_batch_has_1_to_1000_events() {
+        let batch =
+            |events: usize| format!(r#"{{"events":[{}]}}"#, vec![r#"{"user_id":"a","points":1}"#; events].join(","));
+        assert!(matches!(parse_batch(&batch(0), false, false), Err(Error::Invalid { .. })));
+        assert!(parse_batch(&batch(1_000), false, false).is_ok_and(|events| events.len() == 1_000));
+        assert!(matches!(parse_batch(&batch(1_001), false, false), Err(Error::TooLarge { .. })));
     }
 
     #[test]
@@ -499,9 +523,9 @@ mod tests {
             (r#"{"user_id":"a","points":1,"score":1}"#.to_owned(), "score"),
         ];
         for (text, field) in cases {
-            match Events::parse(&text, false) {
+            match parse_event(&text, false, false) {
                 Err(error) => assert_eq!(field_of(&error), field, "{text}"),
-                Ok(events) => panic!("{text}: {events:?}"),
+                Ok(event) => panic!("{text}: {event:?}"),
             }
         }
     }
@@ -509,24 +533,24 @@ mod tests {
     #[test]
     fn results_keep_the_order_of_the_events() -> Result<()> {
         let refusals = vec![None, Some(Error::invalid("points", "no")), None, Some(Error::invalid(body::WHOLE, "no"))];
-        let outcomes = vec![accepted(1), Outcome::Refused(Error::Conflict("other content".into()))];
-        let results = serde_json::to_value(merged(refusals, outcomes)?).unwrap_or_default();
+        let outcomes = vec![accepted(1), Outcome::Refused(Error::conflict(Code::IdConflict, "other content"))];
+        let results = serde_json::to_value(merged(refusals, outcomes, "events")?).unwrap_or_default();
         assert_eq!(
             results[0],
             serde_json::json!({
-                "status": "accepted", "repeated": false, "transaction_id": 1, "occurred_at": "1970-01-01T00:00:00Z",
+                "state": "accepted", "repeated": false, "transaction_id": 1, "occurred_at": "1970-01-01T00:00:00Z",
                 "periods": {"all_time": {"score": 50, "rank": 2}},
             })
         );
-        assert_eq!(results[1]["error"]["field"], "[1].points");
-        assert_eq!(results[2]["error"]["status"], 409);
-        assert_eq!(results[3]["error"]["field"], "[3]");
+        assert_eq!(results[1]["error"]["field"], "events[1].points");
+        assert_eq!(results[2]["error"]["code"], "id_conflict");
+        assert_eq!(results[3]["error"]["field"], "events[3]");
         Ok(())
     }
 
     #[test]
     fn a_wrong_number_of_outcomes_is_an_internal_error() {
-        assert!(merged(vec![None, None], vec![accepted(1)]).is_err());
-        assert!(merged(vec![None], vec![accepted(1), accepted(2)]).is_err());
+        assert!(merged(vec![None, None], vec![accepted(1)], "events").is_err());
+        assert!(merged(vec![None], vec![accepted(1), accepted(2)], "events").is_err());
     }
 }

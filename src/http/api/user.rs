@@ -7,7 +7,7 @@ use actix_web::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
 use crate::{
     Result,
@@ -17,10 +17,16 @@ use crate::{
             problem::{ActProblems, ReadProblems, WriteProblems},
             reply,
         },
-        extract::{body, caller, path::UserPath, query},
+        extract::{
+            body, caller,
+            idempotency::{self, IdempotencyHeader},
+            path::UserPath,
+            query,
+        },
     },
     model::{
         act::{Act, Actor},
+        idempotency::IdempotencyKey,
         user::{Profile, User},
     },
     users::{self, Editor},
@@ -37,7 +43,7 @@ pub(crate) struct PutUser {
     #[serde(default, deserialize_with = "body::present")]
     #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
     #[schema(value_type = Option<String>, example = "https://example.com/ada.png", max_length = 1024, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
-    avatar: Option<Option<String>>,
+    avatar_url: Option<Option<String>>,
     /// Any data that the game keeps with the player, up to 8,192 bytes of JSON.
     #[schema(value_type = Option<Object>, example = json!({"clan": "Lovelace"}))]
     metadata: Option<Map<String, Value>>,
@@ -47,7 +53,7 @@ impl From<PutUser> for Profile {
     fn from(request: PutUser) -> Self {
         Self {
             name: request.name,
-            avatar: request.avatar.map(Option::unwrap_or_default),
+            avatar: request.avatar_url.map(Option::unwrap_or_default),
             metadata: request.metadata.map(Value::Object),
         }
     }
@@ -81,23 +87,28 @@ pub(crate) struct UserResponse {
     name: String,
     /// URL of the player's avatar.
     #[schema(required = true)]
-    avatar: Option<String>,
-    /// Data that the game keeps with the player.
-    #[schema(value_type = Object, example = json!({"clan": "Lovelace"}))]
-    metadata: Value,
-    /// Whether the player is banned. A banned player is in no ranking.
-    banned: bool,
+    avatar_url: Option<String>,
+    /// Data that the game keeps with the player. Only holders of a server or admin key see it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>, example = json!({"clan": "Lovelace"}))]
+    metadata: Option<Value>,
+    /// Whether the player is banned. A banned player is in no ranking. Only holders of a server or
+    /// admin key see it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    banned: Option<bool>,
+}
+
+impl UserResponse {
+    /// Describes `user` to everyone.
+    fn public(user: User) -> Self {
+        Self { user_id: user.user_id, name: user.name, avatar_url: user.avatar, metadata: None, banned: None }
+    }
 }
 
 impl From<User> for UserResponse {
+    /// Describes `user` to a holder of a server or admin key.
     fn from(user: User) -> Self {
-        Self {
-            user_id: user.user_id,
-            name: user.name,
-            avatar: user.avatar,
-            metadata: user.metadata,
-            banned: user.banned,
-        }
+        Self { metadata: Some(user.metadata.clone()), banned: Some(user.banned), ..Self::public(user) }
     }
 }
 
@@ -131,9 +142,11 @@ pub(crate) async fn put(api: Data<Api>, request: HttpRequest, payload: Payload) 
 
 /// Show a player
 ///
-/// Needs a key if every board needs one for reading.
+/// Needs a key if every board needs one for reading. With a server or admin key, the response also
+/// has `metadata` and `banned`.
 #[utoipa::path(
-    get, path = "/v1/users/{user_id}", operation_id = "show_user", tag = "players", params(UserPath),
+    get, path = "/v1/users/{user_id}", operation_id = "show_user", tag = "players", security((), ("key" = [])),
+    params(UserPath),
     responses((status = 200, description = "The player.", body = UserResponse), ReadProblems),
 )]
 pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
@@ -141,7 +154,8 @@ pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let UserPath { user_id } = UserPath::of(&request)?;
     query::none(&request)?;
     let user = users::find(&api.instance.store, &user_id).await?;
-    Ok(reply::read(&UserResponse::from(user)))
+    let sees_all = caller::is_server(&api, &request, None).await;
+    Ok(reply::read(&if sees_all { UserResponse::from(user) } else { UserResponse::public(user) }))
 }
 
 /// The result of erasing a player.
@@ -152,34 +166,26 @@ pub(crate) struct ErasedResponse {
     user_id: String,
 }
 
-/// Identifies the request.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct EraseQuery {
-    /// An id of the request, 1 to 128 bytes without information about the player. A repeated
-    /// request with the same id gets the same response for seven days.
-    #[param(example = "5f0c1b7e", min_length = 1, max_length = 128)]
-    id: Option<String>,
-}
-
 /// Erase a player
 ///
 /// Needs an admin key. Replaces id, name, avatar and metadata everywhere, also in the frozen tops
 /// of closed periods. This cannot be undone. Scores stay under the new id.
 ///
-/// The old id is free afterwards: an event with it creates a new player. Give the request an id if
-/// you want to retry it safely.
+/// The old id is free afterwards: an event with it creates a new player. Send an
+/// `Idempotency-Key` to be able to retry: a repeated request then gets the same response for seven
+/// days.
 #[utoipa::path(
     delete, path = "/v1/users/{user_id}", operation_id = "erase_user", tag = "administration", security(("key" = [])),
-    params(UserPath, EraseQuery),
+    params(UserPath, IdempotencyHeader),
     responses((status = 200, description = "The player was erased.", body = ErasedResponse), ActProblems),
 )]
 pub(crate) async fn erase(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let by = caller::admin(&api, &request).await?;
     let UserPath { user_id } = UserPath::of(&request)?;
-    let EraseQuery { id } = query::parse(&request)?;
-    let user_id = users::erase(&api.instance.rankings, &user_id, id.as_deref(), &by).await?;
+    query::none(&request)?;
+    let idempotency_key = idempotency::key(&request)?;
+    let request_id = idempotency_key.as_ref().map(IdempotencyKey::as_str);
+    let user_id = users::erase(&api.instance.rankings, &user_id, request_id, &by).await?;
     Ok(reply::written(StatusCode::OK, &ErasedResponse { user_id }))
 }
 

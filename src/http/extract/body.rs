@@ -15,7 +15,7 @@ use serde_path_to_error::Path;
 use tokio::time::timeout;
 
 use crate::{
-    Error, Result,
+    Code, Error, Result,
     http::{
         Api, Settings,
         extract::{
@@ -144,7 +144,7 @@ async fn receive(mut payload: web::Payload, limit: usize, reservation: &mut Rese
 }
 
 fn too_large(limit: usize) -> Error {
-    Error::TooLarge(format!("the body has more than {limit} bytes"))
+    Error::TooLarge { code: Code::BodyTooLarge, message: format!("the body has more than {limit} bytes") }
 }
 
 /// Returns whether arrays and objects nest more than `depth` deep. The answer means nothing if
@@ -423,7 +423,7 @@ mod tests {
         ];
         for (text, wanted, reason) in cases {
             match object::<Sample>(text) {
-                Err(Error::Invalid { field, message }) => {
+                Err(Error::Invalid { field, message, .. }) => {
                     assert_eq!(field, wanted, "{text}: {message}");
                     assert!(message.contains(reason), "{text}: {message}");
                 }

@@ -10,7 +10,7 @@ use actix_web::{HttpMessage as _, HttpRequest, http::header};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 
 use crate::{
-    Error, Result,
+    Code, Error, Result,
     access::key_cache::{self, CachedKey},
     boards,
     http::{Api, extract::signature, ops},
@@ -80,7 +80,7 @@ pub(crate) async fn recheck(request: &HttpRequest) -> Result<()> {
 
 fn authorization(request: &HttpRequest) -> Result<Option<Cow<'_, str>>> {
     let header = request.headers().get(header::AUTHORIZATION);
-    let not_ascii = |_| Error::Unauthorized("the Authorization header is not ASCII".into());
+    let not_ascii = |_| Error::unauthorized(Code::KeyInvalid, "the Authorization header is not ASCII");
     header.map(|value| value.to_str().map(|text| as_sent(request.path(), text)).map_err(not_ascii)).transpose()
 }
 
@@ -112,9 +112,10 @@ pub(crate) async fn readable(api: &Api, request: &HttpRequest, slug: &BoardSlug)
         let is_shut = api.instance.boards.cache.requires_key_for_outage(&board);
         let allowed = authenticated(api, request).await.and_then(|key| key.may_read(slug));
         allowed.map_err(|error| match error {
-            Error::Unauthorized(_) | Error::Forbidden(_) if is_shut => Error::unavailable(format!(
-                "the database cannot be reached now, so access to board {slug} cannot be checked"
-            )),
+            Error::Unauthorized { .. } | Error::Forbidden(_) if is_shut => Error::unavailable(
+                Code::DatabaseUnavailable,
+                format!("the database cannot be reached now, so access to board {slug} cannot be checked"),
+            ),
             other => other,
         })?;
     }
@@ -138,6 +139,16 @@ pub(crate) async fn readable_boards(api: &Api, request: &HttpRequest) -> Result<
 /// Returns whether the request has a valid key.
 pub(crate) async fn has_key(api: &Api, request: &HttpRequest) -> bool {
     request.headers().contains_key(header::AUTHORIZATION) && authenticated(api, request).await.is_ok()
+}
+
+/// Returns whether the request has a valid key that may write to `board`, or to some board if
+/// `None`.
+pub(crate) async fn is_server(api: &Api, request: &HttpRequest, board: Option<&BoardSlug>) -> bool {
+    request.headers().contains_key(header::AUTHORIZATION)
+        && authenticated(api, request).await.is_ok_and(|key| match board {
+            Some(board) => key.may_write(board).is_ok(),
+            None => key.may_serve().is_ok(),
+        })
 }
 
 /// Returns the caller's key if it is a server or admin key. [`Error::Forbidden`] for any other.

@@ -3,6 +3,7 @@
 pub(crate) mod body;
 pub(crate) mod caller;
 pub(crate) mod first_layout;
+pub(crate) mod idempotency;
 pub(crate) mod path;
 pub(crate) mod query;
 pub(crate) mod signature;

@@ -7,7 +7,7 @@ use percent_encoding::percent_decode_str;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
-    Error, Result, boards,
+    Error, Resource, Result, boards,
     http::api::endpoint,
     instance::Instance,
     model::{
@@ -31,7 +31,7 @@ impl BoardPath {
         let name = segment(request, "board")?;
         // A name that no board can have is reported like an unknown board.
         let board = BoardSlug::from_str(&name).map_err(|error| Error::NotFound {
-            what: "board",
+            what: Resource::Board,
             name,
             hint: match error {
                 Error::Invalid { message, .. } => Some(message),
@@ -87,7 +87,7 @@ impl KeyPath {
         if key_id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             Ok(Self { key_id })
         } else {
-            Err(Error::not_found("key", key_id))
+            Err(Error::not_found(Resource::Key, key_id))
         }
     }
 }

@@ -13,7 +13,7 @@ use serde::{
     },
     forward_to_deserialize_any,
 };
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use crate::{Error, Result, http::extract::body::refusal, model::period::PeriodSelector};
 
@@ -119,6 +119,49 @@ impl<'de> Deserializer<'de> for Parameter {
 #[expect(dead_code, reason = "describes a valid period selector")]
 pub(crate) struct PeriodText(String);
 
+/// Selects a page of a list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ListQuery {
+    /// Maximum rows of the page.
+    #[param(minimum = 1, maximum = 1000, default = 50)]
+    limit: Option<u64>,
+    /// `next_cursor` of an earlier page.
+    #[param(min_length = 1)]
+    cursor: Option<String>,
+}
+
+impl ListQuery {
+    /// Parses the query string of `request`.
+    pub(crate) fn parse(request: &HttpRequest) -> Result<Self> {
+        parse(request)
+    }
+
+    /// Returns the selected page of `items`, and the cursor of the next one. A cursor is the last
+    /// item's `id`, which stays unique.
+    pub(crate) fn page<T>(&self, items: Vec<T>, id: impl Fn(&T) -> &str) -> Result<(Vec<T>, Option<String>)> {
+        let limit = bounded("limit", self.limit, LIST_LIMIT_DEFAULT, 1, LIST_LIMIT_MAX)?;
+        let start = match &self.cursor {
+            None => 0,
+            Some(cursor) => {
+                let last = items.iter().position(|item| id(item) == cursor);
+                last.ok_or_else(|| Error::invalid("cursor", "is not the `next_cursor` of an earlier page"))? + 1
+            }
+        };
+        let is_last = items.len() - start <= limit;
+        let page: Vec<T> = items.into_iter().skip(start).take(limit).collect();
+        let next = page.last().filter(|_| !is_last).map(|item| id(item).to_owned());
+        Ok((page, next))
+    }
+}
+
+/// Default rows of a page of a list.
+pub(crate) const LIST_LIMIT_DEFAULT: usize = 50;
+
+/// Maximum rows of a page of a list.
+pub(crate) const LIST_LIMIT_MAX: usize = 1_000;
+
 /// Parses the selected period; `all_time` when absent.
 pub(crate) fn selector(text: Option<&str>) -> Result<PeriodSelector> {
     text.map_or_else(|| Ok(PeriodSelector::default()), str::parse)
@@ -188,7 +231,7 @@ mod tests {
         ];
         for (query, wanted, reason) in cases {
             match sample(query) {
-                Err(Error::Invalid { field, message }) => {
+                Err(Error::Invalid { field, message, .. }) => {
                     assert_eq!(field, wanted, "{query}");
                     assert!(message.contains(reason), "{query}: {message}");
                 }

@@ -12,7 +12,7 @@ use actix_web::{
 use chrono::Utc;
 
 use crate::{
-    Error, Result,
+    Code, Error, Result,
     access::key_cache::CachedKey,
     http::{Api, server::rate},
     instance::Instance,
@@ -35,7 +35,7 @@ impl Signer {
             Ok(())
         } else {
             let refusal = "this request was already received, or an identical one in the same second; sign it again with the current time";
-            Err(Error::Conflict(refusal.to_owned()))
+            Err(Error::conflict(Code::RequestRepeated, refusal))
         }
     }
 }

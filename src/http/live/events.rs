@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use crate::{
     Result,
     delivery::live::{Interest, Snapshot},
-    http::live::{PeriodEvent, StaleEvent, json},
+    http::live::{PeriodMessage, StaleMessage, json},
     model::key,
 };
 
@@ -73,7 +73,7 @@ impl EventWriter {
             Some(seen) => self.new_events(view, interest, seen, &mut events)?,
         }
         if let Some(since) = view.stale_since.filter(|_| !self.is_stale) {
-            let data = json(&StaleEvent { stale_for_seconds: since.elapsed().as_secs() })?;
+            let data = json(&StaleMessage { stale_for_seconds: since.elapsed().as_secs() })?;
             events.add("stale", None, format_args!("{data}"));
         }
         if let Some(at) = self.earliest(events.count, now) {
@@ -148,7 +148,7 @@ impl EventWriter {
     /// Writes the changes since snapshot `seen`.
     fn new_events(&self, view: &Snapshot, interest: &Interest, seen: u64, events: &mut Events) -> Result<()> {
         if let Some(change) = view.period_change.as_ref().filter(|change| change.at > seen) {
-            let data = json(&PeriodEvent { ended: &change.ended, next: change.next.as_deref() })?;
+            let data = json(&PeriodMessage { ended: &change.ended, next: change.next.as_deref() })?;
             events.add("period", None, format_args!("{data}"));
             if change.next.is_some() {
                 self.started(view, interest, false, events);

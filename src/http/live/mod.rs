@@ -1,4 +1,4 @@
-//! `/v1/boards/{board}/events`: follows a ranking live, as Server-Sent Events.
+//! `/v1/boards/{board}/live`: follows a ranking live, as Server-Sent Events.
 
 pub(crate) mod events;
 
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
-    Error, Result,
+    Code, Error, Result,
     delivery::live::{self, Interest, Overtaking, Rendering},
     http::{
         Api,
@@ -78,7 +78,7 @@ pub(crate) struct LiveQuery {
     /// Up to 20 players to follow in addition to the top. Repeat the parameter for each.
     #[serde(default)]
     #[param(value_type = Vec<UserIdText>, max_items = 20, example = json!(["ada", "bob"]))]
-    users: Vec<String>,
+    user_id: Vec<String>,
 }
 
 /// Where the last connection ended.
@@ -121,7 +121,7 @@ impl<'a> From<&'a Standing> for LiveStandingResponse<'a> {
 /// it follows `period`.
 #[derive(Debug, ToSchema)]
 #[expect(dead_code, reason = "describes an event rendered from shared fragments")]
-pub(crate) struct StartedEvent<'a> {
+pub(crate) struct StartedMessage<'a> {
     #[serde(flatten)]
     ranking: RankingResponse<'a>,
     /// Whether events may have been missed since the one in `Last-Event-ID`.
@@ -138,7 +138,7 @@ pub(crate) struct StartedEvent<'a> {
 /// state changed.
 #[derive(Debug, ToSchema)]
 #[expect(dead_code, reason = "describes an event rendered from shared fragments")]
-pub(crate) struct ChangedEvent<'a> {
+pub(crate) struct ChangedMessage<'a> {
     #[serde(flatten)]
     ranking: RankingResponse<'a>,
     /// The whole top, if anything in it changed.
@@ -157,7 +157,7 @@ pub(crate) struct NamedPlayer<'a> {
     user_id: &'a str,
     /// Name.
     #[schema(example = "Ada")]
-    user_name: &'a str,
+    name: &'a str,
 }
 
 /// One player who passed another.
@@ -180,7 +180,7 @@ pub(crate) struct OvertakingResponse<'a> {
 
 impl<'a> OvertakingResponse<'a> {
     fn new(header: &'a Header, overtaking: &'a Overtaking) -> Self {
-        let named = |row: &'a Row| NamedPlayer { user_id: &row.user_id, user_name: &row.user_name };
+        let named = |row: &'a Row| NamedPlayer { user_id: &row.user_id, name: &row.user_name };
         Self {
             player: named(&overtaking.player),
             by: named(&overtaking.by),
@@ -198,7 +198,7 @@ impl<'a> OvertakingResponse<'a> {
 /// others at once gets the nearest twenty.
 #[derive(Debug, ToSchema)]
 #[expect(dead_code, reason = "describes an event rendered from shared fragments")]
-pub(crate) struct OvertakenEvent<'a> {
+pub(crate) struct OvertakenMessage<'a> {
     #[serde(flatten)]
     ranking: RankingResponse<'a>,
     /// Each pair once per snapshot, oldest snapshot first.
@@ -207,7 +207,7 @@ pub(crate) struct OvertakenEvent<'a> {
 
 /// `period`: the followed period has ended.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct PeriodEvent<'a> {
+pub(crate) struct PeriodMessage<'a> {
     /// Name of the period that ended.
     #[schema(example = "week:2024-01-15")]
     pub(crate) ended: &'a str,
@@ -221,14 +221,14 @@ pub(crate) struct PeriodEvent<'a> {
 /// has changed since `stale`.
 #[derive(Debug, ToSchema)]
 #[expect(dead_code, reason = "describes an event rendered from shared fragments")]
-pub(crate) struct ContinuedEvent<'a> {
+pub(crate) struct ContinuedMessage<'a> {
     #[serde(flatten)]
     ranking: RankingResponse<'a>,
 }
 
 /// `stale`: the database cannot be reached. The next event of another kind ends the outage.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct StaleEvent {
+pub(crate) struct StaleMessage {
     /// Age of the data last shown, in seconds.
     pub(crate) stale_for_seconds: u64,
 }
@@ -237,19 +237,19 @@ pub(crate) struct StaleEvent {
 #[derive(Debug, ToSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "describes an event rendered from shared fragments")]
-pub(crate) enum LiveEvent<'a> {
+pub(crate) enum LiveMessage<'a> {
     /// `started`
-    Started(StartedEvent<'a>),
+    Started(StartedMessage<'a>),
     /// `changed`
-    Changed(ChangedEvent<'a>),
+    Changed(ChangedMessage<'a>),
     /// `overtaken`
-    Overtaken(OvertakenEvent<'a>),
+    Overtaken(OvertakenMessage<'a>),
     /// `period`
-    Period(PeriodEvent<'a>),
+    Period(PeriodMessage<'a>),
     /// `continued`
-    Continued(ContinuedEvent<'a>),
+    Continued(ContinuedMessage<'a>),
     /// `stale`
-    Stale(StaleEvent),
+    Stale(StaleMessage),
 }
 
 /// How snapshots are rendered for this stream.
@@ -297,10 +297,10 @@ pub(crate) fn json(value: &impl Serialize) -> Result<String> {
 /// While the database cannot be reached, the stream sends one `stale` event and stays open. The
 /// stream ends when the key of the request stops working and when the instance stops.
 #[utoipa::path(
-    get, path = "/v1/boards/{board}/events", operation_id = "follow_scores", tag = "reading",
+    get, path = "/v1/boards/{board}/live", operation_id = "follow_ranking", tag = "reading", security((), ("key" = [])),
     params(BoardPath, LiveQuery, LastEventId),
     responses(
-        (status = 200, description = "Events with one line of data each: a JSON object of the kind in `event`.", body = LiveEvent,
+        (status = 200, description = "Events with one line of data each: a JSON object of the kind in `event`.", body = LiveMessage,
             content_type = "text/event-stream"),
         ReadProblems,
     ),
@@ -310,7 +310,7 @@ pub(crate) async fn subscribe(api: Data<Api>, request: HttpRequest) -> Result<Ht
     let query: LiveQuery = query::parse(&request)?;
     let selector = query::selector(query.period.as_deref())?;
     let limit = query::bounded("limit", query.limit, LIMIT_DEFAULT, 1, LIMIT_MAX)?;
-    let interest = Interest { limit, users: chosen_ids(&query.users)? };
+    let interest = Interest { limit, users: chosen_ids(&query.user_id)? };
     let board = caller::readable(&api, &request, &path.board).await?;
     let network = address::of(&api, &request).map(address::network);
     let slot = api.subscribers.take(network).inspect_err(|_| telemetry::count_refused("subscribers"))?;
@@ -324,7 +324,7 @@ pub(crate) async fn subscribe(api: Data<Api>, request: HttpRequest) -> Result<Ht
         return Ok(response.finish());
     }
     if api.ending.is_cancelled() {
-        return Err(Error::unavailable("this instance is shutting down"));
+        return Err(Error::unavailable(Code::ShuttingDown, "this instance is shutting down"));
     }
     let mut subscription = live::subscribe(&api.instance.live, &board, &selector, interest, network, &RENDERING)?;
     subscription.first().await?;
@@ -339,9 +339,9 @@ pub(crate) async fn subscribe(api: Data<Api>, request: HttpRequest) -> Result<Ht
 /// Parses the chosen ids and drops repeated ones.
 fn chosen_ids(users: &[String]) -> Result<Vec<UserId>> {
     if users.len() > CHOSEN_MAX {
-        return Err(Error::invalid("users", format!("must have at most {CHOSEN_MAX} ids, not {}", users.len())));
+        return Err(Error::invalid("user_id", format!("must have at most {CHOSEN_MAX} ids, not {}", users.len())));
     }
     let mut seen = HashSet::new();
     let each = users.iter().enumerate().filter(|(_, user)| seen.insert(*user));
-    each.map(|(index, user)| user.parse().map_err(|error: Error| error.in_field(format!("users[{index}]")))).collect()
+    each.map(|(index, user)| user.parse().map_err(|error: Error| error.in_field(format!("user_id[{index}]")))).collect()
 }

@@ -10,7 +10,7 @@ use std::{
     },
 };
 
-use crate::{Error, Result, telemetry};
+use crate::{Code, Error, Result, telemetry};
 
 /// Memory for the bodies of all connections together.
 #[derive(Debug)]
@@ -62,7 +62,10 @@ impl Reservation<'_> {
             if *taken + more > most {
                 drop(of_networks);
                 telemetry::count_refused("bodies");
-                return Err(Error::unavailable("too many bodies are being received from your network already"));
+                return Err(Error::unavailable(
+                    Code::Overloaded,
+                    "too many bodies are being received from your network already",
+                ));
             }
             *taken += more;
         }
@@ -71,7 +74,7 @@ impl Reservation<'_> {
         if taken.saturating_add(more) > self.memory.bytes {
             // Dropping the reservation releases it.
             telemetry::count_refused("bodies");
-            return Err(Error::unavailable("too many bodies are being received already"));
+            return Err(Error::unavailable(Code::Overloaded, "too many bodies are being received already"));
         }
         Ok(())
     }

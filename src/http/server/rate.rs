@@ -223,7 +223,11 @@ struct Counted {
 impl Counted {
     fn refusal(&self) -> Option<crate::Error> {
         let retry_after = self.allowance.wait?;
-        Some(crate::Error::TooMany { message: format!("{} has made too many requests", self.whose), retry_after })
+        Some(crate::Error::TooMany {
+            code: crate::Code::RateLimited,
+            message: format!("{} has made too many requests", self.whose),
+            retry_after,
+        })
     }
 }
 

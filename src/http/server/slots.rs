@@ -11,7 +11,7 @@ use std::{
 
 use tokio::time::Instant;
 
-use crate::{Error, Result};
+use crate::{Code, Error, Result};
 
 /// Retry delay of a refused request, because the end of the other requests is unknown.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
@@ -52,13 +52,13 @@ impl Slots {
         let mut taken = self.taken();
         if taken.all >= self.most {
             let message = format!("this instance serves its maximum number of {}", self.kind);
-            return Err(Error::Unavailable { message, retry_after: RETRY_AFTER });
+            return Err(Error::Unavailable { code: Code::Overloaded, message, retry_after: RETRY_AFTER });
         }
         if let Some(network) = network {
             let of_network = taken.of_networks.entry(network).or_default();
             if self.most_of_network.is_some_and(|most| *of_network >= most.get()) {
                 let message = format!("address {network} has its maximum number of {}", self.kind);
-                return Err(Error::TooMany { message, retry_after: RETRY_AFTER });
+                return Err(Error::TooMany { code: Code::TooManyConnections, message, retry_after: RETRY_AFTER });
             }
             *of_network += 1;
         }

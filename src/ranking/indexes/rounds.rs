@@ -5,7 +5,7 @@ use std::{ops::RangeInclusive, sync::Arc};
 use chrono::DateTime;
 
 use crate::{
-    Error, Result,
+    Code, Error, Result,
     ranking::{
         batcher::Work,
         indexes::{
@@ -32,7 +32,7 @@ pub(super) struct Rounds {
 impl Work<(), Result<Arc<RoundResult>>> for Rounds {
     async fn answer(&mut self, _: Vec<()>) -> Result<Arc<RoundResult>> {
         let Some(indexes) = self.indexes.clone() else {
-            return Err(Error::unavailable("this instance is shutting down"));
+            return Err(Error::unavailable(Code::ShuttingDown, "this instance is shutting down"));
         };
         let mut connection = indexes.store.round_connection().await?;
         // Determine the indexes' state after the wait for the connection: another round may have
@@ -60,7 +60,9 @@ impl Work<(), Result<Arc<RoundResult>>> for Rounds {
             }
             (None, Some(last)) if last.epoch == epoch => (last.batches, last.rankings),
             // Another database answered, and its snapshot happens to be equal.
-            (None, _) => return Err(Error::unavailable("the database has been replaced; retry")),
+            (None, _) => {
+                return Err(Error::unavailable(Code::ConcurrentChange, "the database has been replaced; retry"));
+            }
         };
         // After a change of epoch, `apply` returns no rankings. Later rounds must not share that.
         let last = snapshot.filter(|_| epoch == known.epoch).map(|snapshot| {

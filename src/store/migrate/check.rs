@@ -6,7 +6,7 @@ use refinery_core::Migration;
 use sqlx::{Connection as _, FromRow, PgConnection, PgExecutor};
 
 use crate::{
-    Error, Result,
+    Code, Error, Result,
     store::migrate::{Files, connect, internal, objects},
 };
 
@@ -22,10 +22,10 @@ const UNDEFINED_TABLE: &str = "42P01";
 /// Returns [`Error::Unavailable`] without a connection, [`Error::Invalid`] for a malformed URL.
 pub async fn check_url(database_url: &str) -> Result<()> {
     let mut connection = tokio::time::timeout(CONNECT_TIMEOUT, connect(database_url)).await.unwrap_or_else(|_| {
-        Err(Error::unavailable(format!(
-            "cannot connect to PostgreSQL: no answer within {} s",
-            CONNECT_TIMEOUT.as_secs()
-        )))
+        Err(Error::unavailable(
+            Code::DatabaseUnavailable,
+            format!("cannot connect to PostgreSQL: no answer within {} s", CONNECT_TIMEOUT.as_secs()),
+        ))
     })?;
     let result = check(&mut connection).await;
     connection.close().await.ok();
@@ -109,5 +109,5 @@ async fn check(connection: &mut PgConnection) -> Result<()> {
         Edition::Newer => "the database was migrated by a newer version of Centile",
         Edition::Older | Edition::Other => "the database has another edition of the schema: run `centile migrate`",
     };
-    Err(Error::Conflict(refusal.to_owned()))
+    Err(Error::conflict(Code::Conflict, refusal.to_owned()))
 }

@@ -11,7 +11,7 @@ use std::{
 
 use sqlx::PgConnection;
 
-use crate::{Error, Result, store::migrate::failed};
+use crate::{Code, Error, Result, store::migrate::failed};
 
 /// How long a step waits for a lock, and blocks others behind it.
 pub(super) const LOCK_TIMEOUT: &str = "SET lock_timeout = '500ms'";
@@ -51,10 +51,13 @@ impl LockRetry {
         let tries = self.tries;
         if Instant::now() >= self.until {
             let seconds = self.within.as_secs();
-            return Err(Error::unavailable(format!(
-                "this step changed nothing: for {seconds} s other transactions have held a lock that it needs ({whose}); end them and \
+            return Err(Error::unavailable(
+                Code::Unavailable,
+                format!(
+                    "this step changed nothing: for {seconds} s other transactions have held a lock that it needs ({whose}); end them and \
                  migrate again"
-            )));
+                ),
+            ));
         }
         tracing::warn!(tries, in_the_way = %whose, "migrate waits for a lock that other transactions hold ({whose}), without blocking other sessions");
         Ok(())

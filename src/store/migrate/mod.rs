@@ -29,7 +29,7 @@ use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 use tokio::time::timeout;
 
 use crate::{
-    Error, Result,
+    Code, Error, Result,
     store::{
         connect_options,
         migrate::lock_retry::{LOCK_TIMEOUT, LockRetry, is_locked},
@@ -129,13 +129,16 @@ async fn connect(url: &str) -> Result<PgConnection> {
     let options = connect_options(url).map_err(unavailable)?;
     let mut connection = PgConnection::connect_with(&options).await.map_err(unavailable)?;
     match timeout(POOLER_TEST_TIMEOUT, shares_sessions(&options, &mut connection)).await {
-        Ok(Ok(true)) => Err(Error::Conflict(
-            "DATABASE_URL leads to a pooler in transaction mode: set pool_mode = session, or give the address of PostgreSQL".to_owned(),
+        Ok(Ok(true)) => Err(Error::conflict(
+            Code::Conflict,
+            "DATABASE_URL leads to a pooler in transaction mode: set pool_mode = session, or give the address of PostgreSQL",
         )),
         Ok(Err(error)) => Err(unavailable(error)),
         Ok(Ok(false)) => Ok(connection),
         Err(_) => {
-            tracing::warn!("cannot tell whether DATABASE_URL leads to a pooler in transaction mode: PostgreSQL is slow");
+            tracing::warn!(
+                "cannot tell whether DATABASE_URL leads to a pooler in transaction mode: PostgreSQL is slow"
+            );
             Ok(connection)
         }
     }
@@ -209,7 +212,7 @@ async fn apply_migrations(connection: &mut PgConnection, files: &Files, retry: &
         return Err(error);
     }
     let report = report.map_err(|error| match error.kind() {
-        Kind::DivergentVersion(applied, baseline) if baseline.version() == BASELINE => Error::Conflict(format!(
+        Kind::DivergentVersion(applied, baseline) if baseline.version() == BASELINE => Error::conflict(Code::Conflict, format!(
             "this database has the schema of a development version before the baseline ({applied}), which cannot be \
              upgraded: create a new database, run `centile migrate` on it, export the scores with the program that made \
              this one, and import them there"
@@ -312,6 +315,6 @@ fn unavailable(error: sqlx::Error) -> Error {
             "database_url",
             "cannot be read: it must look like postgres://USER:PASSWORD@HOST:PORT/DATABASE",
         ),
-        error => Error::unavailable(format!("cannot connect to PostgreSQL: {error}")),
+        error => Error::unavailable(Code::DatabaseUnavailable, format!("cannot connect to PostgreSQL: {error}")),
     }
 }

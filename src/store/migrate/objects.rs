@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
 use crate::{
-    Error, Result,
+    Code, Error, Result,
     store::migrate::{
         failed,
         files::{File, Files},
@@ -206,7 +206,9 @@ async fn drop_objects(transaction: &mut PgConnection, names: &[String]) -> Resul
         .await
         .map_err(failed("name functions and views"))?;
     sqlx::raw_sql(DROP).execute(&mut *transaction).await.map_err(|error| {
-        failure(&error, |error| Error::Conflict(format!("cannot replace the functions and views: {error}")))
+        failure(&error, |error| {
+            Error::conflict(Code::Conflict, format!("cannot replace the functions and views: {error}"))
+        })
     })?;
     Ok(())
 }

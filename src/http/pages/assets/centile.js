@@ -81,7 +81,7 @@ function show(table, rows, marked) {
         const tr = known?.tr ?? line(row);
         write(tr.querySelector(".rank"), row.rank);
         write(tr.querySelector(".score"), row.score);
-        tr.querySelector("bdi").textContent = row.user_name;
+        tr.querySelector("bdi").textContent = row.name;
         if (row.user_id === marked) tr.setAttribute("aria-current", "true");
         const climbed = known ? known.rank - row.rank : 0;
         if (climbed !== 0 || !known) {
@@ -140,9 +140,9 @@ function follow({ board, period, limit, from, state, over }) {
     const query = new URLSearchParams({ period, limit: isTop ? limit : "1" });
     const chosen = new Set(new URLSearchParams(location.search).getAll("friends"));
     if (player) chosen.add(player);
-    for (const user of chosen) query.append("users", user);
+    for (const user of chosen) query.append("user_id", user);
 
-    const address = `/v1/boards/${encodeURIComponent(board)}/events?${query}`;
+    const address = `/v1/boards/${encodeURIComponent(board)}/live?${query}`;
     const isLive = isTop && over === undefined;
     const words = over ?? (isTop ? "live" : "as of page load");
     let hasCard = Boolean(document.querySelector("[data-player]"));
@@ -195,7 +195,7 @@ function follow({ board, period, limit, from, state, over }) {
         const log = find("log");
         for (const { player, by, new_rank: rank } of overtaken) {
             const p = log.appendChild(document.createElement("p"));
-            p.textContent = `${by.user_name} passed ${player.user_name}, now ${whole.format(rank)}.`;
+            p.textContent = `${by.name} passed ${player.name}, now ${whole.format(rank)}.`;
         }
         while (log.children.length > 20) log.firstElementChild.remove();
     }

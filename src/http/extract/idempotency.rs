@@ -1,0 +1,34 @@
+//! The header `Idempotency-Key`.
+
+use actix_web::HttpRequest;
+use utoipa::IntoParams;
+
+use crate::{
+    Error, Result,
+    model::idempotency::{HEADER, IdempotencyKey},
+};
+
+/// Makes a repeated request harmless.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "describes a header that `key` reads")]
+pub(crate) struct IdempotencyHeader {
+    /// Random text that stands for this request, such as a UUID. Send the same text with each retry.
+    /// The service recognises it for seven days. Keep it secret: who knows it can repeat the request
+    /// only with an admin key, but the secret of a new API key is derived from it.
+    #[param(
+        rename = "Idempotency-Key",
+        min_length = 16,
+        max_length = 128,
+        pattern = "^[!-~]*$",
+        example = "5f0c1b7e-2f0e-4a55-9a76-0c4c6b1e3f1d"
+    )]
+    idempotency_key: Option<String>,
+}
+
+/// Returns the idempotency key of `request`, if it has one.
+pub(crate) fn key(request: &HttpRequest) -> Result<Option<IdempotencyKey>> {
+    let Some(value) = request.headers().get(HEADER) else { return Ok(None) };
+    let text = value.to_str().map_err(|_| Error::invalid(HEADER, "is not ASCII"))?;
+    text.parse().map(Some)
+}

@@ -1,0 +1,208 @@
+//! The public codes of errors: one for each cause that a client may want to handle.
+
+use strum::{EnumMessage, VariantNames};
+
+/// A public code. Codes never change their meaning or status; later releases only add some.
+///
+/// The first sentence of each variant is its description in docs/api.md, which a test compares with
+/// this list.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    strum::EnumIter,
+    strum::EnumMessage,
+    strum::EnumString,
+    strum::IntoStaticStr,
+    strum::VariantNames,
+    serde::Serialize,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Code {
+    /// The body is not valid JSON.
+    MalformedBody,
+    /// The call needs a key, and the request has none.
+    KeyRequired,
+    /// The key is unknown, revoked or expired.
+    KeyInvalid,
+    /// The signature of a signed request is missing, wrong or too old.
+    SignatureInvalid,
+    /// The key does not permit this call on this board or player.
+    Forbidden,
+    /// The service has no such path.
+    PathNotFound,
+    /// The board does not exist.
+    BoardNotFound,
+    /// The player does not exist.
+    UserNotFound,
+    /// The player exists but has no score in this period.
+    ScoreNotFound,
+    /// The period or season does not exist, or its archive is no longer kept.
+    PeriodNotFound,
+    /// The board has no score transaction with this id.
+    TransactionNotFound,
+    /// The board has no event with this id in quarantine.
+    QuarantinedEventNotFound,
+    /// The key does not exist.
+    KeyNotFound,
+    /// Something else that the request names does not exist; `detail` says what.
+    NotFound,
+    /// The path does not support the method; `Allow` lists those that it supports.
+    MethodNotAllowed,
+    /// The body did not arrive in time; the service closes the connection.
+    BodyTimeout,
+    /// Another event of the player used this `id` with other content.
+    IdConflict,
+    /// The event with this `id` is in quarantine.
+    IdInQuarantine,
+    /// The player is banned.
+    UserBanned,
+    /// The player was erased.
+    UserErased,
+    /// A period that holds the time of the event is closed.
+    PeriodClosed,
+    /// A board with this slug exists.
+    BoardExists,
+    /// The board has events, so this rule can no longer change.
+    BoardHasEvents,
+    /// The board has a season with this name.
+    SeasonExists,
+    /// The board already has scores between the season's start and end.
+    SeasonHasScores,
+    /// The client already has two active keys; revoke one of them first.
+    TooManyKeys,
+    /// An administrator has accepted or rejected the event.
+    EventDecided,
+    /// The service has already received this signed request.
+    RequestRepeated,
+    /// Another request has used this `Idempotency-Key`.
+    IdempotencyKeyReused,
+    /// A later ban or unban of the player has begun.
+    BanSuperseded,
+    /// The request conflicts with stored data in another way, which `detail` explains.
+    Conflict,
+    /// The body is larger than the service allows.
+    BodyTooLarge,
+    /// The batch has more than 1,000 events.
+    BatchTooLarge,
+    /// The body is compressed, or not sent as `application/json`.
+    UnsupportedMediaType,
+    /// A value is invalid; `field` names it.
+    InvalidValue,
+    /// The points lie outside the bounds of the board.
+    PointsOutOfBounds,
+    /// The player would gain more in a period than the board allows.
+    GainTooLarge,
+    /// The player's score would leave the range of 64 bits.
+    ScoreOutOfRange,
+    /// The key or network address has made too many requests.
+    RateLimited,
+    /// The player has more events in 60 seconds than the board allows.
+    TooManyEvents,
+    /// The key or network address has too many live streams or downloads open.
+    TooManyConnections,
+    /// The service met an unexpected error, which its log explains.
+    Internal,
+    /// PostgreSQL does not answer; a write may or may not have been committed.
+    DatabaseUnavailable,
+    /// The service has too much to do; it wrote nothing.
+    Overloaded,
+    /// The outcome of a write is unknown; send it again with the same ids.
+    OutcomeUnknown,
+    /// The period, board or player is being changed by another session; nothing was written.
+    ConcurrentChange,
+    /// The instance is stopping; another one may answer.
+    ShuttingDown,
+    /// The instance cannot answer now, for a reason that `detail` explains.
+    Unavailable,
+}
+
+impl Code {
+    /// Returns the code as in responses.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// Returns the description in docs/api.md.
+    #[must_use]
+    pub fn description(self) -> &'static str {
+        self.get_documentation().unwrap_or_default()
+    }
+
+    /// Returns all codes, as in responses.
+    #[must_use]
+    pub fn names() -> &'static [&'static str] {
+        Self::VARIANTS
+    }
+
+    /// Returns the HTTP status code.
+    #[must_use]
+    pub fn status(self) -> u16 {
+        match self {
+            Self::MalformedBody => 400,
+            Self::KeyRequired | Self::KeyInvalid | Self::SignatureInvalid => 401,
+            Self::Forbidden => 403,
+            Self::PathNotFound
+            | Self::BoardNotFound
+            | Self::UserNotFound
+            | Self::ScoreNotFound
+            | Self::PeriodNotFound
+            | Self::TransactionNotFound
+            | Self::QuarantinedEventNotFound
+            | Self::KeyNotFound
+            | Self::NotFound => 404,
+            Self::MethodNotAllowed => 405,
+            Self::BodyTimeout => 408,
+            Self::IdConflict
+            | Self::IdInQuarantine
+            | Self::UserBanned
+            | Self::UserErased
+            | Self::PeriodClosed
+            | Self::BoardExists
+            | Self::BoardHasEvents
+            | Self::SeasonExists
+            | Self::SeasonHasScores
+            | Self::TooManyKeys
+            | Self::EventDecided
+            | Self::RequestRepeated
+            | Self::IdempotencyKeyReused
+            | Self::BanSuperseded
+            | Self::Conflict => 409,
+            Self::BodyTooLarge | Self::BatchTooLarge => 413,
+            Self::UnsupportedMediaType => 415,
+            Self::InvalidValue | Self::PointsOutOfBounds | Self::GainTooLarge | Self::ScoreOutOfRange => 422,
+            Self::RateLimited | Self::TooManyEvents | Self::TooManyConnections => 429,
+            Self::Internal => 500,
+            Self::DatabaseUnavailable
+            | Self::Overloaded
+            | Self::OutcomeUnknown
+            | Self::ConcurrentChange
+            | Self::ShuttingDown
+            | Self::Unavailable => 503,
+        }
+    }
+
+    /// Returns the title: a short summary, the same for all codes of a status.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self.status() {
+            400 => "Malformed request",
+            401 => "Authentication required",
+            403 => "Forbidden",
+            404 => "Not found",
+            405 => "Method not allowed",
+            408 => "Request timeout",
+            409 => "Conflict",
+            413 => "Request too large",
+            415 => "Unsupported media type",
+            422 => "Invalid value",
+            429 => "Too many requests",
+            503 => "Service unavailable",
+            _ => "Internal error",
+        }
+    }
+}
