@@ -62,7 +62,7 @@ fn write(arguments: &Arguments) -> io::Result<()> {
     players.shuffle(&mut rng);
     let span_micros = i64::from(arguments.days) * 86_400_000_000;
     let mut out = BufWriter::new(io::stdout().lock());
-    writeln!(out, "id,user_id,user_name,points,occurred_at,reason")?;
+    writeln!(out, "id,user_id,name,points,occurred_at,reason")?;
     for event in 0..arguments.events {
         let player = match players.get(event as usize) {
             Some(player) => *player,

@@ -113,10 +113,10 @@ BEGIN
     IF v_event.state = 'accepted' THEN
         RETURN v_event.transaction_id;
     ELSIF v_event.state = 'rejected' THEN
-        RAISE EXCEPTION 'event % of the quarantine was rejected', p_quarantine_id USING ERRCODE = 'CB409';
+        RAISE EXCEPTION 'event % of the quarantine was rejected', p_quarantine_id USING ERRCODE = 'CB409', DETAIL = 'event_decided';
     ELSIF EXISTS (SELECT FROM centile_store.users u WHERE u.id = v_event.user_id AND u.banned_at IS NOT NULL)
        OR EXISTS (SELECT FROM centile_store.board_players b WHERE b.board_id = v_board.id AND b.user_id = v_event.user_id AND b.banned) THEN
-        RAISE EXCEPTION 'the player of event % of the quarantine is banned', p_quarantine_id USING ERRCODE = 'CB409';
+        RAISE EXCEPTION 'the player of event % of the quarantine is banned', p_quarantine_id USING ERRCODE = 'CB409', DETAIL = 'user_banned';
     END IF;
 
     v_at := greatest(clock_timestamp(), v_lane.last_at);
@@ -174,7 +174,7 @@ BEGIN
 
     IF EXISTS (SELECT FROM centile_store.users u WHERE u.id = v_user_id AND u.banned_at IS NOT NULL)
        OR EXISTS (SELECT FROM centile_store.board_players b WHERE b.board_id = v_board.id AND b.user_id = v_user_id AND b.banned) THEN
-        RAISE EXCEPTION 'player % is banned', quote_literal(p_user) USING ERRCODE = 'CB409';
+        RAISE EXCEPTION 'player % is banned', quote_literal(p_user) USING ERRCODE = 'CB409', DETAIL = 'user_banned';
     END IF;
     SELECT array_agg(p.ranking_id) FILTER (WHERE p.ranking_id IS NOT NULL),
            array_agg(p.period ORDER BY p.period) FILTER (
@@ -232,7 +232,7 @@ $$;
 
 COMMENT ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_actor text) IS 'Creates a board with its lanes and returns its id. Example: SELECT centile.create_board(''laps'', p_mode => ''best'', p_order => ''asc'', p_ties => ''first'');';
 
-CREATE FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text DEFAULT SESSION_USER, p_signing_secret bytea DEFAULT NULL::bytea) RETURNS timestamp with time zone
+CREATE FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text DEFAULT SESSION_USER, p_signing_secret bytea DEFAULT NULL::bytea, p_request_sha256 bytea DEFAULT NULL::bytea, p_request_salt bytea DEFAULT NULL::bytea) RETURNS timestamp with time zone
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -256,10 +256,10 @@ BEGIN
     WHERE k.name = p_name AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp());
     IF cardinality(v_live) >= 2 THEN
         RAISE EXCEPTION 'client % already has two active keys: % and %', quote_literal(p_name), v_live[1], v_live[2]
-            USING ERRCODE = 'CB409', DETAIL = 'name', HINT = 'Revoke one of them first.';
+            USING ERRCODE = 'CB409', DETAIL = 'too_many_keys', HINT = 'Revoke one of them first.';
     END IF;
-    INSERT INTO centile_store.api_keys (id, name, role, boards, expires_at, secret_sha256, signing_secret)
-    VALUES (p_id, p_name, p_role, p_boards, p_expires_at, p_secret_sha256, p_signing_secret)
+    INSERT INTO centile_store.api_keys (id, name, role, boards, expires_at, secret_sha256, signing_secret, request_sha256, request_salt)
+    VALUES (p_id, p_name, p_role, p_boards, p_expires_at, p_secret_sha256, p_signing_secret, p_request_sha256, p_request_salt)
     RETURNING created_at INTO v_created_at;
     PERFORM centile_store.note_act(p_actor, 'create_key', NULL, NULL, jsonb_strip_nulls(jsonb_build_object(
         'name', p_name, 'role', p_role, 'boards', p_boards, 'expires_at', p_expires_at,
@@ -268,7 +268,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text, p_signing_secret bytea) IS 'Stores an API key, ctl_ID_SECRET, by the SHA-256 of its secret and, if it signs, its encrypted signing secret; centile key create generates both. Example: SELECT centile.create_key(''00112233445566aa'', ''match server'', ''server'', ''{main}'', NULL, sha256(''64 random hexadecimal digits'')) IS NOT NULL AS is_made;';
+COMMENT ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text, p_signing_secret bytea, p_request_sha256 bytea, p_request_salt bytea) IS 'Stores an API key, ctl_ID_SECRET, by the SHA-256 of its secret and, if it signs, its encrypted signing secret; centile key create generates both. Example: SELECT centile.create_key(''00112233445566aa'', ''match server'', ''server'', ''{main}'', NULL, sha256(''64 random hexadecimal digits'')) IS NOT NULL AS is_made;';
 
 CREATE FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone, p_actor text DEFAULT SESSION_USER) RETURNS bigint
     LANGUAGE plpgsql
@@ -284,12 +284,12 @@ BEGIN
     ELSIF p_starts_at < '2000-01-01 00:00:00+00' OR p_ends_at > '2071-01-01 00:00:00+00' THEN
         RAISE EXCEPTION 'a season must lie between 2000 and 2071' USING ERRCODE = 'CB422', DETAIL = CASE WHEN p_starts_at < '2000-01-01 00:00:00+00' THEN 'starts_at' ELSE 'ends_at' END;
     ELSIF EXISTS (SELECT FROM centile_store.periods WHERE board_id = v_board.id AND kind = 'season' AND label = p_name) THEN
-        RAISE EXCEPTION 'board % already has a season %', p_board, quote_literal(p_name) USING ERRCODE = 'CB409';
+        RAISE EXCEPTION 'board % already has a season %', p_board, quote_literal(p_name) USING ERRCODE = 'CB409', DETAIL = 'season_exists';
     ELSIF EXISTS (SELECT FROM centile_store.board_lanes WHERE board_id = v_board.id AND last_at >= p_starts_at)
       AND EXISTS (SELECT FROM centile_store.score_transactions t
                   WHERE t.board_id = v_board.id AND t.occurred_at >= p_starts_at AND t.occurred_at < p_ends_at AND t.kind = 'score') THEN
         RAISE EXCEPTION 'board % already has scores within these bounds', p_board
-            USING ERRCODE = 'CB409', DETAIL = 'starts_at', HINT = 'Create a season before its first score.';
+            USING ERRCODE = 'CB409', DETAIL = 'season_has_scores', HINT = 'Create a season before its first score.';
     END IF;
     -- The state is open from now on; the clock decides whether the season has begun.
     INSERT INTO centile_store.periods (board_id, kind, label, starts_at, ends_at, state)
@@ -444,7 +444,7 @@ BEGIN
         SELECT u.* INTO STRICT v_user FROM centile_store.users u WHERE u.id = v_erasure.user_id;
         -- A player who has taken the old id since is a different player.
         IF v_digest <> v_erasure.request_digest AND p_user <> v_user.external_id THEN
-            RAISE EXCEPTION 'the request % has erased another player', quote_literal(p_request) USING ERRCODE = 'CB409';
+            RAISE EXCEPTION 'the request % has erased another player', quote_literal(p_request) USING ERRCODE = 'CB409', DETAIL = 'idempotency_key_reused';
         END IF;
     ELSE
         PERFORM centile_store.user_named(p_user);
@@ -573,11 +573,17 @@ CREATE FUNCTION centile.forget_expired_ids(p_limit integer DEFAULT 10000) RETURN
         WHERE done_at < now() - interval '7 days' ORDER BY user_id LIMIT p_limit FOR UPDATE SKIP LOCKED
     ), erased AS (
         DELETE FROM centile_store.erasures e USING done d WHERE e.user_id = d.user_id RETURNING 1
+    ), requested AS (
+        SELECT id FROM centile_store.api_keys
+        WHERE request_sha256 IS NOT NULL AND created_at < now() - interval '7 days' ORDER BY id LIMIT p_limit FOR UPDATE SKIP LOCKED
+    ), settled AS (
+        UPDATE centile_store.api_keys k SET request_sha256 = NULL, request_salt = NULL FROM requested r WHERE k.id = r.id RETURNING 1
     )
     SELECT (SELECT count(*) FROM gone) + (SELECT count(*) FROM forgotten) + (SELECT count(*) FROM erased)
+        + (SELECT count(*) FROM settled)
 $$;
 
-COMMENT ON FUNCTION centile.forget_expired_ids(p_limit integer) IS 'Deletes up to p_limit each of expired ids of callers, expired signatures of requests and completed erasures, and returns their number. Example: SELECT centile.forget_expired_ids();';
+COMMENT ON FUNCTION centile.forget_expired_ids(p_limit integer) IS 'Deletes up to p_limit each of expired ids of callers, expired signatures of requests, completed erasures and idempotency keys of API keys, and returns their number. Example: SELECT centile.forget_expired_ids();';
 
 CREATE FUNCTION centile.lane_hash(p_external_id text) RETURNS integer
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -775,7 +781,7 @@ BEGIN
         made := centile.ensure_users(ARRAY[p_user]) = 1;
         SELECT * INTO v_user FROM centile_store.users u WHERE u.external_id = p_user;
         IF v_user.erased_at IS NOT NULL THEN
-            RAISE EXCEPTION 'user % was erased', quote_literal(p_user) USING ERRCODE = 'CB409', DETAIL = 'user_id';
+            RAISE EXCEPTION 'user % was erased', quote_literal(p_user) USING ERRCODE = 'CB409', DETAIL = 'user_erased';
         ELSIF p_boards <> '{}' AND NOT made AND NOT (
             SELECT coalesce(bool_or(b.slug = ANY (p_boards)), true) FROM centile_store.boards b
             WHERE EXISTS (SELECT FROM centile_store.score_transactions t WHERE t.board_id = b.id AND t.user_id = v_user.id AND t.kind = 'score')) THEN
@@ -878,7 +884,7 @@ BEGIN
     v_event := centile_store.quarantined(v_board, p_quarantine_id);
     IF v_event.state = 'accepted' THEN
         RAISE EXCEPTION 'event % of the quarantine was accepted', p_quarantine_id
-            USING ERRCODE = 'CB409', HINT = format('Void score transaction %s.', v_event.transaction_id);
+            USING ERRCODE = 'CB409', DETAIL = 'event_decided', HINT = format('Void score transaction %s.', v_event.transaction_id);
     ELSIF v_event.state = 'rejected' THEN
         RETURN false;
     END IF;
@@ -1114,7 +1120,7 @@ BEGIN
             OR EXISTS (SELECT FROM centile_store.board_lanes WHERE board_id = v_board.id AND batch > 0)
             OR EXISTS (SELECT FROM centile_store.quarantine WHERE board_id = v_board.id)) THEN
         RAISE EXCEPTION 'board % has events: mode, order, ties, lanes and time zone cannot change any more', p_slug
-            USING ERRCODE = 'CB409', HINT = 'Create another board and import the events into it.';
+            USING ERRCODE = 'CB409', DETAIL = 'board_has_events', HINT = 'Create another board and import the events into it.';
     END IF;
     IF v_new.lanes <> v_board.lanes THEN
         DELETE FROM centile_store.board_lanes WHERE board_id = v_board.id AND lane >= v_new.lanes;
@@ -2592,7 +2598,7 @@ BEGIN
     UPDATE centile_store.outbox o
     SET payload = jsonb_set(o.payload, '{top}', (
         SELECT jsonb_agg(CASE WHEN r.row ->> 'user_id' = v_erasure.old_id
-                              THEN r.row || jsonb_build_object('user_id', p_user, 'user_name', v_name)
+                              THEN r.row || jsonb_build_object('user_id', p_user, 'name', v_name)
                               ELSE r.row END ORDER BY r.place)
         FROM jsonb_array_elements(o.payload -> 'top') WITH ORDINALITY AS r (row, place)))
     WHERE o.period_id = ANY (period_ids) AND o.id <= v_erasure.last_event_id
@@ -2715,12 +2721,14 @@ BEGIN
     WHERE id = p_period_id;
     INSERT INTO centile_store.outbox (board_id, period_id, kind, payload)
     SELECT b.id, p_period_id, 'period_closed', jsonb_build_object(
-        'event', 'period_closed', 'board', b.slug,
+        'type', 'period_closed', 'board', b.slug,
         'period', jsonb_build_object(
-            'name', v_period.kind || ':' || v_period.label, 'kind', v_period.kind, 'label', v_period.label,
+            'name', v_period.kind || ':' || v_period.label, 'kind', v_period.kind, 'label', v_period.label, 'state', 'closed',
             'starts_at', v_period.starts_at, 'ends_at', v_period.ends_at),
         'players', v_period.archive_players,
-        'top', (SELECT coalesce(jsonb_agg(r.row - '{internal_id,rank_key,tie_key,avatar}'::text[] ORDER BY r.place), '[]')
+        'top', (SELECT coalesce(jsonb_agg(
+                    r.row - '{internal_id,rank_key,tie_key,user_name,avatar}'::text[]
+                    || jsonb_build_object('name', r.row -> 'user_name') ORDER BY r.place), '[]')
                 FROM jsonb_array_elements(convert_from(v_top, 'UTF8')::jsonb -> 'rows') WITH ORDINALITY AS r (row, place)))
     FROM centile_store.boards b WHERE b.id = v_period.board_id;
     PERFORM centile_store.list_named_players(p_period_id);
@@ -2851,7 +2859,7 @@ CREATE FUNCTION centile_store.hold_ban_act(p_user_id bigint, p_act bigint) RETUR
 BEGIN
     PERFORM FROM centile_store.users u WHERE u.id = p_user_id AND u.ban_act = p_act FOR NO KEY UPDATE;
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'a later ban or unban of the player has begun' USING ERRCODE = 'CB409';
+        RAISE EXCEPTION 'a later ban or unban of the player has begun' USING ERRCODE = 'CB409', DETAIL = 'ban_superseded';
     END IF;
 END
 $$;
@@ -4438,7 +4446,10 @@ CREATE TABLE centile_store.api_keys (
     expires_at timestamp with time zone,
     revoked_at timestamp with time zone,
     last_used_at timestamp with time zone,
+    request_sha256 bytea,
+    request_salt bytea,
     CONSTRAINT api_keys_hash_length CHECK ((octet_length(secret_sha256) = 32)),
+    CONSTRAINT api_keys_request_complete CHECK (((request_sha256 IS NULL) = (request_salt IS NULL))),
     CONSTRAINT api_keys_role_known CHECK ((role = ANY (ARRAY['reader'::text, 'server'::text, 'admin'::text]))),
     CONSTRAINT api_keys_signing_secret_encrypted CHECK ((octet_length(signing_secret) = 65))
 );
@@ -4446,6 +4457,10 @@ CREATE TABLE centile_store.api_keys (
 COMMENT ON TABLE centile_store.api_keys IS 'API keys. Of a secret, only its SHA-256 is stored. name is the client, which has at most two active keys.';
 
 COMMENT ON COLUMN centile_store.api_keys.signing_secret IS 'Secret that signs the key''s requests, encrypted with a master key that the database does not know. NULL: the key does not sign.';
+
+COMMENT ON COLUMN centile_store.api_keys.request_sha256 IS 'SHA-256 of the actor and the Idempotency-Key of the request that created the key, kept for seven days.';
+
+COMMENT ON COLUMN centile_store.api_keys.request_salt IS 'Random salt from which, with the Idempotency-Key, the key''s secret is derived.';
 
 CREATE VIEW centile.api_keys AS
  SELECT api_keys.id AS key_id,
@@ -5373,6 +5388,9 @@ ALTER TABLE ONLY centile_store.leaderboard_bucket ATTACH PARTITION centile_store
 ALTER TABLE ONLY centile_store.api_keys
     ADD CONSTRAINT api_keys_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY centile_store.api_keys
+    ADD CONSTRAINT api_keys_request_key UNIQUE (request_sha256);
+
 ALTER TABLE ONLY centile_store.applied_sql
     ADD CONSTRAINT applied_sql_pkey PRIMARY KEY (one_row);
 
@@ -5555,8 +5573,8 @@ GRANT ALL ON FUNCTION centile.correct_score(p_board text, p_user text, p_points 
 REVOKE ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_actor text) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text, p_signing_secret bytea) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text, p_signing_secret bytea) TO centile_service;
+REVOKE ALL ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text, p_signing_secret bytea, p_request_sha256 bytea, p_request_salt bytea) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text, p_signing_secret bytea, p_request_sha256 bytea, p_request_salt bytea) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone, p_actor text) TO centile_service;

@@ -36,7 +36,7 @@ pub async fn put(store: &Store, user_id: &UserId, profile: Profile, editor: Edit
         check_text("name", name, 128)?;
     }
     if let Some(avatar) = profile.avatar.as_deref().filter(|avatar| !avatar.is_empty()) {
-        check_text("avatar", avatar, 1_024)?;
+        check_text("avatar_url", avatar, 1_024)?;
         check_avatar(avatar, editor.allows_http_avatars)?;
     }
     if let Some(metadata) = &profile.metadata {
@@ -64,7 +64,7 @@ fn check_avatar(avatar: &str, allows_http: bool) -> Result<()> {
     match uri.as_ref().and_then(Uri::scheme_str) {
         Some("https") => Ok(()),
         Some("http") if allows_http => Ok(()),
-        _ => Err(Error::invalid("avatar", "must be an https URL, such as https://example.com/ada.png")),
+        _ => Err(Error::invalid("avatar_url", "must be an https URL, such as https://example.com/ada.png")),
     }
 }
 

@@ -88,7 +88,7 @@ impl Cell {
                 "(function()
     local events = {{}}
     for n = 1, {BULK} do events[n] = {event} end
-    return wrk.format('POST', '{scores}', nil, '[' .. table.concat(events, ',') .. ']')
+    return wrk.format('POST', '{scores}/batch', nil, '{{"events":[' .. table.concat(events, ',') .. ']}}')
   end)()"
             ),
         }

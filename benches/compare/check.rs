@@ -39,7 +39,7 @@ pub struct Player {
 
 #[derive(Debug, Deserialize)]
 struct Page {
-    scores: Vec<Player>,
+    data: Vec<Player>,
 }
 
 /// A player by `rank()`.
@@ -83,11 +83,11 @@ pub async fn compare(bench: &Bench, site: &Site, system: System, address: &str, 
     players.try_collect::<()>().await?;
     for (from, expected) in [(1, &oracle.top), (page, &oracle.page)] {
         let said: Page = get(&format!("{scores}?from={from}&limit=10")).await?;
-        let right = said.scores.iter().zip(expected).all(|(row, truth)| truth.allows(row, system));
-        if said.scores.len() != expected.len() || !right {
+        let right = said.data.iter().zip(expected).all(|(row, truth)| truth.allows(row, system));
+        if said.data.len() != expected.len() || !right {
             wrong(&format!("the page from {from}"), expected, &said)?;
         }
-        if let Some((alone, row)) = not_alike(&scores, &said.scores.iter().collect::<Vec<_>>()).await? {
+        if let Some((alone, row)) = not_alike(&scores, &said.data.iter().collect::<Vec<_>>()).await? {
             wrong(&format!("{} by himself", row.user_id), &alone, row)?;
         }
     }

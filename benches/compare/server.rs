@@ -80,6 +80,7 @@ async fn peer<P: Peer>(peer: P) -> Answer<()> {
         config
             .app_data(peer.clone())
             .service(resource("/v1/boards/{board}/scores").route(get().to(page::<P>)).route(post().to(write::<P>)))
+            .service(resource("/v1/boards/{board}/scores/batch").route(post().to(write_batch::<P>)))
             .service(resource("/v1/boards/{board}/scores/{user}").route(get().to(standing::<P>)));
     })
     .await
@@ -123,40 +124,46 @@ struct PageQuery {
 
 #[derive(Serialize)]
 struct PageResponse {
-    scores: Vec<Row>,
+    data: Vec<Row>,
 }
 
 async fn page<P: Peer>(peer: Data<P>, query: Query<PageQuery>) -> actix_web::Result<HttpResponse> {
     let (from, limit) = (query.from.unwrap_or(1), query.limit.unwrap_or(10));
     let rows = peer.page(from, limit).await.map_err(ErrorInternalServerError)?;
-    Ok(HttpResponse::Ok().json(PageResponse { scores: rows }))
+    Ok(HttpResponse::Ok().json(PageResponse { data: rows }))
 }
 
 /// The result of an event.
 #[derive(Serialize)]
 struct AcceptedResponse {
-    status: &'static str,
+    state: &'static str,
     score: i64,
 }
 
 impl From<i64> for AcceptedResponse {
     fn from(score: i64) -> Self {
-        Self { status: "accepted", score }
+        Self { state: "accepted", score }
     }
 }
 
 #[derive(Serialize)]
-struct SubmitResponse {
+struct BatchResponse {
     results: Vec<AcceptedResponse>,
 }
 
-/// One event or a list of events.
+#[derive(Deserialize)]
+struct BatchRequest {
+    events: Vec<Event>,
+}
+
+async fn write_batch<P: Peer>(peer: Data<P>, body: Bytes) -> actix_web::Result<HttpResponse> {
+    let BatchRequest { events } = serde_json::from_slice(&body)?;
+    let scores = peer.write(events).await.map_err(ErrorInternalServerError)?;
+    let results = scores.into_iter().map(AcceptedResponse::from).collect();
+    Ok(HttpResponse::Ok().json(BatchResponse { results }))
+}
+
 async fn write<P: Peer>(peer: Data<P>, body: Bytes) -> actix_web::Result<HttpResponse> {
-    if body.first() == Some(&b'[') {
-        let scores = peer.write(serde_json::from_slice(&body)?).await.map_err(ErrorInternalServerError)?;
-        let results = scores.into_iter().map(AcceptedResponse::from).collect();
-        return Ok(HttpResponse::Ok().json(SubmitResponse { results }));
-    }
     let event: Event = serde_json::from_slice(&body)?;
     let scores = peer.write(vec![event]).await.map_err(ErrorInternalServerError)?;
     Ok(HttpResponse::Ok().json(scores.into_iter().map(AcceptedResponse::from).next()))

@@ -140,7 +140,7 @@ fn fill(bench: &Bench, dir: &Path, board: &str, players: u64, events: u64) -> Ou
     let file = dir.join("scores.csv");
     let mut random = StdRng::seed_from_u64(SEED);
     let mut out = BufWriter::new(File::create(&file)?);
-    writeln!(out, "user_id,user_name,points")?;
+    writeln!(out, "user_id,name,points")?;
     for n in 1..=events {
         let player = if events == players { n } else { random.random_range(1..=players) };
         writeln!(out, "player-{player},player-{player},{}", random.random_range(0..=1_000_000_000))?;

@@ -7,7 +7,7 @@ use std::{
 
 use rand::rngs::StdRng;
 use reqwest::{Client, StatusCode};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::{common::Outcome, spread::Spread};
@@ -29,7 +29,7 @@ pub struct Sender {
 
 impl Sender {
     pub fn new(address: &str, board: &str, key: &str) -> Self {
-        let url = format!("{address}/v1/boards/{board}/scores");
+        let url = format!("{address}/v1/boards/{board}/scores/batch");
         Self { client: Client::new(), url, key: key.to_owned() }
     }
 
@@ -72,7 +72,8 @@ impl Sender {
     /// Sends events, and retries until they are written.
     async fn send(&self, events: &[Value]) -> Result<(), String> {
         loop {
-            let answer = self.client.post(&self.url).bearer_auth(&self.key).json(events).send().await;
+            let answer =
+                self.client.post(&self.url).bearer_auth(&self.key).json(&json!({ "events": events })).send().await;
             let answer = answer.map_err(|error| error.to_string())?;
             let status = answer.status();
             let text = answer.text().await.map_err(|error| error.to_string())?;

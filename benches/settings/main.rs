@@ -166,7 +166,7 @@ async fn load(bench: &Bench, players: u32, stretch: Duration) -> Outcome<Run> {
     let begin = Instant::now();
     let mut callers = tokio::task::JoinSet::new();
     for _ in 0..CALLERS {
-        let request = client.post(format!("{}/v1/boards/{BOARD}/scores", serve.address)).bearer_auth(key.trim());
+        let request = client.post(format!("{}/v1/boards/{BOARD}/scores/batch", serve.address)).bearer_auth(key.trim());
         let (accepted, over) = (Arc::clone(&accepted), Arc::clone(&over));
         callers.spawn(async move {
             while !over.load(Ordering::Relaxed) {
@@ -177,7 +177,7 @@ async fn load(bench: &Bench, players: u32, stretch: Duration) -> Outcome<Run> {
                     })
                     .collect();
                 let Some(request) = request.try_clone() else { break };
-                let answer = request.json(&events).send().await?.error_for_status()?;
+                let answer = request.json(&json!({ "events": events })).send().await?.error_for_status()?;
                 answer.bytes().await?;
                 accepted.fetch_add(EVENTS as u64, Ordering::Relaxed);
             }

@@ -240,6 +240,7 @@ fn with_flag_name(error: Error, matches: &ArgMatches) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Code;
 
     #[test]
     fn command_line_definition_is_valid() {

@@ -40,9 +40,9 @@ pub(super) enum Command {
         name: Option<String>,
         /// Avatar URL, up to 1,024 bytes
         #[arg(long, value_name = "URL")]
-        avatar: Option<String>,
+        avatar_url: Option<String>,
         /// Remove the avatar
-        #[arg(long, conflicts_with = "avatar")]
+        #[arg(long, conflicts_with = "avatar_url")]
         no_avatar: bool,
         /// Metadata of the game: a JSON object of up to 8,192 bytes
         #[arg(long, value_name = "JSON", value_parser = object)]
@@ -105,9 +105,9 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
                 with_instance(config, async |instance| users::find(&instance.store, &player.user_id).await).await?;
             if json { output::print_json(&Line::from(&user)) } else { output::print(description(&user)) }
         }
-        Command::Set { player, name, avatar, no_avatar, metadata } => {
+        Command::Set { player, name, avatar_url, no_avatar, metadata } => {
             // An empty URL removes the avatar.
-            let avatar = if no_avatar { Some(String::new()) } else { avatar };
+            let avatar = if no_avatar { Some(String::new()) } else { avatar_url };
             let profile = Profile { name, avatar, metadata: metadata.map(Value::Object) };
             let editor = Editor { actor: None, boards: &[], allows_http_avatars: true };
             let put = async |instance: &Instance| users::put(&instance.store, &player.user_id, profile, editor).await;

@@ -78,14 +78,18 @@ struct Caller {
 impl Caller {
     async fn write(self) -> Outcome {
         let body = self.bodies[rand::random_range(0..self.bodies.len())].clone();
-        let request = self.client.post(&self.address).bearer_auth(&self.key).header(CONTENT_TYPE, "application/json");
+        let request = self
+            .client
+            .post(format!("{}/batch", self.address))
+            .bearer_auth(&self.key)
+            .header(CONTENT_TYPE, "application/json");
         let Ok(answer) = request.body(body).send().await else {
             return Outcome::Failed;
         };
         let (status, text) = (answer.status(), answer.text().await.unwrap_or_default());
         match status {
             StatusCode::OK => {
-                let accepted = text.matches(r#""status":"accepted""#).count();
+                let accepted = text.matches(r#""state":"accepted""#).count();
                 match text.matches(r#""status":503"#).count() {
                     0 if accepted == EVENTS as usize => Outcome::Done,
                     refused if refused > 0 && refused + accepted == EVENTS as usize => Outcome::Refused,
@@ -167,7 +171,8 @@ async fn overload_is_refused_at_once() {
     let serve = tokio::task::spawn_blocking(move || Serve::start(&mut command)).await.expect("a service");
     let client = Client::builder().timeout(Duration::from_mins(1)).build().expect("a client");
     let event = |_| json!({"user_id": format!("p{}", rand::random_range(0..PLAYERS)), "points": 1});
-    let bodies = (0..BODIES).map(|_| (0..EVENTS).map(event).collect::<Value>().to_string()).collect();
+    let bodies =
+        (0..BODIES).map(|_| json!({"events": (0..EVENTS).map(event).collect::<Value>()}).to_string()).collect();
     let caller = Caller { client, address: serve.at("/v1/boards/arena/scores"), key: key(db.url(), "server"), bodies };
     caller.capacity(4, Duration::from_secs(5)).await;
     let capacity = caller.capacity(16, Duration::from_secs(10)).await;

@@ -42,7 +42,13 @@ async fn a_page_of_a_hundred_rows_is_fast() {
     let serve = spawn_serve(&db, Some(&redis_url().await), &[]).await;
     let (client, key, address) = (serve.client.clone(), key(db.url(), "server"), serve.at("/v1/boards/arena/scores"));
     let post = async |events: Value| {
-        let answer = client.post(&address).bearer_auth(&key).json(&events).send().await.expect("an answer");
+        let answer = client
+            .post(format!("{address}/batch"))
+            .bearer_auth(&key)
+            .json(&json!({"events": events}))
+            .send()
+            .await
+            .expect("an answer");
         assert_eq!(answer.status(), StatusCode::OK);
     };
     let players: Vec<u32> = (0..PLAYERS).collect();

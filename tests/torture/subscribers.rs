@@ -42,7 +42,7 @@ const FIRST_MARK: usize = 1_000_000_000;
 /// Finds the marker's score without parsing the events of thousands, because they and the servers
 /// share the cores.
 static MARK: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(r#""user_name":"marker","avatar":null,"score":1([0-9]{9})"#).expect("a pattern"));
+    LazyLock::new(|| Regex::new(r#""name":"marker","avatar_url":null,"score":1([0-9]{9})"#).expect("a pattern"));
 /// Maximum length of an incomplete match at the end of the bytes.
 const MARK_BYTES: usize = 64;
 /// One in this many subscribers follows a player besides the top list.
@@ -84,8 +84,8 @@ fn last_mark(bytes: &[u8]) -> Option<usize> {
 /// Follows the board for as long as the future is polled.
 async fn listen(place: String, chosen: Option<u32>, marks: Arc<Marks>) {
     let mut stream = TcpStream::connect(place).await.expect("a connection");
-    let users = chosen.map_or_else(String::new, |player| format!("?users=p{player}"));
-    let request = format!("GET /v1/boards/arena/events{users} HTTP/1.1\r\nhost: x\r\n\r\n");
+    let users = chosen.map_or_else(String::new, |player| format!("?user_id=p{player}"));
+    let request = format!("GET /v1/boards/arena/live{users} HTTP/1.1\r\nhost: x\r\n\r\n");
     stream.write_all(request.as_bytes()).await.expect("a request");
     let (mut buffer, mut seen, mut left) = (vec![0; 8 << 10], None, Vec::new());
     loop {
@@ -138,7 +138,7 @@ async fn work(client: &Client, address: &str, key: &str, scores: u64, seconds: u
         let events: Vec<Value> = (0..EVENTS)
             .map(|_| json!({"user_id": format!("p{}", rng.random_range(0..PLAYERS)), "points": rng.random_range(1..100)}))
             .collect();
-        let request = client.post(address).bearer_auth(key).json(&events);
+        let request = client.post(format!("{address}/batch")).bearer_auth(key).json(&json!({"events": events}));
         async move { assert_eq!(request.send().await.expect("an answer").status(), StatusCode::OK) }
     };
     let read = || {
@@ -172,7 +172,13 @@ async fn subscribers_get_events_within_a_second() {
     for some in players.chunks(1_000) {
         let events: Vec<Value> =
             some.iter().map(|player| json!({"user_id": format!("p{player}"), "points": player % 100})).collect();
-        let answer = client.post(&address).bearer_auth(&key).json(&events).send().await.expect("an answer");
+        let answer = client
+            .post(format!("{address}/batch"))
+            .bearer_auth(&key)
+            .json(&json!({"events": events}))
+            .send()
+            .await
+            .expect("an answer");
         assert_eq!(answer.status(), StatusCode::OK);
     }
     // The player in first place.

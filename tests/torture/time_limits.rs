@@ -45,7 +45,7 @@ async fn time<T>(what: impl Future<Output = T>) -> (Duration, T) {
 
 /// Follows the board; returns once the stream has begun.
 async fn follow(serve: &Serve, key: &str) -> Response {
-    let request = serve.client.get(serve.at("/v1/boards/main/events")).bearer_auth(key);
+    let request = serve.client.get(serve.at("/v1/boards/main/live")).bearer_auth(key);
     let mut stream = request.send().await.expect("a stream");
     assert!(comes(&mut stream, "event: started").await, "{stream:?}");
     stream

@@ -73,7 +73,7 @@ impl fmt::Display for Game {
 
 /// The part of an event result that the demo needs.
 #[derive(Debug, Deserialize)]
-#[serde(tag = "status", rename_all = "snake_case")]
+#[serde(tag = "state", rename_all = "snake_case")]
 enum EventResult {
     Accepted { periods: Periods },
     Refused { error: Value },
@@ -201,8 +201,8 @@ impl Games {
         struct Answer {
             results: Vec<EventResult>,
         }
-        let request = self.client.post(format!("{}/v1/boards/{board}/scores", self.url));
-        let answer: Answer = answer(request.bearer_auth(&self.key).json(events)).await?;
+        let request = self.client.post(format!("{}/v1/boards/{board}/scores/batch", self.url));
+        let answer: Answer = answer(request.bearer_auth(&self.key).json(&json!({ "events": events }))).await?;
         let refused = answer.results.into_iter().find_map(|result| match result {
             EventResult::Refused { error } => Some(error),
             EventResult::Accepted { .. } => None,

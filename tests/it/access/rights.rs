@@ -92,7 +92,7 @@ pub async fn prepared(site: &Site, method: &Method, path: &str, transaction_id: 
         ("POST", "/v1/boards/{board}/seasons") => {
             json!({"name": format!("season-{number}"), "starts_at": "2040-01-01", "ends_at": "2040-02-01"})
         }
-        ("POST", "/v1/boards/{board}/scores/query") => json!({"users": ["ada"]}),
+        ("POST", "/v1/boards/{board}/scores/query") => json!({"user_ids": ["ada"]}),
         ("POST", "/v1/boards/{board}/scores" | "/v1/scores") => {
             json!({"user_id": "ada", "points": 1, "id": format!("{number}")})
         }
@@ -164,8 +164,7 @@ async fn every_call_follows_the_access_matrix() {
     for line in matrix() {
         if !line.reading.is_empty() {
             // All boards, including those that this test has created meanwhile.
-            for board in site.admin(Method::GET, "/v1/boards", Value::Null).await.is(200)["boards"].as_array().unwrap()
-            {
+            for board in site.admin(Method::GET, "/v1/boards", Value::Null).await.is(200)["data"].as_array().unwrap() {
                 let path = format!("/v1/boards/{}", board["slug"].as_str().unwrap());
                 site.admin(Method::PATCH, &path, json!({"reading": line.reading})).await.is(200);
             }

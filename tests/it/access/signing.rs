@@ -120,11 +120,7 @@ async fn the_example_in_the_documentation_works() {
     let output = tokio::task::spawn_blocking(move || shell.output().unwrap()).await.unwrap();
     assert!(output.status.success(), "{output:?}");
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
-    assert_eq!(
-        (&answer["status"], &answer["periods"]["all_time"]["rank"]),
-        (&json!("accepted"), &json!(1)),
-        "{answer}"
-    );
+    assert_eq!((&answer["state"], &answer["periods"]["all_time"]["rank"]), (&json!("accepted"), &json!(1)), "{answer}");
 
     // The test vectors below it, for other implementations.
     let line = |start: &str| script.lines().find_map(|line| line.strip_prefix(start)).unwrap().trim_matches('\'');
@@ -248,7 +244,7 @@ async fn every_event_of_a_signed_key_needs_an_id() {
         let list = json!([{"user_id": "ada", "points": 5}, {"user_id": "ada", "points": 7, "id": id}]);
         let results = post(list).await.is(200)["results"].clone();
         assert_eq!(
-            (&results[0]["error"]["field"], &results[1]["status"]),
+            (&results[0]["error"]["field"], &results[1]["state"]),
             (&json!("[0].id"), &json!("accepted")),
             "{results}"
         );
@@ -275,7 +271,7 @@ async fn signed_keys_are_created_over_http_and_shown_as_signed() {
         let signing = list.as_array().unwrap().iter().filter(|key| key["signed"] == true).map(|key| key["id"].clone());
         signing.collect::<Vec<_>>()
     };
-    assert_eq!(signs(&listed["keys"]), [json!(signer.id())]);
+    assert_eq!(signs(&listed["data"]), [json!(signer.id())]);
     assert_eq!(signs(&run(&db, &["key", "list", "--json"]).json()), [json!(signer.id())]);
     assert!(run(&db, &["key", "list"]).well().contains("match server  server  all     active  yes"));
     let json =

@@ -21,7 +21,7 @@ async fn an_instance_serves_the_top_that_another_one_cached() {
     assert_eq!(cached.headers["etag"], served.headers["etag"]);
     first.post("/v1/boards/main/scores", json!({"user_id": "bob", "points": 9})).await.is(200);
     let changed = first.get(top).await;
-    assert_eq!(changed.body["scores"][0]["user_id"], "bob");
+    assert_eq!(changed.body["data"][0]["user_id"], "bob");
     // Another instance's scores may be missing for 250 ms.
     until("the other instance has the new top", async || second.get(top).await.text == changed.text).await;
 }

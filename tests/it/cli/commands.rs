@@ -150,13 +150,13 @@ async fn players_are_named_banned_and_reset() {
     let db = TestDb::new().await;
     run(&db, &["board", "create", "main"]).well();
     let key = run(&db, &["key", "create", "--name", "game", "--role", "server", "--all-boards"]).well();
-    let set = ["user", "set", "ada", "--name", "Ada Λ", "--avatar", "https://example.com/a.png", "--metadata"];
+    let set = ["user", "set", "ada", "--name", "Ada Λ", "--avatar-url", "https://example.com/a.png", "--metadata"];
     assert_eq!(run(&db, &[set.as_slice(), &[r#"{"clan":"x"}"#]].concat()).well(), "player ada (Ada Λ) created\n");
     run(&db, &[set.as_slice(), &["[1]"]].concat()).refused(2, &["--metadata", "JSON object"]);
     assert_eq!(run(&db, &["user", "set", "ada", "--no-avatar"]).well(), "player ada (Ada Λ) changed\n");
     assert_eq!(
         run(&db, &["user", "show", "ada", "--json"]).json(),
-        json!({ "user_id": "ada", "name": "Ada Λ", "avatar": null, "metadata": { "clan": "x" }, "banned": false })
+        json!({ "user_id": "ada", "name": "Ada Λ", "avatar_url": null, "metadata": { "clan": "x" }, "banned": false })
     );
     run(&db, &["user", "show", "bob"]).refused(1, &["no user", "bob"]);
     run(&db, &["user", "show", ""]).refused(2, &["ID", "empty"]);

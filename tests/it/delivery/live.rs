@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-const EVENTS: &str = "/v1/boards/main/events";
+const EVENTS: &str = "/v1/boards/main/live";
 const SCORES: &str = "/v1/boards/main/scores";
 
 /// Ids and scores of a `sum` board without ties; the highest score is first.
@@ -105,7 +105,7 @@ async fn every_event_shows_one_state_and_there_are_at_most_four_a_second() {
         now.add(&format!("p{player}"), 1_000 * player + player);
         post(&site, &format!("p{player}"), 1_000 * player + player).await;
     }
-    let mut stream = Stream::open(&site.serve, &format!("{EVENTS}?limit=5&users=p3&users=nobody"), &[]).await;
+    let mut stream = Stream::open(&site.serve, &format!("{EVENTS}?limit=5&user_id=p3&user_id=nobody"), &[]).await;
     let first = stream.one("started").await;
     assert_eq!(rows(&first["scores"]), now.top(5));
     assert_eq!(standings(&first), BTreeMap::from([("p3".to_owned(), now.around("p3"))]));
@@ -173,7 +173,7 @@ async fn every_subscriber_gets_changes_and_only_changes() {
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 40), ("bob", 30), ("cyd", 20), ("dan", 10)]).await;
     let mut top = Stream::open(&site.serve, &format!("{EVENTS}?limit=2"), &[]).await;
-    let mut of_dan = Stream::open(&site.serve, &format!("{EVENTS}?limit=1&users=dan"), &[]).await;
+    let mut of_dan = Stream::open(&site.serve, &format!("{EVENTS}?limit=1&user_id=dan"), &[]).await;
     let begun = (top.one("started").await, of_dan.one("started").await);
     assert_eq!(begun.0["version"], begun.1["version"]);
     // A change of the third place: no event for the subscriber of two places, but one for dan,
@@ -196,7 +196,7 @@ async fn every_subscriber_gets_changes_and_only_changes() {
     // A changed name is shown as well.
     site.admin(Method::PUT, "/v1/users/ada", json!({"name": "Ada Lovelace"})).await.is(200);
     let changed = top.one("changed").await;
-    assert_eq!(changed["scores"][1]["user_name"], "Ada Lovelace");
+    assert_eq!(changed["scores"][1]["name"], "Ada Lovelace");
     // A player without a score is missing.
     site.admin(Method::DELETE, &format!("{SCORES}/dan"), Value::Null).await.is(204);
     let changed = of_dan.until(|event| event.data["missing"] == json!(["dan"])).await.data;
@@ -213,7 +213,7 @@ async fn a_new_subscriber_gets_every_acknowledged_score() {
     first.one("started").await;
     for points in 1..=amount(6, 12) {
         post(&site, "bob", 1).await;
-        let mut stream = Stream::open(&site.serve, &format!("{EVENTS}?users=bob"), &[]).await;
+        let mut stream = Stream::open(&site.serve, &format!("{EVENTS}?user_id=bob"), &[]).await;
         let started = stream.one("started").await;
         assert_eq!(started["standings"][0]["score"], points);
     }
@@ -225,17 +225,17 @@ async fn an_erased_player_is_not_named_in_events() {
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 40), ("bob", 30)]).await;
     site.admin(Method::PUT, "/v1/users/bob", json!({"name": "Bob the Builder"})).await.is(200);
-    let mut stream = Stream::open(&site.serve, &format!("{EVENTS}?users=ada"), &[]).await;
-    assert_eq!(stream.one("started").await["scores"][1]["user_name"], "Bob the Builder");
+    let mut stream = Stream::open(&site.serve, &format!("{EVENTS}?user_id=ada"), &[]).await;
+    assert_eq!(stream.one("started").await["scores"][1]["name"], "Bob the Builder");
     // The event contains both names and is kept for reconnecting subscribers.
     post(&site, "bob", 20).await;
     let output = stream.one("overtaken").await;
-    assert_eq!(output["overtaken"][0]["by"]["user_name"], "Bob the Builder");
+    assert_eq!(output["overtaken"][0]["by"]["name"], "Bob the Builder");
     assert_eq!(output["overtaken"][0]["version"], output["version"]);
     stream.one("changed").await;
     site.admin(Method::DELETE, "/v1/users/bob", Value::Null).await.is(200);
     // The erasure is not an overtaking.
-    assert_eq!(stream.one("changed").await["scores"][0]["user_name"], "(erased)");
+    assert_eq!(stream.one("changed").await["scores"][0]["name"], "(erased)");
     post(&site, "ada", 20).await;
     let is_last = |event: &Event| event.data["scores"][0]["user_id"] == "ada";
     loop {
@@ -252,7 +252,7 @@ async fn a_restore_reports_no_overtaking() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 40), ("bob", 30)]).await;
-    let mut stream = Stream::open(&site.serve, &format!("{EVENTS}?users=ada"), &[]).await;
+    let mut stream = Stream::open(&site.serve, &format!("{EVENTS}?user_id=ada"), &[]).await;
     stream.one("started").await;
     // The database changes to another epoch and another state, as if by one transaction.
     db.execute(
@@ -274,7 +274,7 @@ async fn each_overtaking_is_reported_once() {
     let players: Vec<(String, i64)> = (1..=20).map(|n| (format!("p{n:02}"), 1_000 - 10 * n)).collect();
     let scores: Vec<(&str, i64)> = players.iter().map(|(id, score)| (&**id, *score)).collect();
     site.board(json!({}), &scores).await;
-    let mut stream = Stream::open(&site.serve, &format!("{EVENTS}?limit=3&users=p05&users=p12"), &[]).await;
+    let mut stream = Stream::open(&site.serve, &format!("{EVENTS}?limit=3&user_id=p05&user_id=p12"), &[]).await;
     stream.one("started").await;
     let mut output = async |user: &str, points: i64| {
         post(&site, user, points).await;
@@ -305,7 +305,7 @@ async fn a_reconnecting_subscriber_continues_or_restarts() {
     let mut site = Site::start(&db, &["--heartbeat", "1"]).await;
     let scores = [("ada", 40), ("bob", 30), ("cyd", 20), ("dan", 10), ("eve", 9), ("fay", 8), ("gus", 7)];
     site.board(json!({}), &scores).await;
-    let path = format!("{EVENTS}?limit=1&users=ada");
+    let path = format!("{EVENTS}?limit=1&user_id=ada");
     let mut stream = Stream::open(&site.serve, &path, &[]).await;
     stream.one("started").await;
     let id = stream.last_id.clone();
@@ -346,7 +346,7 @@ async fn the_end_of_a_period_is_reported_and_the_stream_follows_the_next() {
     db.execute(boundary::SHORT_DAYS).await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 40)]).await;
-    let mut stream = Stream::open(&site.serve, &format!("{EVENTS}?period=week&users=ada"), &[]).await;
+    let mut stream = Stream::open(&site.serve, &format!("{EVENTS}?period=week&user_id=ada"), &[]).await;
     let mut name = stream.one("started").await["period"]["name"].as_str().unwrap().to_owned();
     let (mut shown, mut followed) = (0, 0);
     let mut came = None;
@@ -426,7 +426,7 @@ async fn a_closed_period_can_be_followed() {
     crate::access::rights::erase::played(&db, &site).await;
     let week = crate::access::rights::erase::WEEK;
     let read = site.get(&format!("{SCORES}?period={week}&limit=2")).await.is(200);
-    let mut stream = Stream::open(&site.serve, &format!("{EVENTS}?period={week}&limit=2&users=bob"), &[]).await;
+    let mut stream = Stream::open(&site.serve, &format!("{EVENTS}?period={week}&limit=2&user_id=bob"), &[]).await;
     let started = stream.one("started").await;
     assert_eq!(started["scores"], read["scores"]);
     assert_eq!((&started["version"], &started["period"]), (&read["version"], &read["period"]));

@@ -123,7 +123,7 @@ async fn the_demo_runs_stops_cleanly_and_resumes() {
 
     // The three calls that its output suggests.
     let top = get(demo.curl(0)).await;
-    assert_eq!((top["scores"].as_array().map(Vec::len), top["scores"][0]["rank"].as_u64()), (Some(10), Some(1)));
+    assert_eq!((top["data"].as_array().map(Vec::len), top["data"][0]["rank"].as_u64()), (Some(10), Some(1)));
     let standing = get(demo.curl(1)).await;
     let rank = standing["rank"].as_u64().unwrap();
     assert!(rank >= 1 && standing["user_id"] == "player-007" && standing["below"].is_array(), "{standing}");

@@ -35,7 +35,7 @@ async fn postgres_keeps_its_data_over_a_crash_and_restarts() {
     let port = server.port();
 
     let second = LocalPostgres::start(&dir, options.clone());
-    assert!(matches!(second, Err(Error::Conflict(_))), "{second:?}");
+    assert!(matches!(second, Err(Error::Conflict { .. })), "{second:?}");
 
     server.kill_hard().unwrap();
     assert!(PgConnection::connect(&server.url("postgres")).await.is_err());

@@ -51,7 +51,7 @@ async fn whole_numbers_may_have_a_fraction_and_an_exponent() {
         .await
         .is(200);
     let list = site.get("/v1/boards/main/scores").await.is(200);
-    assert_eq!(column(&list["scores"], "score"), pairs([("ada", 1005), ("bob", 0)]));
+    assert_eq!(column(&list["data"], "score"), pairs([("ada", 1005), ("bob", 0)]));
 }
 
 #[tokio::test]
@@ -71,7 +71,7 @@ async fn boards_are_created_listed_shown_and_changed() {
     assert_eq!(site.get("/v1/boards/laps").await.is(200), made);
     site.board(json!({"first_layout": {"expected_points": 1000}}), &[]).await;
     let boards = site.get("/v1/boards").await.is(200);
-    assert_eq!((&boards["boards"][0], &boards["boards"][1]["slug"]), (&made, &json!("main")));
+    assert_eq!((&boards["data"][0], &boards["data"][1]["slug"]), (&made, &json!("main")));
 
     let change = json!({"title": "Fast laps", "points_max": 2000, "order": "desc"});
     let changed = site.admin(Method::PATCH, "/v1/boards/laps", change.clone()).await.is(200);
@@ -98,13 +98,12 @@ async fn players_are_created_and_changed() {
         user
     };
     let picture = "https://example.com/ada.png";
-    let wanted =
-        json!({"user_id": "ada", "name": "Ada", "avatar": picture, "metadata": {"clan": [1, null]}, "banned": false});
-    assert_eq!(put(json!({"name": "Ada", "avatar": picture, "metadata": {"clan": [1, null]}}), 201).await, wanted);
+    let wanted = json!({"user_id": "ada", "name": "Ada", "avatar_url": picture, "metadata": {"clan": [1, null]}, "banned": false});
+    assert_eq!(put(json!({"name": "Ada", "avatar_url": picture, "metadata": {"clan": [1, null]}}), 201).await, wanted);
     assert_eq!(put(json!({}), 200).await, wanted);
-    let user = put(json!({"avatar": null, "metadata": {"a": "\\u0000"}}), 200).await;
+    let user = put(json!({"avatar_url": null, "metadata": {"a": "\\u0000"}}), 200).await;
     assert_eq!(
-        (&user["name"], &user["avatar"], &user["metadata"]),
+        (&user["name"], &user["avatar_url"], &user["metadata"]),
         (&json!("Ada"), &Value::Null, &json!({"a": "\\u0000"}))
     );
     assert_eq!(put(json!({"name": "👑 אדה"}), 200).await["name"], "👑 אדה");
@@ -122,7 +121,7 @@ async fn scores_return_ranks_and_count_once_per_id() {
 
     let event = json!({"user_id": "bob", "points": 60, "reason": "won", "id": "game-1"});
     let first = site.post(ranked, &event).await.is(200);
-    assert_eq!((&first["status"], &first["repeated"]), (&json!("accepted"), &json!(false)), "{first}");
+    assert_eq!((&first["state"], &first["repeated"]), (&json!("accepted"), &json!(false)), "{first}");
     let periods = first["periods"].as_object().unwrap();
     assert_eq!(periods.len(), 4, "{first}");
     assert_eq!(periods["all_time"], json!({"score": 110, "rank": 1, "previous_rank": 2}));
@@ -156,13 +155,13 @@ async fn scores_return_ranks_and_count_once_per_id() {
     assert_eq!((&result(1)["error"]["status"], &result(1)["error"]["field"]), (&json!(422), &json!("[1].points")));
     assert_eq!(result(2)["repeated"], true, "{answer}");
     assert_eq!(result(2)["transaction_id"], result(0)["transaction_id"]);
-    assert_eq!((&result(3)["status"], &result(3)["error"]["status"]), (&json!("refused"), &json!(409)));
+    assert_eq!((&result(3)["state"], &result(3)["error"]["status"]), (&json!("refused"), &json!(409)));
     assert_eq!((&result(4)["repeated"], &result(4)["transaction_id"]), (&json!(true), &first["transaction_id"]));
     assert_eq!(result(5)["error"]["field"], "[5].pints", "{answer}");
     assert_eq!(result(6)["periods"]["all_time"], json!({"score": 115, "rank": 1}), "{answer}");
     let top = site.get(plain).await.is(200);
     let wanted = pairs([("ada", 115), ("eve", 115), ("bob", 110), ("cyd", 50), ("dan", 50)]);
-    assert_eq!(column(&top["scores"], "score"), wanted, "nothing is applied twice");
+    assert_eq!(column(&top["data"], "score"), wanted, "nothing is applied twice");
     assert_eq!(top["players"], 5);
 }
 
@@ -179,11 +178,10 @@ async fn a_top_has_an_etag_and_includes_own_writes() {
     for score in 51..90 {
         site.post("/v1/boards/main/scores", json!({"user_id": "bob", "points": 1})).await.is(200);
         let top = site.send(Method::GET, path, &[(IF_NONE_MATCH.as_str(), &tag)], String::new()).await.is(200);
-        assert_eq!(column(&top["scores"], "score"), pairs([("ada", 100), ("bob", score)]));
+        assert_eq!(column(&top["data"], "score"), pairs([("ada", 100), ("bob", score)]));
     }
     site.json(Method::PUT, "/v1/users/bob", &site.server_key, json!({"name": "Robert"}).to_string()).await.is(200);
-    until("the top shows the new name", async || site.get(path).await.is(200)["scores"][1]["user_name"] == "Robert")
-        .await;
+    until("the top shows the new name", async || site.get(path).await.is(200)["data"][1]["name"] == "Robert").await;
 }
 
 #[tokio::test]
@@ -197,17 +195,17 @@ async fn pages_and_neighbours_are_right_at_every_edge() {
     site.board(json!({}), &scores).await;
     let path = "/v1/boards/main/scores";
     let page = site.get(&format!("{path}?from=3&limit=3")).await.is(200);
-    assert_eq!(column(&page["scores"], "position"), pairs([("p03", 3), ("p04", 4), ("p05", 5)]));
-    assert_eq!(column(&page["scores"], "rank"), pairs([("p03", 3), ("p04", 3), ("p05", 5)]));
+    assert_eq!(column(&page["data"], "position"), pairs([("p03", 3), ("p04", 4), ("p05", 5)]));
+    assert_eq!(column(&page["data"], "rank"), pairs([("p03", 3), ("p04", 3), ("p05", 5)]));
     assert_eq!((&page["players"], &page["period"]["name"]), (&json!(12), &json!("all_time")));
     let beyond = site.get(&format!("{path}?from=13")).await.is(200);
-    assert_eq!((&beyond["scores"], &beyond["next"]), (&json!([]), &Value::Null));
+    assert_eq!((&beyond["data"], &beyond["next_cursor"]), (&json!([]), &Value::Null));
 
     let (mut seen, mut next) = (Vec::new(), format!("{path}?limit=5"));
     loop {
         let page = site.get(&next).await.is(200);
-        seen.extend(column(&page["scores"], "position").into_iter().map(|(user, _)| user));
-        let Some(cursor) = page["next"].as_str() else { break };
+        seen.extend(column(&page["data"], "position").into_iter().map(|(user, _)| user));
+        let Some(cursor) = page["next_cursor"].as_str() else { break };
         next = format!("{path}?limit=5&cursor={}", utf8_percent_encode(cursor, NON_ALPHANUMERIC));
     }
     assert_eq!(seen, names);
@@ -247,11 +245,14 @@ async fn chosen_players_ranks_of_scores_and_the_distribution_are_right() {
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 40), ("bob", 30), ("cyd", 30), ("dan", 10)]).await;
     site.board(json!({"slug": "first", "ties": "first"}), &[("ada", 40), ("bob", 30)]).await;
-    let friends = site.get("/v1/boards/main/scores?users=dan&users=nobody&users=cyd&users=bob&users=dan").await.is(200);
-    assert_eq!(column(&friends["scores"], "local_rank"), pairs([("bob", 1), ("cyd", 1), ("dan", 3)]));
-    assert_eq!(column(&friends["scores"], "rank"), pairs([("bob", 2), ("cyd", 2), ("dan", 4)]));
+    let friends = site
+        .get("/v1/boards/main/scores/query?user_id=dan&user_id=nobody&user_id=cyd&user_id=bob&user_id=dan")
+        .await
+        .is(200);
+    assert_eq!(column(&friends["data"], "local_rank"), pairs([("bob", 1), ("cyd", 1), ("dan", 3)]));
+    assert_eq!(column(&friends["data"], "rank"), pairs([("bob", 2), ("cyd", 2), ("dan", 4)]));
     assert_eq!(friends["missing"], json!(["nobody"]));
-    let body = json!({"users": ["dan", "nobody", "cyd", "bob", "dan"], "period": "all_time"});
+    let body = json!({"user_ids": ["dan", "nobody", "cyd", "bob", "dan"], "period": "all_time"});
     let asked = site.send(
         Method::POST,
         "/v1/boards/main/scores/query",
@@ -293,20 +294,23 @@ async fn periods_are_named_and_may_be_empty() {
     let site = Site::start(&db, &[]).await;
     site.board(json!({"periods": ["all_time", "week"]}), &[("ada", 40)]).await;
     let periods = site.get("/v1/boards/main/periods").await.is(200);
-    let kinds: Vec<&Value> = periods["periods"].as_array().unwrap().iter().map(|period| &period["kind"]).collect();
+    let kinds: Vec<&Value> = periods["data"].as_array().unwrap().iter().map(|period| &period["kind"]).collect();
     assert_eq!((kinds.len(), kinds.contains(&&json!("all_time")), kinds.contains(&&json!("week"))), (2, true, true));
 
     let this = site.get("/v1/boards/main/scores?period=week").await.is(200);
     assert_eq!((&this["players"], &this["period"]["state"]), (&json!(1), &json!("open")));
     let named = this["period"]["name"].as_str().unwrap();
-    assert_eq!(site.get(&format!("/v1/boards/main/scores?period={named}")).await.is(200)["scores"], this["scores"]);
+    assert_eq!(site.get(&format!("/v1/boards/main/scores?period={named}")).await.is(200)["data"], this["data"]);
     let previous = site.get("/v1/boards/main/scores?period=week:previous").await.is(200);
-    assert_eq!((&previous["players"], &previous["scores"], &previous["next"]), (&json!(0), &json!([]), &Value::Null));
+    assert_eq!(
+        (&previous["players"], &previous["data"], &previous["next_cursor"]),
+        (&json!(0), &json!([]), &Value::Null)
+    );
     assert_eq!(previous["period"]["ends_at"], this["period"]["starts_at"]);
     for path in [
         "scores?period=week:previous&from=2",
         "distribution?period=week:previous",
-        "scores?period=week:previous&users=ada",
+        "scores?period=week:previous&user_id=ada",
     ] {
         assert_eq!(site.get(&format!("/v1/boards/main/{path}")).await.is(200)["players"], 0, "{path}");
     }

@@ -30,14 +30,13 @@ async fn rows(browser: &Browser, table: &str) -> Value {
 /// The same values from a list of the API.
 fn of_list(list: &Value) -> Value {
     let rows = list.as_array().unwrap_or_else(|| panic!("no list: {list}")).iter();
-    rows.map(|row| json!([row["user_id"], row["user_name"], row["rank"].to_string(), row["score"].to_string()]))
-        .collect()
+    rows.map(|row| json!([row["user_id"], row["name"], row["rank"].to_string(), row["score"].to_string()])).collect()
 }
 
 /// Fails unless the rows of the page equal those of the API at `path`.
 async fn assert_same(browser: &Browser, site: &Site, path: &str) {
     let list = site.get(path).await.is(200);
-    assert_eq!(rows(browser, "top").await, of_list(&list["scores"]), "{path}");
+    assert_eq!(rows(browser, "top").await, of_list(&list["data"]), "{path}");
 }
 
 /// Fails unless the page shows the same data of this player as the API.
@@ -54,7 +53,7 @@ async fn assert_player(browser: &Browser, site: &Site, path: &str) {
     let shown: f64 = browser.text("[data-live=percentile]").await.parse().unwrap();
     let percentile = standing["percentile"].as_f64().unwrap();
     assert!(shown <= percentile && percentile - shown < 0.01, "{shown} is not {percentile} rounded down");
-    assert_eq!(browser.text("#player-title").await, standing["user_name"]);
+    assert_eq!(browser.text("#player-title").await, standing["name"]);
     assert_eq!(browser.run("return document.querySelectorAll('.histogram line.here').length").await, 1);
 }
 

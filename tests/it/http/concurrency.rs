@@ -265,7 +265,7 @@ async fn an_id_that_a_hundred_callers_send_at_once_is_applied_once() {
         let mut answers = answers.into_iter().map(same);
         let first = answers.next().expect("an answer");
         assert_eq!(
-            (&first["status"], first["periods"]["all_time"]["score"].as_i64()),
+            (&first["state"], first["periods"]["all_time"]["score"].as_i64()),
             (&json!("accepted"), Some(7 * (round + 1)))
         );
         answers.for_each(|answer| assert_eq!(answer, first));

@@ -102,8 +102,7 @@ async fn period_rows_theme_and_size_can_be_chosen() {
     assert_eq!(chosen("?limit=100&theme=light&size=small").await.0, "light small");
     // The same rows as in the API.
     let output = site.get("/v1/boards/main/scores?limit=10").await.is(200);
-    let output: Vec<String> =
-        output["scores"].as_array().unwrap().iter().map(|row| row["user_name"].to_string()).collect();
+    let output: Vec<String> = output["data"].as_array().unwrap().iter().map(|row| row["name"].to_string()).collect();
     assert_eq!(default.iter().map(|row| format!("{:?}", row[2])).collect::<Vec<_>>(), output);
 
     let long = "week:".to_owned() + &"x".repeat(50);

@@ -64,9 +64,9 @@ async fn invalid_reads_are_refused() {
     let site = site(&db, json!({"time_zone": "Pacific/Apia"})).await;
     site.board(json!({"slug": "weekly", "periods": ["week"]}), &[("ada", 1)]).await;
     let (long, control) = (format!("{SCORES}/{}", "x".repeat(129)), format!("{SCORES}/a%0Ab"));
-    let many = format!("{SCORES}?{}", (0..501).map(|user| format!("users={user}")).collect::<Vec<_>>().join("&"));
+    let many = format!("{SCORES}?{}", (0..501).map(|user| format!("user_id={user}")).collect::<Vec<_>>().join("&"));
     let page = site.get("/v1/boards/weekly/scores?period=week&limit=1").await.is(200);
-    let of_another_board = format!("{SCORES}?cursor={}", page["next"].as_str().unwrap_or("1.2.3"));
+    let of_another_board = format!("{SCORES}?cursor={}", page["next_cursor"].as_str().unwrap_or("1.2.3"));
     let cases = [
         ("/v1/boards/none", 404, ""),
         ("/v1/boards/NONE/scores", 404, ""),
@@ -112,9 +112,9 @@ async fn invalid_reads_are_refused() {
         ("/v1/boards/main/scores?cursor=", 422, "cursor"),
         (&of_another_board, 422, "cursor"),
         ("/v1/boards/main/scores/ada/history?cursor=x.y", 422, "cursor"),
-        ("/v1/boards/main/scores?users=ada&limit=5", 422, "limit"),
-        ("/v1/boards/main/scores?users=ada&users=", 422, "users[1]"),
-        (&many, 422, "users"),
+        ("/v1/boards/main/scores/query?user_id=ada&limit=5", 422, "limit"),
+        ("/v1/boards/main/scores/query?user_id=ada&user_id=", 422, "user_id[1]"),
+        (&many, 422, "user_id"),
         ("/v1/boards/main/scores?nonsense=1", 422, "nonsense"),
         ("/v1/boards/main/scores?Limit=1", 422, "Limit"),
         ("/v1/boards?limit=1", 422, "limit"),
@@ -139,12 +139,12 @@ async fn invalid_reads_are_refused() {
         }
     }
     for (body, field) in [
-        (json!({"users": []}), "users"),
-        (json!({"users": ["a", ""]}), "users[1]"),
-        (json!({"users": [1]}), "users[0]"),
+        (json!({"user_ids": []}), "user_ids"),
+        (json!({"user_ids": ["a", ""]}), "user_ids[1]"),
+        (json!({"user_ids": [1]}), "user_ids[0]"),
         (json!({"user": ["a"]}), "user"),
-        (json!({"users": ["a"], "period": "day:2024-02-30"}), "period"),
-        (json!({"users": vec!["a"; 501]}), "users"),
+        (json!({"user_ids": ["a"], "period": "day:2024-02-30"}), "period"),
+        (json!({"user_ids": vec!["a"; 501]}), "user_ids"),
     ] {
         refused(&site.post("/v1/boards/main/scores/query", &body).await, 422, field, &body.to_string());
     }
@@ -211,7 +211,7 @@ async fn invalid_events_are_refused() {
         // In a list, a valid JSON event is refused on its own.
         if status == 422 && field != "body" {
             let answer = site.post(SCORES, format!("[{body}]")).await.is(200);
-            assert_eq!(answer["results"][0]["status"], "refused", "{body}");
+            assert_eq!(answer["results"][0]["state"], "refused", "{body}");
             problem(&answer["results"][0]["error"], 422, &format!("[0].{field}"), &body);
         } else if status == 400 && !body.is_empty() {
             refused(&site.post(SCORES, format!("[{body}]")).await, 400, "", &body);
@@ -242,7 +242,7 @@ async fn an_event_that_breaks_a_rule_leaves_the_others() {
         json!([event("bob", 5), event("ada", 1), event("ada", -1), event("ada", 1), event("ada", 1), event("bob", 6)]);
     let answer = site.post(SCORES, events).await.is(200);
     let results = answer["results"].as_array().unwrap();
-    let taken: Vec<bool> = results.iter().map(|result| result["status"] == "accepted").collect();
+    let taken: Vec<bool> = results.iter().map(|result| result["state"] == "accepted").collect();
     assert_eq!(taken, [true, false, true, true, false, true], "{answer}");
     problem(&results[1]["error"], 422, "[1].points", "overflow in a list");
     let score = async |user: &str| site.get(&format!("{SCORES}/{user}")).await.is(200)["score"].as_i64().unwrap();
@@ -322,9 +322,9 @@ async fn invalid_players_and_acts_are_refused() {
         (json!({"name": "a\u{0}"}), "name"),
         (json!({"name": "a\u{1b}[31m"}), "name"),
         (json!({"name": 7}), "name"),
-        (json!({"avatar": "x".repeat(1_025)}), "avatar"),
-        (json!({"avatar": "a\u{0}"}), "avatar"),
-        (json!({"avatar": {}}), "avatar"),
+        (json!({"avatar_url": "x".repeat(1_025)}), "avatar_url"),
+        (json!({"avatar_url": "a\u{0}"}), "avatar_url"),
+        (json!({"avatar": {}}), "avatar_url"),
         (json!({"metadata": {"a": "\u{0}"}}), "metadata"),
         (json!({"metadata": {"a": [{"\u{0}": 1}]}}), "metadata"),
         (json!({"metadata": []}), "metadata"),

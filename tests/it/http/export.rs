@@ -215,7 +215,7 @@ async fn a_closed_period_exports_the_same_rows_with_current_names() {
     for from in [1, 1_001, 2_001] {
         let page = site.get(&format!("/v1/boards/main/scores?period=week:2024-01-15&limit=1000&from={from}")).await;
         assert_eq!(file.headers["centile-version"], page.body["version"].as_str().unwrap());
-        rows.extend(page.is(200)["scores"].as_array().unwrap().clone());
+        rows.extend(page.is(200)["data"].as_array().unwrap().clone());
     }
     let of_page = |row: &Value| {
         let at = row["reached_at"].as_str().unwrap().parse::<chrono::DateTime<chrono::Utc>>().unwrap();

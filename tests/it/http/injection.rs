@@ -206,7 +206,7 @@ impl Done {
 fn named(parameter: &str, transaction_id: i64) -> String {
     match parameter {
         "board" => "main".to_owned(),
-        "user_id" | "users" => "ada".to_owned(),
+        "user_id" | "user_ids" => "ada".to_owned(),
         "transaction_id" => transaction_id.to_string(),
         "score" | "from" | "limit" | "around" => "1".to_owned(),
         "period" => "all_time".to_owned(),

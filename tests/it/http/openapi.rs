@@ -180,7 +180,7 @@ async fn a_long_address_is_refused_as_documented() {
     let document = site.get("/openapi.json").await.is(200);
     let documented = &document["paths"]["/v1/boards/{board}/scores"]["get"]["responses"];
     for (bytes, status) in [(65_534, "404"), (65_535, "400")] {
-        let start = "/v1/boards/none/scores?users=ada";
+        let start = "/v1/boards/none/scores/query?user_id=ada";
         let target = format!("{start}{}", "&".repeat(bytes - start.len()));
         let address = site.serve.url.strip_prefix("http://").unwrap();
         let mut stream = TcpStream::connect(address).await.unwrap();
@@ -257,19 +257,19 @@ async fn bodies_are_accepted_as_documented() {
         event(json!({"user_id": "a\u{0}", "points": 5})),
         event(json!({"user_id": "ada", "points": 5, "reason": "\u{1b}"})),
         event(json!({"user_id": "ada", "points": 5, "id": "a\u{80}"})),
-        chosen(json!({"users": ["ada"], "period": "week:previous"})),
-        chosen(json!({"users": ["ada", ""]})),
-        chosen(json!({"users": ["ada"], "period": "hour"})),
-        chosen(json!({"users": []})),
+        chosen(json!({"user_ids": ["ada"], "period": "week:previous"})),
+        chosen(json!({"user_ids": ["ada", ""]})),
+        chosen(json!({"user_ids": ["ada"], "period": "hour"})),
+        chosen(json!({"user_ids": []})),
         season("spring", "2040-03-01"),
         season("summer", "2040-06-01T00:00:00+02:00"),
         season("autumn", ""),
         season("winter", "soon"),
         season("-", "2040-01-01"),
-        user(json!({"name": "Ada", "avatar": ""})),
+        user(json!({"name": "Ada", "avatar_url": ""})),
         user(json!({"name": "A\rda"})),
-        user(json!({"avatar": "\u{0}"})),
-        user(json!({"avatar": null, "metadata": {"clan": [1.5]}})),
+        user(json!({"avatar_url": "\u{0}"})),
+        user(json!({"avatar_url": null, "metadata": {"clan": [1.5]}})),
         ban(json!({"reason": "é"})),
         ban(json!({"reason": ""})),
         ban(json!({"reason": "\u{84}"})),

@@ -132,7 +132,7 @@ async fn each_part_of_a_page_matches_the_api() {
     ] {
         let text = page(&site, &format!("/boards/main{query}")).await;
         let list = site.get(&format!("{api}{wanted}")).await.is(200);
-        assert_eq!(rows(&text, "top"), of_list(&list["scores"]), "{query}");
+        assert_eq!(rows(&text, "top"), of_list(&list["data"]), "{query}");
         assert_eq!(read::data(&text, "players"), list["players"].to_string(), "{query}");
     }
     // A player with neighbours, and the targets of the pager and the names.
@@ -148,8 +148,8 @@ async fn each_part_of_a_page_matches_the_api() {
     around.push(standing.clone());
     around.extend(standing["below"].as_array().unwrap().clone());
     assert_eq!(rows(&text, "around"), of_list(&Value::from(around)));
-    let friends = site.get(&format!("{api}?users=p001&users=p055&users=nobody")).await.is(200);
-    assert_eq!(rows(&text, "friends"), of_list(&friends["scores"]));
+    let friends = site.get(&format!("{api}?user_id=p001&user_id=p055&user_id=nobody")).await.is(200);
+    assert_eq!(rows(&text, "friends"), of_list(&friends["data"]));
     assert!(text.contains("Without a score: <bdi>nobody</bdi>"), "{text}");
     // Links keep what is shown.
     for link in read::links(&text).iter().filter(|link| link.starts_with("/boards/main?")) {
@@ -178,7 +178,7 @@ async fn a_closed_week_is_found_by_name_and_matches_the_archive() {
     let text = page(&site, "/boards/main?period=week:2024-01-15&player=p7").await;
     let list = site.get("/v1/boards/main/scores?period=week:2024-01-15&limit=25").await.is(200);
     assert_eq!(list["period"]["state"], "closed");
-    assert_eq!(rows(&text, "top"), of_list(&list["scores"]));
+    assert_eq!(rows(&text, "top"), of_list(&list["data"]));
     assert_eq!(texts(&text, "period"), ["Week of 15 January 2024"]);
     assert_eq!(texts(&text, "state"), ["closed"]);
     // In the board's time zone, which is named.

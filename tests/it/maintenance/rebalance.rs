@@ -42,7 +42,7 @@ async fn read(serve: Arc<Serve>, stop: CancellationToken) -> usize {
         let around = get(format!("/v1/boards/arena/scores/p{}?around=20", answers % 6_000)).await;
         let list = |name: &str| around[name].as_array().into_iter().flatten();
         let near: Vec<&Value> = list("above").chain(around.get("rank").map(|_| &around)).chain(list("below")).collect();
-        for rows in [page["scores"].as_array().into_iter().flatten().collect::<Vec<_>>(), near] {
+        for rows in [page["data"].as_array().into_iter().flatten().collect::<Vec<_>>(), near] {
             for pair in rows.windows(2) {
                 let [above, below] =
                     [pair[0], pair[1]].map(|row| ["position", "rank", "score"].map(|name| number(row, name)));
@@ -72,7 +72,7 @@ async fn the_timer_spreads_new_players_under_reads_and_writes() {
         let answer = sent.await.unwrap();
         assert_eq!(answer.status(), 200);
         let answer: Value = answer.json().await.unwrap();
-        assert!(answer["results"].as_array().unwrap().iter().all(|result| result["status"] == "accepted"), "{answer}");
+        assert!(answer["results"].as_array().unwrap().iter().all(|result| result["state"] == "accepted"), "{answer}");
     };
     let score = |n: i64| if n % 2 == 0 { 7 } else { -n };
     let write = async || {
@@ -254,7 +254,7 @@ async fn neither_reading_nor_writing_starts_parallel_workers() {
         for path in [
             "/scores",
             "/scores?limit=5&from=10",
-            "/scores?users=p1&users=p2",
+            "/scores/query?user_id=p1&user_id=p2",
             "/scores/p7?around=0",
             "/scores/p7?around=4",
             "/scores/p7/history",

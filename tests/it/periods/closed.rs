@@ -102,9 +102,9 @@ async fn cursors_outlive_a_correction() {
                 past.refresh(period).await;
                 let rest = site.get(&path).await.is(200);
                 let found: Vec<&str> =
-                    rest["scores"].as_array().unwrap().iter().map(|row| row["user_id"].as_str().unwrap()).collect();
+                    rest["data"].as_array().unwrap().iter().map(|row| row["user_id"].as_str().unwrap()).collect();
                 assert_eq!(found, users[next..(next + STEP).min(users.len())], "{path} {is_gone}");
-                assert_eq!(rest["scores"][0]["position"], json!(next + usize::from(!is_gone)), "{path} {is_gone}");
+                assert_eq!(rest["data"][0]["position"], json!(next + usize::from(!is_gone)), "{path} {is_gone}");
             }
             tried += 1;
         }
@@ -160,16 +160,16 @@ async fn a_frozen_top_keeps_its_bytes() {
     past.close("month:2024-01").await;
     let top = "/v1/boards/main/scores?period=month:2024-01&limit=5";
     let frozen = site.get(top).await;
-    assert_eq!(frozen.body["scores"].as_array().map(Vec::len), Some(5), "{frozen:?}");
-    let (first, second) = (frozen.body["scores"][0].clone(), frozen.body["scores"][1].clone());
+    assert_eq!(frozen.body["data"].as_array().map(Vec::len), Some(5), "{frozen:?}");
+    let (first, second) = (frozen.body["data"][0].clone(), frozen.body["data"][1].clone());
     let page = "/v1/boards/main/scores?period=month:2024-01&limit=6";
-    assert_eq!(site.get(page).await.is(200)["scores"][0], first);
+    assert_eq!(site.get(page).await.is(200)["data"][0], first);
 
     let rename = format!("/v1/users/{}", first["user_id"].as_str().unwrap());
     site.admin(Method::PUT, &rename, json!({"name": "Somebody else"})).await.is(200);
     let ban = format!("/v1/users/{}/ban", second["user_id"].as_str().unwrap());
     site.admin(Method::POST, &ban, json!({"reason": "cheating"})).await;
-    let renamed = async || site.get(page).await.is(200)["scores"][0]["user_name"] == "Somebody else";
+    let renamed = async || site.get(page).await.is(200)["data"][0]["name"] == "Somebody else";
     until("a list longer than the frozen top shows current names", renamed).await;
     let same = async |site: &Site, what: &str| {
         let answer = site.get(top).await;
@@ -177,7 +177,7 @@ async fn a_frozen_top_keeps_its_bytes() {
     };
     same(&site, "renamed and banned").await;
     let named = site.get(page).await.is(200);
-    assert_eq!(named["scores"][1], second, "a ban must not change a closed period");
+    assert_eq!(named["data"][1], second, "a ban must not change a closed period");
 
     // From Redis, and from PostgreSQL once Redis has lost the value or holds garbage.
     let mut redis = redis().await;
@@ -197,8 +197,8 @@ async fn a_frozen_top_keeps_its_bytes() {
     until("the tag changes", async || etag(&site.get(top).await) != etag(&frozen)).await;
     let refreshed = site.get(top).await;
     assert_eq!(refreshed.status, 200);
-    assert_eq!(refreshed.body["scores"][0]["user_name"], "Somebody else", "a refresh freezes the current names");
-    assert_ne!(refreshed.body["scores"][1]["user_id"], second["user_id"], "a refresh drops banned players");
+    assert_eq!(refreshed.body["data"][0]["name"], "Somebody else", "a refresh freezes the current names");
+    assert_ne!(refreshed.body["data"][1]["user_id"], second["user_id"], "a refresh drops banned players");
     assert_eq!(refreshed.body["players"].as_u64(), frozen.body["players"].as_u64().map(|players| players - 1));
     assert_ne!(refreshed.body["version"], frozen.body["version"]);
 }
@@ -268,7 +268,7 @@ async fn closed_periods_have_etags_and_cache_lifetimes() {
         "scores",
         "scores?limit=5",
         "scores?from=3",
-        "scores?users=p1&users=p2",
+        "scores/query?user_id=p1&user_id=p2",
         "scores/p1",
         "scores/p1?around=0",
         "rank?score=7",
@@ -310,7 +310,7 @@ async fn closed_periods_have_etags_and_cache_lifetimes() {
         assert_eq!(ask(period, rest, tag).await.status == 304, *rest == "scores?limit=5", "{period} {rest}");
     }
     assert_eq!(ask(&named, "scores?limit=5", "*").await.status, 304);
-    let body = json!({"users": ["p1"], "period": named}).to_string();
+    let body = json!({"user_ids": ["p1"], "period": named}).to_string();
     let asked =
         site.send(Method::POST, "/v1/boards/main/scores/query", &[("content-type", "application/json")], body).await;
     assert_eq!(
@@ -377,7 +377,7 @@ async fn seasons_are_selected_by_name() {
     assert_eq!((&later["players"], &later["period"]["state"]), (&json!(0), &json!("open")));
     let listed = site.get("/v1/boards/main/periods").await.is(200);
     let names: Vec<&str> =
-        listed["periods"].as_array().unwrap().iter().map(|period| period["name"].as_str().unwrap()).collect();
+        listed["data"].as_array().unwrap().iter().map(|period| period["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["all_time", "season:0", "season:winter-2024"]);
     past.close("season:winter-2024").await;
     past.is_shown_closed(&site, "season:winter-2024").await;

@@ -145,7 +145,7 @@ async fn a_restored_database_keeps_its_archives_and_ignores_old_caches() {
     correct("p9");
     run_at(&url, &["refresh", "--board", "arena", "--period", "week:2024-01-08", "--by", "me"]).well();
     assert_eq!(read(&old, "/p7").await["rank"], 1);
-    assert_eq!(read(&old, "?limit=1").await["scores"][0]["user_id"], "p7");
+    assert_eq!(read(&old, "?limit=1").await["data"][0]["user_id"], "p7");
     let score =
         async |serve: &Serve| read(serve, "/p9?period=week:2024-01-08").await["score"].as_i64().expect("a score");
     assert!(score(&old).await > 100_000);
@@ -173,6 +173,6 @@ async fn a_restored_database_keeps_its_archives_and_ignores_old_caches() {
 
     let new = spawn(url).await.expect("a service");
     assert_ne!(read(&new, "/p7").await["rank"], 1);
-    assert_ne!(read(&new, "?limit=1").await["scores"][0]["user_id"], "p7");
+    assert_ne!(read(&new, "?limit=1").await["data"][0]["user_id"], "p7");
     assert!(score(&new).await < 100_000);
 }

@@ -193,6 +193,6 @@ async fn invalid_retention_is_refused_with_its_field() {
         let error = query(sqlx::AssertSqlSafe(format!("SELECT {call}"))).execute(&db.pool().await).await.unwrap_err();
         let violated = error.as_database_error().and_then(|error| error.constraint());
         assert_eq!(violated, Some(constraint), "{call}: {error}");
-        assert_eq!(centile::Error::from(error).problem().status, 422, "{call}");
+        assert_eq!(centile::Error::from(error).code().status(), 422, "{call}");
     }
 }

@@ -82,7 +82,7 @@ impl Pair {
         let list = format!("/v1/boards/{board}/scores?from=2&limit=1000");
         let output = self.read(&list).await;
         assert_eq!(output["players"], sums.0.len(), "{output}");
-        let rows = output["scores"].as_array().unwrap();
+        let rows = output["data"].as_array().unwrap();
         assert_eq!(rows.len(), sums.0.len().saturating_sub(1).min(1_000), "{output}");
         for row in rows {
             let user = row["user_id"].as_str().unwrap();

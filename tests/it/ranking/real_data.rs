@@ -129,12 +129,12 @@ async fn page(serve: &Serve, period: &str) -> Vec<Line> {
         let response = serve.client.get(serve.at(&format!("/v1/boards/fpl/scores?{query}"))).send().await.unwrap();
         assert!(response.status().is_success(), "{period}: {response:?}");
         let body: Value = response.json().await.unwrap();
-        let rows = body["scores"].as_array().unwrap();
+        let rows = body["data"].as_array().unwrap();
         lines.extend(rows.iter().map(|row| Line {
             position: row["position"].as_u64().unwrap(),
             rank: row["rank"].as_u64().unwrap(),
             user_id: row["user_id"].as_str().unwrap().to_owned(),
-            user_name: row["user_name"].as_str().unwrap().to_owned(),
+            user_name: row["name"].as_str().unwrap().to_owned(),
             score: row["score"].as_i64().unwrap(),
         }));
         if rows.len() < PAGE {

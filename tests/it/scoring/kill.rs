@@ -118,7 +118,7 @@ async fn the_service_reconnects_to_a_killed_postgresql_without_losing_events() {
     let last = top().await.expect("an answer");
     if last.status() != StatusCode::SERVICE_UNAVAILABLE {
         assert_eq!(last.status(), StatusCode::OK);
-        assert_eq!(parsed(&last.text().await.expect("a body"))["scores"].as_array().map(Vec::len), Some(3));
+        assert_eq!(parsed(&last.text().await.expect("a body"))["data"].as_array().map(Vec::len), Some(3));
     }
     let known = sender.counts().0;
     postgres.start_again().expect("PostgreSQL is back");

@@ -127,7 +127,7 @@ async fn an_invalid_rule_is_refused_with_its_field() {
         let error = query(sqlx::AssertSqlSafe(format!("SELECT {call}"))).execute(&db.pool().await).await.unwrap_err();
         let violated = error.as_database_error().and_then(|error| error.constraint());
         assert_eq!(violated, Some(constraint), "{call}: {error}");
-        assert_eq!(centile::Error::from(error).problem().status, 422, "{call}");
+        assert_eq!(centile::Error::from(error).code().status(), 422, "{call}");
     }
 }
 
@@ -143,7 +143,7 @@ async fn events_are_limited_in_a_sliding_window_and_a_refused_id_stays_free() {
         .chain([event("bob", 1)])
         .collect();
     let results = site.post(SCORES, json!(list)).await.is(200);
-    let statuses: Vec<&str> = (0..6).map(|place| results["results"][place]["status"].as_str().unwrap()).collect();
+    let statuses: Vec<&str> = (0..6).map(|place| results["results"][place]["state"].as_str().unwrap()).collect();
     assert_eq!(statuses, ["accepted", "accepted", "accepted", "refused", "refused", "accepted"]);
     let error = &results["results"][3]["error"];
     assert_eq!(error["status"], 409);

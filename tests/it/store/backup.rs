@@ -236,7 +236,7 @@ impl Sums {
             for path in ["?limit=10", "?limit=100", "?from=1&limit=100"] {
                 let answer = read(site, &format!("/v1/boards/arena/scores{path}&period={period}")).await;
                 assert_eq!(answer["players"], self.0.len(), "{answer}");
-                let rows = answer["scores"].as_array().expect("rows");
+                let rows = answer["data"].as_array().expect("rows");
                 assert_eq!(rows.len(), self.0.len().min(if path == "?limit=10" { 10 } else { 100 }), "{answer}");
                 for row in rows {
                     let user = row["user_id"].as_str().expect("a player");
@@ -257,7 +257,7 @@ async fn closed(site: &Site) -> Vec<(String, i64)> {
     assert_eq!(answer["period"]["state"], "closed", "{answer}");
     let row =
         |row: &Value| (row["user_id"].as_str().expect("a player").to_owned(), row["score"].as_i64().expect("a score"));
-    answer["scores"].as_array().expect("rows").iter().map(row).collect()
+    answer["data"].as_array().expect("rows").iter().map(row).collect()
 }
 
 const CLOSE: [&str; 5] = ["close", "--board", "race", "--period", "week:2024-01-15"];
@@ -336,8 +336,8 @@ async fn a_point_in_time_recovery_has_every_score_before_it_and_none_after() {
     for period in ["all_time", "week"] {
         for limit in [10, 100] {
             let path = format!("/v1/boards/arena/scores?limit={limit}&period={period}");
-            let here = read(&site, &path).await["scores"].clone();
-            until("the same top", async || read(&other, &path).await["scores"] == here).await;
+            let here = read(&site, &path).await["data"].clone();
+            until("the same top", async || read(&other, &path).await["data"] == here).await;
         }
     }
     sums.are_served_by(&other).await;

@@ -172,7 +172,7 @@ async fn the_readme_maps_sqlstates_to_the_right_status() {
                 row.constraint
             );
             let raised = raw_sql(AssertSqlSafe(raise)).execute(session.connection()).await.expect_err(code);
-            assert_eq!(Error::from(raised).problem().status, row.status, "sql/README.md on {code}");
+            assert_eq!(Error::from(raised).code().status(), row.status, "sql/README.md on {code}");
             explained.insert(code.clone());
         }
     }

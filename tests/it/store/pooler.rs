@@ -37,7 +37,7 @@ async fn in_session_mode_all_works() {
         (answer["period"]["state"] == "closed").then_some(answer)
     })
     .await;
-    let rows: Vec<_> = answer["scores"].as_array().unwrap().iter().map(|row| (&row["user_id"], &row["rank"])).collect();
+    let rows: Vec<_> = answer["data"].as_array().unwrap().iter().map(|row| (&row["user_id"], &row["rank"])).collect();
     assert_eq!(rows, [(&json!("bob"), &json!(1)), (&json!("ann"), &json!(2))]);
     for command in [&["verify"][..], &["maintain"], &["migrate"], &["rebuild", "--board", "main", "--period", "week"]] {
         run(command, &url).well();

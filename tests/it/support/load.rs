@@ -199,23 +199,23 @@ impl Load {
         match status {
             StatusCode::OK => self.accepted(record, board, instance, event, parsed(&text)),
             // The player is banned.
-            StatusCode::FORBIDDEN => {}
+            StatusCode::CONFLICT => {}
             other => panic!("{other} to {event}: {text}"),
         }
     }
 
     async fn write_many(&self, record: &mut Record, board: usize, instance: usize, events: Vec<Value>) {
-        let request = self.client.post(self.url(instance, board, "/scores")).json(&events);
+        let request = self.client.post(self.url(instance, board, "/scores/batch")).json(&json!({"events": events}));
         let Some((status, text)) = self.send(request).await else { return };
         assert_eq!(status, StatusCode::OK, "{text}");
         let mut answer = parsed(&text);
         let results = answer["results"].as_array_mut().expect("results").drain(..);
         assert_eq!(results.len(), events.len());
         for (event, result) in events.into_iter().zip(results) {
-            match result["status"].as_str() {
+            match result["state"].as_str() {
                 Some("accepted") => self.accepted(record, board, instance, event, result),
                 _ if self.may_fail && result["error"]["status"] == 503 => {}
-                _ => assert_eq!(result["error"]["status"], 403, "{event}: {result}"),
+                _ => assert_eq!(result["error"]["code"], "user_banned", "{event}: {result}"),
             }
         }
     }
@@ -364,7 +364,7 @@ impl Reader {
                 get(format!("/scores?cursor={}&limit={limit}&", cursor.unwrap_or_default()))
             }
             Question::Chosen(users) => {
-                let body = json!({"users": users, "period": period});
+                let body = json!({"user_ids": users, "period": period});
                 load.client.post(load.url(instance, board, "/scores/query")).json(&body)
             }
             Question::RankOf(score) => get(format!("/rank?score={score}&")),
@@ -395,7 +395,7 @@ impl Reader {
         if matches!(question, Question::Page { .. } | Question::After { .. }) {
             let mut page = parsed(&text);
             if let (Some(next), Some(last)) =
-                (page["next"].as_str().map(ToOwned::to_owned), page["scores"].as_array_mut().and_then(Vec::pop))
+                (page["next_cursor"].as_str().map(ToOwned::to_owned), page["data"].as_array_mut().and_then(Vec::pop))
             {
                 self.page = Some((board, period, next, Box::new(last)));
             }

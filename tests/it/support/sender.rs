@@ -123,12 +123,11 @@ impl Sender {
     /// Sends events once and records the acknowledged ones; `false` if there was no answer.
     async fn send(&self, address: &str, events: Vec<(u32, Value)>) -> bool {
         let bodies: Vec<&Value> = events.iter().map(|(_, event)| event).collect();
-        let request = self.client.post(address).bearer_auth(&self.key);
-        // A single event is sometimes sent as an object instead of a list.
-        let sent = match bodies[..] {
-            [one] => request.json(one).send().await,
-            _ => request.json(&bodies).send().await,
+        let request = match bodies[..] {
+            [one] => self.client.post(address).json(one),
+            _ => self.client.post(format!("{address}/batch")).json(&json!({"events": bodies})),
         };
+        let sent = request.bearer_auth(&self.key).send().await;
         let Ok(response) = sent else { return false };
         let status = response.status();
         let Ok(text) = response.text().await else { return false };
@@ -150,7 +149,7 @@ impl Sender {
                 state.unavailable += 1;
                 continue;
             }
-            assert_eq!(result["status"], "accepted", "{event}: {result}");
+            assert_eq!(result["state"], "accepted", "{event}: {result}");
             let row = result["transaction_id"].as_i64().expect("the id of a transaction");
             state.repeated += usize::from(result["repeated"] == true);
             state.open.remove(&id);

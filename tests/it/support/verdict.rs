@@ -225,7 +225,7 @@ fn compare(view: &View<'_>, version: &Versioned<'_>) -> Vec<String> {
     let page = |from: usize, limit: usize| {
         let keys = rows(from, limit);
         let is_last = keys.is_empty() || from + keys.len() == players;
-        listed(&body["scores"], keys) && body["next"].is_null() == is_last
+        listed(&body["data"], keys) && body["next_cursor"].is_null() == is_last
     };
     match &version.answer.question {
         Question::Player { user, around } => {
@@ -248,9 +248,9 @@ fn compare(view: &View<'_>, version: &Versioned<'_>) -> Vec<String> {
         Question::Chosen(users) => {
             let mut keys: Vec<Key> = users.iter().filter_map(|user| key_of(view, user)).collect();
             keys.sort_unstable();
-            expect("rows", listed(&body["scores"], &keys));
+            expect("rows", listed(&body["data"], &keys));
             let shared = view.ledger.rules.ties == Ties::Shared;
-            let places = body["scores"].as_array().into_iter().flatten().map(|row| &row["local_rank"]);
+            let places = body["data"].as_array().into_iter().flatten().map(|row| &row["local_rank"]);
             let wanted = keys
                 .iter()
                 .enumerate()
@@ -291,7 +291,7 @@ fn compare(view: &View<'_>, version: &Versioned<'_>) -> Vec<String> {
 fn is_row(view: &View<'_>, found: &Value, key: &Key) -> bool {
     let (own, better) = view.above(key);
     let (entry, user) = (&view.entries[&key.2], view.ledger.names[&key.2].as_str());
-    let name = found["user_name"].as_str().unwrap_or_default();
+    let name = found["name"].as_str().unwrap_or_default();
     found["position"] == own + 1
         && found["rank"] == better + 1
         && found["user_id"] == user

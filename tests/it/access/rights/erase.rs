@@ -24,7 +24,7 @@ pub const WEEK: &str = "week:2024-01-15";
 /// the week, and some administrative acts.
 pub async fn played(db: &TestDb, site: &Site) {
     site.board(json!({}), &[]).await;
-    let profile = json!({"name": NAME, "avatar": AVATAR, "metadata": {"clan": CLAN}});
+    let profile = json!({"name": NAME, "avatar_url": AVATAR, "metadata": {"clan": CLAN}});
     site.admin(Method::PUT, &format!("/v1/users/{OLD_ID}"), profile).await.is(201);
     let files = Files::new();
     let lines =
@@ -65,7 +65,7 @@ pub fn found(db: &TestDb, output: &[&str]) -> Vec<String> {
 /// Returns rank, position and score of each player of the closed week, in order.
 async fn week(site: &Site) -> Vec<Value> {
     let list = site.get(&format!("/v1/boards/main/scores?period={WEEK}")).await.is(200);
-    list["scores"].as_array().unwrap().clone()
+    list["data"].as_array().unwrap().clone()
 }
 
 #[tokio::test]
@@ -109,9 +109,9 @@ async fn an_erased_player_is_unidentifiable_and_keeps_every_score() {
         let wanted = if place == 1 {
             (json!(new_id), json!("(erased)"), Value::Null)
         } else {
-            (was["user_id"].clone(), was["user_name"].clone(), was["avatar"].clone())
+            (was["user_id"].clone(), was["name"].clone(), was["avatar_url"].clone())
         };
-        assert_eq!((is["user_id"].clone(), is["user_name"].clone(), is["avatar"].clone()), wanted);
+        assert_eq!((is["user_id"].clone(), is["name"].clone(), is["avatar_url"].clone()), wanted);
         for member in ["position", "rank", "score", "reached_at"] {
             assert_eq!(is[member], was[member], "{member} of place {place}");
         }

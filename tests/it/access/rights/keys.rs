@@ -29,7 +29,7 @@ async fn a_key_created_over_http_works_hides_its_secret_and_is_revoked_everywher
     let list = site.admin(Method::GET, "/v1/keys", Value::Null).await;
     assert!(!list.text.contains(&text[21..]), "{}", list.text);
     let list = list.is(200);
-    let listed = list["keys"].as_array().unwrap().iter().find(|key| key["id"] == id).unwrap();
+    let listed = list["data"].as_array().unwrap().iter().find(|key| key["id"] == id).unwrap();
     for (member, value) in [
         ("name", json!("match server")),
         ("role", json!("server")),
@@ -74,7 +74,7 @@ async fn a_key_revoked_during_its_request_body_does_nothing() {
     wire.send(&format!("{head}{beginning}")).await.unwrap();
     let is_seen = async || {
         let list = site.admin(Method::GET, "/v1/keys", Value::Null).await.is(200);
-        list["keys"].as_array().unwrap().iter().any(|key| key["id"] == id && key["last_used_at"].is_string())
+        list["data"].as_array().unwrap().iter().any(|key| key["id"] == id && key["last_used_at"].is_string())
     };
     until("the key has been seen", is_seen).await;
     site.admin(Method::DELETE, &format!("/v1/keys/{id}"), Value::Null).await.is(204);
@@ -162,5 +162,5 @@ async fn an_invalid_key_is_refused_with_its_field() {
         let refused = site.admin(Method::POST, "/v1/keys", wanted).await.is(status);
         assert_eq!(refused["field"].as_str().unwrap_or_default(), field, "{refused}");
     }
-    assert_eq!(site.admin(Method::GET, "/v1/keys", Value::Null).await.is(200)["keys"].as_array().unwrap().len(), 2);
+    assert_eq!(site.admin(Method::GET, "/v1/keys", Value::Null).await.is(200)["data"].as_array().unwrap().len(), 2);
 }

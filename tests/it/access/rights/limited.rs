@@ -28,7 +28,7 @@ async fn a_limited_key_changes_players_of_its_boards_only() {
     assert_eq!(site.get("/v1/users/bob").await.is(200)["name"], "bob");
     // A player without scores belongs to no other board.
     put("cyd", json!({"name": "Cyd"}), 201).await;
-    put("cyd", json!({"avatar": "https://example.com/c.png"}), 200).await;
+    put("cyd", json!({"avatar_url": "https://example.com/c.png"}), 200).await;
 
     let audited: Vec<(String, Value)> = query_as(
         "SELECT subject, after FROM centile.audit_log WHERE action = 'change_user' AND actor LIKE 'key %' ORDER BY audit_id",
@@ -55,12 +55,12 @@ async fn an_erased_player_cannot_be_named_again() {
 #[tokio::test]
 async fn avatars_are_https_addresses() {
     let db = TestDb::new().await;
-    let picture = json!({"avatar": "http://example.com/a.png"});
+    let picture = json!({"avatar_url": "http://example.com/a.png"});
     for (flags, status) in [(&[][..], 422), (&["--allow-http-avatars"], 201)] {
         let site = Site::start(&db, flags).await;
         for avatar in ["javascript:alert(1)", "data:image/png;base64,AA", "//example.com/a.png", "https://", "a.png"] {
-            let refused = site.admin(Method::PUT, "/v1/users/ada", json!({"avatar": avatar})).await.is(422);
-            assert_eq!(refused["field"], "avatar", "{refused}");
+            let refused = site.admin(Method::PUT, "/v1/users/ada", json!({"avatar_url": avatar})).await.is(422);
+            assert_eq!(refused["field"], "avatar_url", "{refused}");
         }
         site.admin(Method::PUT, "/v1/users/ada", picture.clone()).await.is(status);
     }

@@ -45,18 +45,18 @@ async fn invalid_subscriptions_are_refused_with_their_field() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 40)]).await;
-    let many = (0..21).map(|n| format!("&users=p{n}")).collect::<Vec<_>>().concat();
+    let many = (0..21).map(|n| format!("&user_id=p{n}")).collect::<Vec<_>>().concat();
     for (query, field) in [
         ("?limit=0".to_owned(), "limit"),
         ("?limit=101".to_owned(), "limit"),
-        (format!("?limit=1{many}"), "users"),
-        ("?users=".to_owned(), "users[0]"),
+        (format!("?limit=1{many}"), "user_id"),
+        ("?user_id=".to_owned(), "user_id[0]"),
         ("?period=fortnight".to_owned(), "period"),
         ("?from=3".to_owned(), "from"),
     ] {
         assert_eq!(site.get(&format!("{EVENTS}{query}")).await.is(422)["field"], field, "{query}");
     }
-    site.get("/v1/boards/none/events").await.is(404);
+    site.get("/v1/boards/none/live").await.is(404);
 }
 
 #[tokio::test]
@@ -107,7 +107,7 @@ async fn fifty_subscribers_cost_no_more_statements_than_one() {
     let (mut streams, mut score) = (Vec::new(), 30);
     for subscribers in [1, 50] {
         let paths = (streams.len()..subscribers).map(|number| {
-            let users = (0..number % 20).map(|n| format!("&users=p{n}")).collect::<Vec<_>>().concat();
+            let users = (0..number % 20).map(|n| format!("&user_id=p{n}")).collect::<Vec<_>>().concat();
             format!("{EVENTS}?limit={}{users}", 2 + number % 7)
         });
         streams.extend(open_all(&site.serve, paths).await);

@@ -49,7 +49,7 @@ async fn an_unreachable_postgresql_is_reported_once() {
 #[tokio::test]
 async fn a_new_subscriber_gets_top_lists_only_while_postgresql_is_unreachable() {
     let (_db, way, site) = behind_a_proxy(&[]).await;
-    let chosen = format!("{EVENTS}?users=ada");
+    let chosen = format!("{EVENTS}?user_id=ada");
     let mut stream = Stream::open(&site.serve, &chosen, &[]).await;
     stream.one("started").await;
     way.set(Way::Reset);

@@ -17,8 +17,8 @@ async fn ranking(site: &Site) -> Vec<(String, i64)> {
     let mut lists = Vec::new();
     for period in PERIODS {
         let list = site.get(&format!("{SCORES}?period={period}")).await.is(200);
-        assert_eq!(list["players"], json!(list["scores"].as_array().unwrap().len()));
-        lists.push(column(&list["scores"], "score"));
+        assert_eq!(list["players"], json!(list["data"].as_array().unwrap().len()));
+        lists.push(column(&list["data"], "score"));
     }
     assert!(lists.iter().all(|list| *list == lists[0]), "{lists:?}");
     lists.remove(0)
@@ -45,7 +45,7 @@ async fn a_ban_removes_a_player_from_all_periods_and_an_unban_restores() {
     assert_eq!(site.post(SCORES, &event).await.is(403)["type"], "urn:centile:problem:forbidden");
     let bulk = site.post(SCORES, json!([event, {"user_id": "bob", "points": 1}])).await.is(200);
     assert_eq!(
-        (&bulk["results"][0]["error"]["status"], &bulk["results"][1]["status"]),
+        (&bulk["results"][0]["error"]["status"], &bulk["results"][1]["state"]),
         (&json!(403), &json!("accepted"))
     );
 
@@ -88,10 +88,11 @@ async fn a_void_cancels_one_score_a_reset_all_and_the_history_has_both() {
     let mut next = Some(String::new());
     while let Some(cursor) = next {
         let page = site.get(&format!("{SCORES}/ada/history?limit=2{cursor}")).await.is(200);
-        let rows = page["history"].as_array().unwrap();
+        let rows = page["data"].as_array().unwrap();
         assert!((1..=2).contains(&rows.len()), "{page}");
         history.extend(rows.iter().cloned());
-        next = page["next"].as_str().map(|next| format!("&cursor={}", utf8_percent_encode(next, NON_ALPHANUMERIC)));
+        next =
+            page["next_cursor"].as_str().map(|next| format!("&cursor={}", utf8_percent_encode(next, NON_ALPHANUMERIC)));
     }
     let kinds: Vec<&str> = history.iter().map(|row| row["kind"].as_str().unwrap()).collect();
     // A void has the time of the score that it cancels.
@@ -102,6 +103,9 @@ async fn a_void_cancels_one_score_a_reset_all_and_the_history_has_both() {
     assert_eq!((&history[3]["reason"], &history[3]["points"]), (&json!("asked for it"), &Value::Null));
     assert_eq!((&history[5]["reason"], &history[5]["points"]), (&json!("won"), &json!(5)));
     let whole = site.get(&format!("{SCORES}/ada/history")).await.is(200);
-    assert_eq!((&whole["history"], &whole["next"], &whole["user_id"]), (&json!(history), &Value::Null, &json!("ada")));
+    assert_eq!(
+        (&whole["data"], &whole["next_cursor"], &whole["user_id"]),
+        (&json!(history), &Value::Null, &json!("ada"))
+    );
     site.get(&format!("{SCORES}/nobody/history")).await.is(404);
 }

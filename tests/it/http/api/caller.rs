@@ -73,11 +73,11 @@ async fn a_user_id_may_be_any_text() {
         let escaped = utf8_percent_encode(id, NON_ALPHANUMERIC);
         let standing = site.get(&format!("/v1/boards/main/scores/{escaped}")).await.is(200);
         assert_eq!((&standing["user_id"], &standing["rank"]), (&json!(id), &json!(place + 1)));
-        assert_eq!((&top["scores"][place]["user_id"], &top["scores"][place]["user_name"]), (&json!(id), &json!(id)));
+        assert_eq!((&top["data"][place]["user_id"], &top["data"][place]["name"]), (&json!(id), &json!(id)));
         let history = site.get(&format!("/v1/boards/main/scores/{escaped}/history")).await.is(200);
-        assert_eq!((&history["history"][0]["reason"], &history["next"]), (&json!(id), &Value::Null));
-        let friends = site.get(&format!("/v1/boards/main/scores?users={escaped}")).await.is(200);
-        assert_eq!(friends["scores"][0]["user_id"], json!(id));
+        assert_eq!((&history["data"][0]["reason"], &history["next_cursor"]), (&json!(id), &Value::Null));
+        let friends = site.get(&format!("/v1/boards/main/scores/query?user_id={escaped}")).await.is(200);
+        assert_eq!(friends["data"][0]["user_id"], json!(id));
         let user = site.admin(Method::PUT, &format!("/v1/users/{escaped}"), json!({"name": format!("<{id}")})).await;
         assert_eq!(user.status, if id.len() < 128 { 200 } else { 422 }, "{user:?}");
     }

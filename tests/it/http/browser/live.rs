@@ -220,7 +220,7 @@ async fn a_page_retries_a_refused_subscription() {
     let db = TestDb::new().await;
     let site = Site::of(spawn_serve(&db, None, &["--address-subscribers", "1"]).await, db.url());
     board(&site, &players(5)).await;
-    let other = site.serve.client.get(site.serve.at("/v1/boards/main/events")).send().await.unwrap();
+    let other = site.serve.client.get(site.serve.at("/v1/boards/main/live")).send().await.unwrap();
     assert_eq!(other.status(), 200);
     let browser = Browser::start().await;
     browser.open(&site.serve.at("/boards/main")).await;

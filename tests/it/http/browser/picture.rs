@@ -64,7 +64,7 @@ async fn pictures() {
     // The newest closed week.
     let closed = loop {
         let periods = site.get("/v1/boards/arena/periods").await.is(200);
-        let all = periods["periods"].as_array().unwrap();
+        let all = periods["data"].as_array().unwrap();
         let mut closed = all.iter().filter(|period| period["kind"] == "week" && period["state"] == "closed");
         if let Some(name) = closed.next().and_then(|period| period["name"].as_str()) {
             break name.to_owned();
@@ -72,7 +72,7 @@ async fn pictures() {
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     };
     let top = site.get(&SCORES.replace("main", "arena")).await.is(200);
-    let other = top["scores"][3]["user_id"].as_str().unwrap().to_owned();
+    let other = top["data"][3]["user_id"].as_str().unwrap().to_owned();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/img");
     std::fs::create_dir_all(&folder).unwrap();
     let browser = Browser::start().await;

@@ -38,7 +38,7 @@ const READS: [&str; 13] = [
     "/v1/scores",
     "/v1/scores/ada",
     "/v1/boards/main/scores?from=2",
-    "/v1/boards/main/scores?users=ada",
+    "/v1/boards/main/scores/query?user_id=ada",
     "/v1/boards/main/scores/ada",
     "/v1/boards/main/scores?period=day:2024-01-15",
     "/v1/boards/main/scores/ada/history",
@@ -78,7 +78,7 @@ async fn is_stale(site: &Site, path: &str, known: &Answer) -> u64 {
     let age: u64 = stale.headers[AGE].to_str().unwrap().parse().unwrap();
     let stale = stale.is(200);
     assert!(stale["stale"] == true && stale["stale_for_seconds"] == json!(age), "{stale}");
-    assert_eq!((&stale["scores"], &stale["version"]), (&known.body["scores"], &known.body["version"]));
+    assert_eq!((&stale["data"], &stale["version"]), (&known.body["data"], &known.body["version"]));
     age
 }
 
@@ -170,7 +170,7 @@ async fn an_unreachable_database_is_503_and_its_return_is_noticed() {
     .await;
     let top = site.get(SCORES).await.is(200);
     let score = |user: &str| {
-        let row = top["scores"].as_array().unwrap().iter().find(|row| row["user_id"] == user);
+        let row = top["data"].as_array().unwrap().iter().find(|row| row["user_id"] == user);
         row.and_then(|row| row["score"].as_i64()).unwrap_or_default()
     };
     assert_eq!((score("ada"), score("bob"), score("dan"), &top["stale"]), (40, 30, 1, &Value::Null));

@@ -67,7 +67,7 @@ impl Event {
         let Self { user_id, user_name, points, .. } = self;
         let mut line = json!({"user_id": user_id, "points": points, "occurred_at": self.at().to_rfc3339()});
         if let Some(name) = user_name {
-            line["user_name"] = json!(name);
+            line["name"] = json!(name);
         }
         line.to_string()
     }

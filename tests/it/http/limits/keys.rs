@@ -58,7 +58,7 @@ async fn a_stolen_signing_key_does_not_use_up_its_owners_limit() {
     for (place, (method, target, body)) in [
         (Method::GET, SCORES, ""),
         (Method::PUT, "/v1/users/ada", r#"{"name": "Ada"}"#),
-        (Method::POST, "/v1/boards/main/scores/query", r#"{"users": ["ada"]}"#),
+        (Method::POST, "/v1/boards/main/scores/query", r#"{"user_ids": ["ada"]}"#),
     ]
     .into_iter()
     .enumerate()
@@ -88,7 +88,7 @@ async fn a_stolen_signing_key_does_not_use_up_its_owners_limit() {
         let (method, target, body) = match number % 3 {
             0 => (Method::GET, format!("{SCORES}?limit={}", number + 1), String::new()),
             1 => (Method::PUT, format!("/v1/users/p{number}"), json!({"name": "P"}).to_string()),
-            _ => (Method::POST, "/v1/boards/main/scores/query".to_owned(), json!({"users": ["ada"]}).to_string()),
+            _ => (Method::POST, "/v1/boards/main/scores/query".to_owned(), json!({"user_ids": ["ada"]}).to_string()),
         };
         let (signature, from) = (signer.now(&method, &target, &body), format!("198.51.100.{}", number % 5));
         let answer = send(&site, &from, &method, &target, &body, &signer.key, &signature).await;

@@ -30,7 +30,7 @@ const QUERY: &str = "/v1/boards/main/scores/query";
 /// Body limit of that call.
 const QUERY_LIMIT: usize = 384 << 10;
 /// A short body for it.
-const SMALL: &str = r#"{"users":["ada"]}"#;
+const SMALL: &str = r#"{"user_ids":["ada"]}"#;
 /// Maximum growth of a process's memory, in kilobytes, for any input.
 const MAX_GROWTH_KB: i64 = 10 << 10;
 
@@ -190,9 +190,9 @@ async fn the_limit_of_a_query_fits_its_longest_list() {
     let ids = (0..500).map(|id| format!("{id:0>128}"));
     let escaped = |id: String| id.bytes().map(|byte| format!("\\u{byte:04x}")).collect::<Vec<_>>().concat();
     let users = ids.map(|id| format!("\"{}\"", escaped(id))).collect::<Vec<_>>().join(", ");
-    let body = format!("{{\n  \"users\": [{users}],\n  \"period\": \"all_time\"\n}}\n");
+    let body = format!("{{\n  \"user_ids\": [{users}],\n  \"period\": \"all_time\"\n}}\n");
     assert_eq!(site.post(QUERY, &body).await.is(200)["missing"].as_array().unwrap().len(), 500);
-    let query = |length: usize| format!("{{\"users\":[\"ada\"]}}{}", " ".repeat(length - 17));
+    let query = |length: usize| format!("{{\"user_ids\":[\"ada\"]}}{}", " ".repeat(length - 20));
     site.post(QUERY, query(QUERY_LIMIT)).await.is(200);
     site.post(QUERY, query(QUERY_LIMIT + 1)).await.is(413);
 }

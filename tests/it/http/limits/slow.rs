@@ -199,7 +199,7 @@ pub async fn request_more_and_read_late<F: Future<Output = ()>>(
     stream.flush().await.unwrap();
     others().await;
     assert_eq!(unread(port, from), 0);
-    let body = format!(r#"{{"users":["ada"]}}{}"#, " ".repeat(20_000));
+    let body = format!(r#"{{"user_ids":["ada"]}}{}"#, " ".repeat(20_000));
     let query = format!("POST {SCORES}/query HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n");
     let query = format!("{query}content-length: {}\r\n\r\n{body}", body.len());
     let more = ["GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n", &query, bundle, &query].concat();

@@ -70,7 +70,7 @@ async fn file_names_contain_a_digest_and_files_are_cached_forever() {
     // A client that refuses compression gets none. Event streams are never compressed.
     let (headers, ..) = compressed(&site.serve.client, &url, "gzip;q=0, identity").await;
     assert!(!headers.contains_key("content-encoding"), "{headers:?}");
-    let events = site.serve.client.get(site.serve.at("/v1/boards/main/events")).header(ACCEPT_ENCODING, "gzip");
+    let events = site.serve.client.get(site.serve.at("/v1/boards/main/live")).header(ACCEPT_ENCODING, "gzip");
     let events = events.send().await.unwrap();
     assert!(!events.headers().contains_key("content-encoding"), "{:?}", events.headers());
 }

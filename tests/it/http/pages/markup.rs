@@ -44,7 +44,7 @@ async fn names_are_shown_as_text() {
         site.post("/v1/boards/main/scores", json!({"user_id": id, "points": n + 1})).await.is(200);
     }
     let list = site.get("/v1/boards/main/scores").await.is(200);
-    assert_eq!(list["scores"].as_array().map(Vec::len), Some(players.len()));
+    assert_eq!(list["data"].as_array().map(Vec::len), Some(players.len()));
     // Number of scripts, if everything else matches a page with plain names.
     let kinds = |text: &str| {
         let names = read::elements(text)
@@ -56,11 +56,11 @@ async fn names_are_shown_as_text() {
         let path = address(&[("player", id), ("friends", id), ("friends", "p\"><b>")]);
         let text = page(&site, &path).await;
         assert_eq!(kinds(&text), 1, "its own script, in {text}");
-        assert_eq!(rows(&text, "top"), of_list(&list["scores"]), "{id}");
+        assert_eq!(rows(&text, "top"), of_list(&list["data"]), "{id}");
         assert_eq!(
             rows(&text, "friends"),
             [[id, name].map(Clone::clone)].map(|[id, name]| {
-                let row = list["scores"].as_array().unwrap().iter().find(|row| row["user_id"] == *id).unwrap();
+                let row = list["data"].as_array().unwrap().iter().find(|row| row["user_id"] == *id).unwrap();
                 [id, name, row["rank"].to_string(), row["score"].to_string()]
             })
         );

@@ -91,7 +91,7 @@ impl Board {
             // checked.
             if event.tiebreak.is_some_and(|tiebreak| !(-2048..=2047).contains(&tiebreak)) {
                 assert_eq!(
-                    (&result["status"], &result["error"]["status"]),
+                    (&result["state"], &result["error"]["status"]),
                     (&json!("refused"), &json!(422)),
                     "{}",
                     what()
@@ -107,7 +107,7 @@ impl Board {
                 Verdict::Refused(reason) => {
                     let error = &result["error"];
                     assert_eq!(
-                        (&result["status"], &error["status"]),
+                        (&result["state"], &error["status"]),
                         (&json!("refused"), &json!(status_of(reason))),
                         "{reason}: {}",
                         what()
@@ -320,7 +320,7 @@ impl Board {
             let name = period["name"].as_str().unwrap().to_owned();
             (name, Slice { starts_at: bound(&period["starts_at"]), ends_at: bound(&period["ends_at"]) })
         };
-        self.periods = answer["periods"].as_array().unwrap().iter().map(period).collect();
+        self.periods = answer["data"].as_array().unwrap().iter().map(period).collect();
     }
 }
 

@@ -61,7 +61,7 @@ impl Board {
         loop {
             let (status, answer) = client.get(&format!("{path}{cursor}"), rng).await;
             assert_eq!(status, 200, "{answer}");
-            let rows = answer["history"].as_array().unwrap().clone();
+            let rows = answer["data"].as_array().unwrap().clone();
             assert!(rows.len() <= limit, "{answer}");
             found.extend(rows.iter().map(|row| {
                 let number = |name: &str| row[name].as_i64();
@@ -75,7 +75,7 @@ impl Board {
                     time_of(&row["occurred_at"]),
                 )
             }));
-            let Some(next) = answer["next"].as_str() else { break };
+            let Some(next) = answer["next_cursor"].as_str() else { break };
             cursor = format!("&cursor={}", escaped(next));
         }
         let mut rows: Vec<_> = self.oracle.rows.iter().filter(|row| row.user == internal_id).collect();
@@ -138,16 +138,16 @@ impl Reading<'_> {
         let expected = self.shown(0, limit);
         let path = self.path("scores", &format!("&limit={limit}"));
         let players = json!(self.places.len());
-        let as_expected = |answer: &Value| rows_of(&answer["scores"]) == expected && answer["players"] == players;
+        let as_expected = |answer: &Value| rows_of(&answer["data"]) == expected && answer["players"] == players;
         let top = self.client.top(&path, self.rng, as_expected).await;
-        same(&rows_of(&top["scores"]), &expected, &self.what(&format!("top {limit}")));
+        same(&rows_of(&top["data"]), &expected, &self.what(&format!("top {limit}")));
         self.about(&top);
         for _ in 0..2 {
             let skipped = self.rng.random_range(1..self.places.len() + 4);
             let limit = self.rng.random_range(1..20);
             let answer = self.read("scores", &format!("&from={}&limit={limit}", skipped + 1)).await;
             let what = self.what(&format!("page of {limit} after {skipped} players"));
-            same(&rows_of(&answer["scores"]), &self.shown(skipped, limit), &what);
+            same(&rows_of(&answer["data"]), &self.shown(skipped, limit), &what);
         }
     }
 
@@ -158,9 +158,9 @@ impl Reading<'_> {
         let mut walked = Vec::new();
         loop {
             let answer = self.read("scores", &parameters).await;
-            walked.extend(rows_of(&answer["scores"]));
+            walked.extend(rows_of(&answer["data"]));
             assert!(walked.len() <= self.places.len(), "{}: {walked:?}", self.what("walk without an end"));
-            let Some(next) = answer["next"].as_str() else { break };
+            let Some(next) = answer["next_cursor"].as_str() else { break };
             parameters = format!("&limit={limit}&cursor={}", escaped(next));
         }
         same(&walked, &self.shown(1, usize::MAX), &self.what(&format!("walk by {limit}")));
@@ -201,26 +201,26 @@ impl Reading<'_> {
         let mut users: Vec<String> = users.sample(self.rng, amount).map(|user| (*user).clone()).collect();
         users.extend(["who?".to_owned(), users[0].clone()]);
         let answer = if self.rng.random() {
-            let list: Vec<String> = users.iter().map(|user| format!("&users={}", escaped(user))).collect();
+            let list: Vec<String> = users.iter().map(|user| format!("&user_id={}", escaped(user))).collect();
             self.read("scores", &list.concat()).await
         } else {
             let path = format!("/v1/boards/{}/scores/query", self.board.slug);
             let (status, answer) =
-                self.client.query(&path, &json!({"users": users, "period": self.period}), self.rng).await;
+                self.client.query(&path, &json!({"user_ids": users, "period": self.period}), self.rng).await;
             assert_eq!(status, 200, "{answer}");
             self.about(&answer);
             answer
         };
         let expected: Vec<Shown> =
             self.places.iter().map(|place| self.row(place)).filter(|row| users.contains(&row.2)).collect();
-        same(&rows_of(&answer["scores"]), &expected, &self.what("chosen players"));
+        same(&rows_of(&answer["data"]), &expected, &self.what("chosen players"));
         // Places among the chosen players are shared like ranks.
         let mut first_of_rank = BTreeMap::new();
         for (place, row) in (1..).zip(&expected) {
             first_of_rank.entry(row.1).or_insert(place);
         }
         let places: Vec<i64> =
-            answer["scores"].as_array().unwrap().iter().filter_map(|row| row["local_rank"].as_i64()).collect();
+            answer["data"].as_array().unwrap().iter().filter_map(|row| row["local_rank"].as_i64()).collect();
         let expected_places: Vec<i64> = expected.iter().map(|row| first_of_rank[&row.1]).collect();
         same(&places, &expected_places, &self.what("places of chosen players"));
         users.pop();

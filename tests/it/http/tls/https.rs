@@ -112,7 +112,7 @@ async fn requests_and_answers_use_tls() {
         assert_eq!(code, Some(0), "{answers}");
         assert_eq!((lines[1], lines[3]), ("1.1 1", "1.1 0"), "{answers}");
         let list: Value = serde_json::from_str(lines[2]).unwrap();
-        assert!(list["scores"].to_string().contains(version[2]), "{list}");
+        assert!(list["data"].to_string().contains(version[2]), "{list}");
     }
 
     // A client that does not trust the authority, and one without TLS.

@@ -159,11 +159,11 @@ async fn cursors_and_repeats_survive_a_rebuild() {
     run_at(db.url(), REBUILD).well();
     run(&db, &["maintain"]).well();
 
-    let rest = site.get(&format!("{scores}?limit=100&cursor={}", page["next"].as_str().unwrap())).await.is(200);
-    let row = &rest["scores"][0];
+    let rest = site.get(&format!("{scores}?limit=100&cursor={}", page["next_cursor"].as_str().unwrap())).await.is(200);
+    let row = &rest["data"][0];
     assert_eq!(row["position"], 101, "{row}");
     let whole = site.get(&format!("{scores}?from=101&limit=100")).await.is(200);
-    assert_eq!(rest["scores"], whole["scores"]);
+    assert_eq!(rest["data"], whole["data"]);
     let again = site.get(&format!("{scores}/p010?around=3")).await.is(200);
     for same in ["rank", "position", "score", "above", "below", "players"] {
         assert_eq!(again[same], standing[same], "{same}");
@@ -199,10 +199,10 @@ async fn a_repaired_top_has_another_etag() {
     assert_eq!(wrong.status, 200);
     run(&db, REBUILD).well();
     let right = until_another_tag(&site, path, wrong.headers["etag"].to_str().unwrap()).await;
-    assert_ne!(wrong.body["scores"], right.body["scores"]);
+    assert_ne!(wrong.body["data"], right.body["data"]);
     let score: i64 = sqlx::query_scalar("SELECT score FROM centile.ranking('arena') WHERE position = 1")
         .fetch_one(&pool)
         .await
         .unwrap();
-    assert_eq!(right.body["scores"][0]["score"], score);
+    assert_eq!(right.body["data"][0]["score"], score);
 }

@@ -138,7 +138,7 @@ impl<'a> Past<'a> {
     pub async fn cursors(&self, site: &Site, period: &str) -> Vec<String> {
         let first = format!("/v1/boards/{}/scores?period={period}&limit={STEP}", self.board);
         let (mut paths, mut path) = (Vec::new(), format!("{first}&from=1"));
-        while let Some(cursor) = site.get(&path).await.is(200)["next"].as_str() {
+        while let Some(cursor) = site.get(&path).await.is(200)["next_cursor"].as_str() {
             path = format!("{first}&cursor={}", utf8_percent_encode(cursor, NON_ALPHANUMERIC));
             paths.push(path.clone());
         }
@@ -152,7 +152,7 @@ impl<'a> Past<'a> {
         paths.extend(self.cursors(site, period).await);
         let mut rows = Vec::new();
         for path in paths {
-            rows.extend(site.get(&path).await.is(200)["scores"].as_array().unwrap().clone());
+            rows.extend(site.get(&path).await.is(200)["data"].as_array().unwrap().clone());
         }
         rows
     }
@@ -204,7 +204,7 @@ pub async fn reads(site: &Site, board: &str, period: &str) -> Vec<String> {
         format!("/v1/boards/{board}/{rest}{mark}period={period}")
     };
     let all = site.send(Method::GET, &path("scores?from=1&limit=1000"), &[], String::new()).await.is(200);
-    let rows = all["scores"].as_array().unwrap();
+    let rows = all["data"].as_array().unwrap();
     let players = rows.len();
     assert!(players > 4, "{all}");
     let mut paths = vec![path("distribution"), path("scores"), path("scores?limit=1000")];
@@ -218,7 +218,7 @@ pub async fn reads(site: &Site, board: &str, period: &str) -> Vec<String> {
         }
         let friend = rows[(place * 7 + 3) % players]["user_id"].as_str().unwrap();
         let other = rows[(place * 5 + 1) % players]["user_id"].as_str().unwrap();
-        paths.push(path(&format!("scores?users={user}&users={friend}&users={other}&users=nobody")));
+        paths.push(path(&format!("scores/query?user_id={user}&user_id={friend}&user_id={other}&user_id=nobody")));
     }
     for score in (-60..=60).step_by(amount(10, 1)).chain([i64::MAX, i64::MIN + 1]) {
         paths.push(path(&format!("rank?score={score}")));

@@ -136,11 +136,17 @@ async fn an_archive_dropped_under_a_reader_is_not_found() {
     let period = "month:2024-01";
     let paths = reads(&site, "main", period).await;
     past.close(period).await;
-    let chosen: Vec<String> =
-        ["distribution?", "scores?from=3&", "scores/p1?around=0", "scores/p1?around=2", "scores?users=", "rank?score="]
-            .iter()
-            .map(|kind| paths.iter().find(|path| path.contains(kind)).unwrap().clone())
-            .collect();
+    let chosen: Vec<String> = [
+        "distribution?",
+        "scores?from=3&",
+        "scores/p1?around=0",
+        "scores/p1?around=2",
+        "scores/query?user_id=",
+        "rank?score=",
+    ]
+    .iter()
+    .map(|kind| paths.iter().find(|path| path.contains(kind)).unwrap().clone())
+    .collect();
     let mut archive = past.pool.begin().await.unwrap();
     sqlx::raw_sql(
         "SELECT centile_store.drop_archive(id, false) FROM centile_store.periods WHERE state = 'closed';

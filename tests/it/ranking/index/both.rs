@@ -120,7 +120,7 @@ impl<'a> Arena<'a> {
                     site.admin(
                         Method::PUT,
                         &path,
-                        json!({"name": format!("Renamed {number}"), "avatar": "https://example.com/a.png"}),
+                        json!({"name": format!("Renamed {number}"), "avatar_url": "https://example.com/a.png"}),
                     )
                     .await,
                 ),
@@ -183,8 +183,8 @@ impl<'a> Arena<'a> {
             let user = escaped(self.users.choose(&mut self.rng).unwrap());
             paths.push(path(&format!("scores/{user}?around={around}&")));
         }
-        let chosen = self.users.sample(&mut self.rng, 7).map(|user| format!("users={}&", escaped(user)));
-        paths.push(path(&format!("scores?users=nobody&{}", chosen.collect::<String>())));
+        let chosen = self.users.sample(&mut self.rng, 7).map(|user| format!("user_id={}&", escaped(user)));
+        paths.push(path(&format!("scores/query?user_id=nobody&{}", chosen.collect::<String>())));
         for score in [self.rng.random_range(-9..30), self.rng.random_range(-9..30), i64::MAX, -i64::MAX] {
             paths.push(path(&format!("rank?score={score}&")));
         }
@@ -196,10 +196,10 @@ impl<'a> Arena<'a> {
         let limit = self.rng.random_range(20..90);
         let path = format!("/v1/boards/{board}/scores?period={period}&limit={limit}");
         let mut page = self.pair.read(&format!("{path}&from=2")).await;
-        let mut walked = 1 + page["scores"].as_array().unwrap().len();
-        while let Some(next) = page["next"].as_str() {
+        let mut walked = 1 + page["data"].as_array().unwrap().len();
+        while let Some(next) = page["next_cursor"].as_str() {
             page = self.pair.read(&format!("{path}&cursor={}", escaped(next))).await;
-            walked += page["scores"].as_array().unwrap().len();
+            walked += page["data"].as_array().unwrap().len();
         }
         assert_eq!(page["players"], walked, "{path}");
     }
@@ -207,7 +207,7 @@ impl<'a> Arena<'a> {
     /// Reads chosen players by a body.
     async fn query(&mut self, board: &str, period: &str) {
         let users: Vec<&String> = self.users.sample(&mut self.rng, 50).collect();
-        let (path, body) = (format!("/v1/boards/{board}/scores/query"), json!({"users": users, "period": period}));
+        let (path, body) = (format!("/v1/boards/{board}/scores/query"), json!({"user_ids": users, "period": period}));
         let sql = self.pair.sql.post(&path, &body).await;
         assert_eq!((sql.status, source(&sql)), (200, "sql"), "{sql:?}");
         let read = async || {

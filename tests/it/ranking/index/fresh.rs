@@ -56,14 +56,14 @@ async fn a_score_is_in_the_next_answer_of_another_instance() {
         let sum = sums.add(&user, points);
         writer.post("/v1/boards/main/scores", json!({"user_id": user, "points": points})).await.is(200);
         let path = match written % 3 {
-            0 => format!("/v1/boards/main/scores?users={user}"),
+            0 => format!("/v1/boards/main/scores/query?user_id={user}"),
             1 => format!("/v1/boards/main/scores/{user}"),
             _ => format!("/v1/boards/main/scores/{user}?around=2"),
         };
         let answer = reader.get(&path).await;
         seen += usize::from(source(&answer) == "index");
         let output = answer.is(200);
-        let row = if written % 3 == 0 { &output["scores"][0] } else { &output };
+        let row = if written % 3 == 0 { &output["data"][0] } else { &output };
         assert_eq!((&row["user_id"], &row["score"]), (&json!(user), &json!(sum)), "{written}: {output}");
         assert_eq!(
             (&row["rank"], &output["players"]),
@@ -89,7 +89,7 @@ async fn repeat(mut act: impl AsyncFnMut(usize) -> Vec<Answer>) {
 /// Returns a player's names in a list of rows.
 fn names(rows: &Value, user: &str) -> Vec<Value> {
     let rows = rows.as_array().unwrap().iter();
-    rows.filter(|row| row["user_id"] == user).map(|row| row["user_name"].clone()).collect()
+    rows.filter(|row| row["user_id"] == user).map(|row| row["name"].clone()).collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -99,18 +99,18 @@ async fn a_rename_is_in_the_next_answer_of_another_instance() {
     let _crowd = crowd(&reader);
     repeat(async |number| {
         let name = format!("Bob the {number}th");
-        writer.admin(Method::PUT, "/v1/users/bob", json!({"name": name, "avatar": null})).await.is(200);
+        writer.admin(Method::PUT, "/v1/users/bob", json!({"name": name, "avatar_url": null})).await.is(200);
         let paths = [
             ("/v1/boards/main/scores/bob", None),
             ("/v1/boards/main/scores/ada?around=1", Some("below")),
-            (LIST, Some("scores")),
-            ("/v1/boards/main/scores?users=bob&users=cyd", Some("scores")),
+            (LIST, Some("data")),
+            ("/v1/boards/main/scores/query?user_id=bob&user_id=cyd", Some("data")),
         ];
         let (path, rows) = paths[number % paths.len()];
         let answer = reader.get(path).await;
         assert_eq!(answer.status, 200, "{answer:?}");
         let output = match rows {
-            None => vec![answer.body["user_name"].clone()],
+            None => vec![answer.body["name"].clone()],
             Some(rows) => names(&answer.body[rows], "bob"),
         };
         assert_eq!(output, [json!(name)], "{path}: {answer:?}");
@@ -127,13 +127,13 @@ async fn an_erasure_is_in_the_next_answer_of_another_instance() {
     repeat(async |number| {
         writer.admin(Method::PUT, "/v1/users/cyd", json!({"name": "Cyd Vicious"})).await.is(201);
         writer.post("/v1/boards/main/scores", json!({"user_id": "cyd", "points": 7 + number})).await.is(200);
-        assert_eq!(reader.get("/v1/boards/main/scores/cyd").await.is(200)["user_name"], "Cyd Vicious");
+        assert_eq!(reader.get("/v1/boards/main/scores/cyd").await.is(200)["name"], "Cyd Vicious");
         let erased = writer.admin(Method::DELETE, "/v1/users/cyd", Value::Null).await.is(200);
         let new_id = erased["user_id"].as_str().unwrap();
         // The newest player ranks first among those below bob.
         let answer = reader.get("/v1/boards/main/scores/bob?around=1").await;
         assert_eq!(
-            (&answer.body["below"][0]["user_id"], &answer.body["below"][0]["user_name"]),
+            (&answer.body["below"][0]["user_id"], &answer.body["below"][0]["name"]),
             (&json!(new_id), &json!("(erased)")),
             "{answer:?}"
         );
@@ -143,7 +143,7 @@ async fn an_erasure_is_in_the_next_answer_of_another_instance() {
         // The old id now belongs to a new player.
         writer.post("/v1/boards/main/scores", json!({"user_id": "cyd", "points": 1})).await.is(200);
         let other = reader.get("/v1/boards/main/scores/cyd").await;
-        assert_eq!((&other.body["score"], &other.body["user_name"]), (&json!(1), &json!("cyd")), "{other:?}");
+        assert_eq!((&other.body["score"], &other.body["name"]), (&json!(1), &json!("cyd")), "{other:?}");
         writer.admin(Method::DELETE, "/v1/users/cyd", Value::Null).await.is(200);
         reader.get("/v1/boards/main/scores/cyd").await.is(404);
         vec![answer, under_new_id, other]

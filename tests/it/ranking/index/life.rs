@@ -35,7 +35,7 @@ async fn shows(site: &Site, sums: &Sums) {
                 (&json!(sums.0[user]), &json!(sums.rank(user))),
                 "{output}"
             );
-            assert_eq!((&output["players"], &output["user_name"]), (&json!(sums.0.len()), &json!(user)), "{output}");
+            assert_eq!((&output["players"], &output["name"]), (&json!(sums.0.len()), &json!(user)), "{output}");
         }
     }
     for user in ["lost", "swapped"].iter().filter(|user| !sums.0.contains_key(**user)) {

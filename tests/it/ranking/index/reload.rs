@@ -128,7 +128,7 @@ async fn a_closed_period_leaves_the_index_and_others_stay() {
         "scores/p7?around=4&",
         "distribution?",
         "rank?score=20&",
-        "scores?users=p3&users=p9&",
+        "scores/query?user_id=p3&user_id=p9&",
     ]
     .map(|rest| format!("/v1/boards/main/{rest}period=week:2024-01-15"));
     let mut open = Vec::new();
@@ -245,7 +245,7 @@ async fn the_directory_keeps_the_names_of_a_load() {
     assert!(metrics.contains(&format!("{users} 120\n")), "{metrics}");
     // A changed name is updated there, and no other name is evicted.
     pair.sql.admin(Method::PUT, "/v1/users/p3", json!({"name": "Three"})).await.is(200);
-    assert_eq!(pair.index.get("/v1/boards/main/scores/p3").await.is(200)["user_name"], "Three");
+    assert_eq!(pair.index.get("/v1/boards/main/scores/p3").await.is(200)["name"], "Three");
     // More changes than a round can carry: the directory starts again, and every name is right.
     db.execute(
         "SELECT centile.put_user('q' || n, 'Q ' || n) FROM generate_series(1, 1100) AS n;
@@ -253,8 +253,8 @@ async fn the_directory_keeps_the_names_of_a_load() {
     )
     .await;
     let output = pair.read("/v1/boards/main/scores?from=2&limit=1000").await;
-    for row in output["scores"].as_array().unwrap() {
+    for row in output["data"].as_array().unwrap() {
         let user = row["user_id"].as_str().unwrap();
-        assert_eq!(row["user_name"], format!("P {}", user.trim_start_matches('p')), "{row}");
+        assert_eq!(row["name"], format!("P {}", user.trim_start_matches('p')), "{row}");
     }
 }

@@ -129,7 +129,7 @@ async fn send(
     let mut refused = Vec::new();
     for ((user, points), result) in events.iter().zip(results.as_array().unwrap()) {
         let place = own.iter().position(|one| one == user);
-        match (result["status"].as_str().unwrap(), place) {
+        match (result["state"].as_str().unwrap(), place) {
             ("accepted", Some(place)) => ends[place] = result["transaction_id"].as_i64().unwrap(),
             (_, None) => {}
             (status, Some(place)) => {

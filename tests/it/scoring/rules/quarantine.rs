@@ -23,7 +23,7 @@ async fn quarantining(db: &TestDb) -> Site {
 
 async fn waiting(site: &Site) -> Vec<Value> {
     let list = site.admin(Method::GET, QUARANTINE, Value::Null).await.is(200);
-    list["events"].as_array().unwrap().clone()
+    list["data"].as_array().unwrap().clone()
 }
 
 /// Submits an event that must be quarantined; returns its quarantine id.
@@ -58,7 +58,7 @@ async fn an_event_that_breaks_a_rule_is_quarantined_and_repeats_its_answer() {
     let list = json!([event("ada", 5), {"user_id": "bob", "points": -1, "id": "b"}, {"user_id": "bob", "points": -1, "id": "b"}, cheat]);
     let results = site.post(SCORES, list).await.is(200)["results"].clone();
     let output =
-        |place: usize| (results[place]["status"].as_str().unwrap(), results[place]["repeated"].as_bool().unwrap());
+        |place: usize| (results[place]["state"].as_str().unwrap(), results[place]["repeated"].as_bool().unwrap());
     assert_eq!(
         [output(0), output(1), output(2), output(3)],
         [("accepted", false), ("quarantined", false), ("quarantined", true), ("quarantined", true)]
@@ -92,7 +92,7 @@ async fn an_event_that_breaks_a_rule_is_quarantined_and_repeats_its_answer() {
     let output = site.get("/metrics").await.text;
     assert!(output.lines().any(|line| line == "centile_quarantine_waiting 2"), "{output}");
     // The path without a board in it as well.
-    assert_eq!(site.post("/v1/scores", event("cyd", 101)).await.is(202)["status"], "quarantined");
+    assert_eq!(site.post("/v1/scores", event("cyd", 101)).await.is(202)["state"], "quarantined");
 }
 
 #[tokio::test]
@@ -113,7 +113,7 @@ async fn an_accepted_event_counts_from_its_acceptance_and_a_rejected_one_never()
     refused(&decide(&site, taken, "reject").await, 409, "", "it is in the ledger");
     refused(&decide(&site, left, "accept").await, 409, "", "it was rejected");
     assert_eq!(score(&site, "ada").await, 500);
-    let history = site.get(&format!("{SCORES}/ada/history?limit=1")).await.is(200)["history"][0].clone();
+    let history = site.get(&format!("{SCORES}/ada/history?limit=1")).await.is(200)["data"][0].clone();
     assert_eq!((&history["transaction_id"], &history["points"]), (&transaction_id, &json!(500)));
     assert!(history["occurred_at"].as_str().unwrap().parse::<chrono::DateTime<chrono::Utc>>().unwrap() >= before);
     let difference: i64 = query_scalar("SELECT count(*) FROM centile.boards b CROSS JOIN LATERAL unnest('{all_time,day,week,month}'::text[]) p CROSS JOIN LATERAL centile.verify(b.slug, p) v")
@@ -124,8 +124,7 @@ async fn an_accepted_event_counts_from_its_acceptance_and_a_rejected_one_never()
 
     assert!(waiting(&site).await.is_empty());
     let accepted =
-        site.admin(Method::GET, &format!("{QUARANTINE}?state=accepted"), Value::Null).await.is(200)["events"][0]
-            .clone();
+        site.admin(Method::GET, &format!("{QUARANTINE}?state=accepted"), Value::Null).await.is(200)["data"][0].clone();
     let actor = format!("key {}", site.admin_key.split('_').nth(1).unwrap());
     let shown =
         json!([accepted["quarantine_id"], accepted["transaction_id"], accepted["decided_by"], accepted["decided_why"]]);
@@ -194,7 +193,7 @@ async fn the_quarantine_is_limited_and_decided_events_are_deleted() {
     let flood: Vec<Value> = (0..150).map(|_| event("eve", 101)).collect();
     for round in 0..2 {
         let results = site.post(SCORES, json!(flood)).await.is(200)["results"].clone();
-        let count = |status: &str| results.as_array().unwrap().iter().filter(|one| one["status"] == status).count();
+        let count = |status: &str| results.as_array().unwrap().iter().filter(|one| one["state"] == status).count();
         let wanted = if round == 0 { (100, 50) } else { (0, 150) };
         assert_eq!((count("quarantined"), count("refused")), wanted);
     }
@@ -205,8 +204,8 @@ async fn the_quarantine_is_limited_and_decided_events_are_deleted() {
     let mut path = format!("{QUARANTINE}?limit=40");
     loop {
         let page = site.admin(Method::GET, &path, Value::Null).await.is(200);
-        ids.extend(page["events"].as_array().unwrap().iter().map(|one| one["quarantine_id"].as_i64().unwrap()));
-        let Some(next) = page["next"].as_str() else { break };
+        ids.extend(page["data"].as_array().unwrap().iter().map(|one| one["quarantine_id"].as_i64().unwrap()));
+        let Some(next) = page["next_cursor"].as_str() else { break };
         path = format!("{QUARANTINE}?limit=40&cursor={next}");
     }
     assert!(ids.len() == 101 && ids.is_sorted_by(|a, b| a < b), "{ids:?}");
