@@ -422,7 +422,8 @@ mod tests {
         for endpoint in endpoints() {
             let wanted = match endpoint.path() {
                 // Includes the methods of the player with that id.
-                "/v1/boards/{board}/scores/query" => "GET, HEAD, DELETE, POST".to_owned(),
+                "/v1/boards/{board}/scores/batch" => "GET, HEAD, DELETE, POST".to_owned(),
+                "/v1/boards/{board}/scores/query" => "DELETE, GET, HEAD, POST".to_owned(),
                 _ => endpoint.methods().iter().map(Method::as_str).collect::<Vec<_>>().join(", "),
             };
             let uri = endpoint.path().replace(['{', '}'], "");

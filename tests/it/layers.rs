@@ -61,7 +61,7 @@ fn upward(layers: &[String], layer: &str, file: &str, code: &str) -> Vec<String>
     let is_wrong = |name: &String| match level(name) {
         Some(level) => level > own,
         // Any other re-export could come from any layer.
-        None => !["Error", "Result"].contains(&name.as_str()),
+        None => !["Code", "Error", "Resource", "Result"].contains(&name.as_str()),
     };
     imports(code).into_iter().filter(is_wrong).map(|name| format!("{file} imports {name}")).collect()
 }

@@ -96,6 +96,9 @@ pub async fn prepared(site: &Site, method: &Method, path: &str, transaction_id: 
         ("POST", "/v1/boards/{board}/scores" | "/v1/scores") => {
             json!({"user_id": "ada", "points": 1, "id": format!("{number}")})
         }
+        ("POST", "/v1/boards/{board}/scores/batch") => {
+            json!({"events": [{"user_id": "ada", "points": 1, "id": format!("{number}")}]})
+        }
         ("POST", "/v1/keys") => json!({"name": format!("made {number}"), "role": "reader", "all_boards": true}),
         ("PUT", _) => json!({"name": format!("Ada {number}")}),
         _ => Value::Null,
@@ -121,7 +124,11 @@ pub async fn prepared(site: &Site, method: &Method, path: &str, transaction_id: 
     } else {
         filled
     };
-    let query = if path.ends_with("/rank") { "?score=5" } else { "" };
+    let query = match path {
+        _ if path.ends_with("/rank") => "?score=5",
+        _ if path.ends_with("/query") && method == Method::GET => "?user_id=ada",
+        _ => "",
+    };
     (format!("{filled}{query}"), if body.is_null() { String::new() } else { body.to_string() })
 }
 

@@ -241,11 +241,17 @@ async fn every_event_of_a_signed_key_needs_an_id() {
         let problem = post(json!({"user_id": "ada", "points": 5})).await.is(422);
         assert_eq!(problem["field"], "id", "{problem}");
         let id = format!("of {target}");
-        let list = json!([{"user_id": "ada", "points": 5}, {"user_id": "ada", "points": 7, "id": id}]);
-        let results = post(list).await.is(200)["results"].clone();
+        let events = json!([{"user_id": "ada", "points": 5}, {"user_id": "ada", "points": 7, "id": id}]);
+        let is_classic = target == "/v1/scores";
+        let results = if is_classic {
+            post(events).await
+        } else {
+            signer.signed(&site, Method::POST, &format!("{target}/batch"), json!({"events": events})).await
+        };
+        let results = results.is(200)["results"].clone();
         assert_eq!(
             (&results[0]["error"]["field"], &results[1]["state"]),
-            (&json!("[0].id"), &json!("accepted")),
+            (&json!(if is_classic { "[0].id" } else { "events[0].id" }), &json!("accepted")),
             "{results}"
         );
     }

@@ -93,7 +93,7 @@ async fn the_steps_add_up_to_the_rank_and_each_statement_returns_its_value() {
     run(&db, &["user", "set", "idle"]).well();
     for period in ["all_time", "week:2020-01-06"] {
         let refused = run(&db, &["explain", "idle", "--board", "shared", "--period", period]);
-        refused.refused(1, &["no entry of player \"idle\"", period]);
+        refused.refused(1, &["no score of user \"idle\"", period]);
     }
 }
 
@@ -126,5 +126,5 @@ async fn a_closed_period_is_explained_by_its_archive() {
         assert_eq!(&found, value, "{what}: {statement}");
     }
     run(&db, &["explain", "dan", "--board", "main", "--period", "week:2024-01-15"])
-        .refused(1, &["no entry of player \"dan\""]);
+        .refused(1, &["no score of user \"dan\""]);
 }

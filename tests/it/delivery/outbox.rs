@@ -177,12 +177,13 @@ async fn a_closed_period_is_delivered_once_signed_and_shown() {
     }
     let body: Value = serde_json::from_slice(&requests[0].body).unwrap();
     for (pointer, value) in [
-        ("/event", json!("period_closed")),
+        ("/type", json!("period_closed")),
         ("/board", json!("main")),
         ("/period/name", json!("day:2024-01-15")),
+        ("/period/state", json!("closed")),
         ("/players", json!(2)),
         ("/top/1/user_id", json!("bob")),
-        ("/top/1/user_name", json!("Zoë")),
+        ("/top/1/name", json!("Zoë")),
         ("/top/1/score", json!(43)),
     ] {
         assert_eq!(body.pointer(pointer), Some(&value), "{pointer} of {body}");

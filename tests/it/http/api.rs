@@ -94,7 +94,10 @@ async fn players_are_created_and_changed() {
     let site = Site::start(&db, &[]).await;
     let put = async |body: Value, status| {
         let user = site.json(Method::PUT, "/v1/users/ada", &site.server_key, body.to_string()).await.is(status);
-        assert_eq!(site.get("/v1/users/ada").await.is(200), user);
+        assert_eq!(site.admin(Method::GET, "/v1/users/ada", Value::Null).await.is(200), user);
+        // Everyone may read the name and the avatar only.
+        let public = json!({"user_id": "ada", "name": user["name"], "avatar_url": user["avatar_url"]});
+        assert_eq!(site.get("/v1/users/ada").await.is(200), public);
         user
     };
     let picture = "https://example.com/ada.png";
@@ -136,7 +139,7 @@ async fn scores_return_ranks_and_count_once_per_id() {
     for other in [json!({"points": 61}), json!({"reason": "lost"})] {
         let mut event = event.clone();
         event.as_object_mut().unwrap().extend(other.as_object().unwrap().clone());
-        assert_eq!(site.post(plain, event).await.is(409)["type"], "urn:centile:problem:conflict");
+        assert_eq!(site.post(plain, event).await.is(409)["code"], "id_conflict");
     }
 
     let events = json!([
@@ -152,7 +155,10 @@ async fn scores_return_ranks_and_count_once_per_id() {
     // Ranks are read after the commit. By then eve is ahead of ada's previous score of 100 as well.
     let result = |at: usize| &answer["results"][at];
     assert_eq!(result(0)["periods"]["all_time"], json!({"score": 115, "rank": 1, "previous_rank": 3}), "{answer}");
-    assert_eq!((&result(1)["error"]["status"], &result(1)["error"]["field"]), (&json!(422), &json!("[1].points")));
+    assert_eq!(
+        (&result(1)["error"]["status"], &result(1)["error"]["field"]),
+        (&json!(422), &json!("events[1].points"))
+    );
     assert_eq!(result(2)["repeated"], true, "{answer}");
     assert_eq!(result(2)["transaction_id"], result(0)["transaction_id"]);
     assert_eq!((&result(3)["state"], &result(3)["error"]["status"]), (&json!("refused"), &json!(409)));
@@ -310,7 +316,7 @@ async fn periods_are_named_and_may_be_empty() {
     for path in [
         "scores?period=week:previous&from=2",
         "distribution?period=week:previous",
-        "scores?period=week:previous&user_id=ada",
+        "scores/query?period=week:previous&user_id=ada",
     ] {
         assert_eq!(site.get(&format!("/v1/boards/main/{path}")).await.is(200)["players"], 0, "{path}");
     }

@@ -245,9 +245,10 @@ async fn an_id_that_a_hundred_callers_send_at_once_is_applied_once() {
         // Alone and in lists with other events: the answer about this event is the same.
         let answers = join_all((0..CALLERS).map(|caller| {
             let serve = &instances[caller % 2];
-            let request = serve.client.post(serve.at("/v1/boards/arena/scores")).bearer_auth(&key);
             let (event, in_list) = (event.clone(), caller % 3 == 0);
-            let body = if in_list { json!([event, {"user_id": format!("p{caller}"), "points": 1}]) } else { event };
+            let other = json!({"user_id": format!("p{caller}"), "points": 1});
+            let (path, body) = if in_list { ("/batch", json!({"events": [event, other]})) } else { ("", event) };
+            let request = serve.client.post(serve.at(&format!("/v1/boards/arena/scores{path}"))).bearer_auth(&key);
             async move {
                 let response = request.json(&body).send().await.expect("an answer");
                 assert_eq!(response.status(), 200);

@@ -32,7 +32,7 @@ use slow::Slow;
 
 /// Names with characters that are special in CSV, JSON, HTML or a terminal.
 const SPECIAL_NAMES: [&str; 6] = ["a,b", "say \"hi\"", "semi;colon's", "<b>&amp;</b>", "\u{202e}desrever", "=1+1 👩‍👩‍👧"];
-const COLUMNS: [&str; 6] = ["position", "rank", "user_id", "user_name", "score", "reached_at"];
+const COLUMNS: [&str; 6] = ["position", "rank", "user_id", "name", "score", "reached_at"];
 /// Players whose export is larger than the buffers between the service and a client that reads
 /// nothing.
 const MANY: usize = 20_000;
@@ -74,7 +74,7 @@ fn read_ndjson(text: &str) -> Vec<Line> {
                 position: number("position"),
                 rank: number("rank"),
                 user_id: string("user_id"),
-                user_name: string("user_name"),
+                name: string("name"),
                 score: number("score"),
                 reached_at: string("reached_at"),
             }
@@ -87,12 +87,7 @@ fn many(players: usize, id: impl Fn(usize) -> String) -> Vec<Event> {
     let event = |number: usize| {
         let player = number % players;
         let points = i64::try_from(number * 7_919 % 1_000).unwrap();
-        Event {
-            user_id: id(player),
-            user_name: SPECIAL_NAMES.get(player).map(|name| (*name).to_owned()),
-            points,
-            number,
-        }
+        Event { user_id: id(player), name: SPECIAL_NAMES.get(player).map(|name| (*name).to_owned()), points, number }
     };
     // A second event for one in five.
     (0..players + players / 5).map(event).collect()
@@ -116,7 +111,7 @@ async fn long_board() -> TestDb {
             let mut site = Site::start(&db, &[]).await;
             let mut events = many(MANY, |player| format!("{player:0>128}"));
             for event in &mut events {
-                event.user_name = Some(format!("{}{:0>8}", "\"".repeat(120), event.number));
+                event.name = Some(format!("{}{:0>8}", "\"".repeat(120), event.number));
             }
             board(&db, &site, &events).await;
             // A database can be copied only without sessions.
@@ -224,15 +219,15 @@ async fn a_closed_period_exports_the_same_rows_with_current_names() {
             position: row["position"].as_i64().unwrap(),
             rank: row["rank"].as_i64().unwrap(),
             user_id: text("user_id"),
-            user_name: text("user_name"),
+            name: text("name"),
             score: row["score"].as_i64().unwrap(),
             reached_at: at.format("%Y-%m-%dT%H:%M:%S%.6fZ").to_string(),
         }
     };
     let lines = read_ndjson(&file.text);
     assert!(lines == rows.iter().map(of_page).collect::<Vec<_>>(), "the export and the pages differ");
-    assert!(lines.iter().any(|line| line.user_name == "Seven, of nine"));
-    assert!(lines.iter().all(|line| line.user_id != "p8" && line.user_name != "p8"));
+    assert!(lines.iter().any(|line| line.name == "Seven, of nine"));
+    assert!(lines.iter().all(|line| line.user_id != "p8" && line.name != "p8"));
 }
 
 #[tokio::test]

@@ -178,7 +178,7 @@ async fn a_long_address_is_refused_as_documented() {
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 50)]).await;
     let document = site.get("/openapi.json").await.is(200);
-    let documented = &document["paths"]["/v1/boards/{board}/scores"]["get"]["responses"];
+    let documented = &document["paths"]["/v1/boards/{board}/scores/query"]["get"]["responses"];
     for (bytes, status) in [(65_534, "404"), (65_535, "400")] {
         let start = "/v1/boards/none/scores/query?user_id=ada";
         let target = format!("{start}{}", "&".repeat(bytes - start.len()));

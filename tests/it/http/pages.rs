@@ -47,7 +47,7 @@ async fn page(site: &Site, path: &str) -> String {
 fn of_list(list: &Value) -> Vec<[String; 4]> {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
     let rows = list.as_array().unwrap_or_else(|| panic!("no list: {list}")).iter();
-    rows.map(|row| ["user_id", "user_name", "rank", "score"].map(|name| text(&row[name]))).collect()
+    rows.map(|row| ["user_id", "name", "rank", "score"].map(|name| text(&row[name]))).collect()
 }
 
 fn header<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {

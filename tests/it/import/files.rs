@@ -13,7 +13,7 @@ use crate::support::{
     Files, Imported, TestDb, amount, import, import_stdin, make_key, spawn_import, spawn_serve, wait::until,
 };
 
-const HEADER: &str = "id,user_id,user_name,points,occurred_at,reason\n";
+const HEADER: &str = "id,user_id,name,points,occurred_at,reason\n";
 
 /// Returns lines of `events` events of 400 players over 40 days, with ids, in random order of time.
 fn random_lines(seed: u64, events: u32) -> Vec<String> {
@@ -37,14 +37,14 @@ fn csv(lines: &[String]) -> String {
 #[tokio::test]
 async fn every_file_format_imports_the_same() {
     let (db, files) = (TestDb::new().await, Files::new());
-    let plain = "user_id,user_name,points,occurred_at,id,reason\n\
+    let plain = "user_id,name,points,occurred_at,id,reason\n\
                  ann,\"Ann \"\"A\"\", B.\",10,2024-01-15T20:00:00Z,e1,won\n\
                  bob,,-3,2024-01-15T21:00:00.5+01:00,,\n\
                  zoë,Zoë,7,2024-02-01T00:00:00Z,e3,\"a, b\"\n";
-    let ndjson = r#"{"user_id":"ann","points":10,"user_name":"Ann \"A\", B.","occurred_at":"2024-01-15T20:00:00Z","id":"e1","reason":"won"}
+    let ndjson = r#"{"user_id":"ann","points":10,"name":"Ann \"A\", B.","occurred_at":"2024-01-15T20:00:00Z","id":"e1","reason":"won"}
 
         {"points": -3, "user_id": "bob", "occurred_at": "2024-01-15T20:00:00.5Z", "id": null}
-        {"user_id":"zo\u00eb","user_name":"Zoë","points":7,"occurred_at":"2024-02-01T00:00:00Z","id":"e3","reason":"a, b"}
+        {"user_id":"zo\u00eb","name":"Zoë","points":7,"occurred_at":"2024-02-01T00:00:00Z","id":"e3","reason":"a, b"}
         "#;
     let dos = format!("\u{feff}{}\r\n", plain.replace('\n', "\r\n\r\n"));
     for (board, name, content) in

@@ -68,7 +68,12 @@ async fn the_timer_spreads_new_players_under_reads_and_writes() {
     let stop = CancellationToken::new();
     let reader = tokio::spawn(read(Arc::clone(&serve), stop.clone()));
     let post = async |events: Vec<Value>| {
-        let sent = serve.client.post(serve.at("/v1/boards/arena/scores")).bearer_auth(&key).json(&events).send();
+        let sent = serve
+            .client
+            .post(serve.at("/v1/boards/arena/scores/batch"))
+            .bearer_auth(&key)
+            .json(&json!({"events": events}))
+            .send();
         let answer = sent.await.unwrap();
         assert_eq!(answer.status(), 200);
         let answer: Value = answer.json().await.unwrap();
@@ -248,8 +253,12 @@ async fn neither_reading_nor_writing_starts_parallel_workers() {
     for _ in 0..2 {
         let events: Vec<_> =
             (0..40).map(|n| json!({"user_id": format!("p{n}"), "points": n, "id": format!("e{n}")})).collect();
-        let sent =
-            serve.client.post(serve.at("/v1/boards/arena/scores?ranks=true")).bearer_auth(&key).json(&events).send();
+        let sent = serve
+            .client
+            .post(serve.at("/v1/boards/arena/scores/batch?ranks=true"))
+            .bearer_auth(&key)
+            .json(&json!({"events": events}))
+            .send();
         assert_eq!(sent.await.unwrap().status(), 200);
         for path in [
             "/scores",

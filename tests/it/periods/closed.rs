@@ -378,7 +378,7 @@ async fn seasons_are_selected_by_name() {
     let listed = site.get("/v1/boards/main/periods").await.is(200);
     let names: Vec<&str> =
         listed["data"].as_array().unwrap().iter().map(|period| period["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["all_time", "season:0", "season:winter-2024"]);
+    assert_eq!(names, ["season:0", "season:winter-2024", "all_time"]);
     past.close("season:winter-2024").await;
     past.is_shown_closed(&site, "season:winter-2024").await;
     assert_eq!(seen(&site.get("/v1/boards/main/scores?period=season:winter-2024").await.is(200)), seen(&winter));

@@ -27,8 +27,11 @@ async fn seasons_begin_and_end_at_instants_or_with_local_days() {
     let answer = site.admin(Method::POST, SEASONS, spring).await;
     assert_eq!(answer.headers["location"], "/v1/boards/main/scores?period=season:spring");
     let made = json!({
-        "board": "main", "name": "spring", "period": "season:spring", "state": "open",
-        "starts_at": "2030-11-03T04:00:00Z", "ends_at": "2030-12-01T11:30:00Z",
+        "board": "main",
+        "period": {
+            "name": "season:spring", "kind": "season", "label": "spring", "state": "open",
+            "starts_at": "2030-11-03T04:00:00Z", "ends_at": "2030-12-01T11:30:00Z",
+        },
     });
     assert_eq!(answer.is(201), made);
 
@@ -41,7 +44,7 @@ async fn seasons_begin_and_end_at_instants_or_with_local_days() {
                   spring  2030-11-03 04:00Z  2030-12-01 11:30Z  open\n";
     assert_eq!(listed, wanted);
     let listed = run(&db, &["season", "list", "--board", "main", "--json"]).json();
-    assert_eq!((&listed[1]["name"], &listed[1]["ends_at"]), (&made["name"], &made["ends_at"]));
+    assert_eq!((&listed[1]["name"], &listed[1]["ends_at"]), (&made["period"]["label"], &made["period"]["ends_at"]));
     let rankings = "SELECT count(*) FROM centile.periods WHERE kind = 'season' AND ranking_id IS NOT NULL";
     assert_eq!(query_scalar(rankings).fetch_one(&db.pool().await).await.ok(), Some(2_i64));
 

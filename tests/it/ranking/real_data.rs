@@ -22,7 +22,7 @@ const BOARDS: [(&str, Tz); 3] = [("4", Tz::Pacific__Auckland), ("2", Tz::America
 #[derive(Debug, Deserialize)]
 struct Event {
     user_id: String,
-    user_name: String,
+    name: String,
     points: i64,
     occurred_at: DateTime<Utc>,
 }
@@ -40,7 +40,7 @@ struct Line {
     position: u64,
     rank: u64,
     user_id: String,
-    user_name: String,
+    name: String,
     score: i64,
 }
 
@@ -70,7 +70,7 @@ async fn season(name: &str, boards: &[(&str, Tz)]) {
     // season.
     let mut names: HashMap<&str, &str> = HashMap::new();
     for event in &events {
-        names.entry(&event.user_id).or_insert(&event.user_name);
+        names.entry(&event.user_id).or_insert(&event.name);
     }
     let totals: BTreeMap<String, i64> =
         read::<Total>(&totals).into_iter().map(|total| (total.user_id, total.total_points)).collect();
@@ -134,7 +134,7 @@ async fn page(serve: &Serve, period: &str) -> Vec<Line> {
             position: row["position"].as_u64().unwrap(),
             rank: row["rank"].as_u64().unwrap(),
             user_id: row["user_id"].as_str().unwrap().to_owned(),
-            user_name: row["name"].as_str().unwrap().to_owned(),
+            name: row["name"].as_str().unwrap().to_owned(),
             score: row["score"].as_i64().unwrap(),
         }));
         if rows.len() < PAGE {
@@ -177,8 +177,8 @@ fn ranked(events: &[&Event], names: &HashMap<&str, &str>, internal_ids: &HashMap
     for (place, (user_id, player)) in order.into_iter().enumerate() {
         let position = place as u64 + 1;
         let rank = lines.last().filter(|above| above.score == player.score).map_or(position, |above| above.rank);
-        let (user_id, user_name) = (user_id.to_owned(), names[user_id].to_owned());
-        lines.push(Line { position, rank, user_id, user_name, score: player.score });
+        let (user_id, name) = (user_id.to_owned(), names[user_id].to_owned());
+        lines.push(Line { position, rank, user_id, name, score: player.score });
     }
     lines
 }

@@ -146,7 +146,8 @@ async fn events_are_limited_in_a_sliding_window_and_a_refused_id_stays_free() {
     let statuses: Vec<&str> = (0..6).map(|place| results["results"][place]["state"].as_str().unwrap()).collect();
     assert_eq!(statuses, ["accepted", "accepted", "accepted", "refused", "refused", "accepted"]);
     let error = &results["results"][3]["error"];
-    assert_eq!(error["status"], 409);
+    assert_eq!((&error["status"], &error["code"]), (&json!(429), &json!("too_many_events")));
+    assert_eq!(error["retry_after"], 60);
     assert_eq!(error["detail"], "board main allows 3 events in 60 seconds per player");
     // A repeat gets its first answer and does not count. A refused event is checked again.
     assert_eq!(site.post(SCORES, list[0].clone()).await.is(200)["repeated"], true);

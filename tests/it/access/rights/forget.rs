@@ -58,30 +58,32 @@ async fn a_repeated_request_id_gets_the_same_answer() {
     let site = Site::start(&db, &[]).await;
     played(&db, &site).await;
     let erase = async |user: &str, id: &str| {
-        site.admin(Method::DELETE, &format!("/v1/users/{user}?id={id}"), Value::Null).await
+        let authorization = format!("Bearer {}", site.admin_key);
+        let headers = [("authorization", &*authorization), ("idempotency-key", id)];
+        site.send(Method::DELETE, &format!("/v1/users/{user}"), &headers, String::new()).await
     };
-    let first = erase(OLD_ID, "request-1").await.is(200);
+    let first = erase(OLD_ID, "request-0000000001").await.is(200);
     // The client lost the first answer and repeats the request.
-    assert_eq!(erase(OLD_ID, "request-1").await.is(200), first);
-    assert_eq!(run(&db, &["user", "erase", OLD_ID, "--id", "request-1"]).well().trim(), first["user_id"]);
+    assert_eq!(erase(OLD_ID, "request-0000000001").await.is(200), first);
+    assert_eq!(run(&db, &["user", "erase", OLD_ID, "--id", "request-0000000001"]).well().trim(), first["user_id"]);
     assert_eq!(found(&db, &[OLD_ID, NAME]), Vec::<String>::new());
     site.admin(Method::DELETE, &format!("/v1/users/{OLD_ID}"), Value::Null).await.is(404);
 
     // A new player with the old id is not affected.
     site.admin(Method::PUT, &format!("/v1/users/{OLD_ID}"), json!({"name": "Another"})).await.is(201);
-    assert_eq!(erase(OLD_ID, "request-1").await.is(200), first);
+    assert_eq!(erase(OLD_ID, "request-0000000001").await.is(200), first);
     assert_eq!(site.get(&format!("/v1/users/{OLD_ID}")).await.is(200)["name"], "Another");
     // The request's id does not work for a player who existed before.
-    refused(&erase("bob", "request-1").await, 409, "", "another player's request");
+    refused(&erase("bob", "request-0000000001").await, 409, "", "another player's request");
     assert_eq!(site.get("/v1/users/bob").await.is(200)["user_id"], "bob");
     // Nor for a player who came later.
     site.admin(Method::PUT, "/v1/users/newcomer", json!({"name": "New"})).await.is(201);
-    refused(&erase("newcomer", "request-1").await, 409, "", "another player's request");
+    refused(&erase("newcomer", "request-0000000001").await, 409, "", "another player's request");
     assert_eq!(site.get("/v1/users/newcomer").await.is(200)["name"], "New");
-    let second = erase(OLD_ID, "request-2").await.is(200);
+    let second = erase(OLD_ID, "request-0000000002").await.is(200);
     assert_ne!(second, first);
-    refused(&erase("bob", "").await, 422, "id", "an empty id");
-    refused(&erase("bob", &"x".repeat(129)).await, 422, "id", "a long id");
+    refused(&erase("bob", "too short").await, 422, "Idempotency-Key", "a short key");
+    refused(&erase("bob", &"x".repeat(129)).await, 422, "Idempotency-Key", "a long key");
 
     let log: i64 = query_scalar("SELECT count(*) FROM centile.audit_log WHERE action = 'erase'")
         .fetch_one(&db.pool().await)
@@ -91,7 +93,7 @@ async fn a_repeated_request_id_gets_the_same_answer() {
     // The service keeps request ids for seven days.
     db.execute("UPDATE centile_store.erasures SET done_at = done_at - interval '8 days'").await;
     run(&db, &["maintain"]).well();
-    assert_eq!(erase(OLD_ID, "request-1").await.status, 404);
+    assert_eq!(erase(OLD_ID, "request-0000000001").await.status, 404);
 }
 
 #[tokio::test]
@@ -176,7 +178,7 @@ async fn a_new_player_with_the_old_id_keeps_it() {
     db.execute(score).await;
     db.execute(CLOSE).await;
     run(&db, &["maintain"]).well();
-    let named = "SELECT r ->> 'user_name' FROM centile_store.outbox o, jsonb_array_elements(o.payload -> 'top') r
+    let named = "SELECT r ->> 'name' FROM centile_store.outbox o, jsonb_array_elements(o.payload -> 'top') r
         WHERE r ->> 'user_id' = 'ada-lovelace-1815'";
     assert_eq!(query_scalar::<_, String>(named).fetch_all(&pool).await.unwrap(), ["Another"]);
     assert_eq!(found(&db, &["Ada King"]), Vec::<String>::new());

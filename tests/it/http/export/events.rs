@@ -12,7 +12,7 @@ use crate::support::{TestDb, replay::Ledger};
 #[derive(Debug, Clone)]
 pub struct Event {
     pub user_id: String,
-    pub user_name: Option<String>,
+    pub name: Option<String>,
     pub points: i64,
     /// Determines its time; no two events share one.
     pub number: usize,
@@ -24,7 +24,7 @@ pub struct Line {
     pub position: i64,
     pub rank: i64,
     pub user_id: String,
-    pub user_name: String,
+    pub name: String,
     pub score: i64,
     pub reached_at: String,
 }
@@ -32,8 +32,8 @@ pub struct Line {
 impl Line {
     /// Returns the cells as text.
     pub fn cells(&self) -> Vec<String> {
-        let Self { position, rank, user_id, user_name, score, reached_at } = self.clone();
-        vec![position.to_string(), rank.to_string(), user_id, user_name, score.to_string(), reached_at]
+        let Self { position, rank, user_id, name, score, reached_at } = self.clone();
+        vec![position.to_string(), rank.to_string(), user_id, name, score.to_string(), reached_at]
     }
 }
 
@@ -64,9 +64,9 @@ impl Event {
 
     /// Returns a line of an import file.
     pub fn as_imported(&self) -> String {
-        let Self { user_id, user_name, points, .. } = self;
+        let Self { user_id, name, points, .. } = self;
         let mut line = json!({"user_id": user_id, "points": points, "occurred_at": self.at().to_rfc3339()});
-        if let Some(name) = user_name {
+        if let Some(name) = name {
             line["name"] = json!(name);
         }
         line.to_string()
@@ -77,7 +77,7 @@ impl From<Event> for Scored {
     fn from(event: Event) -> Self {
         let at = event.at();
         // The name of a player without a name is the id.
-        let name = event.user_name.unwrap_or_else(|| event.user_id.clone());
+        let name = event.name.unwrap_or_else(|| event.user_id.clone());
         Self { id: 0, user_id: event.user_id, name, points: event.points, at }
     }
 }
@@ -105,7 +105,7 @@ pub fn standings(events: impl IntoIterator<Item: Into<Scored>>) -> Vec<Line> {
                 (above, rank) = (Some(sum.score), position);
             }
             let reached_at = sum.reached_at.format("%Y-%m-%dT%H:%M:%S%.6fZ").to_string();
-            Line { position, rank, user_id, user_name: sum.name, score: sum.score, reached_at }
+            Line { position, rank, user_id, name: sum.name, score: sum.score, reached_at }
         })
         .collect()
 }

@@ -44,7 +44,11 @@ async fn until_waiting(site: &Site, events: usize) {
 
 /// Sends a body with the server key; returns the answer's status and text.
 fn send(site: &Site, path: &str, body: &Value) -> impl Future<Output = (StatusCode, String)> + use<> {
-    let request = site.serve.client.post(site.serve.at(path)).bearer_auth(&site.server_key).json(body);
+    let (path, body) = match body {
+        Value::Array(events) => (format!("{path}/batch"), json!({"events": events})),
+        event => (path.to_owned(), event.clone()),
+    };
+    let request = site.serve.client.post(site.serve.at(&path)).bearer_auth(&site.server_key).json(&body);
     async move {
         let answer = request.send().await.expect("an answer");
         (answer.status(), answer.text().await.expect("a body"))
@@ -97,7 +101,7 @@ async fn excess_scores_are_refused_unread_and_reads_continue() {
         let output = wire.answer().await;
         assert_eq!((output.status, output.header("retry-after"), output.header("x-request-id")), (503, "1", "mine"));
         let problem: Value = serde_json::from_str(&output.body).unwrap();
-        assert_eq!(problem["type"], "urn:centile:problem:unavailable", "{problem}");
+        assert_eq!(problem["type"], "urn:centile:problem:overloaded", "{problem}");
     }
     assert!(number(&site, "centile_http_requests_refused_total{why=\"scores\"}").await >= 3.0);
     for path in

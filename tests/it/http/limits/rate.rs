@@ -52,7 +52,7 @@ async fn each_address_has_a_rate_limit() {
         assert!((20..=most).contains(&through), "{through} of at most {most}");
         if through < 60 {
             refused(&last, 429, "", address);
-            assert_eq!(last.body["type"], "urn:centile:problem:too-many-requests");
+            assert_eq!(last.body["type"], "urn:centile:problem:rate_limited");
             assert!(last.body["detail"].as_str().unwrap().contains(address), "{last:?}");
             assert!(number(&last, "retry-after") >= 1);
         }

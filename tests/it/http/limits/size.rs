@@ -153,7 +153,7 @@ async fn a_body_of_the_limit_is_accepted_and_one_byte_more_is_not() {
         assert_eq!(output.status, status, "{length} bytes in a chunk");
         if status == 413 {
             let problem: Value = serde_json::from_str(&output.body).unwrap();
-            assert_eq!(problem["type"], "urn:centile:problem:too-large");
+            assert_eq!(problem["type"], "urn:centile:problem:body_too_large");
         }
         wire.send("GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
         assert_eq!(wire.answer().await.status, 200, "after {length} bytes");
@@ -243,7 +243,7 @@ async fn bodies_share_a_memory_limit_and_those_without_a_key_have_their_own() {
     // All but the last byte arrives, and the request waits.
     let (mut slow, refused) = all_but_the_end(&site, &long, SMALL, small).await;
     assert_eq!((refused.status, &refused.headers["retry-after"]), (503, &HeaderValue::from_static("1")), "{refused:?}");
-    assert_eq!(refused.body["type"], "urn:centile:problem:unavailable");
+    assert_eq!(refused.body["type"], "urn:centile:problem:overloaded");
     // Clients with a key are not affected.
     site.post(SCORES, json!({"user_id": "ada", "points": 1})).await.is(200);
     slow.send(" ").await.unwrap();

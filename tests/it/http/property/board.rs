@@ -70,13 +70,13 @@ impl Board {
         let sent: Vec<(usize, &Event)> = numbered.filter(|(_, event)| one_owner(event)).collect();
         let bodies: Vec<Value> = sent.iter().map(|(_, event)| body_of(event)).collect();
         let alone = bodies.len() == 1 && source.rng.random();
-        let body = if alone { bodies[0].clone() } else { json!(bodies) };
+        let (batch, body) = if alone { ("", bodies[0].clone()) } else { ("/batch", json!({"events": bodies})) };
         let ranks: bool = source.rng.random();
-        let path = format!("/v1/boards/{}/scores?ranks={ranks}", self.slug);
+        let path = format!("/v1/boards/{}/scores{batch}?ranks={ranks}", self.slug);
         let (status, answer) = client.post(&path, &body, &mut source.rng).await;
         let results: Vec<Value> = match (alone, status) {
             (true, 200) => vec![answer],
-            (true, _) => vec![json!({"status": "refused", "error": answer})],
+            (true, _) => vec![json!({"state": "refused", "error": answer})],
             (false, _) => answer["results"].as_array().unwrap_or_else(|| panic!("{status} {answer}")).clone(),
         };
         assert_eq!(results.len(), sent.len(), "one result for each event");

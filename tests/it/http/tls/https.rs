@@ -132,10 +132,10 @@ async fn requests_and_answers_use_tls() {
     let events: Vec<Value> = (0..1_000)
         .map(|number| json!({"user_id": format!("p{number}"), "points": 1, "reason": "r".repeat(100)}))
         .collect();
-    fs::write(authority_files.file("events.json"), json!(events).to_string()).unwrap();
+    fs::write(authority_files.file("events.json"), json!({"events": events}).to_string()).unwrap();
     let data = format!("@{}", authority_files.file("events.json"));
-    let (answer, _) = curl(&["--cacert", &ca, "-H", &authorization, "--json", &data, &scores]).await;
-    assert_eq!(answer.matches(r#""status":"accepted""#).count(), 1_000);
+    let (answer, _) = curl(&["--cacert", &ca, "-H", &authorization, "--json", &data, &format!("{scores}/batch")]).await;
+    assert_eq!(answer.matches(r#""state":"accepted""#).count(), 1_000);
 }
 
 #[tokio::test]

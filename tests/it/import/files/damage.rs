@@ -81,7 +81,7 @@ async fn rejected_csv_lines_have_a_reason_and_leave_no_trace() {
         (",bad,,1,", "has 5 fields; the header names 7"),
         (",bad,,1,,,,", "has 8 fields; the header names 7"),
         (",\"bad\nbad\",,1,,,", "user_id: must not contain control characters"),
-        (",bad,Tab\there,1,,,", "user_name: must not contain control characters"),
+        (",bad,Tab\there,1,,,", "name: must not contain control characters"),
         (",bad,,1,,\"\u{85}\",", "reason: must not contain control characters"),
         (",\"bad,,1,,,", "a quote is opened and not closed"),
         (",banned,,1,,,", "the player is banned"),
@@ -90,7 +90,7 @@ async fn rejected_csv_lines_have_a_reason_and_leave_no_trace() {
     lines.push((format!(",bad,,1,{soon},,").into_bytes(), "occurred_at: must not be in the future"));
     lines.push((format!(",{long},,1,,,").into_bytes(), "user_id: has 129 bytes; at most 128 are allowed"));
     lines.push((format!("{long},bad,,1,,,").into_bytes(), "id: has 129 bytes; at most 128 are allowed"));
-    lines.push((format!(",bad,{long},1,,,").into_bytes(), "user_name: has 129 bytes; at most 128 are allowed"));
+    lines.push((format!(",bad,{long},1,,,").into_bytes(), "name: has 129 bytes; at most 128 are allowed"));
     lines.push((format!(",bad,,1,,{long}{long},").into_bytes(), "reason: has 258 bytes; at most 256 are allowed"));
     lines.push((b",b\xffd,,1,,,".to_vec(), "is not UTF-8 from byte 3 on"));
     lines.push((vec![b'x'; 10 << 20], "has more than 65,536 bytes"));

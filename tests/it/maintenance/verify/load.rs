@@ -82,7 +82,7 @@ async fn score(serve: Serve, key: String, writing: Arc<Writing>) -> Serve {
         let request = serve.client.post(serve.at("/v1/boards/arena/scores")).bearer_auth(&key).json(&event);
         let status = request.send().await.unwrap().status().as_u16();
         // Scores of a banned player are refused.
-        assert!(status == 200 || status == 403 || status == 500 && !was_mended, "{status} to {event}");
+        assert!(status == 200 || status == 409 || status == 500 && !was_mended, "{status} to {event}");
         writing.taken.fetch_add(i64::from(status == 200), Ordering::SeqCst);
     }
     serve

@@ -46,7 +46,7 @@ async fn an_event_that_breaks_a_rule_is_quarantined_and_repeats_its_answer() {
     let cheat = json!({"user_id": "ada", "points": 101, "id": "match-1", "reason": "won"});
     let first = site.post(SCORES, cheat.clone()).await.is(202);
     let id = first["quarantine_id"].as_i64().unwrap();
-    let wanted = json!({"status": "quarantined", "repeated": false, "quarantine_id": id,
+    let wanted = json!({"state": "quarantined", "repeated": false, "quarantine_id": id,
                         "detail": "points: board main allows 0 to 100 points per event"});
     assert_eq!(first, wanted);
     let again = site.post(SCORES, cheat.clone()).await.is(202);
