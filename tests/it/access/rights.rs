@@ -1,4 +1,4 @@
-//! Access rights: this makes every request of the matrix in `docs/access.md`.
+//! Access rights: this makes every request of the matrix in `docs/security.md`.
 
 mod audit;
 mod ban;
@@ -18,7 +18,7 @@ use crate::{
     support::{TestDb, amount, make_key, next_number},
 };
 
-const DOCUMENT: &str = include_str!("../../../docs/access.md");
+const DOCUMENT: &str = include_str!("../../../docs/security.md");
 
 /// A line of the matrix.
 pub struct Line {
@@ -92,7 +92,10 @@ pub async fn prepared(site: &Site, method: &Method, path: &str, transaction_id: 
         ("POST", "/v1/boards/{board}/seasons") => {
             json!({"name": format!("season-{number}"), "starts_at": "2040-01-01", "ends_at": "2040-02-01"})
         }
-        ("POST", "/v1/boards/{board}/scores/query") => json!({"users": ["ada"]}),
+        ("POST", "/v1/boards/{board}/scores/query") => json!({"user_ids": ["ada"]}),
+        ("POST", "/v1/boards/{board}/scores/batch") => {
+            json!({"events": [{"user_id": "ada", "points": 1, "id": format!("{number}")}]})
+        }
         ("POST", "/v1/boards/{board}/scores" | "/v1/scores") => {
             json!({"user_id": "ada", "points": 1, "id": format!("{number}")})
         }
@@ -121,7 +124,11 @@ pub async fn prepared(site: &Site, method: &Method, path: &str, transaction_id: 
     } else {
         filled
     };
-    let query = if path.ends_with("/rank") { "?score=5" } else { "" };
+    let query = match (method.as_str(), path) {
+        (_, "/v1/boards/{board}/rank") => "?score=5",
+        ("GET", "/v1/boards/{board}/scores/query") => "?user_id=ada",
+        _ => "",
+    };
     (format!("{filled}{query}"), if body.is_null() { String::new() } else { body.to_string() })
 }
 
@@ -164,8 +171,7 @@ async fn every_call_follows_the_access_matrix() {
     for line in matrix() {
         if !line.reading.is_empty() {
             // All boards, including those that this test has created meanwhile.
-            for board in site.admin(Method::GET, "/v1/boards", Value::Null).await.is(200)["boards"].as_array().unwrap()
-            {
+            for board in site.admin(Method::GET, "/v1/boards", Value::Null).await.is(200)["data"].as_array().unwrap() {
                 let path = format!("/v1/boards/{}", board["slug"].as_str().unwrap());
                 site.admin(Method::PATCH, &path, json!({"reading": line.reading})).await.is(200);
             }
