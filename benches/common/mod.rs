@@ -20,7 +20,7 @@ use centile::{dev::demo::Servers, dev::local::PostgresOptions};
 /// The measured program.
 pub const CENTILE: &str = env!("CARGO_BIN_EXE_centile");
 
-/// PostgreSQL settings recommended in docs/operations.md, without `shared_buffers`.
+/// PostgreSQL settings recommended in docs/configuration.md, without `shared_buffers`.
 #[allow(dead_code, reason = "some measure what PostgreSQL comes with")]
 pub const RECOMMENDED: &[(&str, &str)] =
     &[("max_wal_size", "16GB"), ("checkpoint_timeout", "30min"), ("wal_compression", "lz4")];
@@ -46,7 +46,7 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// Like [`Self::run`], with the settings recommended in docs/operations.md.
+    /// Like [`Self::run`], with the settings recommended in docs/configuration.md.
     #[allow(dead_code, reason = "some measure what PostgreSQL comes with")]
     pub async fn run_as_recommended(measure: impl AsyncFnOnce(&Self, &Path) -> Outcome<()>) -> Outcome<()> {
         let settings = RECOMMENDED.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();

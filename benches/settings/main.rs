@@ -1,6 +1,6 @@
 //! Measures the effect of PostgreSQL settings and of storage parameters of the hot tables: the same
 //! scores with each variant in turn, on the same data. `cargo bench --bench settings` prints the
-//! figures of docs/operations.md.
+//! figures of docs/configuration.md.
 //!
 //! `BENCH_PLAYERS` (1,000,000), `BENCH_SECONDS` (45, each) and `BENCH_ROUNDS` (2) set the size.
 #![allow(clippy::print_stdout, reason = "a command-line tool")]

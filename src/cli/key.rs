@@ -137,7 +137,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             output::print(&secrets.key)?;
             if let Some(secret) = signing_secret {
                 output::print(secret)?;
-                output::note("Sign each request with the secret in the second line, as described in docs/access.md");
+                output::note("Sign each request with the secret in the second line, as described in docs/security.md");
             }
             output::note(format!(
                 "key {}: role {}, boards: {}, expires: {}. It is not shown again; send it as Authorization: Bearer KEY",

@@ -99,7 +99,7 @@ impl Tally {
             Code::Conflict,
             format!(
                 "{} in {} of {} periods. The ledger is right: `centile rebuild` repairs open periods, `centile refresh` \
-             repairs archives; docs/operations.md explains each difference",
+             repairs archives; docs/runbooks/count-differences.md explains each difference",
                 differences(self.differences),
                 thousands(self.different),
                 thousands(self.periods)

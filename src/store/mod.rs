@@ -188,8 +188,8 @@ impl Store {
     pub(crate) async fn has_newer_schema(&self) -> Result<bool> {
         match migrate::edition(&self.readers).await? {
             Edition::Same => Ok(false),
-            // A release keeps what the previous one needs: docs/operations.md, upgrading. The
-            // schema cannot be older, because it matched when this program started.
+            // A release keeps what the previous one needs (docs/upgrade.md). The schema cannot be
+            // older, because it matched when this program started.
             Edition::Other | Edition::Newer => Ok(true),
             Edition::Missing | Edition::Older => {
                 Err(Error::unavailable(Code::Unavailable, "migrations are missing: run `centile migrate`"))

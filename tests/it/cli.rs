@@ -1,5 +1,6 @@
 //! The commands.
 
 pub mod commands;
+pub mod configuration;
 pub mod explain;
 pub mod migrate;

@@ -1,5 +1,6 @@
 //! The service over HTTP.
 
+pub mod alerts;
 pub mod api;
 pub mod browser;
 pub mod clients;

@@ -17,13 +17,13 @@ use crate::{
     },
     maintenance::rebalance::UNIT_MIN,
     model::{
-        operation::{AuditEntry, BucketStatus, PeriodStatus},
+        operation::{AuditEntry, BucketStatus, LedgerAhead, PeriodStatus},
         outbox::Event,
     },
     ranking::IndexStatus,
 };
 
-/// Seconds after which a waiting task needs attention, as in the alarms of `docs/operations.md`.
+/// Seconds after which a waiting task needs attention, as in `docs/alerts.yml`.
 const ATTENTION_AFTER_SECONDS: f64 = 600.0;
 
 /// Size of a bucket chart, in units that scale with the page.
@@ -87,28 +87,39 @@ struct Task {
     count: i64,
     remark: String,
     needs_attention: bool,
+    /// Its page in `docs/runbooks/`, without the extension.
+    runbook: &'static str,
 }
 
 fn tasks(operation: &Operation) -> Vec<Task> {
-    let (upkeep, ledger) = (&operation.upkeep, &operation.ledger);
+    let upkeep = &operation.upkeep;
     let (due, waiting) = (upkeep.oldest_due_age_seconds, upkeep.outbox_oldest_age_seconds);
     let wrong = i64::try_from(operation.status.count_differences).unwrap_or(i64::MAX);
-    let task = |what, name, count: i64, remark: &str, is_alarm: bool| Task {
+    let task = |what, name, count: i64, remark: &str, is_alarm: bool, runbook| Task {
         what,
         name,
         count,
         remark: if count > 0 { remark.to_owned() } else { String::new() },
         needs_attention: count > 0 && is_alarm,
+        runbook,
     };
     let oldest = |seconds: f64| format!("the oldest for {}", age(seconds));
     vec![
-        task("Periods due", "periods_due", upkeep.periods_due, &oldest(due), due > ATTENTION_AFTER_SECONDS),
+        task(
+            "Periods due",
+            "periods_due",
+            upkeep.periods_due,
+            &oldest(due),
+            due > ATTENTION_AFTER_SECONDS,
+            "period-due",
+        ),
         task(
             "Closings unfinished",
             "closings_unfinished",
             upkeep.closings_unfinished,
             "cut off, not yet closed",
             false,
+            "closing-unfinished",
         ),
         task(
             "Players whose archive and live ranking differed",
@@ -116,6 +127,7 @@ fn tasks(operation: &Operation) -> Vec<Task> {
             upkeep.archive_differences,
             "see centile.archive_differences",
             true,
+            "archive-differences",
         ),
         task(
             "Archives without a correction",
@@ -123,14 +135,23 @@ fn tasks(operation: &Operation) -> Vec<Task> {
             upkeep.archives_to_refresh,
             "run centile refresh",
             true,
+            "archive-needs-refresh",
         ),
-        task("Imports running", "imports_open", upkeep.imports_open, "the periods of their boards wait", false),
+        task(
+            "Imports running",
+            "imports_open",
+            upkeep.imports_open,
+            "the periods of their boards wait",
+            false,
+            "import-running",
+        ),
         task(
             "Imports interrupted",
             "imports_cut_short",
             upkeep.imports_cut_short,
             "repeat the import, or run centile import --abandon",
             true,
+            "import-interrupted",
         ),
         task(
             "Released rankings with rows",
@@ -138,6 +159,7 @@ fn tasks(operation: &Operation) -> Vec<Task> {
             upkeep.released_rankings,
             "centile maintain removes them",
             false,
+            "released-rankings",
         ),
         task(
             "Events for webhooks",
@@ -145,20 +167,16 @@ fn tasks(operation: &Operation) -> Vec<Task> {
             upkeep.outbox_waiting,
             &oldest(waiting),
             waiting > ATTENTION_AFTER_SECONDS,
+            "events-waiting",
         ),
-        Task {
-            what: "Months of the ledger ahead",
-            name: "ledger_months",
-            count: ledger.months,
-            remark: if ledger.ends_soon { "run centile maintain".to_owned() } else { String::new() },
-            needs_attention: ledger.ends_soon,
-        },
+        ledger_task(&operation.ledger),
         task(
             "Events in quarantine",
             "quarantine_waiting",
             upkeep.quarantine_waiting,
             "see centile quarantine list",
             false,
+            "quarantine-waiting",
         ),
         task(
             "Wrong bucket counts found by this instance",
@@ -166,8 +184,21 @@ fn tasks(operation: &Operation) -> Vec<Task> {
             wrong,
             "run centile verify",
             true,
+            "count-differences",
         ),
     ]
+}
+
+/// Unlike the other tasks, it needs attention if its count is low.
+fn ledger_task(ledger: &LedgerAhead) -> Task {
+    Task {
+        what: "Months of the ledger ahead",
+        name: "ledger_months",
+        count: ledger.months,
+        remark: if ledger.ends_soon { "run centile maintain".to_owned() } else { String::new() },
+        needs_attention: ledger.ends_soon,
+        runbook: "ledger-ends",
+    }
 }
 
 fn task_list(tasks: &[Task]) -> Markup {
@@ -179,10 +210,11 @@ fn task_list(tasks: &[Task]) -> Markup {
                 td.number { (number(task.count)) }
                 td.warning[task.needs_attention] { @if task.needs_attention { "Check: " } (task.remark) }
                 td { code { (task.name) } }
+                td { (task.runbook) }
             }
         })
         .collect();
-    let columns = [("Task", false), ("Count", true), ("Remark", false), ("Name", false)];
+    let columns = [("Task", false), ("Count", true), ("Remark", false), ("Name", false), ("Runbook", false)];
     html! {
         section {
             h2 { "Tasks" }
@@ -356,16 +388,16 @@ fn instance(status: &InstanceStatus) -> Markup {
         MaintenanceStatus::Pending => "not run yet".to_owned(),
         MaintenanceStatus::Ran(since) => format!("ran {} ago", elapsed(since)),
     };
-    let row = |what, state| html! { th scope="row" { (what) } td { (state) } };
+    let row = |what, state, runbook| html! { th scope="row" { (what) } td { (state) } td { (runbook) } };
     let rows = [
-        row("PostgreSQL", format!("answers; {busy} of {all} connections busy")),
-        row("Redis", redis.to_owned()),
-        row("Background maintenance", maintenance),
+        row("PostgreSQL", format!("answers; {busy} of {all} connections busy"), "server-errors"),
+        row("Redis", redis.to_owned(), "redis-unreachable"),
+        row("Background maintenance", maintenance, "maintenance-stopped"),
     ];
     html! {
         section {
             h2 { "This instance" }
-            (table("Servers and maintenance", &[("Part", false), ("State", false)], &rows))
+            (table("Servers and maintenance", &[("Part", false), ("State", false), ("Runbook", false)], &rows))
             @if !status.indexes.is_empty() { (indexes(&status.indexes)) }
         }
     }

@@ -1,4 +1,4 @@
-//! Access rights: this makes every request of the matrix in `docs/access.md`.
+//! Access rights: this makes every request of the matrix in `docs/security.md`.
 
 mod audit;
 mod ban;
@@ -18,7 +18,7 @@ use crate::{
     support::{TestDb, amount, make_key, next_number},
 };
 
-const DOCUMENT: &str = include_str!("../../../docs/access.md");
+const DOCUMENT: &str = include_str!("../../../docs/security.md");
 
 /// A line of the matrix.
 pub struct Line {
@@ -93,11 +93,11 @@ pub async fn prepared(site: &Site, method: &Method, path: &str, transaction_id: 
             json!({"name": format!("season-{number}"), "starts_at": "2040-01-01", "ends_at": "2040-02-01"})
         }
         ("POST", "/v1/boards/{board}/scores/query") => json!({"user_ids": ["ada"]}),
-        ("POST", "/v1/boards/{board}/scores" | "/v1/scores") => {
-            json!({"user_id": "ada", "points": 1, "id": format!("{number}")})
-        }
         ("POST", "/v1/boards/{board}/scores/batch") => {
             json!({"events": [{"user_id": "ada", "points": 1, "id": format!("{number}")}]})
+        }
+        ("POST", "/v1/boards/{board}/scores" | "/v1/scores") => {
+            json!({"user_id": "ada", "points": 1, "id": format!("{number}")})
         }
         ("POST", "/v1/keys") => json!({"name": format!("made {number}"), "role": "reader", "all_boards": true}),
         ("PUT", _) => json!({"name": format!("Ada {number}")}),
@@ -124,9 +124,9 @@ pub async fn prepared(site: &Site, method: &Method, path: &str, transaction_id: 
     } else {
         filled
     };
-    let query = match path {
-        _ if path.ends_with("/rank") => "?score=5",
-        _ if path.ends_with("/query") && method == Method::GET => "?user_id=ada",
+    let query = match (method.as_str(), path) {
+        (_, "/v1/boards/{board}/rank") => "?score=5",
+        ("GET", "/v1/boards/{board}/scores/query") => "?user_id=ada",
         _ => "",
     };
     (format!("{filled}{query}"), if body.is_null() { String::new() } else { body.to_string() })

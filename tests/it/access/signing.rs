@@ -17,7 +17,7 @@ use crate::{
 };
 use signer::{Signer, hmac, master_key, run_with};
 
-const DOCUMENT: &str = include_str!("../../../docs/access.md");
+const DOCUMENT: &str = include_str!("../../../docs/security.md");
 
 /// Starts a service with a master key.
 async fn start() -> (TestDb, Site, String) {

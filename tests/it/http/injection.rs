@@ -193,6 +193,10 @@ impl Done {
             ("POST", "/v1/boards", 201) => self.boards += 1,
             ("POST", "/v1/keys", 201) => self.keys += 1,
             ("POST", "/v1/scores", 200) => self.scores += 1,
+            ("POST", "/v1/boards/{board}/scores/batch", 200) => {
+                let results = answer.body["results"].as_array().into_iter().flatten();
+                self.scores += results.filter(|result| result["repeated"] == false).count() as i64;
+            }
             ("POST", "/v1/boards/{board}/scores", 200) => self.scores += i64::from(answer.body["repeated"] == false),
             ("DELETE", "/v1/users/{user_id}", 200..=299) => self.erased += 1,
             ("DELETE", "/v1/boards/{board}/scores/{user_id}", 204) => self.acts += 1,

@@ -18,7 +18,7 @@ fn numbers(text: &str) -> BTreeMap<String, f64> {
 }
 
 /// Returns Centile's metric names in a text.
-fn names(text: &str) -> BTreeSet<String> {
+pub fn names(text: &str) -> BTreeSet<String> {
     let is_part = |character: char| character.is_ascii_lowercase() || character == '_';
     text.split(|character| !is_part(character)).filter(|word| word.starts_with("centile_")).map(str::to_owned).collect()
 }

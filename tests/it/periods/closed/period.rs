@@ -231,7 +231,7 @@ pub fn seen(answer: &Value) -> Value {
     let mut answer = answer.clone();
     answer["version"] = Value::Null;
     answer["period"]["state"] = Value::Null;
-    if let Some(next) = answer.get_mut("next") {
+    if let Some(next) = answer.get_mut("next_cursor") {
         *next = json!(!next.is_null());
     }
     answer
