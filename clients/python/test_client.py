@@ -10,17 +10,18 @@ from pathlib import Path
 
 from centile_client import AuthenticatedClient, Client
 from centile_client.api.boards import show_board
-from centile_client.api.reading import list_scores, query_scores, show_standing
-from centile_client.api.writing import submit_scores
+from centile_client.api.reading import list_chosen_scores, list_scores, query_scores, show_standing
+from centile_client.api.writing import submit_batch, submit_score
 from centile_client.models import (
     AcceptedResponse,
+    BatchRequest,
+    BatchResponse,
     ChosenRequest,
     ChosenResponse,
     EventRequest,
     Problem,
     RefusedResponse,
     StandingResponse,
-    SubmitResponse,
 )
 
 URL = os.environ["CENTILE_URL"]
@@ -33,7 +34,7 @@ class ClientTest(unittest.TestCase):
 
     def test_scores_are_written_and_read(self):
         event = EventRequest(user_id="ada", points=50, id="match-1")
-        written = submit_scores.sync("arena", client=self.server, body=event, ranks=True)
+        written = submit_score.sync("arena", client=self.server, body=event, ranks=True)
         self.assertIsInstance(written, AcceptedResponse)
         standing = written.periods["all_time"]
         self.assertEqual((standing.score, standing.rank), (50, 1))
@@ -41,24 +42,24 @@ class ClientTest(unittest.TestCase):
         # Nothing is lost of a number of 64 bits.
         large = 2**53 - 1
         several = [EventRequest(user_id="bob/é", points=large), EventRequest(user_id="", points=1)]
-        answer = submit_scores.sync("arena", client=self.server, body=several)
-        self.assertIsInstance(answer, SubmitResponse)
+        answer = submit_batch.sync("arena", client=self.server, body=BatchRequest(events=several))
+        self.assertIsInstance(answer, BatchResponse)
         accepted, refused = answer.results
         self.assertIsInstance(accepted, AcceptedResponse)
         self.assertIsInstance(refused, RefusedResponse)
-        self.assertEqual(refused.error.field, "[1].user_id")
+        self.assertEqual(refused.error.field, "events[1].user_id")
 
         top = list_scores.sync("arena", client=self.anyone, from_=1, limit=2)
-        self.assertEqual([(row.rank, row.user_id, row.score) for row in top.scores], [(1, "bob/é", large), (2, "ada", 50)])
+        self.assertEqual([(row.rank, row.user_id, row.score) for row in top.data], [(1, "bob/é", large), (2, "ada", 50)])
         page = list_scores.sync("arena", client=self.anyone, limit=1)
-        rest = list_scores.sync("arena", client=self.anyone, cursor=page.next_)
-        self.assertEqual([(row.rank, row.user_id) for row in rest.scores], [(2, "ada")])
+        rest = list_scores.sync("arena", client=self.anyone, cursor=page.next_cursor)
+        self.assertEqual([(row.rank, row.user_id) for row in rest.data], [(2, "ada")])
         wanted = ["ada", "nobody"]
-        by_list = list_scores.sync("arena", client=self.anyone, users=wanted)
-        by_query = query_scores.sync("arena", client=self.anyone, body=ChosenRequest(users=wanted))
+        by_list = list_chosen_scores.sync("arena", client=self.anyone, user_id=wanted)
+        by_query = query_scores.sync("arena", client=self.anyone, body=ChosenRequest(user_ids=wanted))
         for chosen in by_list, by_query:
             self.assertIsInstance(chosen, ChosenResponse)
-            self.assertEqual((chosen.scores[0].rank, chosen.missing), (2, ["nobody"]))
+            self.assertEqual((chosen.data[0].rank, chosen.missing), (2, ["nobody"]))
         rank = show_standing.sync("arena", "bob/é", client=self.anyone)
         self.assertIsInstance(rank, StandingResponse)
         self.assertEqual((rank.rank, rank.below[0].user_id), (1, "ada"))
@@ -68,7 +69,7 @@ class ClientTest(unittest.TestCase):
         self.assertEqual((invalid.status_code, invalid.parsed.field), (422, "limit"))
         unknown = show_board.sync("none", client=self.anyone)
         self.assertIsInstance(unknown, Problem)
-        self.assertEqual(unknown.type_, "urn:centile:problem:not-found")
+        self.assertEqual(unknown.code, "board_not_found")
 
     def test_the_lines_of_the_readme_run(self):
         readme = (Path(__file__).parent / "README.md").read_text(encoding="utf-8")
@@ -80,7 +81,7 @@ class ClientTest(unittest.TestCase):
             deadline.start()
             for said in running.stdout:
                 if said.startswith("started"):
-                    submit_scores.sync("main", client=self.server, body=EventRequest(user_id="bob", points=70))
+                    submit_score.sync("main", client=self.server, body=EventRequest(user_id="bob", points=70))
                 if changed.match(said):
                     break
             deadline.cancel()

@@ -5,7 +5,8 @@ import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import test from "node:test";
 
-import type { paths } from "centile-client";
+import type { components, paths } from "centile-client";
+import { exact } from "centile-client/exact";
 import createClient from "openapi-fetch";
 
 const baseUrl = process.env.CENTILE_URL ?? "";
@@ -16,35 +17,44 @@ const arena = { board: "arena" };
 test("scores are written and read", async () => {
   const body = { user_id: "ada", points: 50, id: "match-1" };
   const written = await server.POST("/v1/boards/{board}/scores", { params: { path: arena, query: { ranks: true } }, body });
-  assert(written.data && "status" in written.data && written.data.status === "accepted");
+  assert(written.data?.state === "accepted");
   assert.deepEqual(written.data.periods.all_time, { score: 50, rank: 1 });
 
-  const list = [{ user_id: "bob/é", points: 70 }, { user_id: "", points: 1 }];
-  const several = await server.POST("/v1/boards/{board}/scores", { params: { path: arena }, body: list });
-  assert(several.data && "results" in several.data);
-  const [accepted, refused] = several.data.results;
-  assert(accepted?.status === "accepted" && refused?.status === "refused");
-  assert.equal(refused.error.field, "[1].user_id");
+  const events = [{ user_id: "bob/é", points: 70 }, { user_id: "", points: 1 }];
+  const batch = await server.POST("/v1/boards/{board}/scores/batch", { params: { path: arena }, body: { events } });
+  const [accepted, refused] = batch.data?.results ?? [];
+  assert(accepted?.state === "accepted" && refused?.state === "refused");
+  assert.deepEqual([refused.error.code, refused.error.field], ["invalid_value", "events[1].user_id"]);
 
   const top = await anyone.GET("/v1/boards/{board}/scores", { params: { path: arena, query: { from: 1, limit: 2 } } });
-  assert.deepEqual(top.data?.scores.map((row) => [row.rank, row.user_id]), [[1, "bob/é"], [2, "ada"]]);
+  assert.deepEqual(top.data?.data.map((row) => [row.rank, row.user_id]), [[1, "bob/é"], [2, "ada"]]);
   const page = await anyone.GET("/v1/boards/{board}/scores", { params: { path: arena, query: { limit: 1 } } });
-  assert(page.data && "next" in page.data && page.data.next);
-  const cursor = page.data.next;
+  const cursor = page.data?.next_cursor;
+  assert(cursor);
   const rest = await anyone.GET("/v1/boards/{board}/scores", { params: { path: arena, query: { cursor } } });
-  assert.deepEqual(rest.data?.scores.map((row) => [row.rank, row.user_id]), [[2, "ada"]]);
-  const chosen = await anyone.GET("/v1/boards/{board}/scores", { params: { path: arena, query: { users: ["ada", "nobody"] } } });
-  assert(chosen.data && "missing" in chosen.data);
-  assert.deepEqual([chosen.data.scores[0]?.rank, chosen.data.missing], [2, ["nobody"]]);
+  assert.deepEqual(rest.data?.data.map((row) => [row.rank, row.user_id]), [[2, "ada"]]);
+  const query = { user_id: ["ada", "nobody"] };
+  const chosen = await anyone.GET("/v1/boards/{board}/scores/query", { params: { path: arena, query } });
+  assert.deepEqual([chosen.data?.data[0]?.rank, chosen.data?.missing], [2, ["nobody"]]);
   const rank = await anyone.GET("/v1/boards/{board}/scores/{user_id}", { params: { path: { ...arena, user_id: "bob/é" } } });
   assert.deepEqual([rank.data?.rank, rank.data?.below[0]?.user_id], [1, "ada"]);
+});
+
+test("scores beyond 2⁵³ are exact", async () => {
+  const events = [{ user_id: "max", points: Number.MAX_SAFE_INTEGER }, { user_id: "max", points: 2 }];
+  await server.POST("/v1/boards/{board}/scores/batch", { params: { path: arena }, body: { events } });
+  const path = { ...arena, user_id: "max" };
+  const answer = await anyone.GET("/v1/boards/{board}/scores/{user_id}", { params: { path }, parseAs: "text" });
+  assert(answer.data);
+  const standing = exact<components["schemas"]["StandingResponse"]>(answer.data);
+  assert.deepEqual([standing.score, standing.rank], [9007199254740993n, 1]);
 });
 
 test("errors are problem documents", async () => {
   const invalid = await anyone.GET("/v1/boards/{board}/scores", { params: { path: arena, query: { limit: 0 } } });
   assert.deepEqual([invalid.response.status, invalid.error?.field], [422, "limit"]);
   const unknown = await anyone.GET("/v1/boards/{board}", { params: { path: { board: "none" } } });
-  assert.equal(unknown.error?.type, "urn:centile:problem:not-found");
+  assert.equal(unknown.error?.code, "board_not_found");
   const body = { user_id: "ada", points: 1 };
   const refused = await anyone.POST("/v1/boards/{board}/scores", { params: { path: arena }, body });
   assert.equal(refused.response.status, 401);
