@@ -1,6 +1,6 @@
 //! The public codes of errors: one for each cause that a client may want to handle.
 
-use strum::{EnumMessage, VariantNames};
+use strum::{EnumMessage as _, IntoEnumIterator as _};
 
 /// A public code. Codes never change their meaning or status; later releases only add some.
 ///
@@ -16,7 +16,6 @@ use strum::{EnumMessage, VariantNames};
     strum::EnumMessage,
     strum::EnumString,
     strum::IntoStaticStr,
-    strum::VariantNames,
     serde::Serialize,
 )]
 #[serde(rename_all = "snake_case")]
@@ -133,10 +132,9 @@ impl Code {
         self.get_documentation().unwrap_or_default()
     }
 
-    /// Returns all codes, as in responses.
-    #[must_use]
-    pub fn names() -> &'static [&'static str] {
-        Self::VARIANTS
+    /// Returns all codes.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::iter()
     }
 
     /// Returns the HTTP status code.

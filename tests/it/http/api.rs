@@ -163,7 +163,7 @@ async fn scores_return_ranks_and_count_once_per_id() {
     assert_eq!(result(2)["transaction_id"], result(0)["transaction_id"]);
     assert_eq!((&result(3)["state"], &result(3)["error"]["status"]), (&json!("refused"), &json!(409)));
     assert_eq!((&result(4)["repeated"], &result(4)["transaction_id"]), (&json!(true), &first["transaction_id"]));
-    assert_eq!(result(5)["error"]["field"], "[5].pints", "{answer}");
+    assert_eq!(result(5)["error"]["field"], "events[5].pints", "{answer}");
     assert_eq!(result(6)["periods"]["all_time"], json!({"score": 115, "rank": 1}), "{answer}");
     let top = site.get(plain).await.is(200);
     let wanted = pairs([("ada", 115), ("eve", 115), ("bob", 110), ("cyd", 50), ("dan", 50)]);

@@ -32,6 +32,24 @@ fn the_document_matches_the_checked_in_file() -> Result<(), Box<dyn std::error::
     Ok(())
 }
 
+/// Compares the table of codes in docs/api.md with the program; `UPDATE_SNAPSHOTS=1` updates it.
+#[test]
+fn every_error_code_is_documented() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/api.md");
+    let text = fs::read_to_string(&file).unwrap();
+    let (start, end) = ("<!-- codes -->\n", "<!-- end -->");
+    let (before, rest) = text.split_once(start).expect("the start of the table");
+    let (table, after) = rest.split_once(end).expect("the end of the table");
+    let row = |code: centile::Code| format!("| `{}` | {} | {} |\n", code.name(), code.status(), code.description());
+    let current = "| code | status | cause |\n| --- | --- | --- |\n".to_owned()
+        + &centile::Code::all().map(row).collect::<String>();
+    if env::var_os("UPDATE_SNAPSHOTS").is_some_and(|flag| flag == "1") {
+        fs::write(&file, format!("{before}{start}{current}{end}{after}")).unwrap();
+        return;
+    }
+    assert_eq!(table, current, "docs/api.md is not what the code says; UPDATE_SNAPSHOTS=1 updates it");
+}
+
 /// Returns whether `value` satisfies `schema`. Supports the part of JSON Schema that the document
 /// uses for requests.
 fn fits(document: &Value, schema: &Value, value: &Value) -> bool {

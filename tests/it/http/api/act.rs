@@ -46,7 +46,7 @@ async fn a_ban_removes_a_player_from_all_periods_and_an_unban_restores() {
     let bulk = site.post(SCORES, json!([event, {"user_id": "bob", "points": 1}])).await.is(200);
     assert_eq!(
         (&bulk["results"][0]["error"]["status"], &bulk["results"][1]["state"]),
-        (&json!(403), &json!("accepted"))
+        (&json!(409), &json!("accepted"))
     );
 
     for body in [Value::Null, json!({"reason": "a mistake"})] {
@@ -106,7 +106,7 @@ async fn a_void_cancels_one_score_a_reset_all_and_the_history_has_both() {
     // Everyone may read the history, but not the reasons.
     let public = site.get(&format!("{SCORES}/ada/history")).await.is(200);
     assert!(public["data"].as_array().unwrap().iter().all(|row| row.get("reason").is_none()), "{public}");
-    assert_eq!(column(&public["data"], "transaction_id").len(), column(&whole["data"], "transaction_id").len());
+    assert_eq!(public["data"].as_array().map(Vec::len), whole["data"].as_array().map(Vec::len));
     assert_eq!(
         (&whole["data"], &whole["next_cursor"], &whole["user_id"]),
         (&json!(history), &Value::Null, &json!("ada"))
