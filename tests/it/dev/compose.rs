@@ -4,14 +4,14 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     env, fs,
-    path::{Path, PathBuf},
+    path::Path,
     process::Command,
 };
 
 use reqwest::Url;
 use serde_json::{Value, json};
 
-use crate::support::{Ran, Serve, TestDb, centile, folder, own_redis};
+use crate::support::{Ran, Serve, TestDb, centile, demo::RemovedFolder, folder, own_redis};
 
 /// Returns the text of a file of the repository.
 fn read(path: &str) -> String {
@@ -147,7 +147,7 @@ fn the_image_runs_the_program_without_privileges() {
 struct Engine {
     db: TestDb,
     redis_url: String,
-    volumes: PathBuf,
+    volumes: RemovedFolder,
 }
 
 impl Engine {
@@ -191,7 +191,7 @@ impl Engine {
     fn here(&self, service: &Value, word: &str) -> String {
         let mut word = word.replace("$$", "$");
         for (source, target) in mounts(service) {
-            let source = if source.starts_with('.') { root().join(source) } else { self.volumes.join(source) };
+            let source = if source.starts_with('.') { root().join(source) } else { self.volumes.0.join(source) };
             word = word.replace(&target, source.to_str().unwrap());
         }
         word
@@ -199,7 +199,7 @@ impl Engine {
 
     /// Returns the key that the service `setup` has created for a role.
     fn key(&self, role: &str) -> String {
-        fs::read_to_string(self.volumes.join(format!("keys/{role}-key"))).unwrap().trim().to_owned()
+        fs::read_to_string(self.volumes.0.join(format!("keys/{role}-key"))).unwrap().trim().to_owned()
     }
 }
 
@@ -218,8 +218,9 @@ async fn the_services_start_twice_and_serve_the_sample() {
     let compose = compose();
     let services = &compose["services"];
     let redis = own_redis();
-    let engine = Engine { db: TestDb::empty().await, redis_url: redis.url(), volumes: folder("compose") };
-    fs::create_dir_all(engine.volumes.join("keys")).unwrap();
+    let engine =
+        Engine { db: TestDb::empty().await, redis_url: redis.url(), volumes: RemovedFolder(folder("compose")) };
+    fs::create_dir_all(engine.volumes.0.join("keys")).unwrap();
     assert!(check(&services["postgres"], 5432, engine.db.port()).well().contains("accepting connections"));
     let words = strings(&services["redis"]["healthcheck"]["test"]);
     assert_eq!(words, ["CMD", "redis-cli", "ping"]);
@@ -270,7 +271,6 @@ async fn the_services_start_twice_and_serve_the_sample() {
         assert_eq!(serve.stop().await.code(), Some(0));
     }
     assert_eq!(keys[0], keys[1], "the second start keeps the keys");
-    fs::remove_dir_all(&engine.volumes).unwrap();
 }
 
 /// Returns a player's points in the sample.

@@ -76,8 +76,8 @@ impl Drop for Demo {
     }
 }
 
-/// Removes the demo's folder, and the data that lie elsewhere because PostgreSQL's account cannot
-/// reach it.
+/// A folder that is removed with this value; a demo's folder together with the data that lie
+/// elsewhere because PostgreSQL's account cannot reach it.
 pub struct RemovedFolder(pub PathBuf);
 
 impl Drop for RemovedFolder {
