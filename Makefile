@@ -8,13 +8,15 @@ SQLX_VERSION := 0.9.0
 SQLX := $(TOOLS)/sqlx-cli-$(SQLX_VERSION)/bin/cargo-sqlx
 DENY_VERSION := 0.20.2
 DENY := $(TOOLS)/cargo-deny-$(DENY_VERSION)/bin/cargo-deny
+CYCLONEDX_VERSION := 0.5.9
+CYCLONEDX := $(TOOLS)/cargo-cyclonedx-$(CYCLONEDX_VERSION)/bin/cargo-cyclonedx
 # Duration of `make fuzz` per target, in seconds.
 FUZZ_SECONDS := 600
 # Selects tests: make test TESTARGS='--test it http::'
 TESTARGS := --tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check advisories clients bench bench-full bench-computation torture fuzz slow screenshots fmt schema prepare clean
+.PHONY: help setup run test check advisories clients dist bench bench-full bench-computation torture fuzz slow screenshots fmt schema prepare clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name text; do printf '  make %-17s %s\n' "$$name" "$$text"; done
@@ -50,6 +52,10 @@ advisories: $(DENY) ## Check dependencies for known vulnerabilities, if the advi
 
 clients: ## Generate the clients in clients/ from docs/openapi.json
 	@scripts/setup.sh test
+
+dist: setup clients $(CYCLONEDX) ## Build and pack a release for this machine: target/dist/centile-VERSION-ARCH-linux.tar.gz
+	cargo build --release --locked --bin centile
+	@PATH="$(CURDIR)/$(dir $(CYCLONEDX)):$$PATH" scripts/dist.sh
 
 bench: setup ## Compare Centile with plain SQL, bucket tables and Redis: 1 M players, 30 minutes
 	@scripts/setup.sh bench
@@ -106,6 +112,9 @@ $(SQLX):
 
 $(DENY):
 	cargo install cargo-deny --version $(DENY_VERSION) --locked --root $(TOOLS)/cargo-deny-$(DENY_VERSION)
+
+$(CYCLONEDX):
+	cargo install cargo-cyclonedx --version $(CYCLONEDX_VERSION) --locked --root $(TOOLS)/cargo-cyclonedx-$(CYCLONEDX_VERSION)
 
 clean: ## Remove build output and the demo's data
 	cargo clean

@@ -1,4 +1,5 @@
 //! The demo and the local servers.
 
+pub mod compose;
 pub mod demo;
 pub mod local;

@@ -7,6 +7,7 @@ mod cli;
 mod delivery;
 mod dependencies;
 mod dev;
+mod docs;
 mod fuzz_seeds;
 mod http;
 mod import;

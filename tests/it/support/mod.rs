@@ -12,6 +12,7 @@ mod command;
 pub mod corrupter;
 pub mod cutting;
 mod database;
+pub mod demo;
 pub mod faults;
 pub mod freshness;
 mod import;
