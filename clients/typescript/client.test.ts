@@ -1,5 +1,5 @@
-// The client against the service at CENTILE_URL, with a server key in CENTILE_KEY and two empty boards: `main`, for the README's
-// lines, and `arena`.
+// The client against the service at CENTILE_URL, with a server key in CENTILE_KEY and three empty boards: `main`, for the README's
+// lines, `arena` and `large`.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
@@ -13,6 +13,7 @@ const baseUrl = process.env.CENTILE_URL ?? "";
 const anyone = createClient<paths>({ baseUrl });
 const server = createClient<paths>({ baseUrl, headers: { Authorization: `Bearer ${process.env.CENTILE_KEY}` } });
 const arena = { board: "arena" };
+const large = { board: "large" };
 
 test("scores are written and read", async () => {
   const body = { user_id: "ada", points: 50, id: "match-1" };
@@ -42,8 +43,8 @@ test("scores are written and read", async () => {
 
 test("scores beyond 2⁵³ are exact", async () => {
   const events = [{ user_id: "max", points: Number.MAX_SAFE_INTEGER }, { user_id: "max", points: 2 }];
-  await server.POST("/v1/boards/{board}/scores/batch", { params: { path: arena }, body: { events } });
-  const path = { ...arena, user_id: "max" };
+  await server.POST("/v1/boards/{board}/scores/batch", { params: { path: large }, body: { events } });
+  const path = { ...large, user_id: "max" };
   const answer = await anyone.GET("/v1/boards/{board}/scores/{user_id}", { params: { path }, parseAs: "text" });
   assert(answer.data);
   const standing = exact<components["schemas"]["StandingResponse"]>(answer.data);

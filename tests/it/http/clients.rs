@@ -25,12 +25,12 @@ async fn run(mut command: Command) -> String {
     text.into_owned()
 }
 
-/// Runs a client's tests in `folder` against an instance with two empty boards, then compares their
-/// scores. The example in the README writes to `main`, the test itself to `arena`.
+/// Runs a client's tests in `folder` against an instance with three empty boards, then compares
+/// scores. The example in the README writes to `main`, the test itself to `arena` and `large`.
 async fn talks_to_the_service(folder: &str, program: &str, arguments: &[&str]) {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
-    for slug in ["main", "arena"] {
+    for slug in ["main", "arena", "large"] {
         site.board(json!({"slug": slug}), &[]).await;
     }
     let mut generate = Command::new(at("scripts/clients.sh"));
