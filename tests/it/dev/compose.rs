@@ -256,8 +256,8 @@ async fn the_services_start_twice_and_serve_the_sample() {
 
         keys.push([engine.key("server"), engine.key("admin")]);
         let event = json!({ "user_id": "player-007", "points": 500 });
-        let post = serve.client.post(serve.at("/v1/boards/main/scores")).bearer_auth(engine.key("server"));
-        post.json(&event).send().await.unwrap().error_for_status().unwrap();
+        let submit = serve.client.post(serve.at("/v1/boards/main/scores")).bearer_auth(engine.key("server"));
+        submit.json(&event).send().await.unwrap().error_for_status().unwrap();
         let ops = serve.client.get(serve.at("/ops/")).basic_auth("anybody", Some(engine.key("admin")));
         ops.send().await.unwrap().error_for_status().unwrap();
         let board = serve.client.get(serve.at("/v1/boards/main/scores?period=week&limit=1")).send().await.unwrap();

@@ -79,7 +79,7 @@ fn script(blocks: &[Block], address: &str) -> String {
         } else {
             text
         };
-        script += &format!("printf '\\n{MARK}{index}\\n'\n{text}");
+        script.extend([format!("printf '\\n{MARK}{index}\\n'\n"), text]);
     }
     script
 }

@@ -43,9 +43,11 @@ fn anchors(text: &str) -> BTreeSet<String> {
     found
 }
 
-/// Returns the targets of all links and images, with their offsets; and the references that have no
-/// definition.
-fn links(text: &str) -> (Vec<(usize, String)>, Vec<(usize, String)>) {
+/// Texts with their offsets in a document.
+type Placed = Vec<(usize, String)>;
+
+/// Returns the targets of all links and images; and the references that have no definition.
+fn links(text: &str) -> (Placed, Placed) {
     let attribute = Regex::new(r#"\s(?:src|href)="([^"]*)""#).unwrap();
     let undefined = RefCell::new(Vec::new());
     let callback = |link: BrokenLink<'_>| {
