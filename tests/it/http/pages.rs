@@ -148,7 +148,7 @@ async fn each_part_of_a_page_matches_the_api() {
     around.push(standing.clone());
     around.extend(standing["below"].as_array().unwrap().clone());
     assert_eq!(rows(&text, "around"), of_list(&Value::from(around)));
-    let friends = site.get(&format!("{api}?user_id=p001&user_id=p055&user_id=nobody")).await.is(200);
+    let friends = site.get(&format!("{api}/query?user_id=p001&user_id=p055&user_id=nobody")).await.is(200);
     assert_eq!(rows(&text, "friends"), of_list(&friends["data"]));
     assert!(text.contains("Without a score: <bdi>nobody</bdi>"), "{text}");
     // Links keep what is shown.

@@ -202,7 +202,7 @@ impl Reading<'_> {
         users.extend(["who?".to_owned(), users[0].clone()]);
         let answer = if self.rng.random() {
             let list: Vec<String> = users.iter().map(|user| format!("&user_id={}", escaped(user))).collect();
-            self.read("scores", &list.concat()).await
+            self.read("scores/query", &list.concat()).await
         } else {
             let path = format!("/v1/boards/{}/scores/query", self.board.slug);
             let (status, answer) =
@@ -266,7 +266,7 @@ fn row_of(row: &Value) -> Shown {
         number("position"),
         number("rank"),
         text("user_id"),
-        text("user_name"),
+        text("name"),
         number("score"),
         time_of(&row["reached_at"]),
     )
