@@ -306,4 +306,16 @@ async fn signed_keys_are_created_over_http_and_shown_as_signed() {
         .refused(1, &["--signed: ", "CENTILE_MASTER_KEY"]);
     make_key(other.url(), &["--role", "reader"]);
     assert_eq!(run(&other, &["key", "list", "--json"]).json().as_array().unwrap().len(), 3);
+
+    // A repeated request gets the same signing secret.
+    let authorization = format!("Bearer {}", site.admin_key);
+    let headers = [
+        ("authorization", &*authorization),
+        ("content-type", "application/json"),
+        ("idempotency-key", "2b1f6f0e-5d0c-4a53-9a43-1de4e7e6cf11"),
+    ];
+    let repeatable = json!({"name": "repeated", "role": "server", "all_boards": true, "signed": true}).to_string();
+    let first = site.send(Method::POST, "/v1/keys", &headers, repeatable.clone()).await.is(201);
+    let second = site.send(Method::POST, "/v1/keys", &headers, repeatable).await.is(201);
+    assert!(first["signing_secret"].is_string() && first == second, "{first} {second}");
 }

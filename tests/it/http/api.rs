@@ -2,6 +2,7 @@
 
 mod act;
 mod caller;
+mod lists;
 pub mod site;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};

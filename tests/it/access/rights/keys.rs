@@ -3,13 +3,13 @@
 use futures::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
-use sqlx::raw_sql;
+use sqlx::{query_scalar, raw_sql};
 use tokio::time::{Duration, sleep};
 
 use crate::{
     http::api::site::Site,
     http::limits::wire::Wire,
-    support::{TestDb, redis_url, run, spawn_serve, wait::until},
+    support::{TestDb, make_key, redis_url, run, spawn_serve, wait::until},
 };
 
 #[tokio::test]
@@ -163,4 +163,60 @@ async fn an_invalid_key_is_refused_with_its_field() {
         assert_eq!(refused["field"].as_str().unwrap_or_default(), field, "{refused}");
     }
     assert_eq!(site.admin(Method::GET, "/v1/keys", Value::Null).await.is(200)["data"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_repeated_request_for_a_key_gets_the_same_key() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    let wanted =
+        json!({"name": "match server", "role": "server", "all_boards": true, "expires_at": "2040-01-01T00:00:00Z"});
+    let create = async |admin: &str, idempotency_key: &str, body: &Value| {
+        let authorization = format!("Bearer {admin}");
+        let headers = [
+            ("authorization", &*authorization),
+            ("content-type", "application/json"),
+            ("idempotency-key", idempotency_key),
+        ];
+        site.send(Method::POST, "/v1/keys", &headers, body.to_string()).await
+    };
+    let (one, two) = ("2b1f6f0e-5d0c-4a53-9a43-1de4e7e6cf11", "2b1f6f0e-5d0c-4a53-9a43-1de4e7e6cf12");
+    // All of them create one key. A request that meets another one may have to be repeated.
+    let mut answers = Vec::new();
+    for answer in join_all((0..8).map(|_| create(&site.admin_key, one, &wanted))).await {
+        assert!([201, 503].contains(&answer.status), "{answer:?}");
+        answers.extend((answer.status == 201).then_some(answer.body));
+    }
+    let first = create(&site.admin_key, one, &wanted).await.is(201);
+    assert!(!answers.is_empty() && answers.iter().all(|answer| *answer == first), "{answers:?}");
+    let event = json!({"user_id": "ada", "points": 1}).to_string();
+    site.board(json!({}), &[]).await;
+    let text = first["key"].as_str().unwrap();
+    site.json(Method::POST, "/v1/boards/main/scores", text, event).await.is(200);
+
+    let mut other = wanted.clone();
+    other["name"] = json!("another server");
+    let refused = create(&site.admin_key, one, &other).await.is(409);
+    assert_eq!(refused["code"], "idempotency_key_reused", "{refused}");
+    let second = create(&site.admin_key, two, &wanted).await.is(201);
+    assert_ne!(second["id"], first["id"]);
+    for bad in ["too short", &"x".repeat(129), "0123456789 abcdef"] {
+        let refused = create(&site.admin_key, bad, &wanted).await.is(422);
+        assert_eq!(refused["field"], "Idempotency-Key", "{bad}: {refused}");
+    }
+    // Another administrator's request is another one.
+    let admin = make_key(db.url(), &["--role", "admin"]);
+    assert_eq!(create(&admin, one, &wanted).await.is(409)["code"], "too_many_keys");
+
+    // The digest is forgotten after seven days, and with it the way to derive the secret.
+    let id = first["id"].as_str().unwrap();
+    db.execute(&format!(
+        "UPDATE centile_store.api_keys SET created_at = created_at - interval '8 days' WHERE id = '{id}'; SELECT centile.forget_expired_ids()"
+    ))
+    .await;
+    let known: Vec<String> = query_scalar("SELECT id FROM centile_store.api_keys WHERE request_salt IS NOT NULL")
+        .fetch_all(&db.pool().await)
+        .await
+        .unwrap();
+    assert_eq!(known, [second["id"].as_str().unwrap()]);
 }

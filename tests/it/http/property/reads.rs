@@ -262,14 +262,7 @@ impl Reading<'_> {
 fn row_of(row: &Value) -> Shown {
     let number = |name: &str| row[name].as_i64().unwrap_or_else(|| panic!("{name} in {row}"));
     let text = |name: &str| row[name].as_str().unwrap_or_else(|| panic!("{name} in {row}")).to_owned();
-    (
-        number("position"),
-        number("rank"),
-        text("user_id"),
-        text("name"),
-        number("score"),
-        time_of(&row["reached_at"]),
-    )
+    (number("position"), number("rank"), text("user_id"), text("name"), number("score"), time_of(&row["reached_at"]))
 }
 
 fn rows_of(rows: &Value) -> Vec<Shown> {
