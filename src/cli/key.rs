@@ -178,7 +178,7 @@ struct Line<'a> {
     /// The signing secret, only when the key is created.
     #[serde(skip_serializing_if = "Option::is_none")]
     signing_secret: Option<&'a str>,
-    id: &'a str,
+    key_id: &'a str,
     name: &'a str,
     role: Role,
     boards: &'a [BoardSlug],
@@ -195,7 +195,7 @@ impl<'a> From<&'a Key> for Line<'a> {
         Self {
             key: None,
             signing_secret: None,
-            id: &key.id,
+            key_id: &key.id,
             name: &key.name,
             role: key.role,
             boards: &key.boards,

@@ -186,14 +186,11 @@ pub(crate) struct Api {
 fn endpoints() -> Vec<Endpoint> {
     vec![
         Endpoint::new("/v1/boards/{board}/scores").get(list::list).on(Method::POST, submit::submit),
-        // A player's id may be `batch` or `query`: other methods on these paths belong to that
-        // player.
-        Endpoint::leaving("/v1/boards/{board}/scores/batch", &[Method::GET, Method::HEAD, Method::DELETE])
+        // A player's id may be `batch`: reads on this path belong to that player.
+        Endpoint::leaving("/v1/boards/{board}/scores/batch", &[Method::GET, Method::HEAD])
             .on(Method::POST, submit::submit_batch),
-        Endpoint::leaving("/v1/boards/{board}/scores/query", &[Method::DELETE])
-            .get(list::chosen)
-            .on(Method::POST, list::query),
-        Endpoint::new("/v1/boards/{board}/scores/{user_id}").get(standing::show).on(Method::DELETE, standing::reset),
+        Endpoint::new("/v1/boards/{board}/scores/query").get(list::chosen).on(Method::POST, list::query),
+        Endpoint::new("/v1/boards/{board}/scores/{user_id}").get(standing::show),
         Endpoint::new("/v1/scores").get(classic::list).on(Method::POST, classic::submit),
         Endpoint::new("/v1/scores/{user_id}").get(classic::standing),
         Endpoint::new("/v1/boards").get(board::list).on(Method::POST, board::create),
@@ -201,6 +198,7 @@ fn endpoints() -> Vec<Endpoint> {
         Endpoint::new("/v1/boards/{board}/scores.csv").get(export::csv),
         Endpoint::new("/v1/boards/{board}/scores.ndjson").get(export::ndjson),
         Endpoint::new("/v1/boards/{board}/scores/{user_id}/history").get(history::list),
+        Endpoint::new("/v1/boards/{board}/scores/{user_id}/reset").on(Method::POST, standing::reset),
         Endpoint::new("/v1/boards/{board}/live").get(live::subscribe),
         Endpoint::new("/v1/boards/{board}/rank").get(newcomer::show),
         Endpoint::new("/v1/boards/{board}/distribution").get(distribution::show),
@@ -422,8 +420,7 @@ mod tests {
         for endpoint in endpoints() {
             let wanted = match endpoint.path() {
                 // Includes the methods of the player with that id.
-                "/v1/boards/{board}/scores/batch" => "GET, HEAD, DELETE, POST".to_owned(),
-                "/v1/boards/{board}/scores/query" => "DELETE, GET, HEAD, POST".to_owned(),
+                "/v1/boards/{board}/scores/batch" => "GET, HEAD, POST".to_owned(),
                 _ => endpoint.methods().iter().map(Method::as_str).collect::<Vec<_>>().join(", "),
             };
             let uri = endpoint.path().replace(['{', '}'], "");

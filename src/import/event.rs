@@ -50,10 +50,12 @@ pub(super) enum Column {
     Tiebreak,
 }
 
-const COLUMNS: [(&str, Column); 7] = [
+/// `user_name` is the name in SQL views, whose rows can be imported too.
+const COLUMNS: [(&str, Column); 8] = [
     ("id", Column::Id),
     ("user_id", Column::UserId),
     ("name", Column::Name),
+    ("user_name", Column::Name),
     ("points", Column::Points),
     ("occurred_at", Column::OccurredAt),
     ("reason", Column::Reason),
@@ -95,6 +97,7 @@ fn bad_header(message: &str) -> Error {
 struct Fields<'a> {
     id: Option<Cow<'a, str>>,
     user_id: Option<Cow<'a, str>>,
+    #[serde(alias = "user_name")]
     name: Option<Cow<'a, str>>,
     #[serde(borrow, default, deserialize_with = "number")]
     points: Option<Cow<'a, str>>,

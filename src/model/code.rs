@@ -113,9 +113,9 @@ pub enum Code {
     OutcomeUnknown,
     /// The period, board or player is being changed by another session; nothing was written.
     ConcurrentChange,
-    /// The instance is stopping; another one may answer.
+    /// The instance is stopping and wrote nothing; another one may answer.
     ShuttingDown,
-    /// The instance cannot answer now, for a reason that `detail` explains.
+    /// The instance cannot answer now; `detail` explains why and what was done.
     Unavailable,
 }
 

@@ -276,8 +276,8 @@ pub(crate) struct BoardResponse {
     order: Order,
     /// How equal scores are ranked.
     ties: Ties,
-    /// Kinds of period that the board keeps.
-    #[schema(value_type = Vec<KeptPeriod>)]
+    /// Kinds of period that the board keeps. Later releases may add kinds.
+    #[schema(value_type = Vec<String>, example = json!(["all_time", "week"]))]
     periods: Vec<PeriodKind>,
     /// Number of writer lanes.
     lanes: i16,

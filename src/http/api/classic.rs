@@ -15,7 +15,7 @@ use crate::{
         Api,
         api::{
             list::limit,
-            problem::{ListProblems, ReadProblems, WriteProblems},
+            problem::{ReadProblems, WriteProblems},
             reply,
             submit::{
                 BatchResponse, EventRequest, QuarantinedResponse, Written, parse_event, parse_events,
@@ -170,7 +170,7 @@ pub(crate) async fn submit(api: Data<Api>, request: HttpRequest, payload: Payloa
 #[utoipa::path(
     get, path = "/v1/scores", operation_id = "list_classic_scores", tag = "classic",
     security((), ("key" = [])), params(ClassicListQuery),
-    responses((status = 200, description = "The top of the period `all_time`.", body = ClassicListResponse), ListProblems),
+    responses((status = 200, description = "The top of the period `all_time`.", body = ClassicListResponse), ReadProblems),
 )]
 pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let query: ClassicListQuery = query::parse(&request)?;

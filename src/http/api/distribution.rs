@@ -24,7 +24,7 @@ use crate::{
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct DistributionQuery {
-    /// Period, as in a list; `all_time` when absent.
+    /// Period, such as `week`, `week:previous` or `season:spring`; `all_time` when absent.
     #[param(value_type = Option<PeriodText>)]
     period: Option<String>,
 }

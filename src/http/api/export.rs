@@ -76,7 +76,7 @@ const DOWNLOAD_TIMEOUT: Duration = Duration::from_mins(30);
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ExportQuery {
-    /// Period, as in a list; `all_time` when absent.
+    /// Period, such as `week`, `week:previous` or `season:spring`; `all_time` when absent.
     #[param(value_type = Option<PeriodText>)]
     period: Option<String>,
 }

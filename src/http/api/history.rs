@@ -50,7 +50,7 @@ pub(crate) struct HistoryRowResponse<'a> {
     tiebreak: Option<i16>,
     /// The reason given for the transaction. Only holders of a server or admin key see it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "boss defeated")]
+    #[schema(nullable = false, example = "boss defeated")]
     reason: Option<&'a str>,
     /// Id of the score transaction that a `void` cancels.
     #[schema(required = true)]

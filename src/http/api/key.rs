@@ -88,13 +88,15 @@ impl TryFrom<CreateKey> for NewKey {
 pub(crate) struct KeyResponse {
     /// Id of the key, which is a part of its text.
     #[schema(example = "0123456789abcdef")]
-    id: String,
+    key_id: String,
     /// Name of the client.
     #[schema(example = "match server")]
     name: String,
     /// Rights of the key.
     role: Role,
-    /// Boards of the key; empty for all boards.
+    /// Whether the key is for all boards.
+    all_boards: bool,
+    /// Boards of the key; empty if it is for all boards.
     #[schema(example = json!(["arena"]))]
     boards: Vec<String>,
     /// Whether the key must sign its requests.
@@ -117,9 +119,10 @@ pub(crate) struct KeyResponse {
 impl From<&Key> for KeyResponse {
     fn from(key: &Key) -> Self {
         Self {
-            id: key.id.clone(),
+            key_id: key.id.clone(),
             name: key.name.clone(),
             role: key.role,
+            all_boards: key.boards.is_empty(),
             boards: key.boards.iter().map(ToString::to_string).collect(),
             signed: key.signed,
             state: key.state(),
@@ -139,7 +142,7 @@ pub(crate) struct NewKeyResponse {
     key: String,
     /// Secret for signing requests, if the key signs. It is shown only once.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "ctls_…")]
+    #[schema(nullable = false, example = "ctls_…")]
     signing_secret: Option<String>,
     #[serde(flatten)]
     about: KeyResponse,

@@ -74,7 +74,7 @@ pub(crate) struct ListQuery {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ChosenQuery {
-    /// Period, as in a list; `all_time` when absent.
+    /// Period, such as `week`, `week:previous` or `season:spring`; `all_time` when absent.
     #[param(value_type = Option<PeriodText>)]
     period: Option<String>,
     /// Id of a player. Repeat the parameter for up to 500 players.
@@ -90,7 +90,7 @@ pub(crate) struct ChosenRequest {
     /// Ids of the players.
     #[schema(value_type = Vec<UserIdText>, min_items = 1, max_items = 500, example = json!(["ada", "bob"]))]
     user_ids: Vec<String>,
-    /// Period, as in a list; `all_time` when absent.
+    /// Period, such as `week`, `week:previous` or `season:spring`; `all_time` when absent.
     #[schema(value_type = Option<PeriodText>)]
     period: Option<String>,
 }
@@ -100,9 +100,11 @@ pub(crate) struct ChosenRequest {
 pub(crate) struct PageResponse<'a> {
     /// True if the database cannot be reached and the top may be out of date.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     stale: Option<bool>,
     /// Age of a stale top, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     stale_for_seconds: Option<u64>,
     #[serde(flatten)]
     ranking: RankingResponse<'a>,

@@ -26,7 +26,7 @@ pub(crate) struct NewcomerQuery {
     /// The score to rank.
     #[param(example = 1_234, minimum = -9_223_372_036_854_775_807i64)]
     score: i64,
-    /// Period, as in a list; `all_time` when absent.
+    /// Period, such as `week`, `week:previous` or `season:spring`; `all_time` when absent.
     #[param(value_type = Option<PeriodText>)]
     period: Option<String>,
 }

@@ -46,7 +46,8 @@ pub(crate) struct PeriodResponse<'a> {
     /// Name of the period in parameters named `period`.
     #[schema(example = "week:2024-01-15")]
     name: String,
-    /// Kind of period.
+    /// Kind of period: `all_time`, `day`, `week`, `month` or `season`. Later releases may add kinds.
+    #[schema(value_type = String, example = "week")]
     kind: PeriodKind,
     /// Label: `2024-01-15`, `2024-01`, `all_time`, or a season's name.
     #[schema(example = "2024-01-15")]

@@ -41,12 +41,14 @@ pub(crate) struct Problem {
     /// Explanation of this problem.
     #[schema(example = "limit: must be from 1 to 1000, not 0")]
     pub(crate) detail: String,
-    /// The field or parameter at fault. `[3].points` is a field of the fourth element of a list.
+    /// The field or parameter at fault. `events[3].points` is a
+    /// member of the fourth event of a batch, `body` the whole body, and `Idempotency-Key` a header.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "limit")]
+    #[schema(nullable = false, example = "limit")]
     field: Option<String>,
     /// Seconds to wait before a retry.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     retry_after: Option<u64>,
 }
 
@@ -154,7 +156,11 @@ const DESCRIBED: [(u16, &str, &str); 12] = [
     (422, "Invalid", "A value is invalid; `field` names it."),
     (429, "TooMany", "The key or address has made too many requests. Retry after the seconds in `Retry-After`."),
     (500, "Internal", "Internal error. The service log has the cause."),
-    (503, "Unavailable", "The service is unavailable and wrote nothing. Retry after the seconds in `Retry-After`."),
+    (
+        503,
+        "Unavailable",
+        "The service is unavailable. Retry after the seconds in `Retry-After`. `code` says whether a write may have been committed.",
+    ),
 ];
 
 /// Returns the problem responses as named components of the OpenAPI document.

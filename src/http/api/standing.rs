@@ -1,6 +1,9 @@
 //! `/v1/boards/{board}/scores/{user_id}`: one player on a board.
 
-use actix_web::{HttpRequest, HttpResponse, web::Data};
+use actix_web::{
+    HttpRequest, HttpResponse,
+    web::{Data, Payload},
+};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -9,9 +12,10 @@ use crate::{
     http::{
         Api,
         api::{
-            problem::{ActProblems, ReadProblems},
+            problem::{ReadProblems, WriteProblems},
             ranking::{RankingResponse, RowResponse},
             reply,
+            user::ActRequest,
         },
         extract::{
             caller,
@@ -19,7 +23,7 @@ use crate::{
             query::{self, PeriodText},
         },
     },
-    model::{act::Act, board::Board, rank::Standing},
+    model::{board::Board, rank::Standing},
     ranking::read,
     scoring,
 };
@@ -29,22 +33,12 @@ use crate::{
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct StandingQuery {
-    /// Period, as in a list; `all_time` when absent.
+    /// Period, such as `week`, `week:previous` or `season:spring`; `all_time` when absent.
     #[param(value_type = Option<PeriodText>)]
     period: Option<String>,
     /// Number of players to return on each side.
     #[param(minimum = 0, maximum = 100, default = 4)]
     around: Option<u64>,
-}
-
-/// Reason for a reset.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct ResetQuery {
-    /// Reason for the ledger.
-    #[param(example = "asked for it", min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
-    reason: Option<String>,
 }
 
 /// A player's standing.
@@ -100,18 +94,18 @@ pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
 /// Reset a player
 ///
 /// Needs an admin key. The player starts again in the current periods. The ledger keeps all earlier
-/// transactions.
+/// transactions. A repeated call resets the player again, and with it scores since the first call.
 #[utoipa::path(
-    delete, path = "/v1/boards/{board}/scores/{user_id}", operation_id = "reset_player", tag = "administration",
-    security(("key" = [])), params(BoardPath, UserPath, ResetQuery),
-    responses((status = 204, description = "The player's scores in the current periods were reset."), ActProblems),
+    post, path = "/v1/boards/{board}/scores/{user_id}/reset", operation_id = "reset_player", tag = "administration",
+    security(("key" = [])), params(BoardPath, UserPath), request_body = Option<ActRequest>,
+    responses((status = 204, description = "The player's scores in the current periods were reset."), WriteProblems),
 )]
-pub(crate) async fn reset(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
+pub(crate) async fn reset(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
     let by = caller::admin(&api, &request).await?;
     let path = BoardPath::of(&request)?;
     let UserPath { user_id } = UserPath::of(&request)?;
-    let ResetQuery { reason } = query::parse(&request)?;
-    let act = Act::new(by, reason)?;
+    query::none(&request)?;
+    let act = ActRequest::read(&api, &request, payload, by).await?;
     let board = path.find(&api.instance).await?;
     scoring::reset(&api.instance.rankings, &board, &user_id, &act).await?;
     Ok(reply::done())

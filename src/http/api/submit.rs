@@ -166,12 +166,12 @@ pub(crate) struct NewStandingResponse {
     score: i64,
     /// Rank after the commit; present with `ranks=true`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = 6, minimum = 1)]
+    #[schema(nullable = false, example = 6, minimum = 1)]
     rank: Option<u64>,
     /// Current rank of the score before the event. Present with `ranks=true`, except for a new
     /// player.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = 9, minimum = 1)]
+    #[schema(nullable = false, example = 9, minimum = 1)]
     previous_rank: Option<u64>,
 }
 

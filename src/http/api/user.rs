@@ -90,11 +90,12 @@ pub(crate) struct UserResponse {
     avatar_url: Option<String>,
     /// Data that the game keeps with the player. Only holders of a server or admin key see it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>, example = json!({"clan": "Lovelace"}))]
+    #[schema(nullable = false, value_type = Option<Object>, example = json!({"clan": "Lovelace"}))]
     metadata: Option<Value>,
     /// Whether the player is banned. A banned player is in no ranking. Only holders of a server or
     /// admin key see it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     banned: Option<bool>,
 }
 

@@ -13,11 +13,12 @@ use crate::{
 #[into_params(parameter_in = Header)]
 #[expect(dead_code, reason = "describes a header that `key` reads")]
 pub(crate) struct IdempotencyHeader {
-    /// Random text that stands for this request, such as a UUID. Send the same text with each retry.
-    /// The service recognises it for seven days. Keep it secret: who knows it can repeat the request
-    /// only with an admin key, but the secret of a new API key is derived from it.
+    /// Random text for this request, such as a UUID. Send the same text with each retry: the service
+    /// recognises it for seven days. Another request with it gets `idempotency_key_reused`. Keep it
+    /// secret, because the secret of a new key is derived from it.
     #[param(
         rename = "Idempotency-Key",
+        nullable = false,
         min_length = 16,
         max_length = 128,
         pattern = "^[!-~]*$",

@@ -68,7 +68,7 @@ const AROUND: usize = 4;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct LiveQuery {
-    /// Period, as in a list; `all_time` when absent. `week` continues with the next week when the
+    /// Period, such as `week`, `week:previous` or `season:spring`; `all_time` when absent. `week` continues with the next week when the
     /// week ends.
     #[param(value_type = Option<PeriodText>)]
     period: Option<String>,
@@ -87,7 +87,7 @@ pub(crate) struct LiveQuery {
 #[expect(dead_code, reason = "describes a header that browsers send automatically")]
 pub(crate) struct LastEventId {
     /// Id of the last event received.
-    #[param(rename = "Last-Event-ID")]
+    #[param(rename = "Last-Event-ID", nullable = false)]
     last_event_id: Option<String>,
 }
 

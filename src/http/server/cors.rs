@@ -20,10 +20,11 @@ use crate::{Result, http::Api};
 const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
 
 /// Request headers that a page may send.
-const REQUEST_HEADERS: &str = "Authorization, Content-Type, If-None-Match, Last-Event-ID, X-Request-Id";
+const REQUEST_HEADERS: &str =
+    "Authorization, Centile-Signature, Content-Type, Idempotency-Key, If-None-Match, Last-Event-ID, X-Request-Id";
 
 /// Response headers that a page may read.
-const RESPONSE_HEADERS: &str = "ETag, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, X-Request-Id, WWW-Authenticate, \
+const RESPONSE_HEADERS: &str = "Age, Allow, ETag, Location, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, X-Request-Id, WWW-Authenticate, \
      Centile-Version, Centile-Players, X-Centile-Source";
 
 /// Seconds that a browser caches a preflight response: two hours, Chromium's maximum.

@@ -111,7 +111,7 @@ pub async fn prepared(site: &Site, method: &Method, path: &str, transaction_id: 
             gone
         }
         ("DELETE", _) => "bob".to_owned(),
-        _ if path.ends_with("ban") => "bob".to_owned(),
+        _ if path.ends_with("ban") || path.ends_with("/reset") => "bob".to_owned(),
         _ => "ada".to_owned(),
     };
     let filled = path
@@ -146,7 +146,7 @@ async fn spare_key(site: &Site) -> String {
     let name = format!("spare {}", next_number());
     let made =
         site.admin(Method::POST, "/v1/keys", json!({"name": name, "role": "reader", "all_boards": true})).await.is(201);
-    made["id"].as_str().unwrap().to_owned()
+    made["key_id"].as_str().unwrap().to_owned()
 }
 
 /// Creates an event that waits in quarantine, and returns its id.

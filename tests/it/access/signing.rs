@@ -275,7 +275,8 @@ async fn signed_keys_are_created_over_http_and_shown_as_signed() {
     assert!(!listed.text.contains(&signer.secret) && !listed.text.contains("ctls_"), "{}", listed.text);
     let listed = listed.is(200);
     let signs = |list: &Value| {
-        let signing = list.as_array().unwrap().iter().filter(|key| key["signed"] == true).map(|key| key["id"].clone());
+        let signing =
+            list.as_array().unwrap().iter().filter(|key| key["signed"] == true).map(|key| key["key_id"].clone());
         signing.collect::<Vec<_>>()
     };
     assert_eq!(signs(&listed["data"]), [json!(signer.id())]);

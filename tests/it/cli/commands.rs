@@ -104,7 +104,7 @@ async fn keys_are_created_listed_and_revoked() {
     let listed = listed.json();
     assert_eq!((&listed[0]["name"], &listed[1]["name"]), (&json!("laps"), &json!("game")));
     assert_eq!((&listed[1]["state"], &listed[0]["expires_at"]), (&json!("active"), &Value::Null));
-    let id = listed[1]["id"].as_str().unwrap();
+    let id = listed[1]["key_id"].as_str().unwrap();
     let shown = run(&db, &["key", "list"]).well();
     assert!(shown.contains(&format!("{id}  game  server  all     active")), "{shown}");
 

@@ -356,10 +356,10 @@ async fn invalid_players_and_acts_are_refused() {
         (Method::POST, &void("99999999999999999999"), Value::Null, 422, "transaction_id"),
         (Method::POST, &void("1"), Value::Null, 404, ""),
         (Method::POST, &void("-1"), Value::Null, 404, ""),
-        (Method::DELETE, "/v1/boards/main/scores/nobody", Value::Null, 404, ""),
-        (Method::DELETE, "/v1/boards/none/scores/ada", Value::Null, 404, ""),
-        (Method::DELETE, "/v1/boards/main/scores/ada?reason=", Value::Null, 422, "reason"),
-        (Method::DELETE, "/v1/boards/main/scores/ada?why=x", Value::Null, 422, "why"),
+        (Method::POST, "/v1/boards/main/scores/nobody/reset", Value::Null, 404, ""),
+        (Method::POST, "/v1/boards/none/scores/ada/reset", Value::Null, 404, ""),
+        (Method::POST, "/v1/boards/main/scores/ada/reset", json!({"reason": ""}), 422, "reason"),
+        (Method::POST, "/v1/boards/main/scores/ada/reset?why=x", Value::Null, 422, "why"),
     ] {
         refused(&site.admin(method, path, body.clone()).await, status, field, &format!("{path} {body}"));
     }
@@ -396,9 +396,9 @@ async fn unreadable_requests_are_refused() {
         (Method::PUT, SCORES, "GET, HEAD, POST"),
         (Method::POST, "/v1/users/ada", "GET, HEAD, PUT, DELETE"),
         (Method::GET, "/v1/users/ada/ban", "POST"),
-        (Method::POST, "/v1/boards/main/scores/ada", "GET, HEAD, DELETE"),
-        (Method::PUT, "/v1/boards/main/scores/query", "DELETE, GET, HEAD, POST"),
-        (Method::OPTIONS, "/v1/boards/main/scores/query", "DELETE, GET, HEAD, POST"),
+        (Method::POST, "/v1/boards/main/scores/ada", "GET, HEAD"),
+        (Method::PUT, "/v1/boards/main/scores/query", "GET, HEAD, POST"),
+        (Method::OPTIONS, "/v1/boards/main/scores/query", "GET, HEAD, POST"),
         (Method::POST, "/v1/boards/main/rank", "GET, HEAD"),
         (Method::POST, "/healthz", "GET, HEAD"),
         (Method::OPTIONS, "/v1/scores", "GET, HEAD, POST"),

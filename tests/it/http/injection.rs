@@ -199,7 +199,7 @@ impl Done {
             }
             ("POST", "/v1/boards/{board}/scores", 200) => self.scores += i64::from(answer.body["repeated"] == false),
             ("DELETE", "/v1/users/{user_id}", 200..=299) => self.erased += 1,
-            ("DELETE", "/v1/boards/{board}/scores/{user_id}", 204) => self.acts += 1,
+            ("POST", "/v1/boards/{board}/scores/{user_id}/reset", 204) => self.acts += 1,
             ("POST", path, 200 | 204) if path.ends_with("ban") || path.ends_with("/void") => self.acts += 1,
             _ => {}
         }

@@ -22,6 +22,7 @@ const BOARDS: [(&str, Tz); 3] = [("4", Tz::Pacific__Auckland), ("2", Tz::America
 #[derive(Debug, Deserialize)]
 struct Event {
     user_id: String,
+    #[serde(alias = "user_name")]
     name: String,
     points: i64,
     occurred_at: DateTime<Utc>,

@@ -151,7 +151,7 @@ async fn events_are_limited_in_a_sliding_window_and_a_refused_id_stays_free() {
     assert_eq!(error["detail"], "board main allows 3 events in 60 seconds per player");
     // A repeat gets its first answer and does not count. A refused event is checked again.
     assert_eq!(site.post(SCORES, list[0].clone()).await.is(200)["repeated"], true);
-    refused(&site.post(SCORES, list[3].clone()).await, 409, "", "the fourth");
+    refused(&site.post(SCORES, list[3].clone()).await, 429, "", "the fourth");
 
     // Moves the ledger a minute into the past, score by score, the oldest first.
     let pool = db.pool().await;
@@ -167,17 +167,17 @@ async fn events_are_limited_in_a_sliding_window_and_a_refused_id_stays_free() {
         .unwrap();
     };
     age(0, 50.0).await;
-    refused(&site.post(SCORES, list[3].clone()).await, 409, "", "ten seconds too early");
+    refused(&site.post(SCORES, list[3].clone()).await, 429, "", "ten seconds too early");
     age(0, 60.0).await;
     site.post(SCORES, list[3].clone()).await.is(200);
-    refused(&site.post(SCORES, list[4].clone()).await, 409, "", "three again");
+    refused(&site.post(SCORES, list[4].clone()).await, 429, "", "three again");
     // A void removes a score's points, but the event still counts.
     let third: i64 = query_scalar("SELECT max(transaction_id) FROM centile.score_history WHERE user_id = 'ada'")
         .fetch_one(&pool)
         .await
         .unwrap();
     site.admin(Method::POST, &format!("/v1/boards/main/transactions/{third}/void"), Value::Null).await.is(204);
-    refused(&site.post(SCORES, list[4].clone()).await, 409, "", "a voided score was sent");
+    refused(&site.post(SCORES, list[4].clone()).await, 429, "", "a voided score was sent");
     // Administrators' corrections are exempt from the rules.
     let correct = ["correct", "ada", "5", "--board", "main", "--reason", "forgotten", "--at"];
     run(&db, &[correct.as_slice(), &["2024-01-16T12:00:00Z"]].concat()).well();
@@ -269,7 +269,7 @@ async fn voids_and_resets_reduce_gains_and_each_period_has_its_limit() {
     site.admin(Method::POST, &format!("/v1/boards/main/transactions/{lost}/void"), Value::Null).await.is(204);
     site.post(SCORES, event("ada", 100)).await.is(200);
     refused(&site.post(SCORES, event("ada", 1)).await, 422, "points", "101");
-    site.admin(Method::DELETE, "/v1/boards/main/scores/ada?reason=again", Value::Null).await.is(204);
+    site.admin(Method::POST, "/v1/boards/main/scores/ada/reset", json!({"reason": "again"})).await.is(204);
     site.post(SCORES, event("ada", 100)).await.is(200);
     let answer = site.post(SCORES, event("ada", 1)).await;
     refused(&answer, 422, "points", "after a reset");

@@ -43,7 +43,7 @@ async fn every_change_over_http_is_audited_under_its_key() {
         .admin(Method::POST, "/v1/keys", json!({"name": "spare", "role": "reader", "all_boards": true}))
         .await
         .is(201);
-    let key_path = format!("/v1/keys/{}", key["id"].as_str().unwrap());
+    let key_path = format!("/v1/keys/{}", key["key_id"].as_str().unwrap());
     let (key_id, season) = (
         key_path.rsplit('/').next().unwrap(),
         json!({"name": "spring", "starts_at": "2040-03-01", "ends_at": "2040-06-01"}),
@@ -61,7 +61,7 @@ async fn every_change_over_http_is_audited_under_its_key() {
         (Method::PATCH, "/v1/boards/main", json!({"title": "Main", "points_max": 100}), 200),
         (Method::POST, "/v1/boards/main/seasons", season, 201),
         (Method::POST, &void, json!({"reason": "a bug"}), 204),
-        (Method::DELETE, "/v1/boards/main/scores/bob?reason=asked+for+it", Value::Null, 204),
+        (Method::POST, "/v1/boards/main/scores/bob/reset", json!({"reason": "asked for it"}), 204),
         (Method::POST, "/v1/users/ada/ban", json!({"reason": "cheated"}), 200),
         (Method::POST, "/v1/users/ada/unban", Value::Null, 200),
         (Method::DELETE, &key_path, Value::Null, 204),

@@ -21,7 +21,7 @@ async fn a_key_created_over_http_works_hides_its_secret_and_is_revoked_everywher
     let wanted =
         json!({"name": "match server", "role": "server", "boards": ["main"], "expires_at": "2040-01-01T00:00:00Z"});
     let made = site.admin(Method::POST, "/v1/keys", wanted).await.is(201);
-    let (text, id) = (made["key"].as_str().unwrap(), made["id"].as_str().unwrap());
+    let (text, id) = (made["key"].as_str().unwrap(), made["key_id"].as_str().unwrap());
     assert_eq!((text.len(), &text[..21]), (4 + 16 + 1 + 64, &*format!("ctl_{id}_")));
     let event = json!({"user_id": "ada", "points": 1}).to_string();
     site.json(Method::POST, "/v1/boards/main/scores", text, event.clone()).await.is(200);
@@ -29,7 +29,7 @@ async fn a_key_created_over_http_works_hides_its_secret_and_is_revoked_everywher
     let list = site.admin(Method::GET, "/v1/keys", Value::Null).await;
     assert!(!list.text.contains(&text[21..]), "{}", list.text);
     let list = list.is(200);
-    let listed = list["data"].as_array().unwrap().iter().find(|key| key["id"] == id).unwrap();
+    let listed = list["data"].as_array().unwrap().iter().find(|key| key["key_id"] == id).unwrap();
     for (member, value) in [
         ("name", json!("match server")),
         ("role", json!("server")),
@@ -54,7 +54,7 @@ async fn a_key_created_over_http_works_hides_its_secret_and_is_revoked_everywher
     site.json(Method::POST, "/v1/boards/main/scores", text, event.clone()).await.is(401);
     until("the revoked key is refused on both instances", async || elsewhere().await == 401).await;
     let state = run(&db, &["key", "list", "--json"]).json();
-    assert!(state.as_array().unwrap().iter().any(|key| key["id"] == id && key["state"] == "revoked"), "{state}");
+    assert!(state.as_array().unwrap().iter().any(|key| key["key_id"] == id && key["state"] == "revoked"), "{state}");
     site.admin(Method::DELETE, "/v1/keys/0000000000000000", Value::Null).await.is(404);
     site.admin(Method::DELETE, "/v1/keys/nobody", Value::Null).await.is(404);
 }
@@ -65,7 +65,7 @@ async fn a_key_revoked_during_its_request_body_does_nothing() {
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[]).await;
     let made = site.admin(Method::POST, "/v1/keys", json!({"name": "slow", "role": "admin"})).await.is(201);
-    let (text, id) = (made["key"].as_str().unwrap(), made["id"].as_str().unwrap());
+    let (text, id) = (made["key"].as_str().unwrap(), made["key_id"].as_str().unwrap());
     let body = json!({"name": "Ada"}).to_string();
     let (length, (beginning, end)) = (body.len(), body.split_at(body.len() - 1));
     let mut wire = Wire::to(&site.serve).await;
@@ -74,7 +74,7 @@ async fn a_key_revoked_during_its_request_body_does_nothing() {
     wire.send(&format!("{head}{beginning}")).await.unwrap();
     let is_seen = async || {
         let list = site.admin(Method::GET, "/v1/keys", Value::Null).await.is(200);
-        list["data"].as_array().unwrap().iter().any(|key| key["id"] == id && key["last_used_at"].is_string())
+        list["data"].as_array().unwrap().iter().any(|key| key["key_id"] == id && key["last_used_at"].is_string())
     };
     until("the key has been seen", is_seen).await;
     site.admin(Method::DELETE, &format!("/v1/keys/{id}"), Value::Null).await.is(204);
@@ -119,7 +119,7 @@ async fn each_client_has_at_most_two_active_keys() {
     let statuses: Vec<u16> = made.iter().map(|answer| answer.status).collect();
     assert_eq!(statuses.iter().filter(|&&status| status == 201).count(), 2, "{statuses:?}");
     assert_eq!(statuses.iter().filter(|&&status| status == 409).count(), 8, "{statuses:?}");
-    let ids: Vec<&str> = made.iter().filter_map(|answer| answer.body["id"].as_str()).collect();
+    let ids: Vec<&str> = made.iter().filter_map(|answer| answer.body["key_id"].as_str()).collect();
     let refused = ask().await.is(409);
     for id in &ids {
         assert!(refused["detail"].as_str().unwrap().contains(id), "{refused}");
@@ -199,7 +199,7 @@ async fn a_repeated_request_for_a_key_gets_the_same_key() {
     let refused = create(&site.admin_key, one, &other).await.is(409);
     assert_eq!(refused["code"], "idempotency_key_reused", "{refused}");
     let second = create(&site.admin_key, two, &wanted).await.is(201);
-    assert_ne!(second["id"], first["id"]);
+    assert_ne!(second["key_id"], first["key_id"]);
     for bad in ["too short", &"x".repeat(129), "0123456789 abcdef"] {
         let refused = create(&site.admin_key, bad, &wanted).await.is(422);
         assert_eq!(refused["field"], "Idempotency-Key", "{bad}: {refused}");
@@ -209,7 +209,7 @@ async fn a_repeated_request_for_a_key_gets_the_same_key() {
     assert_eq!(create(&admin, one, &wanted).await.is(409)["code"], "too_many_keys");
 
     // The digest is forgotten after seven days, and with it the way to derive the secret.
-    let id = first["id"].as_str().unwrap();
+    let id = first["key_id"].as_str().unwrap();
     db.execute(&format!(
         "UPDATE centile_store.api_keys SET created_at = created_at - interval '8 days' WHERE id = '{id}'; SELECT centile.forget_expired_ids()"
     ))
@@ -218,5 +218,5 @@ async fn a_repeated_request_for_a_key_gets_the_same_key() {
         .fetch_all(&db.pool().await)
         .await
         .unwrap();
-    assert_eq!(known, [second["id"].as_str().unwrap()]);
+    assert_eq!(known, [second["key_id"].as_str().unwrap()]);
 }

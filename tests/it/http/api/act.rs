@@ -75,7 +75,7 @@ async fn a_void_cancels_one_score_a_reset_all_and_the_history_has_both() {
     }
     site.admin(Method::POST, "/v1/boards/main/transactions/999999/void", Value::Null).await.is(404);
 
-    site.admin(Method::DELETE, &format!("{SCORES}/ada?reason=asked+for+it"), Value::Null).await.is(204);
+    site.admin(Method::POST, &format!("{SCORES}/ada/reset"), json!({"reason": "asked for it"})).await.is(204);
     assert_eq!(ranking(&site).await, pairs([("bob", 30)]));
     site.get(&format!("{SCORES}/ada")).await.is(404);
     site.post(SCORES, json!({"user_id": "ada", "points": 7})).await.is(200);

@@ -133,7 +133,7 @@ async fn each_role_may_do_what_it_is_for() {
         (Method::PATCH, "/v1/boards/main"),
         (Method::POST, "/v1/users/ada/ban"),
         (Method::POST, "/v1/users/ada/unban"),
-        (Method::DELETE, "/v1/boards/main/scores/ada"),
+        (Method::POST, "/v1/boards/main/scores/ada/reset"),
         (Method::POST, "/v1/boards/main/transactions/1/void"),
     ] {
         let refused = site.json(method.clone(), path, &site.server_key, "{}".to_owned()).await;

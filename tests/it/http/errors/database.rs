@@ -52,7 +52,7 @@ const ACTS: [(Method, &str); 5] = [
     (Method::POST, "/v1/boards"),
     (Method::PUT, "/v1/users/ada"),
     (Method::POST, "/v1/users/ada/ban"),
-    (Method::DELETE, "/v1/boards/main/scores/ada"),
+    (Method::POST, "/v1/boards/main/scores/ada/reset"),
     (Method::POST, "/v1/boards/main/transactions/1/void"),
 ];
 

@@ -179,7 +179,7 @@ async fn acts_are_in_the_next_answer_of_another_instance() {
         answers.push(reader.get("/v1/boards/main/scores/bob").await);
         assert_eq!((&answers[2].body["rank"], &answers[2].body["score"]), (&json!(2), &json!(5)), "{:?}", answers[2]);
         // A reset, and the first score after it.
-        writer.admin(Method::DELETE, "/v1/boards/main/scores/dan", Value::Null).await.is(204);
+        writer.admin(Method::POST, "/v1/boards/main/scores/dan/reset", Value::Null).await.is(204);
         reader.get("/v1/boards/main/scores/dan").await.is(404);
         post("dan", 1).await;
         answers.push(reader.get("/v1/boards/main/scores/dan").await);

@@ -103,7 +103,7 @@ async fn an_accepted_event_counts_from_its_acceptance_and_a_rejected_one_never()
     // As if it had waited for a long time.
     db.execute("UPDATE centile_store.quarantine SET submitted_at = submitted_at - interval '70 days'").await;
     // An event accepted after a reset counts after it.
-    site.admin(Method::DELETE, "/v1/boards/main/scores/ada?reason=again", Value::Null).await.is(204);
+    site.admin(Method::POST, "/v1/boards/main/scores/ada/reset", json!({"reason": "again"})).await.is(204);
     let before: chrono::DateTime<chrono::Utc> =
         query_scalar("SELECT clock_timestamp()").fetch_one(&db.pool().await).await.unwrap();
     let transaction_id = decide(&site, taken, "accept").await.is(200)["transaction_id"].clone();
