@@ -184,7 +184,6 @@ impl<'a> ChosenResponse<'a> {
     responses(
         (status = 200, description = "A page of the ranking.", body = PageResponse,
             headers(
-                ("Cache-Control" = String, description = "`max-age=60, must-revalidate` for a closed period requested by name, otherwise `no-cache`."),
                 ("Age" = u64, description = "Age of a stale top, in seconds."),
             )),
         ReadProblems,
@@ -216,8 +215,7 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     get, path = "/v1/boards/{board}/scores/query", operation_id = "list_chosen_scores", tag = "reading",
     security((), ("key" = [])), params(BoardPath, ChosenQuery),
     responses(
-        (status = 200, description = "The chosen players.", body = ChosenResponse,
-            headers(("Cache-Control" = String, description = "`max-age=60, must-revalidate` for a closed period requested by name, otherwise `no-cache`."))),
+        (status = 200, description = "The chosen players.", body = ChosenResponse),
         (status = 400, description = "Path and query are longer than 65,534 bytes. The response has no body. \
             Send that many ids with `POST`."),
         ReadProblems,

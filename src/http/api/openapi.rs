@@ -3,8 +3,8 @@
 use utoipa::{
     Modify, OpenApi, PartialSchema as _,
     openapi::{
-        Components, Header, RefOr, ResponseBuilder, Schema,
-        path::Operation,
+        Components, Header, RefOr, Required, ResponseBuilder, Schema,
+        path::{Operation, ParameterBuilder, ParameterIn},
         security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
     },
 };
@@ -17,6 +17,7 @@ use crate::http::{
     },
     live,
 };
+use crate::model::board::PeriodKind;
 
 /// Builds the document of this service.
 #[must_use]
@@ -75,7 +76,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
         health::metrics,
         docs::document,
     ),
-    components(schemas(Problem)),
+    components(schemas(Problem, PeriodKind)),
     modifiers(&Shared),
     tags(
         (name = "reading", description = "Rankings: the top, pages, one player, chosen players, the distribution."),
@@ -133,8 +134,11 @@ fn describe_ranking(operation: &mut Operation) {
             add("X-Centile-Source", String::schema(), source);
         }
         if has_tag {
-            let tag = "Entity tag for `If-None-Match`. Present for a closed period and for a top.";
+            let tag = "Entity tag for `If-None-Match`. Present if the period is closed; of an open period only the top has one.";
             add("ETag", String::schema(), tag);
+            let caching = "`max-age=60, must-revalidate` for a closed period requested by name (after `private` if the board needs a \
+                           key), otherwise `no-cache`.";
+            add("Cache-Control", String::schema(), caching);
         }
         if is_file {
             add("Centile-Version", String::schema(), "Version that the file is exact for.");
@@ -142,6 +146,14 @@ fn describe_ranking(operation: &mut Operation) {
         }
     }
     if has_tag {
+        let known = ParameterBuilder::new()
+            .name("If-None-Match")
+            .parameter_in(ParameterIn::Header)
+            .required(Required::False)
+            .description(Some("Entity tag of an earlier response."))
+            .schema(Some(String::schema()))
+            .build();
+        operation.parameters.get_or_insert_default().push(known.into());
         let unchanged = "The response has not changed since the one that `If-None-Match` names.";
         let unchanged = ResponseBuilder::new().description(unchanged).build();
         operation.responses.responses.insert("304".to_owned(), unchanged.into());

@@ -109,9 +109,9 @@ async fn perform(client: &Client, pool: &PgPool, source: &mut Source, boards: &m
             }
         }
         Operation::Reset(user) => {
-            let path = |board: &Board| format!("/v1/boards/{}/scores/{}", board.slug, client::escaped(user));
+            let path = |board: &Board| format!("/v1/boards/{}/scores/{}/reset", board.slug, client::escaped(user));
             for board in boards {
-                let (status, answer) = client.delete(&path(board), &mut source.rng).await;
+                let (status, answer) = client.post(&path(board), &json!({}), &mut source.rng).await;
                 assert_eq!(status, if players.contains_key(user) { 204 } else { 404 }, "{answer}");
                 source.instants.extend(board.take_reset(pool, players.get(user)).await);
             }

@@ -268,8 +268,8 @@ impl Load {
             }
             6 | 7 => {
                 let board = rng.random_range(0..self.boards.len());
-                let path = format!("/scores/{}?reason={reason}", self.user(rng));
-                let request = self.client.delete(self.url(instance, board, &path));
+                let path = format!("/scores/{}/reset", self.user(rng));
+                let request = self.client.post(self.url(instance, board, &path)).json(&body);
                 let Some((status, text)) = self.send(request).await else { return };
                 assert!([StatusCode::NO_CONTENT, StatusCode::NOT_FOUND].contains(&status), "{status}: {text}");
                 let what = Change::Act { reason };

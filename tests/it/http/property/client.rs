@@ -84,10 +84,6 @@ impl Client {
         self.write(Method::PUT, path, Some(body), rng).await
     }
 
-    pub async fn delete(&self, path: &str, rng: &mut StdRng) -> (u16, Value) {
-        self.write(Method::DELETE, path, None, rng).await
-    }
-
     async fn write(&self, method: Method, path: &str, body: Option<&Value>, rng: &mut StdRng) -> (u16, Value) {
         let instance = rng.random_range(0..2);
         let answer = self.call(method, path, body, instance).await;

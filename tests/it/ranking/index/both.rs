@@ -128,8 +128,8 @@ impl<'a> Arena<'a> {
                 _ => {
                     for board in &self.boards {
                         site.admin(
-                            Method::DELETE,
-                            &format!("/v1/boards/{board}/scores/{}", escaped(user)),
+                            Method::POST,
+                            &format!("/v1/boards/{board}/scores/{}/reset", escaped(user)),
                             Value::Null,
                         )
                         .await;

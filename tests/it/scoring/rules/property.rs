@@ -78,8 +78,8 @@ async fn play(site: &Site, pool: &PgPool, seed: u64, caller: usize, keeps: bool)
                 }
             }
             1 if rng.random_ratio(1, 2) => {
-                let path = format!("/v1/boards/{board}/scores/{user}?reason=reset");
-                let answer = site.admin(Method::DELETE, &path, Value::Null).await;
+                let path = format!("/v1/boards/{board}/scores/{user}/reset");
+                let answer = site.admin(Method::POST, &path, json!({"reason": "reset"})).await;
                 assert!([204, 404].contains(&answer.status), "{answer:?}");
             }
             // A past score: from recent days, or about to leave the last minute.
