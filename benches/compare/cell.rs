@@ -85,11 +85,11 @@ impl Cell {
             Self::Pages => format!("wrk.format('GET', '{scores}?from=' .. math.random({players}) .. '&limit=10')"),
             Self::One | Self::Many => format!("wrk.format('POST', '{scores}', nil, {event})"),
             Self::Bulk => format!(
-                "(function()
+                r#"(function()
     local events = {{}}
     for n = 1, {BULK} do events[n] = {event} end
     return wrk.format('POST', '{scores}/batch', nil, '{{"events":[' .. table.concat(events, ',') .. ']}}')
-  end)()"
+  end)()"#
             ),
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{Code, Error, model::board::Board};
 
 /// Window of the rule `events_per_minute`.
-const EVENTS_WINDOW: Duration = Duration::from_secs(60);
+const EVENTS_WINDOW: Duration = Duration::from_mins(1);
 
 /// Reason for refusing an event.
 #[derive(Debug, Clone, PartialEq, Eq)]

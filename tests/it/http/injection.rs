@@ -195,7 +195,7 @@ impl Done {
             ("POST", "/v1/scores", 200) => self.scores += 1,
             ("POST", "/v1/boards/{board}/scores/batch", 200) => {
                 let results = answer.body["results"].as_array().into_iter().flatten();
-                self.scores += results.filter(|result| result["repeated"] == false).count() as i64;
+                self.scores += results.map(|result| i64::from(result["repeated"] == false)).sum::<i64>();
             }
             ("POST", "/v1/boards/{board}/scores", 200) => self.scores += i64::from(answer.body["repeated"] == false),
             ("DELETE", "/v1/users/{user_id}", 200..=299) => self.erased += 1,

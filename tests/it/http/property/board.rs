@@ -344,8 +344,7 @@ fn body_of(event: &Event) -> Value {
 /// Returns the HTTP status of a refusal.
 fn status_of(reason: &str) -> u16 {
     match reason {
-        "banned" => 409,
-        "id_conflict" => 409,
+        "banned" | "id_conflict" => 409,
         _ => 422,
     }
 }
