@@ -55,8 +55,6 @@ pub enum Code {
     BodyTimeout,
     /// Another event of the player used this `id` with other content.
     IdConflict,
-    /// The event with this `id` is in quarantine.
-    IdInQuarantine,
     /// The player is banned.
     UserBanned,
     /// The player was erased.
@@ -156,7 +154,6 @@ impl Code {
             Self::MethodNotAllowed => 405,
             Self::BodyTimeout => 408,
             Self::IdConflict
-            | Self::IdInQuarantine
             | Self::UserBanned
             | Self::UserErased
             | Self::PeriodClosed

@@ -106,7 +106,7 @@ impl Refusal {
             ),
             Self::IdConflict => Error::conflict(Code::IdConflict, "this id belongs to an event with other content"),
             Self::IdInQuarantine => {
-                Error::conflict(Code::IdInQuarantine, "this id belongs to an event that was put into quarantine")
+                Error::conflict(Code::IdConflict, "this id belongs to an event that was put into quarantine")
             }
         }
     }

@@ -76,6 +76,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
         health::metrics,
         docs::document,
     ),
+    servers((url = "/", description = "The service that serves this document.")),
     components(schemas(Problem, PeriodKind)),
     modifiers(&Shared),
     tags(

@@ -154,7 +154,11 @@ const DESCRIBED: [(u16, &str, &str); 12] = [
     (413, "TooLarge", "The body or the list in it is too large."),
     (415, "UnsupportedMediaType", "The body is compressed or not sent as `application/json`."),
     (422, "Invalid", "A value is invalid; `field` names it."),
-    (429, "TooMany", "The key or address has made too many requests. Retry after the seconds in `Retry-After`."),
+    (
+        429,
+        "TooMany",
+        "The key or address has made too many requests, or the player has too many events (`too_many_events`). Retry after the seconds in `Retry-After`.",
+    ),
     (500, "Internal", "Internal error. The service log has the cause."),
     (
         503,

@@ -103,10 +103,11 @@ impl EventRequest {
 }
 
 /// Score events. A refused event does not affect the others.
-#[derive(Debug, ToSchema)]
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "describes the body, which `parse_batch` reads event by event")]
 pub(crate) struct BatchRequest {
-    /// The events, at most one for each result.
+    /// The events, 1 to 1,000.
     #[schema(min_items = 1, max_items = 1000)]
     events: Vec<EventRequest>,
 }

@@ -174,7 +174,7 @@ fn tasks(operation: &Operation) -> Vec<Task> {
             "Events in quarantine",
             "quarantine_waiting",
             upkeep.quarantine_waiting,
-            "see centile quarantine list",
+            "run centile quarantine list --board BOARD",
             false,
             "quarantine-waiting",
         ),
@@ -384,7 +384,7 @@ fn instance(status: &InstanceStatus) -> Markup {
         Some(false) => "does not answer; requests are only slower",
     };
     let maintenance = match status.maintenance {
-        MaintenanceStatus::Off => "off; cron runs the commands".to_owned(),
+        MaintenanceStatus::Off => "off; cron must run the commands".to_owned(),
         MaintenanceStatus::Pending => "not run yet".to_owned(),
         MaintenanceStatus::Ran(since) => format!("ran {} ago", elapsed(since)),
     };
