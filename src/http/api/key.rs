@@ -43,7 +43,7 @@ pub(crate) struct CreateKey {
     /// Rights of the key.
     role: Role,
     /// Boards of the key, each once. Absent for a key for all boards and for an admin key.
-    #[schema(value_type = Option<Vec<BoardName>>, min_items = 1, example = json!(["arena"]))]
+    #[schema(value_type = Option<BTreeSet<BoardName>>, min_items = 1, example = json!(["arena"]))]
     boards: Option<Vec<String>>,
     /// Whether the key is for all boards. An admin key always is.
     #[serde(default)]
