@@ -31,6 +31,27 @@ pub(crate) struct KeyRequest {
     pub(crate) salt: [u8; 32],
 }
 
+/// Builds a [`StoredApiKey`] from a row: each query has a row type of its own.
+macro_rules! stored {
+    ($row:ident) => {
+        StoredApiKey {
+            key: Key {
+                id: $row.id,
+                name: $row.name,
+                role: role(&$row.role)?,
+                boards: boards(&$row.boards)?,
+                signed: $row.signing_secret.is_some(),
+                created_at: $row.created_at,
+                expires_at: $row.expires_at,
+                revoked_at: $row.revoked_at,
+                last_used_at: $row.last_used_at,
+            },
+            secret_sha256: $row.secret_sha256,
+            signing_secret: $row.signing_secret,
+        }
+    };
+}
+
 fn boards(slugs: &[String]) -> Result<Vec<BoardSlug>> {
     slugs.iter().map(|slug| slug.parse()).collect()
 }
@@ -88,48 +109,13 @@ impl Store {
     /// Returns the key with this id and the digest of its secret.
     pub(crate) async fn key(&self, id: &str) -> Result<Option<StoredApiKey>> {
         let row = sqlx::query_file!("sql/queries/key_by_id.sql", id).fetch_optional(&self.readers).await?;
-        row.map(|row| {
-            Ok(StoredApiKey {
-                key: Key {
-                    id: row.id,
-                    name: row.name,
-                    role: role(&row.role)?,
-                    boards: boards(&row.boards)?,
-                    signed: row.signing_secret.is_some(),
-                    created_at: row.created_at,
-                    expires_at: row.expires_at,
-                    revoked_at: row.revoked_at,
-                    last_used_at: row.last_used_at,
-                },
-                secret_sha256: row.secret_sha256,
-                signing_secret: row.signing_secret,
-            })
-        })
-        .transpose()
+        row.map(|row| Ok(stored!(row))).transpose()
     }
 
     /// Returns the key that the request with this digest has created, and the request's salt.
     pub(crate) async fn key_of_request(&self, sha256: &[u8]) -> Result<Option<(StoredApiKey, Vec<u8>)>> {
         let row = sqlx::query_file!("sql/queries/key_of_request.sql", sha256).fetch_optional(&self.writers).await?;
-        row.map(|row| {
-            let stored = StoredApiKey {
-                key: Key {
-                    id: row.id,
-                    name: row.name,
-                    role: role(&row.role)?,
-                    boards: boards(&row.boards)?,
-                    signed: row.signing_secret.is_some(),
-                    created_at: row.created_at,
-                    expires_at: row.expires_at,
-                    revoked_at: row.revoked_at,
-                    last_used_at: row.last_used_at,
-                },
-                secret_sha256: row.secret_sha256,
-                signing_secret: row.signing_secret,
-            };
-            Ok((stored, row.request_salt))
-        })
-        .transpose()
+        row.map(|row| Ok((stored!(row), row.request_salt))).transpose()
     }
 
     /// Records the use of a key, to the minute.
