@@ -252,6 +252,10 @@ BEGIN
     END IF;
     -- Otherwise two concurrent calls would each count one key.
     PERFORM pg_advisory_xact_lock(hashtextextended('client ' || p_name, 0));
+    -- Otherwise a request that repeats another one could be told that there are too many keys.
+    IF EXISTS (SELECT FROM centile_store.api_keys k WHERE k.request_sha256 = p_request_sha256) THEN
+        RAISE EXCEPTION 'the same request is being processed' USING ERRCODE = 'CB001', HINT = 'Retry.';
+    END IF;
     SELECT array_agg(k.id ORDER BY k.created_at) INTO v_live FROM centile_store.api_keys k
     WHERE k.name = p_name AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp());
     IF cardinality(v_live) >= 2 THEN

@@ -45,7 +45,7 @@ pub enum Error {
     Unauthorized {
         /// The public code.
         code: Code,
-        /// What is missing or invalid.
+        /// The missing or invalid part.
         message: String,
     },
     /// The key does not permit the request.

@@ -6,7 +6,7 @@ use crate::support::{Ran, centile};
 
 const DOCUMENT: &str = include_str!("../../../docs/configuration.md");
 
-/// What one place says about a flag.
+/// A flag as one place describes it.
 #[derive(Debug, Clone)]
 struct Setting {
     variable: String,

@@ -181,6 +181,8 @@ async fn a_repeated_request_for_a_key_gets_the_same_key() {
         site.send(Method::POST, "/v1/keys", &headers, body.to_string()).await
     };
     let (one, two) = ("2b1f6f0e-5d0c-4a53-9a43-1de4e7e6cf11", "2b1f6f0e-5d0c-4a53-9a43-1de4e7e6cf12");
+    // The client has another key, so the request takes its last place.
+    site.admin(Method::POST, "/v1/keys", wanted.clone()).await.is(201);
     // All of them create one key. A request that meets another one may have to be repeated.
     let mut answers = Vec::new();
     for answer in join_all((0..8).map(|_| create(&site.admin_key, one, &wanted))).await {
@@ -198,7 +200,9 @@ async fn a_repeated_request_for_a_key_gets_the_same_key() {
     other["name"] = json!("another server");
     let refused = create(&site.admin_key, one, &other).await.is(409);
     assert_eq!(refused["code"], "idempotency_key_reused", "{refused}");
-    let second = create(&site.admin_key, two, &wanted).await.is(201);
+    let refused = create(&site.admin_key, two, &wanted).await.is(409);
+    assert_eq!(refused["code"], "too_many_keys", "{refused}");
+    let second = create(&site.admin_key, two, &other).await.is(201);
     assert_ne!(second["key_id"], first["key_id"]);
     for bad in ["too short", &"x".repeat(129), "0123456789 abcdef"] {
         let refused = create(&site.admin_key, bad, &wanted).await.is(422);
