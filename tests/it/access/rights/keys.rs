@@ -109,6 +109,27 @@ async fn the_second_of_two_concurrent_keys_of_a_name_with_one_key_is_refused() {
     db.execute(&create('5').replace("match server", "another")).await;
 }
 
+/// A request that repeats another one is not told that there are too many keys.
+#[tokio::test]
+async fn the_second_of_two_concurrent_requests_with_one_idempotency_key_has_to_retry() {
+    let db = TestDb::new().await;
+    db.execute("SELECT centile.create_key('1111111111111111', 'match server', 'server', '{}', NULL, sha256('1'))")
+        .await;
+    let create = |id: char| {
+        let id = String::from(id).repeat(16);
+        format!(
+            "SELECT centile.create_key('{id}', 'match server', 'server', '{{}}', NULL, sha256('{id}'),
+                p_request_sha256 => sha256('request'), p_request_salt => sha256('{id}'))"
+        )
+    };
+    let mut first = db.hold(&create('2')).await;
+    let second = db.spawn(&create('3'));
+    db.until_waiting(1, || second.is_finished()).await;
+    raw_sql("COMMIT").execute(&mut first).await.unwrap();
+    let error = second.await.unwrap().unwrap_err();
+    assert_eq!(centile::Error::from(error).code(), centile::Code::ConcurrentChange);
+}
+
 #[tokio::test]
 async fn each_client_has_at_most_two_active_keys() {
     let db = TestDb::new().await;
