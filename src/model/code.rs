@@ -57,7 +57,7 @@ pub enum Code {
     IdConflict,
     /// The player is banned.
     UserBanned,
-    /// The player was erased.
+    /// The id is that of an erased player, whose profile cannot change.
     UserErased,
     /// A period that holds the time of the event is closed.
     PeriodClosed,
@@ -83,8 +83,6 @@ pub enum Code {
     Conflict,
     /// The body is larger than the service allows.
     BodyTooLarge,
-    /// The batch has more than 1,000 events.
-    BatchTooLarge,
     /// The body is compressed, or not sent as `application/json`.
     UnsupportedMediaType,
     /// A value is invalid; `field` names it.
@@ -167,7 +165,7 @@ impl Code {
             | Self::IdempotencyKeyReused
             | Self::BanSuperseded
             | Self::Conflict => 409,
-            Self::BodyTooLarge | Self::BatchTooLarge => 413,
+            Self::BodyTooLarge => 413,
             Self::UnsupportedMediaType => 415,
             Self::InvalidValue | Self::PointsOutOfBounds | Self::GainTooLarge | Self::ScoreOutOfRange => 422,
             Self::RateLimited | Self::TooManyEvents | Self::TooManyConnections => 429,

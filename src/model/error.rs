@@ -54,14 +54,9 @@ pub enum Error {
     /// The path does not support the method.
     #[error("{0}")]
     MethodNotAllowed(String),
-    /// The body, or a list in it, is larger than allowed.
-    #[error("{message}")]
-    TooLarge {
-        /// The public code.
-        code: Code,
-        /// The limit that was exceeded.
-        message: String,
-    },
+    /// The body is larger than allowed.
+    #[error("{0}")]
+    TooLarge(String),
     /// The body did not arrive in time.
     #[error("{0}")]
     TooSlow(String),
@@ -197,13 +192,13 @@ impl Error {
             Self::Invalid { code, .. }
             | Self::Conflict { code, .. }
             | Self::Unauthorized { code, .. }
-            | Self::TooLarge { code, .. }
             | Self::TooMany { code, .. }
             | Self::Unavailable { code, .. } => *code,
             Self::Malformed(_) => Code::MalformedBody,
             Self::NotFound { what, .. } => what.code(),
             Self::Forbidden(_) => Code::Forbidden,
             Self::MethodNotAllowed(_) => Code::MethodNotAllowed,
+            Self::TooLarge(_) => Code::BodyTooLarge,
             Self::TooSlow(_) => Code::BodyTimeout,
             Self::UnsupportedMediaType(_) => Code::UnsupportedMediaType,
             Self::Internal(_) => Code::Internal,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 
-use crate::{Error, model::user::UserId};
+use crate::{Code, Error, model::user::UserId};
 
 /// A validated score event of a caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +52,8 @@ pub struct Accepted {
 pub struct Quarantined {
     /// Id in the quarantine.
     pub quarantine_id: i64,
+    /// The broken rule: the code that a refusal would have.
+    pub rule: Code,
     /// The broken rule, in words for the caller.
     pub why: String,
     /// Whether this repeats the answer to an earlier request with the same id.

@@ -131,8 +131,9 @@ fn outcome(board: &Board, answer: Answer, ranks: &[(Option<u64>, Option<u64>)]) 
     let (accepted, repeated) = match answer {
         Answer::Accepted { accepted, repeated } => (accepted, repeated),
         Answer::Quarantined { quarantine_id, violation, repeated } => {
-            let why = violation.error(board).to_string();
-            return Outcome::Quarantined(Quarantined { quarantine_id, why, repeated });
+            let error = violation.error(board);
+            let (rule, why) = (error.code(), error.to_string());
+            return Outcome::Quarantined(Quarantined { quarantine_id, rule, why, repeated });
         }
         Answer::Refused(refusal) => return Outcome::Refused(refusal.error(board)),
     };

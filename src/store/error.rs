@@ -101,7 +101,7 @@ impl From<sqlx::Error> for Error {
             "CB403" => Self::Forbidden(message.to_owned()),
             "CB409" => Self::conflict(detail.parse().unwrap_or(Code::Conflict), message),
             "CB422" => Self::invalid(detail, hint.map_or(message.to_owned(), |hint| format!("{message}. {hint}"))),
-            "22003" => Self::conflict(Code::Conflict, "the score would leave the range of 64 bits".to_owned()),
+            "22003" => Self::conflict(Code::ScoreOutOfRange, "the score would leave the range of 64 bits".to_owned()),
             "55P03" => Self::unavailable(
                 Code::ConcurrentChange,
                 "another session, such as a dump, holds a lock that this request needs; retry later",

@@ -270,13 +270,16 @@ pub(crate) struct BoardResponse {
     /// Title shown to people.
     #[schema(example = "Arena")]
     title: String,
-    /// How scores combine.
+    /// How scores combine: `sum`, `best` or `latest`.
+    #[schema(value_type = String, example = "sum")]
     mode: Mode,
-    /// Which scores are better.
+    /// Which scores are better: `desc` for high ones, `asc` for low ones.
+    #[schema(value_type = String, example = "desc")]
     order: Order,
-    /// How equal scores are ranked.
+    /// How equal scores are ranked: `shared`, `first` or `tiebreak`.
+    #[schema(value_type = String, example = "shared")]
     ties: Ties,
-    /// Kinds of period that the board keeps. Later releases may add kinds.
+    /// Kinds of period that the board keeps.
     #[schema(value_type = Vec<String>, example = json!(["all_time", "week"]))]
     periods: Vec<PeriodKind>,
     /// Number of writer lanes.
@@ -293,17 +296,19 @@ pub(crate) struct BoardResponse {
     frozen_top_size: i32,
     /// Number of newest closed periods that keep their archive, by kind. A kind that is absent
     /// keeps all.
-    #[schema(value_type = BTreeMap<ArchivedKind, i32>, example = json!({"day": 30, "week": 52}))]
+    #[schema(value_type = BTreeMap<String, i32>, example = json!({"day": 30, "week": 52}))]
     kept_archives: KeptArchives,
-    /// Readers of the board: everyone, or only holders of a key for it.
+    /// Readers of the board: `public` for everyone, `key` for holders of a key for it.
+    #[schema(value_type = String, example = "public")]
     reading: Reading,
     /// Maximum events of a player in any 60 seconds; null for no limit.
     #[schema(required = true, example = 60)]
     events_per_minute: Option<i32>,
     /// Maximum gain of a player in a period, by kind of period. A kind that is absent is unlimited.
-    #[schema(value_type = BTreeMap<PeriodKind, i64>, example = json!({"day": 5_000}))]
+    #[schema(value_type = BTreeMap<String, i64>, example = json!({"day": 5_000}))]
     gain_max: GainMax,
-    /// How the board treats an event that breaks a rule.
+    /// How the board treats an event that breaks a rule: `refuse` or `quarantine`.
+    #[schema(value_type = String, example = "refuse")]
     on_violation: OnViolation,
     /// When the board was created.
     created_at: DateTime<Utc>,

@@ -38,7 +38,7 @@ pub(crate) fn endpoints() -> [Endpoint; 2] {
 
 /// Get the OpenAPI document
 #[utoipa::path(
-    get, path = "/openapi.json", operation_id = "openapi", tag = "operation",
+    get, path = "/openapi.json", operation_id = "read_openapi", tag = "operation",
     responses((status = 200, description = "The OpenAPI document of the service.", body = Object), TooManyProblem),
 )]
 pub(crate) fn document() -> Ready<Result<HttpResponse>> {

@@ -7,6 +7,7 @@ use actix_web::{
     http::{Method, header},
     web::{Bytes, Data},
 };
+use chrono::{DateTime, Utc};
 use futures::stream;
 use serde::Deserialize;
 use tokio::time::{Instant, timeout_at};
@@ -86,6 +87,29 @@ pub(crate) struct ExportQuery {
 #[schema(value_type = String)]
 pub(crate) struct FileResponse(#[expect(dead_code, reason = "describes the body, which is text")] &'static str);
 
+/// A row of a file: one player.
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "describes rows that PostgreSQL writes")]
+pub(crate) struct FileRowResponse<'a> {
+    /// Position in the total order, from 1; never shared.
+    #[schema(example = 7, minimum = 1)]
+    position: u64,
+    /// Rank, shared among equals on `shared` boards.
+    #[schema(example = 6, minimum = 1)]
+    rank: u64,
+    /// The caller's own id of the player.
+    #[schema(example = "ada")]
+    user_id: &'a str,
+    /// Name.
+    #[schema(example = "Ada")]
+    name: &'a str,
+    /// Score.
+    #[schema(example = 1_234)]
+    score: i64,
+    /// When the score was reached.
+    reached_at: DateTime<Utc>,
+}
+
 /// Read a whole period as CSV
 ///
 /// Returns every player of one version, best first, in the format of RFC 4180. The header line
@@ -109,7 +133,7 @@ pub(crate) async fn csv(api: Data<Api>, request: HttpRequest) -> Result<HttpResp
 
 /// Read a whole period as NDJSON
 ///
-/// The same rows as in CSV, as one JSON object per line. The members have the names of the columns.
+/// The same rows as in CSV, as one JSON object per line: a `FileRowResponse`.
 #[utoipa::path(
     get, path = "/v1/boards/{board}/scores.ndjson", operation_id = "export_ndjson", tag = "reading", security((), ("key" = [])),
     params(BoardPath, ExportQuery),

@@ -31,7 +31,7 @@ pub(crate) struct HealthResponse(
 
 /// Check that the process is alive
 #[utoipa::path(
-    get, path = "/healthz", operation_id = "healthz", tag = "operation",
+    get, path = "/healthz", operation_id = "check_health", tag = "operation",
     responses((status = 200, description = "The process is alive.", body = HealthResponse, content_type = "text/plain")),
 )]
 pub(crate) fn alive() -> Ready<HttpResponse> {
@@ -46,41 +46,22 @@ pub(crate) fn alive() -> Ready<HttpResponse> {
 /// The state of an instance that can serve requests.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ReadyResponse {
-    state: ReadyState,
-    schema: SchemaEdition,
-    cache: CacheState,
-}
-
-/// The only state: an instance that is not ready responds with a problem.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-enum ReadyState {
-    Ready,
-}
-
-/// The database's schema compared with the one that this program needs.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-enum SchemaEdition {
-    /// The schema that this program needs.
-    Same,
-    /// A newer schema. Replace this instance by a newer program.
-    Newer,
-}
-
-/// Whether Redis responds. Without it the service is only slower.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-enum CacheState {
-    /// Redis responds, or none is configured.
-    Reachable,
-    /// Redis does not respond.
-    Unreachable,
+    /// Always `ready`: an instance that is not ready responds with a problem.
+    #[schema(example = "ready")]
+    state: &'static str,
+    /// `same` if the database has the schema that this program needs; `newer` if a newer program
+    /// should replace this one.
+    #[schema(example = "same")]
+    schema: &'static str,
+    /// `reachable` if Redis responds or none is configured; `unreachable` otherwise. Without Redis
+    /// the service is only slower.
+    #[schema(example = "reachable")]
+    cache: &'static str,
 }
 
 /// Check that requests can be served
 #[utoipa::path(
-    get, path = "/readyz", operation_id = "readyz", tag = "operation",
+    get, path = "/readyz", operation_id = "check_readiness", tag = "operation",
     responses(
         (status = 200, description = "The database responds and has the required schema.", body = ReadyResponse),
         UnavailableProblem,
@@ -88,9 +69,9 @@ enum CacheState {
 )]
 pub(crate) async fn ready_to_serve(api: Data<Api>) -> Result<HttpResponse> {
     let readiness = api.instance.ready().await?;
-    let schema = if readiness.has_newer_schema { SchemaEdition::Newer } else { SchemaEdition::Same };
-    let cache = if readiness.cache_is_reachable { CacheState::Reachable } else { CacheState::Unreachable };
-    Ok(reply::written(StatusCode::OK, &ReadyResponse { state: ReadyState::Ready, schema, cache }))
+    let schema = if readiness.has_newer_schema { "newer" } else { "same" };
+    let cache = if readiness.cache_is_reachable { "reachable" } else { "unreachable" };
+    Ok(reply::written(StatusCode::OK, &ReadyResponse { state: "ready", schema, cache }))
 }
 
 /// Metrics in the text format of Prometheus.
@@ -100,7 +81,7 @@ pub(crate) struct MetricsResponse(#[expect(dead_code, reason = "describes the bo
 
 /// Read the metrics
 #[utoipa::path(
-    get, path = "/metrics", operation_id = "metrics", tag = "operation",
+    get, path = "/metrics", operation_id = "read_metrics", tag = "operation",
     responses(
         (status = 200, description = "Metrics in the text format of Prometheus.", body = MetricsResponse, content_type = "text/plain"),
         UnavailableProblem,

@@ -103,7 +103,7 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let query: HistoryQuery = query::parse(&request)?;
     let limit = query::bounded("limit", query.limit, 50, 1, 1_000)?;
     let board = caller::readable(&api, &request, &path.board).await?;
-    let shows_reason = caller::is_server(&api, &request, Some(&path.board)).await;
+    let shows_reason = caller::is_server(&api, &request, Some(&path.board)).await?;
     let (rows, next) = scoring::history(&api.instance.store, &board, &user_id, limit, query.cursor.as_deref()).await?;
     Ok(reply::read(&HistoryResponse {
         board: board.slug.as_str(),

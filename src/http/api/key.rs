@@ -15,7 +15,7 @@ use crate::{
     http::{
         Api,
         api::{
-            problem::{ActProblems, WriteProblems},
+            problem::{ActProblems, AdminListProblems, WriteProblems},
             reply,
         },
         extract::{
@@ -92,7 +92,8 @@ pub(crate) struct KeyResponse {
     /// Name of the client.
     #[schema(example = "match server")]
     name: String,
-    /// Rights of the key.
+    /// Rights of the key: `reader`, `server` or `admin`.
+    #[schema(value_type = String, example = "server")]
     role: Role,
     /// Whether the key is for all boards.
     all_boards: bool,
@@ -101,7 +102,8 @@ pub(crate) struct KeyResponse {
     boards: Vec<String>,
     /// Whether the key must sign its requests.
     signed: bool,
-    /// Whether the key is valid.
+    /// `active`, `expired` or `revoked`.
+    #[schema(value_type = String, example = "active")]
     state: KeyState,
     /// When the key was created.
     created_at: DateTime<Utc>,
@@ -186,7 +188,7 @@ pub(crate) async fn create(api: Data<Api>, request: HttpRequest, payload: Payloa
 /// Needs an admin key. The response contains no secrets.
 #[utoipa::path(
     get, path = "/v1/keys", operation_id = "list_keys", tag = "keys", security(("key" = [])), params(ListQuery),
-    responses((status = 200, description = "The keys, newest first.", body = KeysResponse), ActProblems),
+    responses((status = 200, description = "The keys, newest first.", body = KeysResponse), AdminListProblems),
 )]
 pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     caller::admin(&api, &request).await?;

@@ -26,3 +26,4 @@ pub(crate) mod timestamp;
 pub(crate) mod top;
 pub(crate) mod transaction;
 pub(crate) mod user;
+pub(crate) mod webhook;

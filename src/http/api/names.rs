@@ -11,8 +11,7 @@ use utoipa::{
 
 use crate::model::{
     board::{ArchivedKind, Mode, OnViolation, Order, PeriodKind, Reading, Ties},
-    key::{KeyState, Role},
-    period::PeriodState,
+    key::Role,
     quarantine::State,
 };
 
@@ -38,7 +37,5 @@ schemas! {
     PeriodKind: "Kinds of period.",
     ArchivedKind: "Kinds of period with archives.",
     Role: "Permissions of a key.",
-    KeyState: "State of a key.",
-    PeriodState: "State of a period.",
     State: "State of an event in quarantine.",
 }

@@ -3,21 +3,24 @@
 use utoipa::{
     Modify, OpenApi, PartialSchema as _,
     openapi::{
-        Components, Header, RefOr, Required, ResponseBuilder, Schema,
+        Components, Header, Ref, RefOr, Required, Response, ResponseBuilder, Schema,
         path::{Operation, ParameterBuilder, ParameterIn},
-        security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
+        security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
     },
 };
 
 use crate::http::{
     api::{
-        board, classic, distribution, docs, export, health, history, key, list, newcomer, period,
+        board, classic, distribution, docs,
+        export::{self, FileRowResponse},
+        health, history, key, list, newcomer, period,
         problem::{self, Problem},
         quarantine, season, standing, submit, transaction, user,
+        webhook::{self, PeriodClosedMessage},
     },
     live,
 };
-use crate::model::board::PeriodKind;
+use crate::model::{board::PeriodKind, quarantine::State};
 
 /// Builds the document of this service.
 #[must_use]
@@ -30,10 +33,10 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
     info(
         title = "Centile",
         description = "A leaderboard service. Every rank is exact for the version that its response names. Reading needs no \
-            key unless a board requires one; writing needs a key. Send it as `Authorization: Bearer …`. \
-            If a rate limit is configured, `RateLimit-Limit` is the number of requests allowed at once, `RateLimit-Remaining` \
-            the number left, and `RateLimit-Reset` the seconds until all are available again. Errors are problem documents \
-            (RFC 9457), also for an unknown path (404) and for a method that a path does not support (405, with `Allow`).",
+            key unless a board requires one; writing needs a key. Errors are problem documents (RFC 9457), also for an unknown \
+            path (404) and for a method that a path does not support (405, with `Allow`). Give each score \
+            event an `id` to be able to send it again. `create_key` and `erase_user` take an `Idempotency-Key` for that; other \
+            calls ignore the header. In a response, ignore unknown members; a text without an `enum` may get new values.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
     paths(
@@ -77,7 +80,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
         docs::document,
     ),
     servers((url = "/", description = "The service that serves this document.")),
-    components(schemas(Problem, PeriodKind)),
+    components(schemas(Problem, PeriodKind, State, FileRowResponse, PeriodClosedMessage)),
     modifiers(&Shared),
     tags(
         (name = "reading", description = "Rankings: the top, pages, one player, chosen players, the distribution."),
@@ -87,6 +90,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
         (name = "administration", description = "Voids, resets, bans, erasures and quarantine."),
         (name = "keys", description = "API keys."),
         (name = "classic", description = "The default board in the response shapes of common clients."),
+        (name = "webhooks", description = "Requests that the service sends."),
         (name = "operation", description = "Health checks, metrics and the OpenAPI document."),
     ),
 )]
@@ -103,20 +107,74 @@ impl Modify for Shared {
     fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
         let key = HttpBuilder::new()
             .scheme(HttpAuthScheme::Bearer)
-            .description(Some("An API key, created with `centile key create`. A signing key also needs `Centile-Signature: t=SECONDS,v1=HEX` in each request. HEX is the HMAC-SHA256 of `SECONDS.METHOD.PATH?QUERY.BODY`."))
+            .description(Some("An API key, created with `centile key create`."))
             .build();
         let components = document.components.get_or_insert_with(Components::new);
         components.add_security_scheme("key", SecurityScheme::Http(key));
-        for (name, response) in problem::components() {
+        let signature = "`t=SECONDS,v1=HEX`. HEX is the HMAC-SHA256 of `SECONDS.METHOD.PATH?QUERY.BODY` with the signing \
+                         secret. Only requests with a signing key need it.";
+        let signature = ApiKeyValue::with_description("Centile-Signature", signature);
+        components.add_security_scheme("signature", SecurityScheme::ApiKey(ApiKey::Header(signature)));
+        for (name, description, schema) in COMMON_HEADERS {
+            components.headers.insert(name.to_owned(), described(schema(), description).into());
+        }
+        for (name, mut response) in problem::components() {
+            add_common_headers(&mut response, true);
             components.responses.insert(name.to_owned(), response.into());
         }
         for item in document.paths.paths.values_mut() {
-            for operation in [&mut item.get, &mut item.post].into_iter().flatten() {
+            let methods = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.patch];
+            for operation in methods.into_iter().flatten() {
                 describe_ranking(operation);
+                describe_common(operation);
             }
         }
+        document.webhooks = Some(webhook::webhooks());
     }
 }
+
+/// Headers of every response; all but the first only if a rate limit is configured.
+const COMMON_HEADERS: [(&str, &str, fn() -> RefOr<Schema>); 4] = [
+    ("X-Request-Id", "Id of the request in the log: that of the request's header, or a random one.", String::schema),
+    ("RateLimit-Limit", "Requests allowed at once. Present if a rate limit is configured.", u64::schema),
+    ("RateLimit-Remaining", "Requests left. Present if a rate limit is configured.", u64::schema),
+    (
+        "RateLimit-Reset",
+        "Seconds until all requests are available again. Present if a rate limit is configured.",
+        u64::schema,
+    ),
+];
+
+fn described(schema: RefOr<Schema>, description: &str) -> Header {
+    let mut header = Header::new(schema);
+    header.description = Some(description.to_owned());
+    header
+}
+
+/// Refers to the common headers, with those of a rate limit if the call `is_limited`.
+fn add_common_headers(response: &mut Response, is_limited: bool) {
+    for (name, ..) in COMMON_HEADERS.iter().take(if is_limited { COMMON_HEADERS.len() } else { 1 }) {
+        let header = Ref::new(format!("#/components/headers/{name}"));
+        response.headers.insert((*name).to_owned(), RefOr::Ref(header));
+    }
+}
+
+/// Adds what every call has: the common headers, and the signature beside the key.
+fn describe_common(operation: &mut Operation) {
+    let responses = &mut operation.responses.responses;
+    let is_limited = responses.contains_key("429");
+    for response in responses.values_mut() {
+        if let RefOr::T(response) = response {
+            add_common_headers(response, is_limited);
+        }
+    }
+    if let Some(security) = &mut operation.security {
+        security.push(SecurityRequirement::new("key", NO_SCOPES).add("signature", NO_SCOPES));
+    }
+}
+
+/// Keys have no scopes in the sense of OAuth.
+const NO_SCOPES: [&str; 0] = [];
 
 /// Adds the headers that calls about a ranking share, and 304 to those with an entity tag.
 fn describe_ranking(operation: &mut Operation) {
@@ -126,9 +184,7 @@ fn describe_ranking(operation: &mut Operation) {
     let is_query = id == "query_scores";
     if let Some(RefOr::T(found)) = operation.responses.responses.get_mut("200") {
         let mut add = |name: &str, schema: RefOr<Schema>, description: &str| {
-            let mut header = Header::new(schema);
-            header.description = Some(description.to_owned());
-            found.headers.insert(name.to_owned(), header.into());
+            found.headers.insert(name.to_owned(), described(schema, description).into());
         };
         if has_tag || is_query {
             let source = "`index` if the response came from the rank index in memory, otherwise `sql`.";

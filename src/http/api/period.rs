@@ -46,13 +46,14 @@ pub(crate) struct PeriodResponse<'a> {
     /// Name of the period in parameters named `period`.
     #[schema(example = "week:2024-01-15")]
     name: String,
-    /// Kind of period: `all_time`, `day`, `week`, `month` or `season`. Later releases may add kinds.
+    /// Kind of period: `all_time`, `day`, `week`, `month` or `season`.
     #[schema(value_type = String, example = "week")]
     kind: PeriodKind,
     /// Label: `2024-01-15`, `2024-01`, `all_time`, or a season's name.
     #[schema(example = "2024-01-15")]
     label: &'a str,
-    /// State of the period.
+    /// `open`; `due` once it has ended and until it is closed; then `closed`.
+    #[schema(value_type = String, example = "open")]
     state: PeriodState,
     /// First instant; null for `all_time`.
     #[schema(required = true)]

@@ -151,7 +151,7 @@ const DESCRIBED: [(u16, &str, &str); 12] = [
     (404, "NotFound", "The board, user, period or score transaction does not exist."),
     (408, "TooSlow", "The body did not arrive in time. The connection is closed."),
     (409, "Conflict", "The request conflicts with stored data."),
-    (413, "TooLarge", "The body or the list in it is too large."),
+    (413, "TooLarge", "The body is too large."),
     (415, "UnsupportedMediaType", "The body is compressed or not sent as `application/json`."),
     (422, "Invalid", "A value is invalid; `field` names it."),
     (
@@ -211,6 +211,15 @@ pub(crate) struct ListProblems;
 impl IntoResponses for ListProblems {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
         references(&[401, 422, 429, 500, 503])
+    }
+}
+
+/// Problems of a call that lists everything and needs an admin key.
+pub(crate) struct AdminListProblems;
+
+impl IntoResponses for AdminListProblems {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        references(&[401, 403, 422, 429, 500, 503])
     }
 }
 

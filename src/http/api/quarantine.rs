@@ -81,7 +81,8 @@ pub(crate) struct QuarantinedEventResponse<'a> {
     detail: &'a str,
     /// When the event was submitted.
     submitted_at: DateTime<Utc>,
-    /// The event's state.
+    /// `waiting`, `accepted` or `rejected`.
+    #[schema(value_type = String, example = "waiting")]
     state: State,
     /// When the event was accepted or rejected.
     #[schema(required = true)]
@@ -158,12 +159,18 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     ))
 }
 
-/// The result of accepting an event.
+/// A decision on an event in quarantine.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct AcceptedEventResponse {
-    /// Id of the score transaction in the ledger.
-    #[schema(example = 1_042)]
-    transaction_id: i64,
+pub(crate) struct DecisionResponse {
+    /// Id in the quarantine.
+    #[schema(example = 7)]
+    quarantine_id: i64,
+    /// `accepted` or `rejected`.
+    #[schema(value_type = String, example = "accepted")]
+    state: State,
+    /// Id of the score transaction of an accepted event.
+    #[schema(required = true, example = 1_042)]
+    transaction_id: Option<i64>,
 }
 
 /// Accept an event
@@ -174,12 +181,13 @@ pub(crate) struct AcceptedEventResponse {
     post, path = "/v1/boards/{board}/quarantine/{quarantine_id}/accept", operation_id = "accept_event",
     tag = "administration", security(("key" = [])), params(BoardPath, QuarantinePath),
     request_body = Option<ActRequest>,
-    responses((status = 200, description = "The event is in the ledger.", body = AcceptedEventResponse), WriteProblems),
+    responses((status = 200, description = "The event is in the ledger.", body = DecisionResponse), WriteProblems),
 )]
 pub(crate) async fn accept(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
     let (board, quarantine_id, act) = decision(&api, &request, payload).await?;
     let transaction_id = quarantine::accept(&api.instance.rankings, &board, quarantine_id, &act).await?;
-    Ok(reply::written(StatusCode::OK, &AcceptedEventResponse { transaction_id }))
+    let decision = DecisionResponse { quarantine_id, state: State::Accepted, transaction_id: Some(transaction_id) };
+    Ok(reply::written(StatusCode::OK, &decision))
 }
 
 /// Reject an event
@@ -189,12 +197,13 @@ pub(crate) async fn accept(api: Data<Api>, request: HttpRequest, payload: Payloa
     post, path = "/v1/boards/{board}/quarantine/{quarantine_id}/reject", operation_id = "reject_event",
     tag = "administration", security(("key" = [])), params(BoardPath, QuarantinePath),
     request_body = Option<ActRequest>,
-    responses((status = 204, description = "The event is rejected."), WriteProblems),
+    responses((status = 200, description = "The event is rejected.", body = DecisionResponse), WriteProblems),
 )]
 pub(crate) async fn reject(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
     let (board, quarantine_id, act) = decision(&api, &request, payload).await?;
     quarantine::reject(&api.instance.store, &board, quarantine_id, &act).await?;
-    Ok(reply::done())
+    let decision = DecisionResponse { quarantine_id, state: State::Rejected, transaction_id: None };
+    Ok(reply::written(StatusCode::OK, &decision))
 }
 
 /// Reads an administrator's decision on an event: its board and id, with author and reason.

@@ -139,12 +139,8 @@ pub(crate) fn parse_events(
     is_signed: bool,
     ranks: bool,
 ) -> Result<Vec<Result<Event>>> {
-    if events.is_empty() {
-        return Err(Error::invalid(field, "must contain at least one event"));
-    }
-    if events.len() > EVENTS_MAX {
-        let message = format!("the batch has {} events; the maximum is {EVENTS_MAX}", events.len());
-        return Err(Error::TooLarge { code: Code::BatchTooLarge, message });
+    if events.is_empty() || events.len() > EVENTS_MAX {
+        return Err(Error::invalid(field, format!("must have 1 to {EVENTS_MAX} events, not {}", events.len())));
     }
     Ok(events.iter().map(|event| parse_event(event.get(), is_signed, ranks)).collect())
 }
@@ -227,7 +223,11 @@ pub(crate) struct QuarantinedResponse {
     /// Id of the event in the board's quarantine.
     #[schema(example = 7)]
     quarantine_id: i64,
-    /// The rule that the event broke.
+    /// The rule that the event broke: `points_out_of_bounds`, `too_many_events` or
+    /// `gain_too_large`.
+    #[schema(value_type = String, example = "points_out_of_bounds")]
+    rule: Code,
+    /// The rule in words.
     #[schema(example = "points: board arena allows 0 to 100 points per event")]
     detail: String,
 }
@@ -241,8 +241,8 @@ enum QuarantinedState {
 
 impl From<Quarantined> for QuarantinedResponse {
     fn from(quarantined: Quarantined) -> Self {
-        let Quarantined { quarantine_id, why, repeated } = quarantined;
-        Self { state: QuarantinedState::Quarantined, repeated, quarantine_id, detail: why }
+        let Quarantined { quarantine_id, rule, why, repeated } = quarantined;
+        Self { state: QuarantinedState::Quarantined, repeated, quarantine_id, rule, detail: why }
     }
 }
 
@@ -507,7 +507,7 @@ mod tests {
             |events: usize| format!(r#"{{"events":[{}]}}"#, vec![r#"{"user_id":"a","points":1}"#; events].join(","));
         assert!(matches!(parse_batch(&batch(0), false, false), Err(Error::Invalid { .. })));
         assert!(parse_batch(&batch(1_000), false, false).is_ok_and(|events| events.len() == 1_000));
-        assert!(matches!(parse_batch(&batch(1_001), false, false), Err(Error::TooLarge { .. })));
+        assert!(matches!(parse_batch(&batch(1_001), false, false), Err(Error::Invalid { .. })));
     }
 
     #[test]

@@ -155,16 +155,16 @@ pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let UserPath { user_id } = UserPath::of(&request)?;
     query::none(&request)?;
     let user = users::find(&api.instance.store, &user_id).await?;
-    let sees_all = caller::is_server(&api, &request, None).await;
+    let sees_all = caller::is_server(&api, &request, None).await?;
     Ok(reply::read(&if sees_all { UserResponse::from(user) } else { UserResponse::public(user) }))
 }
 
 /// The result of erasing a player.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ErasedResponse {
-    /// The new id, which is random.
+    /// The player's new id, which is random.
     #[schema(example = "erased-5a0ab5dc-3a39-4a66-8a1b-6d2a4f2c1f3e")]
-    user_id: String,
+    new_user_id: String,
 }
 
 /// Erase a player
@@ -186,8 +186,8 @@ pub(crate) async fn erase(api: Data<Api>, request: HttpRequest) -> Result<HttpRe
     query::none(&request)?;
     let idempotency_key = idempotency::key(&request)?;
     let request_id = idempotency_key.as_ref().map(IdempotencyKey::as_str);
-    let user_id = users::erase(&api.instance.rankings, &user_id, request_id, &by).await?;
-    Ok(reply::written(StatusCode::OK, &ErasedResponse { user_id }))
+    let new_user_id = users::erase(&api.instance.rankings, &user_id, request_id, &by).await?;
+    Ok(reply::written(StatusCode::OK, &ErasedResponse { new_user_id }))
 }
 
 /// Ban a player

@@ -15,7 +15,7 @@ use serde_path_to_error::Path;
 use tokio::time::timeout;
 
 use crate::{
-    Code, Error, Result,
+    Error, Result,
     http::{
         Api, Settings,
         extract::{
@@ -144,7 +144,7 @@ async fn receive(mut payload: web::Payload, limit: usize, reservation: &mut Rese
 }
 
 fn too_large(limit: usize) -> Error {
-    Error::TooLarge { code: Code::BodyTooLarge, message: format!("the body has more than {limit} bytes") }
+    Error::TooLarge(format!("the body has more than {limit} bytes"))
 }
 
 /// Returns whether arrays and objects nest more than `depth` deep. The answer means nothing if
@@ -216,7 +216,10 @@ pub(crate) fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T> {
         });
     match parsed {
         // Only a failure pays for a second pass, which tells invalid values from invalid JSON.
-        Err(error) if serde_json::from_str::<IgnoredAny>(text).is_err() => Err(Error::Malformed(error.to_string())),
+        Err(error) => Err(match serde_json::from_str::<IgnoredAny>(text) {
+            Err(malformed) => Error::Malformed(malformed.to_string()),
+            Ok(_) => error,
+        }),
         parsed => parsed,
     }
 }
@@ -240,6 +243,8 @@ pub(crate) fn refusal(whole: &str, path: &Path, message: &str) -> Error {
         (path, Some(name)) => format!("{path}.{name}"),
         (path, None) => path.to_owned(),
     };
+    // The field says where; a line and column would count from the start of an event of a batch.
+    let message = message.rsplit_once(" at line ").map_or(message, |(message, _)| message);
     Error::invalid(field, message)
 }
 

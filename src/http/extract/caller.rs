@@ -141,14 +141,19 @@ pub(crate) async fn has_key(api: &Api, request: &HttpRequest) -> bool {
     request.headers().contains_key(header::AUTHORIZATION) && authenticated(api, request).await.is_ok()
 }
 
-/// Returns whether the request has a valid key that may write to `board`, or to some board if
-/// `None`.
-pub(crate) async fn is_server(api: &Api, request: &HttpRequest, board: Option<&BoardSlug>) -> bool {
-    request.headers().contains_key(header::AUTHORIZATION)
-        && authenticated(api, request).await.is_ok_and(|key| match board {
-            Some(board) => key.may_write(board).is_ok(),
-            None => key.may_serve().is_ok(),
-        })
+/// Returns whether the request has a key that may write to `board`, or to some board if `None`.
+///
+/// [`Error::Unauthorized`] if the request has an invalid key: its sender expects what the key shows.
+pub(crate) async fn is_server(api: &Api, request: &HttpRequest, board: Option<&BoardSlug>) -> Result<bool> {
+    if !request.headers().contains_key(header::AUTHORIZATION) {
+        return Ok(false);
+    }
+    let key = authenticated(api, request).await?;
+    Ok(match board {
+        Some(board) => key.may_write(board),
+        None => key.may_serve(),
+    }
+    .is_ok())
 }
 
 /// Returns the caller's key if it is a server or admin key. [`Error::Forbidden`] for any other.

@@ -73,7 +73,7 @@ impl EventWriter {
             Some(seen) => self.new_events(view, interest, seen, &mut events)?,
         }
         if let Some(since) = view.stale_since.filter(|_| !self.is_stale) {
-            let data = json(&StaleMessage { stale_for_seconds: since.elapsed().as_secs() })?;
+            let data = json(&StaleMessage { kind: "stale", stale_for_seconds: since.elapsed().as_secs() })?;
             events.add("stale", None, format_args!("{data}"));
         }
         if let Some(at) = self.earliest(events.count, now) {
@@ -139,7 +139,7 @@ impl EventWriter {
         events.text = format!("retry: {}\n", rand::rng().random_range(RETRY_MS));
         let id = self.id(view);
         if self.last_id.as_deref() == Some(&*id) {
-            events.add("continued", Some(&id), format_args!("{{{}}}", view.header));
+            events.add("continued", Some(&id), format_args!(r#"{{"type":"continued",{}}}"#, view.header));
         } else {
             self.started(view, interest, self.last_id.is_some(), events);
         }
@@ -148,7 +148,7 @@ impl EventWriter {
     /// Writes the changes since snapshot `seen`.
     fn new_events(&self, view: &Snapshot, interest: &Interest, seen: u64, events: &mut Events) -> Result<()> {
         if let Some(change) = view.period_change.as_ref().filter(|change| change.at > seen) {
-            let data = json(&PeriodMessage { ended: &change.ended, next: change.next.as_deref() })?;
+            let data = json(&PeriodMessage { kind: "period", ended: &change.ended, next: change.next.as_deref() })?;
             events.add("period", None, format_args!("{data}"));
             if change.next.is_some() {
                 self.started(view, interest, false, events);
@@ -158,7 +158,7 @@ impl EventWriter {
         overtaken(view, interest, seen, events);
         self.changed(view, interest, seen, events);
         if self.is_stale && events.count == 0 {
-            events.add("continued", Some(&self.id(view)), format_args!("{{{}}}", view.header));
+            events.add("continued", Some(&self.id(view)), format_args!(r#"{{"type":"continued",{}}}"#, view.header));
         }
         Ok(())
     }
@@ -171,7 +171,7 @@ impl EventWriter {
             "started",
             Some(&self.id(view)),
             format_args!(
-                r#"{{{},"restarted":{restarted},"scores":{scores},"standings":[{standings}],"missing":[{missing}]}}"#,
+                r#"{{"type":"started",{},"restarted":{restarted},"scores":{scores},"standings":[{standings}],"missing":[{missing}]}}"#,
                 view.header
             ),
         );
@@ -193,10 +193,12 @@ impl EventWriter {
             let id = self.id(view);
             let rest = format!(r#""standings":[{standings}],"missing":[{missing}]"#);
             match top.and_then(|top| top.text.as_deref()) {
-                Some(scores) => {
-                    event("changed", Some(&id), format_args!(r#"{{{},"scores":{scores},{rest}}}"#, view.header))
-                }
-                None => event("changed", Some(&id), format_args!("{{{},{rest}}}", view.header)),
+                Some(scores) => event(
+                    "changed",
+                    Some(&id),
+                    format_args!(r#"{{"type":"changed",{},"scores":{scores},{rest}}}"#, view.header),
+                ),
+                None => event("changed", Some(&id), format_args!(r#"{{"type":"changed",{},{rest}}}"#, view.header)),
             }
         };
         if interest.users.is_empty() && top.is_some() {
@@ -227,7 +229,11 @@ fn overtaken(view: &Snapshot, interest: &Interest, seen: u64, events: &mut Event
     let data: Vec<&str> = new.flat_map(|overtakings| overtakings.of(&interest.users)).collect();
     if !data.is_empty() {
         // No id: `changed` sends the id. A subscriber disconnected in between must start again.
-        events.add("overtaken", None, format_args!(r#"{{{},"overtaken":[{}]}}"#, view.header, data.join(",")));
+        events.add(
+            "overtaken",
+            None,
+            format_args!(r#"{{"type":"overtaken",{},"overtaken":[{}]}}"#, view.header, data.join(",")),
+        );
     }
 }
 

@@ -13,7 +13,10 @@ use actix_web::{
     web::Data,
 };
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::{
+    IntoParams, ToSchema,
+    openapi::schema::{Object, ObjectBuilder, Type},
+};
 
 use crate::{
     Code, Error, Result,
@@ -117,11 +120,27 @@ impl<'a> From<&'a Standing> for LiveStandingResponse<'a> {
     }
 }
 
+/// Defines a schema for each value of `type`, so that a client can tell the messages apart.
+macro_rules! types {
+    ($($kind:ident)*) => {$(
+        fn $kind() -> Object {
+            let name = stringify!($kind);
+            let object = ObjectBuilder::new().schema_type(Type::String).description(Some("Kind of message."));
+            object.enum_values(Some([name])).build()
+        }
+    )*};
+}
+
+types! { started changed overtaken period continued stale }
+
 /// `started`: the full snapshot. It is the first event of a stream, unless that is `continued`, and
 /// it follows `period`.
 #[derive(Debug, ToSchema)]
 #[expect(dead_code, reason = "describes an event rendered from shared fragments")]
 pub(crate) struct StartedMessage<'a> {
+    #[serde(rename = "type")]
+    #[schema(schema_with = started)]
+    kind: &'static str,
     #[serde(flatten)]
     ranking: RankingResponse<'a>,
     /// Whether events may have been missed since the one in `Last-Event-ID`.
@@ -139,6 +158,9 @@ pub(crate) struct StartedMessage<'a> {
 #[derive(Debug, ToSchema)]
 #[expect(dead_code, reason = "describes an event rendered from shared fragments")]
 pub(crate) struct ChangedMessage<'a> {
+    #[serde(rename = "type")]
+    #[schema(schema_with = changed)]
+    kind: &'static str,
     #[serde(flatten)]
     ranking: RankingResponse<'a>,
     /// The whole top, if anything in it changed.
@@ -199,6 +221,9 @@ impl<'a> OvertakingResponse<'a> {
 #[derive(Debug, ToSchema)]
 #[expect(dead_code, reason = "describes an event rendered from shared fragments")]
 pub(crate) struct OvertakenMessage<'a> {
+    #[serde(rename = "type")]
+    #[schema(schema_with = overtaken)]
+    kind: &'static str,
     #[serde(flatten)]
     ranking: RankingResponse<'a>,
     /// Each pair once per snapshot, oldest snapshot first.
@@ -208,6 +233,9 @@ pub(crate) struct OvertakenMessage<'a> {
 /// `period`: the followed period has ended.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PeriodMessage<'a> {
+    #[serde(rename = "type")]
+    #[schema(schema_with = period)]
+    pub(crate) kind: &'static str,
     /// Name of the period that ended.
     #[schema(example = "week:2024-01-15")]
     pub(crate) ended: &'a str,
@@ -222,6 +250,9 @@ pub(crate) struct PeriodMessage<'a> {
 #[derive(Debug, ToSchema)]
 #[expect(dead_code, reason = "describes an event rendered from shared fragments")]
 pub(crate) struct ContinuedMessage<'a> {
+    #[serde(rename = "type")]
+    #[schema(schema_with = continued)]
+    kind: &'static str,
     #[serde(flatten)]
     ranking: RankingResponse<'a>,
 }
@@ -229,11 +260,14 @@ pub(crate) struct ContinuedMessage<'a> {
 /// `stale`: the database cannot be reached. The next event of another kind ends the outage.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct StaleMessage {
+    #[serde(rename = "type")]
+    #[schema(schema_with = stale)]
+    pub(crate) kind: &'static str,
     /// Age of the data last shown, in seconds.
     pub(crate) stale_for_seconds: u64,
 }
 
-/// Data of an event, by its kind.
+/// Data of an event; `type` is its kind, as in `event`.
 #[derive(Debug, ToSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "describes an event rendered from shared fragments")]
@@ -300,7 +334,7 @@ pub(crate) fn json(value: &impl Serialize) -> Result<String> {
     get, path = "/v1/boards/{board}/live", operation_id = "follow_ranking", tag = "reading", security((), ("key" = [])),
     params(BoardPath, LiveQuery, LastEventId),
     responses(
-        (status = 200, description = "Events with one line of data each: a JSON object of the kind in `event`.", body = LiveMessage,
+        (status = 200, description = "Events with one line of data each: a JSON object, whose `type` is the same as `event`.", body = LiveMessage,
             content_type = "text/event-stream"),
         ReadProblems,
     ),

@@ -405,7 +405,7 @@ async fn a_named_period_stays_shown_after_its_end() {
         seconds *= 2;
     };
     let output = stream.until(|event| event.kind == "period").await.data;
-    assert_eq!(output, json!({"ended": name, "next": null}));
+    assert_eq!(output, json!({"type": "period", "ended": name, "next": null}));
     assert!(Utc::now() >= ends_at);
     // The close is reported, although no row changed.
     let states = async |stream: &mut Stream, state: &str| {

@@ -226,7 +226,7 @@ async fn invalid_events_are_refused() {
     refused(&site.post("/v1/boards/main/scores?rank=true", event).await, 422, "rank", "rank=true");
     refused(&site.post(SCORES, "[]").await, 422, "events", "no events");
     let list = |events: usize| format!("[{}]", vec![event; events].join(","));
-    refused(&site.post(SCORES, list(1_001)).await, 413, "", "1,001 events");
+    refused(&site.post(SCORES, list(1_001)).await, 422, "events", "1,001 events");
     // Players are created in a separate transaction, before the rules are checked.
     holds(&db, 0, 1).await;
     site.post(SCORES, list(1_000)).await.is(200);

@@ -302,3 +302,29 @@ async fn bodies_are_accepted_as_documented() {
         assert_eq!(answer.status != 422, fits(&document, schema, &body), "{url} {body}: {answer:?}");
     }
 }
+
+/// The service writes these texts without the structs that describe them.
+#[tokio::test]
+async fn files_and_webhooks_have_the_documented_members() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    crate::access::rights::erase::played(&db, &site).await;
+    let document = site.get("/openapi.json").await.is(200);
+    let check = |schema: &str, value: &Value| {
+        let schema = &document["components"]["schemas"][schema];
+        assert!(fits(&document, schema, value), "{value} is not {schema}");
+        let names = |object: &Value| object.as_object().unwrap().keys().cloned().collect::<HashSet<_>>();
+        assert_eq!(names(&schema["properties"]), names(value));
+    };
+    let file = site.get("/v1/boards/main/scores.ndjson?period=week:2024-01-15").await;
+    assert_eq!(file.text.lines().count(), 3);
+    for line in file.text.lines() {
+        check("FileRowResponse", &serde_json::from_str(line).unwrap());
+    }
+    let payload: String =
+        sqlx::query_scalar("SELECT payload::text FROM centile.outbox").fetch_one(&db.pool().await).await.unwrap();
+    let message: Value = serde_json::from_str(&payload).unwrap();
+    check("PeriodClosedMessage", &message);
+    check("PeriodResponse", &message["period"]);
+    check("FileRowResponse", &message["top"][0]);
+}

@@ -58,7 +58,7 @@ async fn a_player_erased_during_a_ban_is_banned_everywhere() {
     let erased = site.admin(Method::DELETE, "/v1/users/ada", Value::Null).await.is(200);
     raw_sql("COMMIT").execute(&mut second).await.unwrap();
     let banned = ban.await.unwrap().is(200);
-    assert_eq!((&banned["user_id"], &banned["banned"]), (&erased["user_id"], &json!(true)));
+    assert_eq!((&banned["user_id"], &banned["banned"]), (&erased["new_user_id"], &json!(true)));
     assert_eq!(state(&db).await, (true, ["a", "b", "c"].map(str::to_owned).to_vec()));
 }
 

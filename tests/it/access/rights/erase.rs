@@ -79,7 +79,7 @@ async fn an_erased_player_is_unidentifiable_and_keeps_every_score() {
     let all_time = site.get(&format!("/v1/boards/main/scores/{OLD_ID}")).await.is(200);
 
     let erased = site.admin(Method::DELETE, &format!("/v1/users/{OLD_ID}"), Value::Null).await.is(200);
-    let new_id = erased["user_id"].as_str().unwrap();
+    let new_id = erased["new_user_id"].as_str().unwrap();
     assert_eq!(found(&db, &output), Vec::<String>::new());
     // Both ids hash to the same lane, so that writers under the old id hold the new id's lane lock.
     let keeps_lane: bool = sqlx::query_scalar("SELECT centile.lane_hash($1) = centile.lane_hash($2)")

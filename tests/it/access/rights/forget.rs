@@ -65,7 +65,7 @@ async fn a_repeated_request_id_gets_the_same_answer() {
     let first = erase(OLD_ID, "request-0000000001").await.is(200);
     // The client lost the first answer and repeats the request.
     assert_eq!(erase(OLD_ID, "request-0000000001").await.is(200), first);
-    assert_eq!(run(&db, &["user", "erase", OLD_ID, "--id", "request-0000000001"]).well().trim(), first["user_id"]);
+    assert_eq!(run(&db, &["user", "erase", OLD_ID, "--id", "request-0000000001"]).well().trim(), first["new_user_id"]);
     assert_eq!(found(&db, &[OLD_ID, NAME]), Vec::<String>::new());
     site.admin(Method::DELETE, &format!("/v1/users/{OLD_ID}"), Value::Null).await.is(404);
 

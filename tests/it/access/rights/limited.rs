@@ -46,7 +46,7 @@ async fn an_erased_player_cannot_be_named_again() {
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[("ada", 1)]).await;
     let erased = site.admin(Method::DELETE, "/v1/users/ada", Value::Null).await.is(200);
-    let user = erased["user_id"].as_str().unwrap();
+    let user = erased["new_user_id"].as_str().unwrap();
     site.admin(Method::PUT, &format!("/v1/users/{user}"), json!({"name": "Ada"})).await.is(409);
     db.execute(&format!("SELECT centile.rename_users('{{{user}}}', '{{Ada}}')")).await;
     assert_eq!(site.get(&format!("/v1/users/{user}")).await.is(200)["name"], "(erased)");

@@ -57,6 +57,7 @@ impl Stream {
                 other => panic!("{other:?} is no field of an event"),
             }
         }
+        assert!(event.kind.is_empty() || event.data["type"] == event.kind, "{block}");
         event
     }
 

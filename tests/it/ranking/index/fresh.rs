@@ -129,7 +129,7 @@ async fn an_erasure_is_in_the_next_answer_of_another_instance() {
         writer.post("/v1/boards/main/scores", json!({"user_id": "cyd", "points": 7 + number})).await.is(200);
         assert_eq!(reader.get("/v1/boards/main/scores/cyd").await.is(200)["name"], "Cyd Vicious");
         let erased = writer.admin(Method::DELETE, "/v1/users/cyd", Value::Null).await.is(200);
-        let new_id = erased["user_id"].as_str().unwrap();
+        let new_id = erased["new_user_id"].as_str().unwrap();
         // The newest player ranks first among those below bob.
         let answer = reader.get("/v1/boards/main/scores/bob?around=1").await;
         assert_eq!(

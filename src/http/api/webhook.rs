@@ -1,0 +1,61 @@
+//! The webhooks in the `OpenAPI` document. docs/webhooks.md explains them.
+
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{
+        ContentBuilder, HttpMethod, Paths, PathsBuilder, Ref, RefOr, Required, ResponseBuilder, Schema,
+        path::{OperationBuilder, Parameter, ParameterBuilder, ParameterIn, PathItem},
+        request_body::RequestBodyBuilder,
+    },
+};
+
+use crate::http::api::{export::FileRowResponse, period::PeriodResponse};
+
+/// A period was closed. The members are those of the closing; a later correction sends no message.
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "describes a message that SQL writes")]
+pub(crate) struct PeriodClosedMessage<'a> {
+    /// Kind of message: `period_closed`.
+    #[schema(rename = "type", example = "period_closed")]
+    kind: &'a str,
+    /// Name of the board.
+    #[schema(example = "arena")]
+    board: &'a str,
+    /// The period.
+    period: PeriodResponse<'a>,
+    /// Players in the ranking.
+    #[schema(example = 1_000_000)]
+    players: u64,
+    /// The frozen top, best first.
+    top: Vec<FileRowResponse<'a>>,
+}
+
+/// Describes the requests that the service sends to a board's webhook.
+pub(crate) fn webhooks() -> Paths {
+    let body = ContentBuilder::new().schema(Some(Ref::from_schema_name(PeriodClosedMessage::name()))).build();
+    let body = RequestBodyBuilder::new().required(Some(Required::True)).content("application/json", body).build();
+    let id = "Id of the message. A message may arrive more than once, with the same id.";
+    let signature = "`t=SECONDS,v1=HEX`. HEX is the HMAC-SHA256 of `SECONDS.BODY` with the secret of the webhook.";
+    let operation = OperationBuilder::new()
+        .tag("webhooks")
+        .operation_id(Some("period_closed"))
+        .summary(Some("A period was closed"))
+        .description(Some("Sent to the webhook of the board, if it has one. Create it with `centile webhook set`."))
+        .parameter(header("Centile-Message-Id", i64::schema(), id))
+        .parameter(header("Centile-Signature", String::schema(), signature))
+        .request_body(Some(body))
+        .response("2XX", ResponseBuilder::new().description("The receiver has the message."))
+        .response("default", ResponseBuilder::new().description("The service sends the message again later."))
+        .build();
+    PathsBuilder::new().path("period_closed", PathItem::new(HttpMethod::Post, operation)).build()
+}
+
+fn header(name: &str, schema: RefOr<Schema>, description: &str) -> Parameter {
+    ParameterBuilder::new()
+        .name(name)
+        .parameter_in(ParameterIn::Header)
+        .required(Required::True)
+        .description(Some(description))
+        .schema(Some(schema))
+        .build()
+}
