@@ -466,13 +466,13 @@ BEGIN
         SELECT * INTO STRICT v_user FROM centile_store.users u WHERE u.id = centile_store.user_named(p_user) FOR UPDATE;
     END IF;
     IF v_user.erased_at IS NULL THEN
-        -- Events hold only the old id, so list the players before another player can take it.
+        -- Messages hold only the old id, so list the players before another player can take it.
         PERFORM centile_store.list_named_players();
         UPDATE centile_store.users u
         SET external_id = user_id, name = '(erased)', avatar = NULL, metadata = '{}', profile_revision = v_revision, erased_at = clock_timestamp()
         WHERE u.id = v_user.id;
         PERFORM centile_store.note_act(p_actor, 'erase', NULL, '{"erased": false}', '{"erased": true}', NULL, v_user.id);
-        INSERT INTO centile_store.erasures (user_id, request_id, request_digest, old_id, last_event_id)
+        INSERT INTO centile_store.erasures (user_id, request_id, request_digest, old_id, last_message_id)
         SELECT v_user.id, p_request, CASE WHEN p_request IS NOT NULL THEN v_digest END, p_user, coalesce(max(o.id), 0)
         FROM centile_store.outbox o;
     ELSE
@@ -915,7 +915,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.remove_webhook(p_board text, p_actor text) IS 'Stops sending the events of a board; they stay in centile.outbox. Example: SELECT centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex'')), centile.remove_webhook(''main'');';
+COMMENT ON FUNCTION centile.remove_webhook(p_board text, p_actor text) IS 'Stops sending the messages of a board; they stay in centile.outbox. Example: SELECT centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex'')), centile.remove_webhook(''main'');';
 
 CREATE FUNCTION centile.rename_users(p_external_ids text[], p_names text[]) RETURNS integer
     LANGUAGE plpgsql
@@ -939,28 +939,28 @@ $$;
 
 COMMENT ON FUNCTION centile.rename_users(p_external_ids text[], p_names text[]) IS 'Renames users and returns the number of changed names. Example: SELECT centile.rename_users(ARRAY[''ann''], ARRAY[''Ann B.'']);';
 
-CREATE FUNCTION centile.resend(p_event_id bigint, p_actor text DEFAULT SESSION_USER) RETURNS text
+CREATE FUNCTION centile.resend(p_message_id bigint, p_actor text DEFAULT SESSION_USER) RETURNS text
     LANGUAGE plpgsql
     AS $$
 DECLARE
     v_board centile_store.boards;
 BEGIN
     SELECT b.* INTO v_board
-    FROM centile_store.outbox o JOIN centile_store.boards b ON b.id = o.board_id WHERE o.id = p_event_id;
+    FROM centile_store.outbox o JOIN centile_store.boards b ON b.id = o.board_id WHERE o.id = p_message_id;
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'no event %', quote_literal(p_event_id)
-            USING ERRCODE = 'CB404', DETAIL = 'event', HINT = 'SELECT event_id FROM centile.outbox lists them.';
+        RAISE EXCEPTION 'no message %', quote_literal(p_message_id)
+            USING ERRCODE = 'CB404', DETAIL = 'message', HINT = 'SELECT message_id FROM centile.outbox lists them.';
     ELSIF NOT EXISTS (SELECT FROM centile_store.webhooks WHERE board_id = v_board.id) THEN
         RAISE EXCEPTION 'board % has no webhook', v_board.slug
             USING ERRCODE = 'CB409', HINT = 'SELECT centile.set_webhook(…) creates one.';
     END IF;
-    UPDATE centile_store.outbox SET delivered_at = NULL, attempts = 0, next_attempt_at = clock_timestamp() WHERE id = p_event_id;
-    PERFORM centile_store.note_act(p_actor, 'resend', v_board.id, NULL, jsonb_build_object('event_id', p_event_id), 'outbox');
+    UPDATE centile_store.outbox SET delivered_at = NULL, attempts = 0, next_attempt_at = clock_timestamp() WHERE id = p_message_id;
+    PERFORM centile_store.note_act(p_actor, 'resend', v_board.id, NULL, jsonb_build_object('message_id', p_message_id), 'outbox');
     RETURN v_board.slug;
 END
 $$;
 
-COMMENT ON FUNCTION centile.resend(p_event_id bigint, p_actor text) IS 'Sends an event again, delivered or not. Example: SELECT c.at IS NOT NULL AS is_cut_off, centile_store.build_archive(2), centile_store.compare_archive(2), centile_store.finish_close(2, c.at), centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex'')), centile.resend(1) FROM (SELECT centile_store.cut_off_period(2) AS at) c;';
+COMMENT ON FUNCTION centile.resend(p_message_id bigint, p_actor text) IS 'Sends a message again, delivered or not. Example: SELECT c.at IS NOT NULL AS is_cut_off, centile_store.build_archive(2), centile_store.compare_archive(2), centile_store.finish_close(2, c.at), centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex'')), centile.resend(1) FROM (SELECT centile_store.cut_off_period(2) AS at) c;';
 
 CREATE FUNCTION centile.reset_player(p_board text, p_user text, p_reason text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER) RETURNS bigint
     LANGUAGE plpgsql
@@ -1080,7 +1080,7 @@ BEGIN
 END
 $_$;
 
-COMMENT ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_actor text, p_encrypted boolean) IS 'Sets the URL that receives the events of a board from now on, and the secret that signs them: 16 to 64 random bytes. centile serve encrypts the secret if it has a master key. Example: SELECT centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex''));';
+COMMENT ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_actor text, p_encrypted boolean) IS 'Sets the URL that receives the messages of a board from now on, and the secret that signs them: 16 to 64 random bytes. centile serve encrypts the secret if it has a master key. Example: SELECT centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex''));';
 
 CREATE FUNCTION centile.tie_key(p_at timestamp with time zone, p_tiebreak smallint DEFAULT 0) RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -1980,7 +1980,7 @@ $_$;
 
 COMMENT ON FUNCTION centile_store.check_time_zone(p_time_zone text) IS 'Raises an error unless the name is an IANA time zone. Example: SELECT centile_store.check_time_zone(''Europe/Berlin'');';
 
-CREATE FUNCTION centile_store.claim_deliveries(p_limit integer DEFAULT 16, p_except text[] DEFAULT '{}'::text[]) RETURNS TABLE(event_id bigint, board text, url text, secret bytea, encrypted boolean, body text, attempt integer)
+CREATE FUNCTION centile_store.claim_deliveries(p_limit integer DEFAULT 16, p_except text[] DEFAULT '{}'::text[]) RETURNS TABLE(message_id bigint, board text, url text, secret bytea, encrypted boolean, body text, attempt integer)
     LANGUAGE sql
     AS $$
     WITH due AS MATERIALIZED (
@@ -2008,7 +2008,7 @@ CREATE FUNCTION centile_store.claim_deliveries(p_limit integer DEFAULT 16, p_exc
     RETURNING o.id, due.slug, due.url, due.secret, due.encrypted, o.payload::text, o.attempts
 $$;
 
-COMMENT ON FUNCTION centile_store.claim_deliveries(p_limit integer, p_except text[]) IS 'Claims due events for a minute: the exact text, the URL and the secret that signs it. Example: SELECT event_id, board, url, body, attempt FROM centile_store.claim_deliveries(16);';
+COMMENT ON FUNCTION centile_store.claim_deliveries(p_limit integer, p_except text[]) IS 'Claims due messages for a minute: the exact text, the URL and the secret that signs it. Example: SELECT message_id, board, url, body, attempt FROM centile_store.claim_deliveries(16);';
 
 CREATE FUNCTION centile_store.closed_differences(p_period_id bigint, p_limit integer) RETURNS TABLE(kind text, subject text, expected jsonb, found jsonb, total bigint)
     LANGUAGE plpgsql STABLE
@@ -2589,14 +2589,15 @@ BEGIN
         WHERE n.user_ids @> ARRAY[v_erasure.user_id] AND n.period_id >= v_erasure.next_period_id
         ORDER BY n.period_id LIMIT p_limit);
     is_done := p_limit IS NULL OR cardinality(period_ids) < p_limit;
-    -- Periods first, then events, both by id: corrections and deliveries lock several of them, too.
+    -- Periods first, then messages, both by id: corrections and deliveries lock several of them,
+    -- too.
     PERFORM FROM centile_store.periods p WHERE p.id = ANY (period_ids) ORDER BY p.id FOR NO KEY UPDATE;
     UPDATE centile_store.periods p
     SET frozen_top = r.top, archive_revision = p.archive_revision + 1
     FROM (SELECT o.id, centile_store.renamed_in_top(o.frozen_top, v_erasure.user_id, p_user, v_name) AS top
           FROM centile_store.periods o WHERE o.id = ANY (period_ids) AND o.frozen_top IS NOT NULL) r
     WHERE p.id = r.id AND p.frozen_top <> r.top;
-    -- Also delivered events, because they can be sent again. In later events the old id means
+    -- Also delivered messages, because they can be sent again. In later messages the old id means
     -- another player.
     PERFORM FROM centile_store.outbox o WHERE o.period_id = ANY (period_ids) ORDER BY o.id FOR NO KEY UPDATE;
     UPDATE centile_store.outbox o
@@ -2605,7 +2606,7 @@ BEGIN
                               THEN r.row || jsonb_build_object('user_id', p_user, 'name', v_name)
                               ELSE r.row END ORDER BY r.place)
         FROM jsonb_array_elements(o.payload -> 'top') WITH ORDINALITY AS r (row, place)))
-    WHERE o.period_id = ANY (period_ids) AND o.id <= v_erasure.last_event_id
+    WHERE o.period_id = ANY (period_ids) AND o.id <= v_erasure.last_message_id
       AND o.payload -> 'top' @> jsonb_build_array(jsonb_build_object('user_id', v_erasure.old_id));
     UPDATE centile_store.erasures e
     SET next_period_id = coalesce(period_ids[cardinality(period_ids)] + 1, e.next_period_id),
@@ -3156,7 +3157,7 @@ CREATE FUNCTION centile_store.list_named_players(p_period_id bigint DEFAULT NULL
     SET cut_off_at = excluded.cut_off_at, user_ids = ARRAY(SELECT unnest(n.user_ids) UNION SELECT unnest(excluded.user_ids))
 $$;
 
-COMMENT ON FUNCTION centile_store.list_named_players(p_period_id bigint) IS 'Lists the players whom the frozen top and the event of closed periods name. Example: SELECT centile_store.list_named_players();';
+COMMENT ON FUNCTION centile_store.list_named_players(p_period_id bigint) IS 'Lists the players whom the frozen top and the message of closed periods name. Example: SELECT centile_store.list_named_players();';
 
 CREATE FUNCTION centile_store.lock_lane(p_board centile_store.boards, p_external_id text) RETURNS centile_store.board_lanes
     LANGUAGE plpgsql
@@ -3404,7 +3405,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.note_act(p_actor text, p_action text, p_board_id integer, p_before jsonb, p_after jsonb, p_subject text, p_user_id bigint) IS 'Records an administrator''s act in the audit log. Example: SELECT centile_store.note_act(''dora'', ''change_board'', 1, ''{"title": "Main board"}'', ''{"title": "Main"}'', ''main'');';
 
-CREATE FUNCTION centile_store.note_delivery(p_event_id bigint, p_status integer, p_error text) RETURNS void
+CREATE FUNCTION centile_store.note_delivery(p_message_id bigint, p_status integer, p_error text) RETURNS void
     LANGUAGE sql
     AS $$
     UPDATE centile_store.outbox
@@ -3412,10 +3413,10 @@ CREATE FUNCTION centile_store.note_delivery(p_event_id bigint, p_status integer,
         next_attempt_at = CASE WHEN p_status BETWEEN 200 AND 299 THEN next_attempt_at
                                ELSE clock_timestamp() + centile_store.retry_delay(attempts, random()) END,
         last_status = p_status, last_error = left(p_error, 500)
-    WHERE id = p_event_id AND delivered_at IS NULL
+    WHERE id = p_message_id AND delivered_at IS NULL
 $$;
 
-COMMENT ON FUNCTION centile_store.note_delivery(p_event_id bigint, p_status integer, p_error text) IS 'Records the result of an attempt to deliver an event: the status of the response, or the error. Example: SELECT centile_store.note_delivery(1, 503, NULL);';
+COMMENT ON FUNCTION centile_store.note_delivery(p_message_id bigint, p_status integer, p_error text) IS 'Records the result of an attempt to deliver a message: the status of the response, or the error. Example: SELECT centile_store.note_delivery(1, 503, NULL);';
 
 CREATE FUNCTION centile_store.note_signature(p_key_id text, p_signature bytea) RETURNS boolean
     LANGUAGE sql
@@ -4870,7 +4871,7 @@ CREATE TABLE centile_store.outbox (
     CONSTRAINT outbox_kind_known CHECK ((kind = 'period_closed'::text))
 );
 
-COMMENT ON TABLE centile_store.outbox IS 'Events for webhooks, written in the transaction that they report, delivered at least once.';
+COMMENT ON TABLE centile_store.outbox IS 'Messages for webhooks, written in the transaction that they report, delivered at least once.';
 
 CREATE TABLE centile_store.webhooks (
     board_id integer NOT NULL,
@@ -4890,12 +4891,12 @@ END) <= 64))),
     CONSTRAINT webhooks_url_form CHECK (((url ~ '^https?://[^[:space:]]+$'::text) AND (octet_length(url) <= 2048)))
 );
 
-COMMENT ON TABLE centile_store.webhooks IS 'Addresses to which the events of boards are sent, and the secrets that sign them.';
+COMMENT ON TABLE centile_store.webhooks IS 'Addresses to which the messages of boards are sent, and the secrets that sign them.';
 
 COMMENT ON COLUMN centile_store.webhooks.encrypted IS 'Whether the secret is encrypted with a master key that the database does not know.';
 
 CREATE VIEW centile.outbox AS
- SELECT o.id AS event_id,
+ SELECT o.id AS message_id,
     b.slug AS board,
     ((p.kind || ':'::text) || p.label) AS period,
     o.kind,
@@ -4914,7 +4915,7 @@ CREATE VIEW centile.outbox AS
      JOIN centile_store.periods p ON ((p.id = o.period_id)))
      LEFT JOIN centile_store.webhooks w ON ((w.board_id = o.board_id)));
 
-COMMENT ON VIEW centile.outbox IS 'Events for receivers, one for each closed period, and the state of their delivery; an event with next_attempt_at waits. Example: SELECT event_id, period, kind, payload -> ''players'' AS players, delivered_at, attempts, last_status FROM centile.outbox WHERE board = ''main'' ORDER BY event_id;';
+COMMENT ON VIEW centile.outbox IS 'Messages for receivers, one for each closed period, and the state of their delivery; a message with next_attempt_at waits. Example: SELECT message_id, period, kind, payload -> ''players'' AS players, delivered_at, attempts, last_status FROM centile.outbox WHERE board = ''main'' ORDER BY message_id;';
 
 CREATE VIEW centile.period_status AS
  SELECT b.slug AS board,
@@ -5188,7 +5189,7 @@ CREATE VIEW centile.webhooks AS
    FROM (centile_store.webhooks w
      JOIN centile_store.boards b ON ((b.id = w.board_id)));
 
-COMMENT ON VIEW centile.webhooks IS 'The URL that receives the events of a board. Example: SELECT board, url FROM centile.webhooks ORDER BY board;';
+COMMENT ON VIEW centile.webhooks IS 'The URL that receives the messages of a board. Example: SELECT board, url FROM centile.webhooks ORDER BY board;';
 
 CREATE TABLE centile_store.applied_sql (
     one_row boolean DEFAULT true NOT NULL,
@@ -5250,7 +5251,7 @@ CREATE TABLE centile_store.erasures (
     request_id text COLLATE pg_catalog."C",
     request_digest bytea,
     old_id text,
-    last_event_id bigint DEFAULT 0 NOT NULL,
+    last_message_id bigint DEFAULT 0 NOT NULL,
     next_period_id bigint DEFAULT 0 NOT NULL,
     began_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     done_at timestamp with time zone,
@@ -5258,7 +5259,7 @@ CREATE TABLE centile_store.erasures (
     CONSTRAINT erasures_request_id_length CHECK (((octet_length(request_id) >= 1) AND (octet_length(request_id) <= 128)))
 );
 
-COMMENT ON TABLE centile_store.erasures IS 'Players who asked to be forgotten. Until done_at, tops of closed periods from next_period_id on and events up to last_event_id may still name the player by old_id, which is then deleted. Kept for a while under the id that the caller gave, with a digest of both ids.';
+COMMENT ON TABLE centile_store.erasures IS 'Players who asked to be forgotten. Until done_at, tops of closed periods from next_period_id on and messages up to last_message_id may still name the player by old_id, which is then deleted. Kept for a while under the id that the caller gave, with a digest of both ids.';
 
 ALTER TABLE centile_store.imports ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME centile_store.imports_id_seq
@@ -5287,7 +5288,7 @@ CREATE TABLE centile_store.named_players (
     user_ids bigint[] NOT NULL
 );
 
-COMMENT ON TABLE centile_store.named_players IS 'Players whom the frozen top of a closed period or its event may name, as of one cut-off. A new cut-off lists them again.';
+COMMENT ON TABLE centile_store.named_players IS 'Players whom the frozen top of a closed period or its message may name, as of one cut-off. A new cut-off lists them again.';
 
 ALTER TABLE centile_store.outbox ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME centile_store.outbox_id_seq
@@ -5681,8 +5682,8 @@ GRANT ALL ON FUNCTION centile.remove_webhook(p_board text, p_actor text) TO cent
 REVOKE ALL ON FUNCTION centile.rename_users(p_external_ids text[], p_names text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.rename_users(p_external_ids text[], p_names text[]) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.resend(p_event_id bigint, p_actor text) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.resend(p_event_id bigint, p_actor text) TO centile_service;
+REVOKE ALL ON FUNCTION centile.resend(p_message_id bigint, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.resend(p_message_id bigint, p_actor text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.reset_player(p_board text, p_user text, p_reason text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.reset_player(p_board text, p_user text, p_reason text, p_actor text) TO centile_service;
@@ -5987,8 +5988,8 @@ GRANT ALL ON FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket sma
 REVOKE ALL ON FUNCTION centile_store.note_act(p_actor text, p_action text, p_board_id integer, p_before jsonb, p_after jsonb, p_subject text, p_user_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.note_act(p_actor text, p_action text, p_board_id integer, p_before jsonb, p_after jsonb, p_subject text, p_user_id bigint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.note_delivery(p_event_id bigint, p_status integer, p_error text) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.note_delivery(p_event_id bigint, p_status integer, p_error text) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.note_delivery(p_message_id bigint, p_status integer, p_error text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.note_delivery(p_message_id bigint, p_status integer, p_error text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.note_signature(p_key_id text, p_signature bytea) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.note_signature(p_key_id text, p_signature bytea) TO centile_service;

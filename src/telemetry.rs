@@ -279,8 +279,8 @@ fn describe() {
         ("centile_imports_open", "Imports that have not ended; their boards' periods stay open."),
         ("centile_imports_cut_short", "Imports that were interrupted and not abandoned."),
         ("centile_released_rankings", "Released rankings with rows still to be removed."),
-        ("centile_outbox_waiting", "Events waiting for delivery to a webhook."),
-        ("centile_outbox_oldest_age_seconds", "Age of the oldest event that waits for delivery."),
+        ("centile_outbox_waiting", "Messages waiting for delivery to a webhook."),
+        ("centile_outbox_oldest_age_seconds", "Age of the oldest message that waits for delivery."),
         ("centile_quarantine_waiting", "Events in quarantine that wait for a decision."),
     ] {
         describe_gauge!(name, text);

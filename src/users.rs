@@ -129,8 +129,8 @@ pub(crate) async fn finish_erasures(rankings: &Rankings) -> Result<()> {
     ended
 }
 
-/// Replaces the old name in frozen tops, events and caches, in steps that do not block writers for
-/// long.
+/// Replaces the old name in frozen tops, webhook messages and caches, in steps that do not block
+/// writers for long.
 ///
 /// Returns whether Redis has dropped all of those tops.
 async fn erase_from_tops(rankings: &Rankings, erased: &str) -> Result<bool> {

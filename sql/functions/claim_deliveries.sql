@@ -1,13 +1,13 @@
--- One event of a board, oldest first, so that each receiver gets its events one after another.
--- Boards come in random order, so that none always waits behind others; boards with a failed event
--- come last, so that receivers that do not answer cannot use up p_limit. The caller has a minute.
--- Then the event is due again, so a crash leads to another attempt. Events that another caller is
--- claiming are skipped.
+-- One message of a board, oldest first, so that each receiver gets its messages one after another.
+-- Boards come in random order, so that none always waits behind others; boards with a failed
+-- message come last, so that receivers that do not answer cannot use up p_limit. The caller has a
+-- minute. Then the message is due again, so a crash leads to another attempt. Messages that another
+-- caller is claiming are skipped.
 --
 -- p_except: boards that the caller is sending to, and those whose receivers have failed in this
 -- run. So a run ends, and a receiver that hangs costs it one timeout.
 CREATE OR REPLACE FUNCTION centile_store.claim_deliveries(p_limit integer DEFAULT 16, p_except text[] DEFAULT '{}')
-RETURNS TABLE (event_id bigint, board text, url text, secret bytea, encrypted boolean, body text, attempt integer)
+RETURNS TABLE (message_id bigint, board text, url text, secret bytea, encrypted boolean, body text, attempt integer)
 LANGUAGE sql VOLATILE
 AS $$
     WITH due AS MATERIALIZED (
@@ -36,4 +36,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile_store.claim_deliveries(integer, text[]) IS
-'Claims due events for a minute: the exact text, the URL and the secret that signs it. Example: SELECT event_id, board, url, body, attempt FROM centile_store.claim_deliveries(16);';
+'Claims due messages for a minute: the exact text, the URL and the secret that signs it. Example: SELECT message_id, board, url, body, attempt FROM centile_store.claim_deliveries(16);';

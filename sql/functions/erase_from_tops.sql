@@ -1,5 +1,5 @@
--- Replaces the player's id and name in the tops and events of the next p_limit closed periods that
--- name the player, or of all. Returns these periods, which have another archive revision now.
+-- Replaces the player's id and name in the tops and messages of the next p_limit closed periods
+-- that name the player, or of all. Returns these periods, which have another archive revision now.
 -- Repeating or overlapping calls are harmless.
 CREATE OR REPLACE FUNCTION centile_store.erase_from_tops(p_user text, p_limit integer DEFAULT NULL, OUT period_ids bigint[], OUT is_done boolean)
 LANGUAGE plpgsql VOLATILE
@@ -23,14 +23,15 @@ BEGIN
         WHERE n.user_ids @> ARRAY[v_erasure.user_id] AND n.period_id >= v_erasure.next_period_id
         ORDER BY n.period_id LIMIT p_limit);
     is_done := p_limit IS NULL OR cardinality(period_ids) < p_limit;
-    -- Periods first, then events, both by id: corrections and deliveries lock several of them, too.
+    -- Periods first, then messages, both by id: corrections and deliveries lock several of them,
+    -- too.
     PERFORM FROM centile_store.periods p WHERE p.id = ANY (period_ids) ORDER BY p.id FOR NO KEY UPDATE;
     UPDATE centile_store.periods p
     SET frozen_top = r.top, archive_revision = p.archive_revision + 1
     FROM (SELECT o.id, centile_store.renamed_in_top(o.frozen_top, v_erasure.user_id, p_user, v_name) AS top
           FROM centile_store.periods o WHERE o.id = ANY (period_ids) AND o.frozen_top IS NOT NULL) r
     WHERE p.id = r.id AND p.frozen_top <> r.top;
-    -- Also delivered events, because they can be sent again. In later events the old id means
+    -- Also delivered messages, because they can be sent again. In later messages the old id means
     -- another player.
     PERFORM FROM centile_store.outbox o WHERE o.period_id = ANY (period_ids) ORDER BY o.id FOR NO KEY UPDATE;
     UPDATE centile_store.outbox o
@@ -39,7 +40,7 @@ BEGIN
                               THEN r.row || jsonb_build_object('user_id', p_user, 'name', v_name)
                               ELSE r.row END ORDER BY r.place)
         FROM jsonb_array_elements(o.payload -> 'top') WITH ORDINALITY AS r (row, place)))
-    WHERE o.period_id = ANY (period_ids) AND o.id <= v_erasure.last_event_id
+    WHERE o.period_id = ANY (period_ids) AND o.id <= v_erasure.last_message_id
       AND o.payload -> 'top' @> jsonb_build_array(jsonb_build_object('user_id', v_erasure.old_id));
     UPDATE centile_store.erasures e
     SET next_period_id = coalesce(period_ids[cardinality(period_ids)] + 1, e.next_period_id),

@@ -47,13 +47,13 @@ BEGIN
         SELECT * INTO STRICT v_user FROM centile_store.users u WHERE u.id = centile_store.user_named(p_user) FOR UPDATE;
     END IF;
     IF v_user.erased_at IS NULL THEN
-        -- Events hold only the old id, so list the players before another player can take it.
+        -- Messages hold only the old id, so list the players before another player can take it.
         PERFORM centile_store.list_named_players();
         UPDATE centile_store.users u
         SET external_id = user_id, name = '(erased)', avatar = NULL, metadata = '{}', profile_revision = v_revision, erased_at = clock_timestamp()
         WHERE u.id = v_user.id;
         PERFORM centile_store.note_act(p_actor, 'erase', NULL, '{"erased": false}', '{"erased": true}', NULL, v_user.id);
-        INSERT INTO centile_store.erasures (user_id, request_id, request_digest, old_id, last_event_id)
+        INSERT INTO centile_store.erasures (user_id, request_id, request_digest, old_id, last_message_id)
         SELECT v_user.id, p_request, CASE WHEN p_request IS NOT NULL THEN v_digest END, p_user, coalesce(max(o.id), 0)
         FROM centile_store.outbox o;
     ELSE

@@ -1,5 +1,5 @@
 -- Of one period, or of all periods frozen since they were listed. Listed players stay, because the
--- event keeps the first top.
+-- message keeps the first top.
 CREATE OR REPLACE FUNCTION centile_store.list_named_players(p_period_id bigint DEFAULT NULL) RETURNS void
 LANGUAGE sql VOLATILE
 AS $$
@@ -23,4 +23,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile_store.list_named_players(bigint) IS
-'Lists the players whom the frozen top and the event of closed periods name. Example: SELECT centile_store.list_named_players();';
+'Lists the players whom the frozen top and the message of closed periods name. Example: SELECT centile_store.list_named_players();';

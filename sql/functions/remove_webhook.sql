@@ -15,4 +15,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.remove_webhook(text, text) IS
-'Stops sending the events of a board; they stay in centile.outbox. Example: SELECT centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex'')), centile.remove_webhook(''main'');';
+'Stops sending the messages of a board; they stay in centile.outbox. Example: SELECT centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex'')), centile.remove_webhook(''main'');';

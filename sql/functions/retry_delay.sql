@@ -1,5 +1,5 @@
 -- 10 s after the first attempt, twice as long after each further one, at most an hour. p_random,
--- from 0 to 1, adds up to a quarter, so that events that failed together do not return together.
+-- from 0 to 1, adds up to a quarter, so that messages that failed together do not return together.
 CREATE OR REPLACE FUNCTION centile_store.retry_delay(p_attempts integer, p_random double precision) RETURNS interval
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$

@@ -1,4 +1,4 @@
--- A board's first webhook receives only later events, so that a new receiver is not flooded;
+-- A board's first webhook receives only later messages, so that a new receiver is not flooded;
 -- centile.resend sends single older ones. A new address or secret has no other effect.
 CREATE OR REPLACE FUNCTION centile.set_webhook(
     p_board text, p_url text, p_secret bytea, p_actor text DEFAULT session_user, p_encrypted boolean DEFAULT false)
@@ -37,4 +37,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.set_webhook(text, text, bytea, text, boolean) IS
-'Sets the URL that receives the events of a board from now on, and the secret that signs them: 16 to 64 random bytes. centile serve encrypts the secret if it has a master key. Example: SELECT centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex''));';
+'Sets the URL that receives the messages of a board from now on, and the secret that signs them: 16 to 64 random bytes. centile serve encrypts the secret if it has a master key. Example: SELECT centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex''));';

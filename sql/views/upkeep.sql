@@ -25,7 +25,7 @@ CROSS JOIN (
           AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database()))) AS imports_cut_short
     FROM centile_store.imports i WHERE i.ended_at IS NULL AND i.abandoned_at IS NULL) i
 CROSS JOIN (
-    -- Without a webhook, no event waits.
+    -- Without a webhook, no message waits.
     SELECT count(*) AS outbox_waiting, statement_timestamp() - min(o.created_at) AS outbox_oldest_age
     FROM centile_store.outbox o JOIN centile_store.webhooks w ON w.board_id = o.board_id
     WHERE o.delivered_at IS NULL AND isfinite(o.next_attempt_at)) o;

@@ -41,7 +41,7 @@ pub(super) async fn run(config: &Config) -> Result<()> {
         ))?;
         let outcome = outbox::deliver_due(&instance.store, instance.master_keys.as_deref()).await?;
         output::print(format!(
-            "outbox      {} events delivered, {} failed and will be retried",
+            "outbox      {} messages delivered, {} failed and will be retried",
             thousands(outcome.delivered),
             thousands(outcome.failed)
         ))?;

@@ -123,8 +123,8 @@ enum Command {
     /// Run all maintenance once, except closing periods
     ///
     /// Creates ledger months, deletes expired ids, rebalances layouts, drops archives beyond
-    /// retention, removes the rows of old rankings and delivers outbox events. `serve` does this in
-    /// the background unless `--no-maintenance` is set. Safe to interrupt and to run again.
+    /// retention, removes the rows of old rankings and delivers webhook messages. `serve` does this
+    /// in the background unless `--no-maintenance` is set. Safe to interrupt and to run again.
     Maintain,
     /// Compare all derived data with the ledger and report differences
     ///
@@ -137,10 +137,10 @@ enum Command {
     Rebuild(rebuild::Rebuild),
     /// Set, show and remove the webhook of a board
     ///
-    /// A webhook receives an event for each closed period, for example to grant rewards.
+    /// A webhook receives a message for each closed period, for example to grant rewards.
     #[command(subcommand)]
     Webhook(webhook::Command),
-    /// List, deliver and resend outbox events
+    /// List, deliver and resend webhook messages
     #[command(subcommand)]
     Outbox(outbox::Command),
 }

@@ -1,4 +1,4 @@
-//! `centile outbox`: lists, delivers and resends outbox events.
+//! `centile outbox`: lists, delivers and resends webhook messages.
 
 use std::time::Duration;
 
@@ -19,16 +19,16 @@ use crate::{
     instance::Instance,
     model::{
         board::BoardSlug,
-        outbox::{Event, EventFilter},
+        outbox::{Message, MessageFilter},
     },
 };
 
 /// Subcommands of `centile outbox`.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// List events, newest first
+    /// List messages, newest first
     List(List),
-    /// Show an event and its payload
+    /// Show a message and its payload
     Show {
         #[command(flatten)]
         which: Which,
@@ -36,7 +36,7 @@ pub(super) enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Schedule an event for delivery, even if it was delivered before
+    /// Schedule a message for delivery, even if it was delivered before
     ///
     /// Resets its attempt counter. The next delivery run sends it.
     Resend {
@@ -45,12 +45,12 @@ pub(super) enum Command {
         #[command(flatten)]
         by: By,
     },
-    /// Deliver all due events
+    /// Deliver all due messages
     ///
     /// Safe to run often and concurrently. A failed attempt is retried after 10 s; the delay
-    /// doubles after each further failure, up to an hour. After a failure, the board's other events
-    /// wait for the next run. The command fails if an attempt failed, whereas `centile maintain`
-    /// only reports the number of failures.
+    /// doubles after each further failure, up to an hour. After a failure, the board's other
+    /// messages wait for the next run. The command fails if an attempt failed, whereas `centile
+    /// maintain` only reports the number of failures.
     Deliver {
         /// Timeout for a response from the receiver, in seconds, 1 to 30
         #[arg(long, env = "CENTILE_WEBHOOK_TIMEOUT", value_name = "SECONDS", default_value_t = DEFAULT_TIMEOUT.as_secs())]
@@ -59,16 +59,16 @@ pub(super) enum Command {
     },
 }
 
-/// Which events to list.
+/// Which messages to list.
 #[derive(Debug, Args)]
 pub(super) struct List {
-    /// Only events of this board
+    /// Only messages of this board
     #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
     board: Option<BoardSlug>,
-    /// Only events waiting for delivery
+    /// Only messages waiting for delivery
     #[arg(long)]
     waiting: bool,
-    /// Maximum number of events
+    /// Maximum number of messages
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     limit: u32,
     /// Print JSON
@@ -76,44 +76,46 @@ pub(super) struct List {
     json: bool,
 }
 
-/// The event.
+/// The message.
 #[derive(Debug, Args)]
 pub(super) struct Which {
-    /// Event id, as shown by `centile outbox list`
+    /// Message id, as shown by `centile outbox list`
     #[arg(value_name = "ID", value_parser = clap::value_parser!(i64).range(1..))]
-    event_id: i64,
+    message_id: i64,
 }
 
 /// Runs a subcommand.
 pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::List(List { board, waiting, limit, json }) => {
-            let filter = EventFilter { board, waiting, limit };
-            let events = with_instance(config, async |instance| outbox::list(&instance.boards, &filter).await).await?;
+            let filter = MessageFilter { board, waiting, limit };
+            let messages =
+                with_instance(config, async |instance| outbox::list(&instance.boards, &filter).await).await?;
             if json {
-                return output::print_json(&events.iter().map(Line::from).collect::<Vec<_>>());
+                return output::print_json(&messages.iter().map(Line::from).collect::<Vec<_>>());
             }
-            if events.is_empty() {
+            if messages.is_empty() {
                 output::note(match (&filter.board, waiting) {
-                    (None, true) => "No event is waiting.".to_owned(),
-                    (None, false) => "There are no events: no period has been closed.".to_owned(),
-                    (Some(board), true) => format!("No event of board {board} is waiting."),
+                    (None, true) => "No message is waiting.".to_owned(),
+                    (None, false) => "There are no messages: no period has been closed.".to_owned(),
+                    (Some(board), true) => format!("No message of board {board} is waiting."),
                     (Some(board), false) => {
-                        format!("There are no events of board {board}: no period has been closed.")
+                        format!("There are no messages of board {board}: no period has been closed.")
                     }
                 });
             }
             let head = ["ID", "BOARD", "PERIOD", "KIND", "CREATED", "STATE", "ATTEMPTS", "LAST RESULT"];
-            output::print(table(head, events.iter().map(row).collect()))
+            output::print(table(head, messages.iter().map(row).collect()))
         }
-        Command::Show { which: Which { event_id }, json } => {
-            let event = with_instance(config, async |instance| outbox::find(&instance.store, event_id).await).await?;
-            if json { output::print_json(&Line::from(&event)) } else { output::print(description(&event)) }
+        Command::Show { which: Which { message_id }, json } => {
+            let message =
+                with_instance(config, async |instance| outbox::find(&instance.store, message_id).await).await?;
+            if json { output::print_json(&Line::from(&message)) } else { output::print(description(&message)) }
         }
-        Command::Resend { which: Which { event_id }, by } => {
+        Command::Resend { which: Which { message_id }, by } => {
             let by = by.actor()?;
-            with_instance(config, async |instance| outbox::resend(&instance.store, event_id, &by).await).await?;
-            output::print(format!("event {event_id} is due now"))
+            with_instance(config, async |instance| outbox::resend(&instance.store, message_id, &by).await).await?;
+            output::print(format!("message {message_id} is due now"))
         }
         Command::Deliver { timeout } => {
             let timeout = Duration::from_secs(timeout);
@@ -127,13 +129,13 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             }
             Err(Error::unavailable(
                 Code::Unavailable,
-                "not all events were delivered: `centile outbox list --waiting` shows the errors and the next attempts",
+                "not all messages were delivered: `centile outbox list --waiting` shows the errors and the next attempts",
             ))
         }
     }
 }
 
-/// An event as JSON.
+/// A message as JSON.
 #[derive(Debug, Serialize)]
 struct Line<'a> {
     id: i64,
@@ -149,68 +151,68 @@ struct Line<'a> {
     last_error: Option<&'a str>,
 }
 
-impl<'a> From<&'a Event> for Line<'a> {
-    fn from(event: &'a Event) -> Self {
+impl<'a> From<&'a Message> for Line<'a> {
+    fn from(message: &'a Message) -> Self {
         Self {
-            id: event.id,
-            board: &event.board,
-            period: &event.period,
-            kind: &event.kind,
-            payload: &event.payload,
-            created_at: event.created_at,
-            delivered_at: event.delivered_at,
-            attempts: event.attempts,
-            next_attempt_at: event.next_attempt_at,
-            last_status: event.last_status,
-            last_error: event.last_error.as_deref(),
+            id: message.id,
+            board: &message.board,
+            period: &message.period,
+            kind: &message.kind,
+            payload: &message.payload,
+            created_at: message.created_at,
+            delivered_at: message.delivered_at,
+            attempts: message.attempts,
+            next_attempt_at: message.next_attempt_at,
+            last_status: message.last_status,
+            last_error: message.last_error.as_deref(),
         }
     }
 }
 
-/// Returns the delivery state of an event.
-fn state(event: &Event) -> &'static str {
-    match (event.delivered_at, event.next_attempt_at) {
+/// Returns the delivery state of a message.
+fn state(message: &Message) -> &'static str {
+    match (message.delivered_at, message.next_attempt_at) {
         (Some(_), _) => "delivered",
         (None, Some(_)) => "waiting",
-        // The board has no webhook, or the event is older than the webhook.
+        // The board has no webhook, or the message is older than the webhook.
         (None, None) => "kept",
     }
 }
 
 /// Returns the status or error of the last attempt.
-fn last_result(event: &Event) -> String {
-    match (event.last_status, &event.last_error) {
+fn last_result(message: &Message) -> String {
+    match (message.last_status, &message.last_error) {
         (Some(status), _) => status.to_string(),
         (None, Some(error)) => error.clone(),
         (None, None) => String::new(),
     }
 }
 
-fn row(event: &Event) -> [String; 8] {
+fn row(message: &Message) -> [String; 8] {
     [
-        event.id.to_string(),
-        event.board.clone(),
-        event.period.clone(),
-        event.kind.clone(),
-        output::time(Some(event.created_at)),
-        state(event).to_owned(),
-        event.attempts.to_string(),
-        last_result(event),
+        message.id.to_string(),
+        message.board.clone(),
+        message.period.clone(),
+        message.kind.clone(),
+        output::time(Some(message.created_at)),
+        state(message).to_owned(),
+        message.attempts.to_string(),
+        last_result(message),
     ]
 }
 
-fn description(event: &Event) -> String {
+fn description(message: &Message) -> String {
     fields(&[
-        ("id", event.id.to_string()),
-        ("board", event.board.clone()),
-        ("period", event.period.clone()),
-        ("kind", event.kind.clone()),
-        ("created", output::time(Some(event.created_at))),
-        ("state", state(event).to_owned()),
-        ("delivered", output::time(event.delivered_at)),
-        ("attempts", event.attempts.to_string()),
-        ("next attempt", output::time(event.next_attempt_at)),
-        ("last result", last_result(event)),
-        ("payload", event.payload.to_string()),
+        ("id", message.id.to_string()),
+        ("board", message.board.clone()),
+        ("period", message.period.clone()),
+        ("kind", message.kind.clone()),
+        ("created", output::time(Some(message.created_at))),
+        ("state", state(message).to_owned()),
+        ("delivered", output::time(message.delivered_at)),
+        ("attempts", message.attempts.to_string()),
+        ("next attempt", output::time(message.next_attempt_at)),
+        ("last result", last_result(message)),
+        ("payload", message.payload.to_string()),
     ])
 }

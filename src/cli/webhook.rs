@@ -26,15 +26,16 @@ use crate::{
 /// Subcommands of `centile webhook`.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Send future events of a board to a URL
+    /// Send future messages of a board to a URL
     ///
-    /// Each event is a POST request with a JSON body and the header
-    /// `Centile-Signature: t=SECONDS,v1=HEX`. HEX is the HMAC-SHA256 of `SECONDS.BODY`; its key is
-    /// the base64-decoded part of the secret after `whsec_`. Without a given secret, the command
-    /// creates one and prints it on standard output; it is not shown again. The header
-    /// `Centile-Event-Id` stays the same when an event is resent.
+    /// Each message is a POST request with a JSON body and the header `Centile-Signature:
+    /// t=SECONDS,v1=HEX`. HEX is the HMAC-SHA256 of `SECONDS.BODY`; its key is the base64-decoded
+    /// part of the secret after `whsec_`. Without a given secret, the command creates one and
+    /// prints it on standard output; it is not shown again. The header `Centile-Message-Id` stays
+    /// the same when a message is resent.
     ///
-    /// Events from before the webhook was set are not sent. Use `centile outbox resend` for these.
+    /// Messages from before the webhook was set are not sent. Use `centile outbox resend` for
+    /// these.
     Set(Set),
     /// Show the webhook of a board
     Show {
@@ -46,7 +47,7 @@ pub(super) enum Command {
     },
     /// Remove the webhook of a board
     ///
-    /// Its events remain in the outbox.
+    /// Its messages remain in the outbox.
     Remove(Remove),
 }
 
@@ -130,11 +131,11 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             })
             .await?;
             if given.is_some() {
-                return output::print(format!("events of board {slug} are sent to {}", set.url));
+                return output::print(format!("messages of board {slug} are sent to {}", set.url));
             }
             output::print(secret.text())?;
             output::note(format!(
-                "events of board {slug} are sent to {}, signed with this secret. It is not shown again.",
+                "messages of board {slug} are sent to {}, signed with this secret. It is not shown again.",
                 set.url
             ));
             Ok(())

@@ -1,4 +1,4 @@
-//! Outgoing events: outbox, webhooks and streams.
+//! Outgoing messages: outbox, webhooks and streams.
 
 pub(crate) mod live;
 pub(crate) mod outbox;

@@ -11,7 +11,7 @@ use crate::{
     store::Store,
 };
 
-/// Sets the webhook of a board and the secret that signs its events. Replaces any earlier ones.
+/// Sets the webhook of a board and the secret that signs its messages. Replaces any earlier ones.
 pub async fn set(
     store: &Store,
     master_keys: Option<&MasterKeys>,

@@ -9,7 +9,7 @@ use crate::{
     model::{
         board::{Board, BoardSlug},
         operation::{AuditEntry, BucketStatus, LedgerAhead, PeriodStatus},
-        outbox::{Event, EventFilter},
+        outbox::{Message, MessageFilter},
     },
     ranking::IndexStatus,
     store::upkeep::StoredUpkeep,
@@ -24,7 +24,7 @@ const RANKINGS_MAX: u32 = 12;
 /// Buckets of a ranking.
 const BUCKETS: u32 = 100;
 
-/// Maximum number of administrative actions, and of events.
+/// Maximum number of administrative actions, and of webhook messages.
 const LATEST: u32 = 20;
 
 /// Data of the page. Each part is read separately, at a slightly different time.
@@ -36,8 +36,8 @@ pub(crate) struct Operation {
     pub(crate) periods: Vec<PeriodStatus>,
     /// The selected board, or the first, with the buckets of its rankings; `None` without boards.
     pub(crate) selected: Option<(BoardSlug, Vec<BucketStatus>)>,
-    /// Events waiting for delivery, newest first.
-    pub(crate) waiting: Vec<Event>,
+    /// Webhook messages waiting for delivery, newest first.
+    pub(crate) waiting: Vec<Message>,
     /// Latest administrative actions, newest first.
     pub(crate) acts: Vec<AuditEntry>,
     pub(crate) status: InstanceStatus,
@@ -84,7 +84,7 @@ pub(crate) async fn read(instance: &Instance, selected: Option<&BoardSlug>) -> R
             None => Ok(None),
         }
     };
-    let filter = EventFilter { board: None, waiting: true, limit: LATEST };
+    let filter = MessageFilter { board: None, waiting: true, limit: LATEST };
     let (upkeep, ledger, periods, selected, waiting, acts) = futures::try_join!(
         instance.store.upkeep(),
         instance.store.ledger_ahead(),

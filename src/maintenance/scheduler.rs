@@ -48,7 +48,7 @@ impl Scheduler {
         Arc::new(Self { rankings, master_keys, rebalancer, count_checks, last_run: Mutex::default() })
     }
 
-    /// Starts the background work, at the interval `every`: closes due periods, delivers events,
+    /// Starts the background work, at the interval `every`: closes due periods, delivers messages,
     /// rebalances and checks counts.
     ///
     /// A step in progress when the instance stops is abandoned; another run repeats it.
@@ -59,7 +59,7 @@ impl Scheduler {
         self.repeat(background, LEDGER_EVERY, "an erasure could not be finished", |this| async move {
             users::finish_erasures(&this.rankings).await
         });
-        self.repeat(background, every, "events could not be delivered", |this| async move {
+        self.repeat(background, every, "messages could not be delivered", |this| async move {
             outbox::deliver_due(&this.rankings.store, this.master_keys.as_deref()).await.map(drop)
         });
         self.repeat(background, every, "counts could not be checked", |this| async move {

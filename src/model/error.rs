@@ -110,8 +110,8 @@ pub enum Resource {
     Key,
     /// The webhook of a board.
     Webhook,
-    /// An event in the outbox.
-    OutboxEvent,
+    /// A webhook message.
+    Message,
 }
 
 impl Resource {
@@ -127,7 +127,7 @@ impl Resource {
             Self::QuarantinedEvent => "event in quarantine",
             Self::Key => "key",
             Self::Webhook => "webhook of board",
-            Self::OutboxEvent => "event",
+            Self::Message => "message",
         }
     }
 
@@ -142,7 +142,7 @@ impl Resource {
             Self::Transaction => Code::TransactionNotFound,
             Self::QuarantinedEvent => Code::QuarantinedEventNotFound,
             Self::Key => Code::KeyNotFound,
-            Self::Webhook | Self::OutboxEvent => Code::NotFound,
+            Self::Webhook | Self::Message => Code::NotFound,
         }
     }
 }

@@ -1,23 +1,23 @@
-//! Events for webhooks.
+//! Messages for webhooks.
 
 use chrono::{DateTime, Utc};
 
 use crate::model::{board::BoardSlug, secret::StoredSecret};
 
-/// An event of the outbox.
+/// A webhook message.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Event {
-    /// Id. Receivers recognize a repeated event by it.
+pub struct Message {
+    /// Id. Receivers recognize a repeated message by it.
     pub id: i64,
     /// The board.
     pub board: String,
     /// The period, as a selector: `week:2024-01-15`.
     pub period: String,
-    /// Kind of event: `period_closed`.
+    /// Kind of message: `period_closed`.
     pub kind: String,
     /// Payload that is sent.
     pub payload: serde_json::Value,
-    /// Time of the event.
+    /// Time at which it was written.
     pub created_at: DateTime<Utc>,
     /// Time at which a receiver accepted it.
     pub delivered_at: Option<DateTime<Utc>>,
@@ -31,21 +31,21 @@ pub struct Event {
     pub last_error: Option<String>,
 }
 
-/// Selection of events.
+/// Selection of messages.
 #[derive(Debug, Clone, Default)]
-pub struct EventFilter {
-    /// Only events of this board.
+pub struct MessageFilter {
+    /// Only messages of this board.
     pub board: Option<BoardSlug>,
-    /// Only events that have not been delivered.
+    /// Only messages that have not been delivered.
     pub waiting: bool,
-    /// Maximum number of events, newest first.
+    /// Maximum number of messages, newest first.
     pub limit: u32,
 }
 
-/// An event that this process has claimed for delivery.
+/// A message that this process has claimed for delivery.
 #[derive(Debug)]
 pub(crate) struct Claimed {
-    pub(crate) event_id: i64,
+    pub(crate) message_id: i64,
     pub(crate) board: String,
     pub(crate) url: String,
     pub(crate) secret: StoredSecret,
@@ -57,8 +57,8 @@ pub(crate) struct Claimed {
 /// Result of one run of deliveries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Deliveries {
-    /// Events that a receiver accepted.
+    /// Messages that a receiver accepted.
     pub delivered: u64,
-    /// Failed attempts. These events are sent again later.
+    /// Failed attempts. These messages are sent again later.
     pub failed: u64,
 }

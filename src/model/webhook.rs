@@ -1,4 +1,4 @@
-//! Webhooks: receivers of a board's events, and the signatures of deliveries.
+//! Webhooks: receivers of a board's messages, and the signatures of deliveries.
 
 use std::{
     fmt::{self, Write as _},
@@ -83,8 +83,8 @@ impl fmt::Display for WebhookUrl {
     }
 }
 
-/// Secret that signs a board's events, shared by Centile and the receiver. Its text is `whsec_` and
-/// base64. Never log it.
+/// Secret that signs a board's messages, shared by Centile and the receiver. Its text is `whsec_`
+/// and base64. Never log it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Vec<u8>);
 
@@ -145,7 +145,7 @@ impl fmt::Debug for Secret {
 pub fn signature(secret: &Secret, unix_seconds: i64, body: &str) -> Result<String> {
     // HMAC accepts keys of any length (RFC 2104, section 2); other algorithms may fail here.
     let mut mac = Hmac::<Sha256>::new_from_slice(&secret.0)
-        .map_err(|error| Error::Internal(format!("an event cannot be signed: {error}")))?;
+        .map_err(|error| Error::Internal(format!("a message cannot be signed: {error}")))?;
     mac.update(format!("{unix_seconds}.").as_bytes());
     mac.update(body.as_bytes());
     let mut text = format!("t={unix_seconds},v1=");
@@ -161,7 +161,7 @@ pub fn signature(secret: &Secret, unix_seconds: i64, body: &str) -> Result<Strin
 pub struct Webhook {
     /// URL of the receiver.
     pub url: String,
-    /// Time at which the board got a webhook. Only later events are sent automatically.
+    /// Time at which the board got a webhook. Only later messages are sent automatically.
     pub created_at: DateTime<Utc>,
 }
 
@@ -238,14 +238,14 @@ mod tests {
         Ok(())
     }
 
-    /// The expected value is from Python: `hmac.new(bytes(range(32)), b'1700000000.{"event":
+    /// The expected value is from Python: `hmac.new(bytes(range(32)), b'1700000000.{"type":
     /// "period_closed"}', 'sha256')`.
     #[test]
     fn the_signature_is_hmac_sha256_over_time_and_body() -> Result<()> {
         let secret = Secret((0..32).collect());
         assert_eq!(
-            signature(&secret, 1_700_000_000, r#"{"event": "period_closed"}"#)?,
-            "t=1700000000,v1=f61f6439b5207dcd1ac15a1b99e94972720d2db085904ad111ea3d30da750283"
+            signature(&secret, 1_700_000_000, r#"{"type": "period_closed"}"#)?,
+            "t=1700000000,v1=d1efbf0ab8e3d7e46b56145e4576a7cc2d91b446d05b36bf55f2d1e558838464"
         );
         Ok(())
     }

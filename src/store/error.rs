@@ -89,7 +89,7 @@ impl From<sqlx::Error> for Error {
                     "transaction" => Resource::Transaction,
                     "quarantined" => Resource::QuarantinedEvent,
                     "webhook" => Resource::Webhook,
-                    "event" => Resource::OutboxEvent,
+                    "message" => Resource::Message,
                     "key" => Resource::Key,
                     "entry" => Resource::Score,
                     _ => Resource::Period,

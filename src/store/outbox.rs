@@ -5,7 +5,7 @@ use crate::{
     model::{
         act::Actor,
         board::BoardSlug,
-        outbox::{Claimed, Event, EventFilter},
+        outbox::{Claimed, Message, MessageFilter},
         secret::StoredSecret,
         webhook::Webhook,
     },
@@ -13,7 +13,7 @@ use crate::{
 };
 
 impl Store {
-    /// Sets the webhook of a board and the secret that signs its events.
+    /// Sets the webhook of a board and the secret that signs its messages.
     pub(crate) async fn set_webhook(&self, board: &str, url: &str, secret: &StoredSecret, by: &Actor) -> Result<()> {
         sqlx::query!(
             "SELECT centile.set_webhook($1, $2, $3, $4, $5)",
@@ -40,10 +40,10 @@ impl Store {
         Ok(())
     }
 
-    /// Leases up to `limit` due events, at most one per board and none of the boards in `except`.
+    /// Leases up to `limit` due messages, at most one per board and none of the boards in `except`.
     pub(crate) async fn claim_deliveries(&self, limit: i32, except: &[String]) -> Result<Vec<Claimed>> {
         let rows = sqlx::query!(
-            r#"SELECT event_id AS "event_id!", board AS "board!", url AS "url!", secret AS "secret!", encrypted AS "encrypted!", body AS "body!", attempt AS "attempt!"
+            r#"SELECT message_id AS "message_id!", board AS "board!", url AS "url!", secret AS "secret!", encrypted AS "encrypted!", body AS "body!", attempt AS "attempt!"
                FROM centile_store.claim_deliveries($1, $2)"#,
             limit,
             except
@@ -51,7 +51,7 @@ impl Store {
         .fetch_all(&self.writers)
         .await?;
         let claimed = rows.into_iter().map(|row| Claimed {
-            event_id: row.event_id,
+            message_id: row.message_id,
             board: row.board,
             url: row.url,
             secret: StoredSecret { bytes: row.secret, encrypted: row.encrypted },
@@ -62,31 +62,31 @@ impl Store {
     }
 
     /// Records the result of an attempt: the response status, or why there was no response.
-    pub(crate) async fn note_delivery(&self, event_id: i64, status: Option<i32>, error: Option<&str>) -> Result<()> {
-        sqlx::query!("SELECT centile_store.note_delivery($1, $2, $3)", event_id, status, error)
+    pub(crate) async fn note_delivery(&self, message_id: i64, status: Option<i32>, error: Option<&str>) -> Result<()> {
+        sqlx::query!("SELECT centile_store.note_delivery($1, $2, $3)", message_id, status, error)
             .fetch_one(&self.writers)
             .await?;
         Ok(())
     }
 
-    /// Makes an event due now.
-    pub(crate) async fn resend(&self, event_id: i64, by: &Actor) -> Result<()> {
-        sqlx::query!("SELECT centile.resend($1, $2)", event_id, by.as_str()).fetch_one(&self.writers).await?;
+    /// Makes a message due now.
+    pub(crate) async fn resend(&self, message_id: i64, by: &Actor) -> Result<()> {
+        sqlx::query!("SELECT centile.resend($1, $2)", message_id, by.as_str()).fetch_one(&self.writers).await?;
         Ok(())
     }
 
-    /// Returns the event with this id, or the matching events, newest first.
-    pub(crate) async fn events(&self, event_id: Option<i64>, filter: &EventFilter) -> Result<Vec<Event>> {
-        let events = sqlx::query_file_as!(
-            Event,
+    /// Returns the message with this id, or the matching messages, newest first.
+    pub(crate) async fn messages(&self, message_id: Option<i64>, filter: &MessageFilter) -> Result<Vec<Message>> {
+        let messages = sqlx::query_file_as!(
+            Message,
             "sql/queries/outbox.sql",
-            event_id,
+            message_id,
             filter.board.as_ref().map(BoardSlug::as_str),
             filter.waiting,
             i64::from(filter.limit)
         )
         .fetch_all(&self.readers)
         .await?;
-        Ok(events)
+        Ok(messages)
     }
 }

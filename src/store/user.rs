@@ -75,8 +75,8 @@ impl Store {
 
     /// Erases a user's identity; returns the new id.
     ///
-    /// [`Store::erase_from_tops`] then erases it from frozen tops and events. A repeated request
-    /// with the same `request_id` returns the same new id for some days.
+    /// [`Store::erase_from_tops`] then erases it from frozen tops and webhook messages. A repeated
+    /// request with the same `request_id` returns the same new id for some days.
     pub(crate) async fn erase_user(&self, user_id: &str, request_id: Option<&str>, by: &Actor) -> Result<String> {
         let erased = sqlx::query_scalar!(
             r#"SELECT user_id AS "user_id!" FROM centile.erase_user($1, $2, $3, p_in_steps => true)"#,

@@ -1,7 +1,7 @@
-//! The outbox: one event per closed period, written with the closing and sent to the board's
+//! The outbox: one message per closed period, written with the closing and sent to the board's
 //! webhook at least once.
 //!
-//! A receiver recognizes a repeated delivery by the event's id.
+//! A receiver recognizes a repeated delivery by the message's id.
 
 pub(crate) mod sender;
 
@@ -17,7 +17,7 @@ use crate::{
     model::{
         act::Actor,
         encryption::MasterKeys,
-        outbox::{Claimed, Deliveries, Event, EventFilter},
+        outbox::{Claimed, Deliveries, Message, MessageFilter},
         webhook::{Secret, signature},
     },
     store::Store,
@@ -33,35 +33,35 @@ pub const TIMEOUT_MAX: Duration = Duration::from_secs(30);
 /// Maximum concurrent deliveries, each to another board's receiver.
 const MAX_CONCURRENT: usize = 16;
 
-/// Returns events, newest first. Returns [`Error::NotFound`] for an unknown board.
-pub async fn list(boards: &Boards, filter: &EventFilter) -> Result<Vec<Event>> {
+/// Returns messages, newest first. Returns [`Error::NotFound`] for an unknown board.
+pub async fn list(boards: &Boards, filter: &MessageFilter) -> Result<Vec<Message>> {
     if let Some(slug) = &filter.board {
         boards::find(boards, slug).await?;
     }
-    boards.store.events(None, filter).await
+    boards.store.messages(None, filter).await
 }
 
-/// Returns the event with this id. Returns [`Error::NotFound`] when there is none.
-pub async fn find(store: &Store, event_id: i64) -> Result<Event> {
-    let filter = EventFilter { limit: 1, ..EventFilter::default() };
-    let event = store.events(Some(event_id), &filter).await?.pop();
-    event.ok_or_else(|| Error::not_found(Resource::OutboxEvent, event_id.to_string()))
+/// Returns the message with this id. Returns [`Error::NotFound`] when there is none.
+pub async fn find(store: &Store, message_id: i64) -> Result<Message> {
+    let filter = MessageFilter { limit: 1, ..MessageFilter::default() };
+    let message = store.messages(Some(message_id), &filter).await?.pop();
+    message.ok_or_else(|| Error::not_found(Resource::Message, message_id.to_string()))
 }
 
-/// Makes an event due now, even if it was delivered. Returns [`Error::Conflict`] when its board has
-/// no webhook.
-pub async fn resend(store: &Store, event_id: i64, by: &Actor) -> Result<()> {
-    store.resend(event_id, by).await
+/// Makes a message due now, even if it was delivered. Returns [`Error::Conflict`] when its board
+/// has no webhook.
+pub async fn resend(store: &Store, message_id: i64, by: &Actor) -> Result<()> {
+    store.resend(message_id, by).await
 }
 
-/// Sends all due events; returns the numbers of deliveries.
+/// Sends all due messages; returns the numbers of deliveries.
 ///
-/// A failed event is due again later, by `centile_store.retry_delay`, and its board is skipped
-/// until the next call. So a receiver that hangs costs one timeout, however many events wait for
+/// A failed message is due again later, by `centile_store.retry_delay`, and its board is skipped
+/// until the next call. So a receiver that hangs costs one timeout, however many messages wait for
 /// it, and does not delay other boards.
 ///
-/// Any number of calls may run concurrently: each event is claimed by one of them. A call may be
-/// stopped at any time: its claimed events are due again when their lease ends after a minute.
+/// Any number of calls may run concurrently: each message is claimed by one of them. A call may be
+/// stopped at any time: its claimed messages are due again when their lease ends after a minute.
 pub async fn deliver_due(store: &Store, master_keys: Option<&MasterKeys>) -> Result<Deliveries> {
     deliver_due_within(store, master_keys, DEFAULT_TIMEOUT).await
 }
@@ -74,7 +74,7 @@ pub async fn deliver_due_within(
 ) -> Result<Deliveries> {
     let timeout = timeout.min(TIMEOUT_MAX);
     // Boards with a delivery in progress, and boards whose receivers have failed. Every attempt
-    // leaves fewer due events, or one more board to skip, so the loop ends.
+    // leaves fewer due messages, or one more board to skip, so the loop ends.
     let mut skipped = Vec::new();
     let mut claimed = store.claim_deliveries(free_slots(0), &skipped).await?;
     if claimed.is_empty() {
@@ -111,7 +111,7 @@ pub async fn deliver_due_within(
     }
 }
 
-/// Returns how many more events may be sent concurrently.
+/// Returns how many more messages may be sent concurrently.
 fn free_slots(in_progress: usize) -> i32 {
     i32::try_from(MAX_CONCURRENT.saturating_sub(in_progress)).unwrap_or(i32::MAX)
 }
@@ -119,7 +119,7 @@ fn free_slots(in_progress: usize) -> i32 {
 /// The status of the receiver's response, or why there was none.
 type Answer = Result<u16, String>;
 
-/// Sends an event; returns it with the response.
+/// Sends a message; returns it with the response.
 pub(crate) async fn attempt(
     master_keys: Option<&MasterKeys>,
     sender: &Sender,
@@ -128,31 +128,38 @@ pub(crate) async fn attempt(
 ) -> (Claimed, Result<Answer>) {
     let secret = match Secret::decrypt(&claimed.secret, master_keys, &claimed.board) {
         Ok(secret) => secret,
-        // This must not stop the events of other boards.
+        // This must not stop the messages of other boards.
         Err(error) => return (claimed, Ok(Err(error.to_string()))),
     };
     let signature = match signature(&secret, Utc::now().timestamp(), &claimed.body) {
         Ok(signature) => signature,
         Err(error) => return (claimed, Err(error)),
     };
-    let headers = [("Centile-Signature", signature.as_str()), ("Centile-Event-Id", &claimed.event_id.to_string())];
+    let headers = [("Centile-Signature", signature.as_str()), ("Centile-Message-Id", &claimed.message_id.to_string())];
     let answer = sender.post(&claimed.url, headers, claimed.body.clone(), timeout).await;
     (claimed, Ok(answer))
 }
 
-/// Records the result of an attempt; returns whether the event was delivered.
+/// Records the result of an attempt; returns whether the message was delivered.
 async fn record(store: &Store, sent: &Claimed, answer: Result<Answer>) -> Result<bool> {
-    let Claimed { event_id, board, attempt, .. } = sent;
+    let Claimed { message_id, board, attempt, .. } = sent;
     let (status, error) = match answer? {
         Ok(status) => (Some(status), None),
         Err(error) => (None, Some(error)),
     };
     let is_delivered = status.is_some_and(|status| (200..300).contains(&status));
     if is_delivered {
-        tracing::debug!(board, event_id, attempt, "an event was delivered");
+        tracing::debug!(board, message_id, attempt, "a message was delivered");
     } else {
-        tracing::warn!(board, event_id, attempt, status, error, "an event could not be delivered; it will be retried");
+        tracing::warn!(
+            board,
+            message_id,
+            attempt,
+            status,
+            error,
+            "a message could not be delivered; it will be retried"
+        );
     }
-    store.note_delivery(*event_id, status.map(i32::from), error.as_deref()).await?;
+    store.note_delivery(*message_id, status.map(i32::from), error.as_deref()).await?;
     Ok(is_delivered)
 }

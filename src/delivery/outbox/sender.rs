@@ -32,7 +32,7 @@ impl Sender {
                 .map_err(|error| Error::Internal(format!("no TLS: {error}")))?,
         };
         let connector = connector.https_or_http().enable_http1().build();
-        // Events are rare, and the next one may go to another process, so no connection is kept.
+        // Messages are rare, and the next one may go to another process, so no connection is kept.
         Ok(Self(Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build(connector)))
     }
 

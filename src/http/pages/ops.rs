@@ -18,7 +18,7 @@ use crate::{
     maintenance::rebalance::UNIT_MIN,
     model::{
         operation::{AuditEntry, BucketStatus, LedgerAhead, PeriodStatus},
-        outbox::Event,
+        outbox::Message,
     },
     ranking::IndexStatus,
 };
@@ -57,7 +57,7 @@ pub(crate) fn page(operation: &Operation, now: DateTime<Utc>) -> Markup {
             (task_list(&tasks))
             (periods(&operation.periods))
             (buckets(operation))
-            (events(&operation.waiting))
+            (messages(&operation.waiting))
             (acts(&operation.acts))
             (instance(&operation.status))
         }
@@ -162,12 +162,12 @@ fn tasks(operation: &Operation) -> Vec<Task> {
             "released-rankings",
         ),
         task(
-            "Events for webhooks",
+            "Messages for webhooks",
             "outbox_waiting",
             upkeep.outbox_waiting,
             &oldest(waiting),
             waiting > ATTENTION_AFTER_SECONDS,
-            "events-waiting",
+            "messages-waiting",
         ),
         ledger_task(&operation.ledger),
         task(
@@ -322,16 +322,16 @@ fn bars(buckets: &[BucketStatus]) -> Markup {
     }
 }
 
-fn events(waiting: &[Event]) -> Markup {
-    let row = |event: &Event| {
+fn messages(waiting: &[Message]) -> Markup {
+    let row = |message: &Message| {
         html! {
-            th scope="row" { (number(event.id)) }
-            td { (event.board) }
-            td { (event.period) }
-            td { (instant(event.created_at, "UTC")) }
-            td.number { (number(event.attempts.into())) }
-            td { @if let Some(next) = event.next_attempt_at { (instant(next, "UTC")) } }
-            td { @match (event.last_status, &event.last_error) {
+            th scope="row" { (number(message.id)) }
+            td { (message.board) }
+            td { (message.period) }
+            td { (instant(message.created_at, "UTC")) }
+            td.number { (number(message.attempts.into())) }
+            td { @if let Some(next) = message.next_attempt_at { (instant(next, "UTC")) } }
+            td { @match (message.last_status, &message.last_error) {
                 (Some(status), _) => { "status " (status) }
                 (None, Some(error)) => (error)
                 (None, None) => {}
@@ -339,7 +339,7 @@ fn events(waiting: &[Event]) -> Markup {
         }
     };
     let columns = [
-        ("Event", false),
+        ("Message", false),
         ("Board", false),
         ("Period", false),
         ("Created", false),
@@ -350,8 +350,8 @@ fn events(waiting: &[Event]) -> Markup {
     html! {
         section {
             h2 { "Webhooks" }
-            @if waiting.is_empty() { p.empty { "No events are waiting." } }
-            @else { (table("Events waiting for delivery, newest first", &columns, &waiting.iter().map(row).collect::<Vec<_>>())) }
+            @if waiting.is_empty() { p.empty { "No messages are waiting." } }
+            @else { (table("Messages waiting for delivery, newest first", &columns, &waiting.iter().map(row).collect::<Vec<_>>())) }
         }
     }
 }

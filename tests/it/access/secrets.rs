@@ -81,7 +81,7 @@ async fn secrets_are_encrypted_and_signatures_stay_the_same() {
 }
 
 #[tokio::test]
-async fn an_event_without_a_readable_secret_waits_and_delays_no_other() {
+async fn a_message_without_a_readable_secret_waits_and_delays_no_other() {
     let (db, master) = (TestDb::new().await, master_key());
     let receivers = [Receiver::start(&[]), Receiver::start(&[])];
     let pool = db.pool().await;

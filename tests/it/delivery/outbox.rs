@@ -1,4 +1,4 @@
-//! The outbox: events about closed periods, and their delivery.
+//! The outbox: messages about closed periods, and their delivery.
 
 pub mod receiver;
 mod webhook;
@@ -36,7 +36,7 @@ pub async fn board(db: &TestDb, slug: &str) {
     .await;
 }
 
-/// Closes the board's first `days` open days; returns the ids of the events, the oldest first.
+/// Closes the board's first `days` open days; returns the ids of the messages, the oldest first.
 pub async fn close_days(pool: &PgPool, slug: &str, days: i64) -> Vec<i64> {
     let periods: Vec<i64> = query_scalar(
         "SELECT period_id FROM centile.periods WHERE board = $1 AND state = 'due' ORDER BY starts_at LIMIT $2",
@@ -47,7 +47,7 @@ pub async fn close_days(pool: &PgPool, slug: &str, days: i64) -> Vec<i64> {
     .await
     .unwrap();
     assert_eq!(i64::try_from(periods.len()), Ok(days));
-    let mut events = Vec::new();
+    let mut messages = Vec::new();
     for period in periods {
         let closing = format!(
             "SELECT centile_store.cut_off_period({period});
@@ -58,10 +58,10 @@ pub async fn close_days(pool: &PgPool, slug: &str, days: i64) -> Vec<i64> {
         for step in closing.split(';') {
             raw_sql(AssertSqlSafe(step.to_owned())).execute(pool).await.unwrap();
         }
-        let event = query_scalar("SELECT id FROM centile_store.outbox WHERE period_id = $1");
-        events.push(event.bind(period).fetch_one(pool).await.unwrap());
+        let message = query_scalar("SELECT id FROM centile_store.outbox WHERE period_id = $1");
+        messages.push(message.bind(period).fetch_one(pool).await.unwrap());
     }
-    events
+    messages
 }
 
 /// Sets a webhook; returns the text of its secret.
@@ -70,10 +70,10 @@ fn set_webhook(db: &TestDb, slug: &str, url: &str) -> String {
     secret.trim().to_owned()
 }
 
-/// Makes an event due that waits for its next attempt or for the end of a lease.
-async fn make_due(pool: &PgPool, event: i64) {
+/// Makes a message due that waits for its next attempt or for the end of a lease.
+async fn make_due(pool: &PgPool, message: i64) {
     let due = "UPDATE centile_store.outbox SET next_attempt_at = clock_timestamp() WHERE id = $1";
-    assert_eq!(sqlx::query(due).bind(event).execute(pool).await.unwrap().rows_affected(), 1);
+    assert_eq!(sqlx::query(due).bind(message).execute(pool).await.unwrap().rows_affected(), 1);
 }
 
 /// Returns the time of the database.
@@ -81,7 +81,7 @@ async fn now(pool: &PgPool) -> DateTime<Utc> {
     query_scalar("SELECT clock_timestamp()").fetch_one(pool).await.unwrap()
 }
 
-/// Adds an hour to the pause or lease of every attempted event, so that none ends before a slow
+/// Adds an hour to the pause or lease of every attempted message, so that none ends before a slow
 /// machine checks it.
 async fn postpone(pool: &PgPool) {
     let later =
@@ -110,8 +110,8 @@ pub fn signed(request: &Request, secret: &str) {
     assert!((0..600).contains(&age), "signed {age} s ago");
 }
 
-fn event_id(request: &Request) -> i64 {
-    request.headers["centile-event-id"].parse().unwrap()
+fn message_id(request: &Request) -> i64 {
+    request.headers["centile-message-id"].parse().unwrap()
 }
 
 #[track_caller]
@@ -130,10 +130,10 @@ fn fails(db: &TestDb, timeout: u32) {
     assert!(ran.err.contains("outbox list --waiting"), "{ran:?}");
 }
 
-/// Returns an event as the command line shows it.
+/// Returns a message as the command line shows it.
 #[track_caller]
-fn shown(db: &TestDb, event: i64) -> Value {
-    run(db, &["outbox", "show", &event.to_string(), "--json"]).json()
+fn shown(db: &TestDb, message: i64) -> Value {
+    run(db, &["outbox", "show", &message.to_string(), "--json"]).json()
 }
 
 #[test]
@@ -153,7 +153,7 @@ async fn a_closed_period_is_delivered_once_signed_and_shown() {
     let secret = ran.well().trim().to_owned();
     delivers(&db, 0);
 
-    let events = close_days(&pool, "main", 2).await;
+    let messages = close_days(&pool, "main", 2).await;
     let listed = run(&db, &["outbox", "list"]).well();
     let lines: Vec<&str> = listed.lines().collect();
     assert!(lines[0].starts_with("ID  BOARD  PERIOD          KIND           CREATED"), "{listed}");
@@ -162,14 +162,14 @@ async fn a_closed_period_is_delivered_once_signed_and_shown() {
     delivers(&db, 2);
 
     let requests = receiver.all();
-    assert_eq!(requests.iter().map(event_id).collect::<Vec<_>>(), events, "the oldest first");
+    assert_eq!(requests.iter().map(message_id).collect::<Vec<_>>(), messages, "the oldest first");
     for request in &requests {
         signed(request, &secret);
         assert_eq!(request.line, "POST /hook HTTP/1.1");
         assert_eq!(request.headers["content-type"], "application/json");
         assert_eq!(request.headers["user-agent"], concat!("centile/", env!("CARGO_PKG_VERSION")));
-        let text: String = query_scalar("SELECT payload::text FROM centile.outbox WHERE event_id = $1")
-            .bind(event_id(request))
+        let text: String = query_scalar("SELECT payload::text FROM centile.outbox WHERE message_id = $1")
+            .bind(message_id(request))
             .fetch_one(&pool)
             .await
             .unwrap();
@@ -190,11 +190,11 @@ async fn a_closed_period_is_delivered_once_signed_and_shown() {
     }
 
     delivers(&db, 0);
-    let event = shown(&db, events[0]);
-    assert_eq!((&event["attempts"], &event["last_status"]), (&json!(1), &json!(200)), "{event}");
-    assert_eq!((&event["next_attempt_at"], &event["last_error"]), (&Value::Null, &Value::Null), "{event}");
-    assert!(event["delivered_at"].is_string() && event["payload"] == body, "{event}");
-    assert!(run(&db, &["outbox", "show", &events[0].to_string()]).well().contains("state         delivered\n"));
+    let message = shown(&db, messages[0]);
+    assert_eq!((&message["attempts"], &message["last_status"]), (&json!(1), &json!(200)), "{message}");
+    assert_eq!((&message["next_attempt_at"], &message["last_error"]), (&Value::Null, &Value::Null), "{message}");
+    assert!(message["delivered_at"].is_string() && message["payload"] == body, "{message}");
+    assert!(run(&db, &["outbox", "show", &messages[0].to_string()]).well().contains("state         delivered\n"));
     assert_eq!(run(&db, &["outbox", "list", "--waiting", "--json"]).json(), json!([]));
     assert_eq!(run(&db, &["outbox", "list", "--limit", "1", "--json"]).json().as_array().map(Vec::len), Some(1));
 
@@ -217,13 +217,13 @@ async fn failed_deliveries_are_retried_with_growing_pauses() {
     let pool = db.pool().await;
     board(&db, "main").await;
     let secret = set_webhook(&db, "main", &receiver.url);
-    let event = close_days(&pool, "main", 1).await[0];
+    let message = close_days(&pool, "main", 1).await[0];
     let output = [(Some(500), ""), (None, "connection"), (Some(307), ""), (None, "no answer within 1 s")];
     for (attempt, (status, error)) in (1..).zip(output) {
         let before = now(&pool).await;
         fails(&db, if error.starts_with("no answer") { 1 } else { LONG_TIMEOUT_SECONDS });
         let after = now(&pool).await;
-        let shown = shown(&db, event);
+        let shown = shown(&db, message);
         assert_eq!((&shown["attempts"], &shown["last_status"]), (&json!(attempt), &json!(status)), "{shown}");
         assert!(shown["last_error"].as_str().unwrap_or_default().contains(error), "{shown}");
         assert_eq!(
@@ -235,37 +235,37 @@ async fn failed_deliveries_are_retried_with_growing_pauses() {
         // The pause begins between these two instants.
         let pauses: (f64, f64) = query_as(
             "SELECT extract(epoch FROM next_attempt_at - $2)::float8, extract(epoch FROM next_attempt_at - $3)::float8
-             FROM centile.outbox WHERE event_id = $1",
+             FROM centile.outbox WHERE message_id = $1",
         )
-        .bind(event)
+        .bind(message)
         .bind(before)
         .bind(after)
         .fetch_one(&pool)
         .await
         .unwrap();
         assert!(least <= pauses.0 && pauses.1 <= least * 1.25, "attempt {attempt} is followed after {pauses:?} s");
-        assert_eq!(event_id(&receiver.next()), event);
-        // The event is not due.
+        assert_eq!(message_id(&receiver.next()), message);
+        // The message is not due.
         postpone(&pool).await;
         delivers(&db, 0);
-        make_due(&pool, event).await;
+        make_due(&pool, message).await;
     }
     let waiting = run(&db, &["outbox", "list", "--board", "main", "--waiting"]).well();
     assert!(waiting.contains("waiting  4         no answer within 1 s"), "{waiting}");
     delivers(&db, 1);
     let request = receiver.next();
     signed(&request, &secret);
-    assert_eq!(event_id(&request), event);
-    let shown = shown(&db, event);
+    assert_eq!(message_id(&request), message);
+    let shown = shown(&db, message);
     assert_eq!(
         (&shown["attempts"], &shown["last_status"], &shown["last_error"]),
         (&json!(5), &json!(200), &Value::Null)
     );
     assert!(receiver.all().is_empty());
 
-    // Nothing listens any more, and a late report of a failure does not change a delivered event.
-    sqlx::query("SELECT centile_store.note_delivery($1, 500, NULL)").bind(event).execute(&pool).await.unwrap();
-    assert!(self::shown(&db, event)["delivered_at"].is_string());
+    // Nothing listens any more, and a late report of a failure does not change a delivered message.
+    sqlx::query("SELECT centile_store.note_delivery($1, 500, NULL)").bind(message).execute(&pool).await.unwrap();
+    assert!(self::shown(&db, message)["delivered_at"].is_string());
     set_webhook(&db, "main", "http://127.0.0.1:1/");
     close_days(&pool, "main", 1).await;
     fails(&db, LONG_TIMEOUT_SECONDS);
@@ -290,16 +290,16 @@ async fn the_pauses_double_from_ten_seconds_to_an_hour() {
 
 #[tokio::test]
 async fn two_concurrent_deliveries_share_the_work() {
-    // Each process sends one event of each board at a time, so eight concurrent requests need two
+    // Each process sends one message of each board at a time, so eight concurrent requests need two
     // of them.
     let barrier = Arc::new(Barrier::new(8));
     let (db, receiver) = (TestDb::new().await, Receiver::start(&vec![Answer::Together(barrier); 8]));
     let pool = db.pool().await;
-    let mut events = Vec::new();
+    let mut messages = Vec::new();
     for slug in ["a", "b", "c", "d"] {
         board(&db, slug).await;
         set_webhook(&db, slug, &receiver.url);
-        events.extend(close_days(&pool, slug, 5).await);
+        messages.extend(close_days(&pool, slug, 5).await);
     }
     let totals: Vec<u32> = thread::scope(|scope| {
         let deliverers: Vec<_> = (0..2).map(|_| scope.spawn(|| run(&db, &["outbox", "deliver"]).well())).collect();
@@ -307,16 +307,16 @@ async fn two_concurrent_deliveries_share_the_work() {
         words.map(|words| words.split(' ').next().unwrap().parse().unwrap()).collect()
     });
     assert_eq!(totals.iter().sum::<u32>(), 20, "{totals:?}");
-    let mut output: Vec<i64> = receiver.all().iter().map(event_id).collect();
+    let mut output: Vec<i64> = receiver.all().iter().map(message_id).collect();
     output.sort_unstable();
-    assert_eq!(output, events);
+    assert_eq!(output, messages);
     assert_eq!(run(&db, &["outbox", "list", "--waiting", "--json"]).json(), json!([]));
 }
 
-/// A claim keeps other processes only from the claimed events, one of each board. No board waits
+/// A claim keeps other processes only from the claimed messages, one of each board. No board waits
 /// for another.
 #[tokio::test]
-async fn a_claimed_event_is_not_claimed_again() {
+async fn a_claimed_message_is_not_claimed_again() {
     let db = TestDb::new().await;
     let pool = db.pool().await;
     for slug in ["a", "b", "c"] {
@@ -324,32 +324,33 @@ async fn a_claimed_event_is_not_claimed_again() {
         set_webhook(&db, slug, "http://127.0.0.1:1/");
         close_days(&pool, slug, 2).await;
     }
-    let claim = "SELECT board, event_id FROM centile_store.claim_deliveries($1) ORDER BY board";
+    let claim = "SELECT board, message_id FROM centile_store.claim_deliveries($1) ORDER BY board";
     let mut first = pool.begin().await.unwrap();
     let taken: Vec<(String, i64)> = query_as(claim).bind(2).fetch_all(&mut *first).await.unwrap();
     assert_eq!(taken.len(), 2);
-    // The second claim does not wait for the first transaction, and takes each board's next event.
+    // The second claim does not wait for the first transaction, and takes each board's next
+    // message.
     let others = query_as(claim).bind(16).fetch_all(&pool);
     let others: Vec<(String, i64)> = within("the second claim", others).await.unwrap();
     assert_eq!(others.iter().map(|(board, _)| board.as_str()).collect::<Vec<_>>(), ["a", "b", "c"]);
-    assert!(others.iter().all(|event| !taken.contains(event)), "{taken:?} {others:?}");
+    assert!(others.iter().all(|message| !taken.contains(message)), "{taken:?} {others:?}");
     first.rollback().await.unwrap();
     postpone(&pool).await;
     let again: Vec<(String, i64)> = query_as(claim).bind(16).fetch_all(&pool).await.unwrap();
     assert_eq!(again.len(), 3);
     postpone(&pool).await;
-    assert!(taken.iter().all(|event| again.contains(event)), "{taken:?} {again:?}");
+    assert!(taken.iter().all(|message| again.contains(message)), "{taken:?} {again:?}");
     let none: Vec<(String, i64)> = query_as(claim).bind(16).fetch_all(&pool).await.unwrap();
     assert_eq!(none, []);
 }
 
 #[tokio::test]
-async fn a_crash_after_sending_repeats_and_loses_no_event() {
+async fn a_crash_after_sending_repeats_and_loses_no_message() {
     let (db, receiver) = (TestDb::new().await, Receiver::start(&[Answer::Hang]));
     let pool = db.pool().await;
     board(&db, "main").await;
     let secret = set_webhook(&db, "main", &receiver.url);
-    let event = close_days(&pool, "main", 1).await[0];
+    let message = close_days(&pool, "main", 1).await[0];
     let before = now(&pool).await;
     let mut deliverer = centile()
         .args(["outbox", "deliver"])
@@ -366,9 +367,9 @@ async fn a_crash_after_sending_repeats_and_loses_no_event() {
 
     let (attempts, is_leased): (i32, bool) = query_as(
         "SELECT attempts, next_attempt_at BETWEEN $2 + interval '1 minute' AND $3 + interval '1 minute'
-         FROM centile.outbox WHERE event_id = $1 AND delivered_at IS NULL AND last_status IS NULL",
+         FROM centile.outbox WHERE message_id = $1 AND delivered_at IS NULL AND last_status IS NULL",
     )
-    .bind(event)
+    .bind(message)
     .bind(before)
     .bind(after)
     .fetch_one(&pool)
@@ -377,12 +378,12 @@ async fn a_crash_after_sending_repeats_and_loses_no_event() {
     assert_eq!((attempts, is_leased), (1, true));
     postpone(&pool).await;
     delivers(&db, 0);
-    make_due(&pool, event).await;
+    make_due(&pool, message).await;
     delivers(&db, 1);
     let repeat = receiver.next();
     signed(&repeat, &secret);
-    assert_eq!((event_id(&repeat), &repeat.body), (event_id(&sent), &sent.body));
-    assert_eq!(shown(&db, event)["attempts"], json!(2));
+    assert_eq!((message_id(&repeat), &repeat.body), (message_id(&sent), &sent.body));
+    assert_eq!(shown(&db, message)["attempts"], json!(2));
 }
 
 /// A hanging receiver costs a run one attempt and delays no other board.
@@ -400,39 +401,40 @@ async fn a_hanging_receiver_delays_its_own_board_only() {
     let ran = thread::scope(|scope| {
         let deliverer =
             scope.spawn(|| run(&db, &["outbox", "deliver", "--timeout", &LONG_TIMEOUT_SECONDS.to_string()]));
-        // Every event of the other board arrives while the first request still hangs.
-        assert_eq!([well.next(), well.next(), well.next()].map(|request| event_id(&request)), output[..]);
-        assert_eq!(event_id(&dead.next()), stuck[0]);
+        // Every message of the other board arrives while the first request still hangs.
+        assert_eq!([well.next(), well.next(), well.next()].map(|request| message_id(&request)), output[..]);
+        assert_eq!(message_id(&dead.next()), stuck[0]);
         assert_eq!(shown(&db, stuck[0])["last_error"], Value::Null);
         seen.wait();
         deliverer.join().unwrap()
     });
     assert_eq!((ran.code, ran.out.as_str()), (Some(1), "3 delivered, 1 failed\n"), "{ran:?}");
     assert!(dead.all().is_empty());
-    let attempts: Vec<i32> = query_scalar("SELECT attempts FROM centile.outbox WHERE board = 'dead' ORDER BY event_id")
-        .fetch_all(&pool)
-        .await
-        .unwrap();
+    let attempts: Vec<i32> =
+        query_scalar("SELECT attempts FROM centile.outbox WHERE board = 'dead' ORDER BY message_id")
+            .fetch_all(&pool)
+            .await
+            .unwrap();
     assert_eq!(attempts, [1, 0, 0]);
 
-    // The next run tries the next event of that board, again with one attempt.
+    // The next run tries the next message of that board, again with one attempt.
     fails(&db, 1);
-    assert_eq!(event_id(&dead.next()), stuck[1]);
+    assert_eq!(message_id(&dead.next()), stuck[1]);
     // Boards that hung before come after all others, even if more receivers hang than there are
     // slots.
-    let event = close_days(&pool, "well", 1).await[0];
+    let message = close_days(&pool, "well", 1).await[0];
     for _ in 0..10 {
         let mut only = pool.begin().await.unwrap();
-        let claim = "SELECT event_id FROM centile_store.claim_deliveries(1)";
+        let claim = "SELECT message_id FROM centile_store.claim_deliveries(1)";
         let claimed: Vec<i64> = query_scalar(claim).fetch_all(&mut *only).await.unwrap();
-        assert_eq!(claimed, [event]);
+        assert_eq!(claimed, [message]);
         only.rollback().await.unwrap();
     }
 }
 
-/// A run also delivers events that are written while it runs.
+/// A run also delivers messages that are written while it runs.
 #[tokio::test]
-async fn an_event_written_during_a_run_is_delivered_by_it() {
+async fn a_message_written_during_a_run_is_delivered_by_it() {
     let barrier = Arc::new(Barrier::new(2));
     let (db, receiver) = (TestDb::new().await, Receiver::start(&[Answer::Together(Arc::clone(&barrier))]));
     let pool = db.pool().await;
@@ -444,10 +446,10 @@ async fn an_event_written_during_a_run_is_delivered_by_it() {
         move || Ran::of(centile().args(["outbox", "deliver", "--timeout", "30"]).env("DATABASE_URL", url))
     });
     receiver.next();
-    let event = close_days(&pool, "main", 1).await[0];
+    let message = close_days(&pool, "main", 1).await[0];
     barrier.wait();
     assert_eq!(deliverer.join().unwrap().well(), "2 delivered, 0 failed\n");
-    assert_eq!(event_id(&receiver.next()), event);
+    assert_eq!(message_id(&receiver.next()), message);
 }
 
 #[tokio::test]
@@ -456,12 +458,12 @@ async fn https_delivery_needs_a_trusted_certificate() {
     let pool = db.pool().await;
     board(&db, "main").await;
     let secret = set_webhook(&db, "main", &receiver.url);
-    let event = close_days(&pool, "main", 1).await[0];
+    let message = close_days(&pool, "main", 1).await[0];
     fails(&db, LONG_TIMEOUT_SECONDS);
-    let refused = shown(&db, event)["last_error"].as_str().unwrap().to_lowercase();
+    let refused = shown(&db, message)["last_error"].as_str().unwrap().to_lowercase();
     assert!(refused.contains("certificate"), "{refused}");
     assert!(receiver.all().is_empty());
-    make_due(&pool, event).await;
+    make_due(&pool, message).await;
     let certificate = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/delivery/outbox/receiver.pem");
     let mut command = centile();
     command.args(["outbox", "deliver"]).env("DATABASE_URL", db.url()).env("SSL_CERT_FILE", certificate);

@@ -144,7 +144,7 @@ async fn wrong_keys_count_for_their_address_and_valid_keys_for_themselves() {
     assert_eq!((right.status, header(&right, "ratelimit-limit")), (200, Some("2000")));
 }
 
-/// A site with a closed week that lacks a correction, an undeliverable event, administrative
+/// A site with a closed week that lacks a correction, an undeliverable message, administrative
 /// actions, and failed requests.
 async fn busy(db: &TestDb) -> Site {
     let site = Site::start(db, &[]).await;
@@ -240,18 +240,18 @@ async fn the_page_shows_the_rows_of_the_views() {
         .collect();
     assert_eq!(output, acts);
 
-    let events: Vec<(i64, String, String, i32)> =
-        query_as("SELECT event_id, board, period, attempts FROM centile.outbox WHERE next_attempt_at IS NOT NULL ORDER BY event_id DESC LIMIT 20")
+    let messages: Vec<(i64, String, String, i32)> =
+        query_as("SELECT message_id, board, period, attempts FROM centile.outbox WHERE next_attempt_at IS NOT NULL ORDER BY message_id DESC LIMIT 20")
             .fetch_all(&pool)
             .await
             .unwrap();
-    let shown = table(&page, "Events waiting for delivery, newest first");
+    let shown = table(&page, "Messages waiting for delivery, newest first");
     let output: Vec<_> = shown
         .iter()
         .map(|row| (whole(&row[0]), row[1].clone(), row[2].clone(), i32::try_from(whole(&row[4])).unwrap()))
         .collect();
-    assert_eq!(output, events);
-    assert!(shown[0][6].contains("Connection refused") && events[0].3 == 1, "{shown:?}");
+    assert_eq!(output, messages);
+    assert!(shown[0][6].contains("Connection refused") && messages[0].3 == 1, "{shown:?}");
 }
 
 #[tokio::test]

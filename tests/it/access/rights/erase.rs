@@ -20,8 +20,8 @@ const AVATAR: &str = "https://example.com/countess.png";
 const CLAN: &str = "Difference Engine";
 pub const WEEK: &str = "week:2024-01-15";
 
-/// Creates a board with a closed week in which the player is second of three, a webhook event about
-/// the week, and some administrative acts.
+/// Creates a board with a closed week in which the player is second of three, a webhook message
+/// about the week, and some administrative acts.
 pub async fn played(db: &TestDb, site: &Site) {
     site.board(json!({}), &[]).await;
     let profile = json!({"name": NAME, "avatar_url": AVATAR, "metadata": {"clan": CLAN}});

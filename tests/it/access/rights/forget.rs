@@ -185,7 +185,7 @@ async fn a_new_player_with_the_old_id_keeps_it() {
 }
 
 #[tokio::test]
-async fn an_event_without_its_top_loses_the_name_as_well() {
+async fn a_message_without_its_top_loses_the_name_as_well() {
     let db = TestDb::new().await;
     weeks(&db).await;
     // Frozen by functions that list no players, and released since.

@@ -1,5 +1,5 @@
-//! A small HTTP server that answers events as its script says. It uses threads, so that a test can
-//! wait for a command meanwhile.
+//! A small HTTP server that answers messages as its script says. It uses threads, so that a test
+//! can wait for a command meanwhile.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -45,7 +45,7 @@ pub struct Request {
 
 #[derive(Debug)]
 pub struct Receiver {
-    /// The address that accepts events.
+    /// The address that accepts messages.
     pub url: String,
     requests: mpsc::Receiver<Request>,
 }
@@ -91,7 +91,7 @@ impl Receiver {
 
     /// Waits for the next request.
     pub fn next(&self) -> Request {
-        self.requests.recv_timeout(DEADLINE).expect("an event arrives")
+        self.requests.recv_timeout(DEADLINE).expect("a message arrives")
     }
 
     /// Returns all received requests that were not read yet.

@@ -7,7 +7,7 @@ use sqlx::postgres::PgDatabaseError;
 use super::*;
 
 #[tokio::test]
-async fn events_before_the_webhook_are_sent_only_on_request() {
+async fn messages_before_the_webhook_are_sent_only_on_request() {
     let (db, receiver) = (TestDb::new().await, Receiver::start(&[]));
     let pool = db.pool().await;
     board(&db, "main").await;
@@ -20,28 +20,28 @@ async fn events_before_the_webhook_are_sent_only_on_request() {
     assert!(run(&db, &["outbox", "list", "--board", "main"]).well().contains("kept     0"));
     assert_eq!(run(&db, &["outbox", "list", "--waiting", "--json"]).json()[0]["id"], json!(after));
     delivers(&db, 1);
-    assert_eq!(event_id(&receiver.next()), after);
+    assert_eq!(message_id(&receiver.next()), after);
 
     // Resent on request, whether it was delivered before or not.
-    for event in [before[0], after, after] {
-        let due = run(&db, &["outbox", "resend", &event.to_string()]);
-        assert_eq!(due.well(), format!("event {event} is due now\n"));
-        assert_eq!(shown(&db, event)["attempts"], json!(0));
+    for message in [before[0], after, after] {
+        let due = run(&db, &["outbox", "resend", &message.to_string()]);
+        assert_eq!(due.well(), format!("message {message} is due now\n"));
+        assert_eq!(shown(&db, message)["attempts"], json!(0));
         delivers(&db, 1);
-        assert_eq!(event_id(&receiver.next()), event);
-        assert_eq!(shown(&db, event)["attempts"], json!(1));
+        assert_eq!(message_id(&receiver.next()), message);
+        assert_eq!(shown(&db, message)["attempts"], json!(1));
     }
-    run(&db, &["outbox", "resend", "999"]).refused(1, &["no event", "999"]);
-    run(&db, &["outbox", "show", "999"]).refused(1, &["no event", "999"]);
+    run(&db, &["outbox", "resend", "999"]).refused(1, &["no message", "999"]);
+    run(&db, &["outbox", "show", "999"]).refused(1, &["no message", "999"]);
 
-    // With another address and secret, waiting events go to the new address. Without a webhook they
-    // are kept.
+    // With another address and secret, waiting messages go to the new address. Without a webhook
+    // they are kept.
     let (waiting, other) = (close_days(&pool, "main", 1).await[0], Receiver::start(&[]));
     let secret = set_webhook(&db, "main", &other.url);
     delivers(&db, 1);
     let request = other.next();
     signed(&request, &secret);
-    assert_eq!(event_id(&request), waiting);
+    assert_eq!(message_id(&request), waiting);
     let last = close_days(&pool, "main", 1).await[0];
     let removed = run(&db, &["webhook", "remove", "--board", "main"]).well();
     assert_eq!(removed, "webhook of board main removed\n");
@@ -66,7 +66,7 @@ async fn webhooks_accept_a_given_secret_and_refuse_invalid_values() {
         query_scalar("SELECT secret FROM centile_store.webhooks").fetch_one(&db.pool().await).await.unwrap()
     };
     let secret = |byte: u8| format!("whsec_{}", BASE64_STANDARD.encode([byte; 24]));
-    assert_eq!(set(&secret(1), &[]).well(), format!("events of board main are sent to {url}\n"));
+    assert_eq!(set(&secret(1), &[]).well(), format!("messages of board main are sent to {url}\n"));
     assert_eq!(stored().await, [1; 24]);
 
     let folder = crate::support::folder("secret");
@@ -105,10 +105,10 @@ async fn webhooks_accept_a_given_secret_and_refuse_invalid_values() {
     run(&db, &["webhook", "remove", "--board", "main"]).refused(1, &["no webhook of board", "main"]);
     run(&db, &["webhook", "show", "--board", "main"]).refused(1, &["no webhook of board", "main"]);
     for (command, words) in [
-        (["outbox", "list"].as_slice(), "There are no events: no period has been closed."),
-        (&["outbox", "list", "--board", "main"], "There are no events of board main: no period has been closed."),
-        (&["outbox", "list", "--waiting"], "No event is waiting."),
-        (&["outbox", "list", "--waiting", "--board", "main"], "No event of board main is waiting."),
+        (["outbox", "list"].as_slice(), "There are no messages: no period has been closed."),
+        (&["outbox", "list", "--board", "main"], "There are no messages of board main: no period has been closed."),
+        (&["outbox", "list", "--waiting"], "No message is waiting."),
+        (&["outbox", "list", "--waiting", "--board", "main"], "No message of board main is waiting."),
     ] {
         assert!(run(&db, command).err.contains(words), "{words}");
     }
