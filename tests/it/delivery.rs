@@ -1,4 +1,4 @@
-//! Webhooks and live events.
+//! Webhooks and live updates.
 
 pub mod live;
 pub mod outbox;
