@@ -187,19 +187,19 @@ pub struct InstanceFlags {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     connections: u32,
 
-    /// Maximum number of subscribers to live events
+    /// Maximum number of subscribers to live updates
     ///
     /// A subscription beyond the limit receives 503.
     #[arg(long, env = "CENTILE_SUBSCRIBERS", value_name = "N", default_value_t = http::Settings::DEFAULT_SUBSCRIBERS)]
     subscribers: usize,
 
-    /// Maximum number of subscribers to live events per address; 0 for no limit
+    /// Maximum number of subscribers to live updates per address; 0 for no limit
     ///
     /// IPv6 addresses count by /64 network. A subscription beyond the limit receives 429.
     #[arg(long, env = "CENTILE_ADDRESS_SUBSCRIBERS", value_name = "N", default_value_t = 1_000)]
     address_subscribers: usize,
 
-    /// Seconds of silence before a live event stream sends a heartbeat
+    /// Seconds of silence before a live stream sends a heartbeat
     ///
     /// Heartbeats keep proxies from closing idle connections.
     #[arg(long, env = "CENTILE_HEARTBEAT", value_name = "SECONDS", default_value_t = 15)]

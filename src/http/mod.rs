@@ -107,11 +107,11 @@ pub struct Settings {
     pub stop_within: Duration,
     /// Maximum concurrent client connections.
     pub connections: usize,
-    /// Maximum concurrent subscribers of live events.
+    /// Maximum concurrent subscribers to live updates.
     pub subscribers: usize,
     /// Maximum concurrent subscribers from one address, if limited.
     pub address_subscribers: Option<NonZero<usize>>,
-    /// Time without an event after which a subscriber gets a heartbeat.
+    /// Time without a message after which a subscriber gets a heartbeat.
     pub heartbeat: Duration,
     /// Whether avatars may have http URLs.
     pub allows_http_avatars: bool,
