@@ -217,7 +217,10 @@ pub(crate) fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T> {
     match parsed {
         // Only a failure pays for a second pass, which tells invalid values from invalid JSON.
         Err(error) => Err(match serde_json::from_str::<IgnoredAny>(text) {
-            Err(malformed) => Error::Malformed(malformed.to_string()),
+            Err(malformed) => Error::Malformed(match error {
+                Error::Invalid { field, .. } if field != WHOLE => format!("{field}: {malformed}"),
+                _ => malformed.to_string(),
+            }),
             Ok(_) => error,
         }),
         parsed => parsed,

@@ -403,7 +403,7 @@ mod tests {
         let received = one.next(&closed);
         assert_eq!(
             (&*received[0].0, &received[0].1),
-            ("changed", &serde_json::json!({"version": "v2", "standings": [], "missing": []}))
+            ("changed", &serde_json::json!({"type": "changed", "version": "v2", "standings": [], "missing": []}))
         );
         assert_eq!(one.kinds(&Snapshot { number: 3, ..closed }), Vec::<String>::new());
     }
