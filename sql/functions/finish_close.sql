@@ -2,6 +2,8 @@
 -- false and changes nothing if an import has cancelled the cut-off of the archive.
 CREATE OR REPLACE FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at timestamptz) RETURNS boolean
 LANGUAGE plpgsql VOLATILE
+-- Does not wait long for a session that changes a profile; the next attempt continues from here.
+SET lock_timeout = '10s'
 AS $$
 DECLARE
     v_period   centile_store.periods;
@@ -10,19 +12,19 @@ DECLARE
 BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     v_top := centile_store.freeze_top(p_period_id);
+    -- Prevents name changes from now on. If a name has changed meanwhile, perhaps by an erasure,
+    -- freezes the top again. Before the structure lock, because writers of the board wait for that.
+    PERFORM FROM centile_store.profile_revision r WHERE r.revision = v_revision FOR SHARE;
+    IF NOT FOUND THEN
+        PERFORM FROM centile_store.profile_revision FOR SHARE;
+        v_top := centile_store.freeze_top(p_period_id);
+    END IF;
     PERFORM centile_store.lock_structure(v_period.board_id, true);
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id FOR UPDATE;
     IF v_period.state = 'closed' THEN
         RAISE EXCEPTION 'the period is already closed' USING ERRCODE = 'CB409';
     ELSIF v_period.cut_off_at IS DISTINCT FROM p_cut_off_at THEN
         RETURN false;
-    END IF;
-    -- Prevents name changes from now on. If a name has changed meanwhile, perhaps by an erasure,
-    -- freezes the top again.
-    PERFORM FROM centile_store.profile_revision r WHERE r.revision = v_revision FOR SHARE;
-    IF NOT FOUND THEN
-        PERFORM FROM centile_store.profile_revision FOR SHARE;
-        v_top := centile_store.freeze_top(p_period_id);
     END IF;
     UPDATE centile_store.rankings SET released_at = clock_timestamp() WHERE id = v_period.ranking_id;
     UPDATE centile_store.periods

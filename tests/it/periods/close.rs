@@ -176,6 +176,18 @@ async fn one_of_two_concurrent_closers_reports_the_other() {
     assert!(both.iter().any(|out| closed(out) == 0), "{both:?}");
 }
 
+/// A close waits for changes of profiles before it takes the lock that writers need.
+#[tokio::test]
+async fn scores_are_written_while_a_close_waits_for_a_profile() {
+    let (db, _files) = board_with("all_time,week", &three_weeks()).await;
+    let session = db.hold("SELECT centile.put_user('wes', 'Wes')").await;
+    let close = spawn(db.url(), &["close", "--board", "arena", "--period", "week:2024-01-01"]);
+    db.until_waiting(1, || false).await;
+    run(&db, &["score", "submit", "p1", "5", "--board", "arena"]).well();
+    drop(session);
+    Ran::from(close.wait_with_output().unwrap()).well();
+}
+
 #[tokio::test]
 async fn a_difference_is_recorded_and_the_ledger_wins() {
     let (db, _files) = board_with("all_time,week", &three_weeks()).await;

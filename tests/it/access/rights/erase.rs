@@ -4,14 +4,11 @@
 use deadpool_redis::redis::cmd;
 use reqwest::Method;
 use serde_json::{Value, json};
-use sqlx::{Connection as _, PgConnection, raw_sql};
+use sqlx::raw_sql;
 
 use crate::{
     http::api::site::Site,
-    support::{
-        Files, TestDb, import, redis_connection, redis_url, run,
-        wait::{until, until_some},
-    },
+    support::{Files, TestDb, import, redis_connection, redis_url, run, wait::until_some},
 };
 
 pub const OLD_ID: &str = "ada-lovelace-1815";
@@ -157,23 +154,14 @@ async fn an_erasure_reaches_a_top_that_is_being_frozen() {
          SELECT centile_store.compare_archive(1)"
     ))
     .await;
-    // Stops the close after it has built the frozen top and before it has stored it.
-    let mut holder = PgConnection::connect(db.url()).await.unwrap();
-    raw_sql("BEGIN; SELECT centile_store.lock_structure(1, false)").execute(&mut holder).await.unwrap();
-    let url = db.url().to_owned();
-    let closing = tokio::spawn(async move {
-        let mut closer = PgConnection::connect(&url).await.unwrap();
-        let finish = "SELECT centile_store.finish_close(id, cut_off_at) FROM centile_store.periods WHERE id = 1";
-        raw_sql(finish).execute(&mut closer).await.map(|_| ())
-    });
-    let waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
-    until("the close waits", async || sqlx::query_scalar::<_, i64>(waits).fetch_one(&mut holder).await.unwrap() > 0)
-        .await;
-    db.execute(&format!("SELECT centile.erase_user('{OLD_ID}')")).await;
-    raw_sql("COMMIT").execute(&mut holder).await.unwrap();
+    // The close builds the frozen top with the old name and waits for the erasure.
+    let mut erasure = db.hold(&format!("SELECT centile.erase_user('{OLD_ID}')")).await;
+    let closing = db.spawn("SELECT centile_store.finish_close(id, cut_off_at) FROM centile_store.periods WHERE id = 1");
+    db.until_waiting(1, || closing.is_finished()).await;
+    raw_sql("COMMIT").execute(&mut erasure).await.unwrap();
     closing.await.unwrap().unwrap();
     let state: String = sqlx::query_scalar("SELECT state FROM centile_store.periods WHERE id = 1")
-        .fetch_one(&mut holder)
+        .fetch_one(&mut erasure)
         .await
         .unwrap();
     assert_eq!(state, "closed");
