@@ -24,6 +24,8 @@ const OUTAGE_GRACE: Duration = Duration::from_mins(1);
 #[derive(Debug)]
 pub(crate) struct BoardCache {
     seen: moka::sync::Cache<BoardSlug, (Arc<Board>, Instant)>,
+    /// When this instance last changed a board. Look-ups that began before may be outdated.
+    changed_at: Mutex<Option<Instant>>,
     outage: Mutex<Option<Outage>>,
 }
 
@@ -37,7 +39,7 @@ struct Outage {
 
 impl Default for BoardCache {
     fn default() -> Self {
-        Self { seen: moka::sync::Cache::new(10_000), outage: Mutex::default() }
+        Self { seen: moka::sync::Cache::new(10_000), changed_at: Mutex::default(), outage: Mutex::default() }
     }
 }
 
@@ -54,10 +56,11 @@ impl BoardCache {
         {
             return Ok(Arc::clone(board));
         }
+        let asked_at = Instant::now();
         match store.boards(Some(slug.as_str())).await {
             Ok(mut found) => {
                 let board = Arc::new(found.pop().ok_or_else(|| Error::not_found(Resource::Board, slug.as_str()))?);
-                self.insert(slug, Arc::clone(&board));
+                self.insert(slug, Arc::clone(&board), asked_at);
                 Ok(board)
             }
             Err(error @ Error::Unavailable { .. }) => {
@@ -81,14 +84,27 @@ impl BoardCache {
         board.reading == Reading::Key && self.last_seen(&board.slug).is_some_and(|seen| seen.reading == Reading::Public)
     }
 
-    /// Drops the cached board.
+    /// Drops the cached board, which this instance has changed.
     pub(crate) fn forget(&self, slug: &BoardSlug) {
+        let mut changed_at = self.changed_at();
+        *changed_at = Some(Instant::now());
         self.seen.invalidate(slug);
     }
 
-    fn insert(&self, slug: &BoardSlug, board: Arc<Board>) {
-        self.seen.insert(slug.clone(), (board, Instant::now()));
+    /// Keeps the result of a look-up that began at `asked_at`, unless a later one or a change may
+    /// have overtaken it.
+    fn insert(&self, slug: &BoardSlug, board: Arc<Board>, asked_at: Instant) {
         *self.outage() = None;
+        let changed_at = self.changed_at();
+        let is_newer = self.seen.get(slug).is_none_or(|(_, seen_at)| seen_at <= asked_at);
+        if is_newer && changed_at.is_none_or(|changed_at| changed_at < asked_at) {
+            self.seen.insert(slug.clone(), (board, asked_at));
+        }
+    }
+
+    /// The lock under which boards are inserted and dropped.
+    fn changed_at(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.changed_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records a failure of PostgreSQL and returns the start of the outage. A failure after a long
@@ -143,6 +159,23 @@ mod tests {
             on_violation: OnViolation::Refuse,
             created_at: DateTime::UNIX_EPOCH,
         })
+    }
+
+    #[test]
+    fn a_slow_look_up_does_not_undo_a_change() -> Result<()> {
+        let cache = BoardCache::default();
+        let slug: BoardSlug = "main".parse()?;
+        let private = || public("main").map(|board| Arc::new(Board { reading: Reading::Key, ..board }));
+        let reading = || cache.last_seen(&slug).map(|board| board.reading);
+        let (slow, fast) = (Instant::now(), Instant::now());
+        cache.forget(&slug);
+        cache.insert(&slug, Arc::new(public("main")?), slow);
+        assert_eq!(reading(), None);
+        let later = Instant::now() + Duration::from_millis(1);
+        cache.insert(&slug, private()?, later);
+        cache.insert(&slug, Arc::new(public("main")?), fast);
+        assert_eq!(reading(), Some(Reading::Key));
+        Ok(())
     }
 
     #[tokio::test]
