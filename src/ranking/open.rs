@@ -203,6 +203,10 @@ impl Open<'_> {
         ids.sort_unstable();
         ids.dedup();
         let Some(profiles) = view.profiles(&ids).await? else { return Ok(None) };
+        // Otherwise the names may be newer than the revision that the state tells.
+        if view.read(|_, revision| revision) != Some(state.revision) {
+            return Ok(None);
+        }
         let profiles: HashMap<u32, _> = ids.into_iter().zip(profiles).collect();
         let rows = |index_rows: &[IndexRow]| -> Vec<Row> {
             let row = |index_row: &IndexRow| {

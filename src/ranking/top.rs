@@ -209,8 +209,9 @@ async fn refill_list(
     render: fn(&Board, &Page) -> Result<String>,
 ) -> Result<CachedTop> {
     let key = &(board.id, selector.clone(), limit);
+    // Before the state is read, so that the list is at most as old as it says.
+    let asked_at = Instant::now();
     period::read_current(rankings, board, selector, |resolved| async move {
-        let asked_at = Instant::now();
         match resolved {
             Resolved::Players(resolved, PeriodSource::Live(ranking)) => {
                 let open = Open { rankings, board, resolved: &resolved, ranking, is_shared: true };
