@@ -548,14 +548,14 @@ CREATE FUNCTION centile.forget_decided_events(p_limit integer DEFAULT 10000, p_k
     AS $$
     WITH old AS (
         SELECT id FROM centile_store.quarantine
-        WHERE decided_at < now() - p_keep ORDER BY decided_at LIMIT p_limit FOR UPDATE SKIP LOCKED
+        WHERE decided_at < now() - greatest(p_keep, interval '7 days') ORDER BY decided_at LIMIT p_limit FOR UPDATE SKIP LOCKED
     ), gone AS (
         DELETE FROM centile_store.quarantine q USING old o WHERE q.id = o.id RETURNING 1
     )
     SELECT count(*) FROM gone
 $$;
 
-COMMENT ON FUNCTION centile.forget_decided_events(p_limit integer, p_keep interval) IS 'Deletes up to p_limit events of the quarantine that were decided longer ago than p_keep, and returns their number. Example: SELECT centile.forget_decided_events();';
+COMMENT ON FUNCTION centile.forget_decided_events(p_limit integer, p_keep interval) IS 'Deletes up to p_limit events of the quarantine that were decided longer ago than p_keep, at least 7 days, and returns their number. Example: SELECT centile.forget_decided_events();';
 
 CREATE FUNCTION centile.forget_expired_ids(p_limit integer DEFAULT 10000) RETURNS bigint
     LANGUAGE sql
@@ -1063,8 +1063,9 @@ BEGIN
     ELSIF p_secret IS NULL OR octet_length(p_secret) - (CASE WHEN p_encrypted THEN 33 ELSE 0 END) NOT BETWEEN 16 AND 64 THEN
         RAISE EXCEPTION 'a secret must have 16 to 64 bytes' USING ERRCODE = 'CB422', DETAIL = 'secret';
     END IF;
-    -- One call at a time: each records the previous state.
-    PERFORM FROM centile_store.boards WHERE id = v_board.id FOR NO KEY UPDATE;
+    -- One call at a time: each records the previous state. A lock on the board's row would stop a
+    -- change of the layout, which writers wait for.
+    PERFORM pg_advisory_xact_lock(hashtextextended('webhook ' || v_board.slug, 0));
     SELECT * INTO v_was FROM centile_store.webhooks WHERE board_id = v_board.id;
     INSERT INTO centile_store.webhooks (board_id, url, secret, encrypted) VALUES (v_board.id, p_url, p_secret, p_encrypted)
     ON CONFLICT (board_id) DO UPDATE SET url = excluded.url, secret = excluded.secret, encrypted = excluded.encrypted;
@@ -2045,11 +2046,12 @@ BEGIN
         -- As many rows as were frozen: the board's setting may have changed.
         ), top AS (
             SELECT coalesce(e."position", t.place) AS place,
-                   CASE WHEN e.user_id IS NOT NULL THEN jsonb_build_object('player', e.user_id, 'user_id', u.external_id, 'rank', e.rank, 'score', e.score, 'reached_at', e.reached_at) END AS expected,
-                   CASE WHEN t.row IS NOT NULL THEN jsonb_build_object('player', t.row -> 'internal_id', 'user_id', t.row -> 'user_id', 'rank', t.row -> 'rank', 'score', t.row -> 'score', 'reached_at', t.row -> 'reached_at') END AS found
+                   CASE WHEN e.user_id IS NOT NULL THEN jsonb_build_object('player', e.user_id, 'user_id', CASE WHEN x.user_id IS NULL THEN u.external_id END, 'rank', e.rank, 'score', e.score, 'reached_at', e.reached_at) END AS expected,
+                   CASE WHEN t.row IS NOT NULL THEN jsonb_build_object('player', t.row -> 'internal_id', 'user_id', CASE WHEN x.user_id IS NULL THEN t.row -> 'user_id' END, 'rank', t.row -> 'rank', 'score', t.row -> 'score', 'reached_at', t.row -> 'reached_at') END AS found
             FROM (SELECT * FROM ledger e WHERE e."position" <= greatest(jsonb_array_length($2 -> 'rows'), 1)) e
             FULL JOIN jsonb_array_elements($2 -> 'rows') WITH ORDINALITY AS t (row, place) ON t.place = e."position"
             LEFT JOIN centile_store.users u ON u.id = e.user_id
+            LEFT JOIN centile_store.erasures x ON x.user_id = e.user_id AND x.done_at IS NULL
         )
         SELECT d.kind, centile_store.player_label(d.user_id), d.expected, d.found, d.total
         FROM (SELECT d.*, count(*) OVER (PARTITION BY d.kind) AS total, row_number() OVER (PARTITION BY d.kind ORDER BY d.user_id) AS n FROM row d) d
@@ -2698,6 +2700,7 @@ COMMENT ON FUNCTION centile_store.fill_entries(p_ranking_id bigint) IS 'Writes t
 
 CREATE FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at timestamp with time zone) RETURNS boolean
     LANGUAGE plpgsql
+    SET lock_timeout TO '10s'
     AS $$
 DECLARE
     v_period   centile_store.periods;
@@ -2706,19 +2709,19 @@ DECLARE
 BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     v_top := centile_store.freeze_top(p_period_id);
+    -- Prevents name changes from now on. If a name has changed meanwhile, perhaps by an erasure,
+    -- freezes the top again. Before the structure lock, because writers of the board wait for that.
+    PERFORM FROM centile_store.profile_revision r WHERE r.revision = v_revision FOR SHARE;
+    IF NOT FOUND THEN
+        PERFORM FROM centile_store.profile_revision FOR SHARE;
+        v_top := centile_store.freeze_top(p_period_id);
+    END IF;
     PERFORM centile_store.lock_structure(v_period.board_id, true);
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id FOR UPDATE;
     IF v_period.state = 'closed' THEN
         RAISE EXCEPTION 'the period is already closed' USING ERRCODE = 'CB409';
     ELSIF v_period.cut_off_at IS DISTINCT FROM p_cut_off_at THEN
         RETURN false;
-    END IF;
-    -- Prevents name changes from now on. If a name has changed meanwhile, perhaps by an erasure,
-    -- freezes the top again.
-    PERFORM FROM centile_store.profile_revision r WHERE r.revision = v_revision FOR SHARE;
-    IF NOT FOUND THEN
-        PERFORM FROM centile_store.profile_revision FOR SHARE;
-        v_top := centile_store.freeze_top(p_period_id);
     END IF;
     UPDATE centile_store.rankings SET released_at = clock_timestamp() WHERE id = v_period.ranking_id;
     UPDATE centile_store.periods

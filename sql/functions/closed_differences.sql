@@ -1,5 +1,5 @@
 -- See centile_store.differences. A correction that waits for a refresh came after the cut-off and
--- is no difference.
+-- is no difference, nor is the old id of a player whose erasure is in progress.
 CREATE OR REPLACE FUNCTION centile_store.closed_differences(p_period_id bigint, p_limit integer)
 RETURNS TABLE (kind text, subject text, expected jsonb, found jsonb, total bigint)
 LANGUAGE plpgsql STABLE
@@ -37,11 +37,12 @@ BEGIN
         -- As many rows as were frozen: the board's setting may have changed.
         ), top AS (
             SELECT coalesce(e."position", t.place) AS place,
-                   CASE WHEN e.user_id IS NOT NULL THEN jsonb_build_object('player', e.user_id, 'user_id', u.external_id, 'rank', e.rank, 'score', e.score, 'reached_at', e.reached_at) END AS expected,
-                   CASE WHEN t.row IS NOT NULL THEN jsonb_build_object('player', t.row -> 'internal_id', 'user_id', t.row -> 'user_id', 'rank', t.row -> 'rank', 'score', t.row -> 'score', 'reached_at', t.row -> 'reached_at') END AS found
+                   CASE WHEN e.user_id IS NOT NULL THEN jsonb_build_object('player', e.user_id, 'user_id', CASE WHEN x.user_id IS NULL THEN u.external_id END, 'rank', e.rank, 'score', e.score, 'reached_at', e.reached_at) END AS expected,
+                   CASE WHEN t.row IS NOT NULL THEN jsonb_build_object('player', t.row -> 'internal_id', 'user_id', CASE WHEN x.user_id IS NULL THEN t.row -> 'user_id' END, 'rank', t.row -> 'rank', 'score', t.row -> 'score', 'reached_at', t.row -> 'reached_at') END AS found
             FROM (SELECT * FROM ledger e WHERE e."position" <= greatest(jsonb_array_length($2 -> 'rows'), 1)) e
             FULL JOIN jsonb_array_elements($2 -> 'rows') WITH ORDINALITY AS t (row, place) ON t.place = e."position"
             LEFT JOIN centile_store.users u ON u.id = e.user_id
+            LEFT JOIN centile_store.erasures x ON x.user_id = e.user_id AND x.done_at IS NULL
         )
         SELECT d.kind, centile_store.player_label(d.user_id), d.expected, d.found, d.total
         FROM (SELECT d.*, count(*) OVER (PARTITION BY d.kind) AS total, row_number() OVER (PARTITION BY d.kind ORDER BY d.user_id) AS n FROM row d) d

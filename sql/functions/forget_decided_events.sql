@@ -1,10 +1,11 @@
--- The audit log keeps the decisions for good. Waiting events stay.
+-- The audit log keeps the decisions for good. Waiting events stay. A repeated event with an id needs
+-- its row for the seven days that the id is kept.
 CREATE OR REPLACE FUNCTION centile.forget_decided_events(p_limit integer DEFAULT 10000, p_keep interval DEFAULT interval '90 days') RETURNS bigint
 LANGUAGE sql VOLATILE
 AS $$
     WITH old AS (
         SELECT id FROM centile_store.quarantine
-        WHERE decided_at < now() - p_keep ORDER BY decided_at LIMIT p_limit FOR UPDATE SKIP LOCKED
+        WHERE decided_at < now() - greatest(p_keep, interval '7 days') ORDER BY decided_at LIMIT p_limit FOR UPDATE SKIP LOCKED
     ), gone AS (
         DELETE FROM centile_store.quarantine q USING old o WHERE q.id = o.id RETURNING 1
     )
@@ -12,4 +13,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile.forget_decided_events(integer, interval) IS
-'Deletes up to p_limit events of the quarantine that were decided longer ago than p_keep, and returns their number. Example: SELECT centile.forget_decided_events();';
+'Deletes up to p_limit events of the quarantine that were decided longer ago than p_keep, at least 7 days, and returns their number. Example: SELECT centile.forget_decided_events();';

@@ -19,8 +19,9 @@ BEGIN
     ELSIF p_secret IS NULL OR octet_length(p_secret) - (CASE WHEN p_encrypted THEN 33 ELSE 0 END) NOT BETWEEN 16 AND 64 THEN
         RAISE EXCEPTION 'a secret must have 16 to 64 bytes' USING ERRCODE = 'CB422', DETAIL = 'secret';
     END IF;
-    -- One call at a time: each records the previous state.
-    PERFORM FROM centile_store.boards WHERE id = v_board.id FOR NO KEY UPDATE;
+    -- One call at a time: each records the previous state. A lock on the board's row would stop a
+    -- change of the layout, which writers wait for.
+    PERFORM pg_advisory_xact_lock(hashtextextended('webhook ' || v_board.slug, 0));
     SELECT * INTO v_was FROM centile_store.webhooks WHERE board_id = v_board.id;
     INSERT INTO centile_store.webhooks (board_id, url, secret, encrypted) VALUES (v_board.id, p_url, p_secret, p_encrypted)
     ON CONFLICT (board_id) DO UPDATE SET url = excluded.url, secret = excluded.secret, encrypted = excluded.encrypted;

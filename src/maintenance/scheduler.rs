@@ -92,7 +92,7 @@ impl Scheduler {
         });
     }
 
-    /// Time since the last run that closed all due periods; `None` before the first.
+    /// Time since the last run in which closing did not fail; `None` before the first.
     pub(crate) fn since_last_run(&self) -> Option<Duration> {
         self.last_run().map(|at| at.elapsed())
     }

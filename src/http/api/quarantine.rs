@@ -135,7 +135,8 @@ pub(crate) struct QuarantineResponse<'a> {
 /// List the events in quarantine
 ///
 /// Needs an admin key. Lists events that broke a rule of the board, oldest first. Accepted and
-/// rejected events are listed for 90 days.
+/// rejected events are listed for 90 days. An event submitted while you read the pages may be
+/// missing from them; list again later.
 #[utoipa::path(
     get, path = "/v1/boards/{board}/quarantine", operation_id = "list_quarantine", tag = "administration",
     security(("key" = [])), params(BoardPath, QuarantineQuery),
