@@ -23,7 +23,7 @@ BEYOND_SCHEMAS = [
     r"^period: weeks are named by their Monday",
     r"^time_zone: ",
     r"^(starts_at|ends_at): a season must lie between 2000 and 2071$",
-    r"^expires_at: the key would have expired already$",
+    r"^expires_at: the time of expiry is in the past$",
     # A portable pattern cannot express exceptions.
     r"^period: .*has no name of a season",
     r"^name: .*not 'previous'$",
@@ -64,6 +64,8 @@ def refused_beyond_schemas(ctx, response, case):
 def refused_in_the_list(ctx, response, case):
     """If an invalid list of events is answered with 200, at least one event is refused."""
     if response.status_code != 200 or case.meta is None or not case.meta.generation.mode.is_negative:
+        return
+    if "x-schemathesis-unknown-property" in case.headers:
         return
     if case.operation.label in ("POST /v1/scores", "POST /v1/boards/{board}/scores/batch"):
         results = response.json().get("results", [])
