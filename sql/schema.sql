@@ -146,6 +146,22 @@ $$;
 
 COMMENT ON FUNCTION centile.ban_user(p_board text, p_user text, p_banned boolean, p_reason text, p_actor text) IS 'Removes a player from a board''s open rankings, or brings the player back; returns whether anything changed. Example: SELECT centile.ban_user(''main'', ''ann'', true, ''cheat'');';
 
+CREATE FUNCTION centile.calendar_kind(p_kind text) RETURNS TABLE(label_form text, step interval)
+    LANGUAGE sql IMMUTABLE STRICT ROWS 1 PARALLEL SAFE
+    AS $$
+    SELECT k.label_form, k.step
+    FROM (VALUES
+        ('hour', 'YYYY-MM-DD"T"HH24', interval '1 hour'),
+        ('day', 'YYYY-MM-DD', interval '1 day'),
+        ('week', 'YYYY-MM-DD', interval '1 week'),
+        ('month', 'YYYY-MM', interval '1 month'),
+        ('quarter', 'YYYY-"Q"Q', interval '3 months'),
+        ('year', 'YYYY', interval '1 year')) AS k (kind, label_form, step)
+    WHERE k.kind = p_kind
+$$;
+
+COMMENT ON FUNCTION centile.calendar_kind(p_kind text) IS 'The form of the labels of a kind of period, for to_char, and its length on a calendar. Example: SELECT * FROM centile.calendar_kind(''quarter'');';
+
 CREATE FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint DEFAULT NULL::smallint, OUT transaction_id bigint, OUT to_refresh text[]) RETURNS record
     LANGUAGE plpgsql
     AS $$
@@ -209,6 +225,8 @@ CREATE FUNCTION centile.create_board(p_slug text, p_title text DEFAULT NULL::tex
     AS $$
 DECLARE
     v_board_id integer;
+    -- A week of hours: every archive is a view in the catalog.
+    v_kept     jsonb := CASE WHEN 'hour' = ANY (p_periods) THEN '{"hour": 168}' ELSE '{}' END;
 BEGIN
     -- So the first score need not create ledger months.
     PERFORM centile.ensure_ledger_months();
@@ -217,10 +235,10 @@ BEGIN
         (slug, title, mode, score_order, ties, periods, lanes, time_zone, points_min, points_max, layout_bounds,
          frozen_top_size, kept_archives, reading, events_per_minute, gain_max, on_violation)
     VALUES (p_slug, coalesce(p_title, p_slug), p_mode, p_order, p_ties,
-            ARRAY(SELECT k FROM unnest('{all_time,day,week,month}'::text[]) AS k WHERE k = ANY (p_periods)),
+            ARRAY(SELECT k FROM unnest('{all_time,hour,day,week,month,quarter,year}'::text[]) AS k WHERE k = ANY (p_periods)),
             p_lanes, p_time_zone, p_points_min, p_points_max,
             ARRAY(SELECT DISTINCT s FROM unnest(p_layout_bounds) AS s ORDER BY s),
-            coalesce(p_frozen_top_size, 100), jsonb_strip_nulls(coalesce(p_kept_archives, '{}')), coalesce(p_reading, 'public'),
+            coalesce(p_frozen_top_size, 100), jsonb_strip_nulls(CASE WHEN jsonb_typeof(p_kept_archives) <> 'object' THEN p_kept_archives ELSE v_kept || coalesce(p_kept_archives, '{}') END), coalesce(p_reading, 'public'),
             nullif(p_events_per_minute, 0), jsonb_strip_nulls(coalesce(p_gain_max, '{}')), coalesce(p_on_violation, 'refuse'))
     RETURNING id INTO v_board_id;
     INSERT INTO centile_store.board_lanes (board_id, lane)
@@ -307,42 +325,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone, p_actor text) IS 'Creates a season, a period with its own name and bounds, and returns its period id. Example: SELECT centile.create_season(''main'', ''spring'', centile.day_start(''2030-03-01'', ''UTC''), centile.day_start(''2030-06-01'', ''UTC'')) IS NOT NULL AS is_made;';
-
-CREATE FUNCTION centile.day_start(p_date date, p_zone text) RETURNS timestamp with time zone
-    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-    AS $$
-DECLARE
-    v_midnight timestamp := p_date;
-    v_low timestamp := v_midnight - interval '16 hours';
-    v_high timestamp := v_midnight + interval '16 hours';
-    v_middle timestamp;
-    v_offset_before interval := (v_low AT TIME ZONE 'UTC') AT TIME ZONE p_zone - v_low;
-    v_offset_after interval;
-    v_start timestamptz := (v_midnight - v_offset_before) AT TIME ZONE 'UTC';
-BEGIN
-    IF v_start AT TIME ZONE p_zone = v_midnight THEN
-        RETURN v_start;
-    END IF;
-    v_offset_after := (v_high AT TIME ZONE 'UTC') AT TIME ZONE p_zone - v_high;
-    v_start := (v_midnight - v_offset_after) AT TIME ZONE 'UTC';
-    IF v_start AT TIME ZONE p_zone = v_midnight THEN
-        RETURN v_start;
-    END IF;
-    -- The skip is after v_low and not after v_high. Offsets change on whole seconds.
-    WHILE v_high - v_low > interval '1 second' LOOP
-        v_middle := v_low + date_trunc('second', (v_high - v_low) / 2);
-        IF (v_middle AT TIME ZONE 'UTC') AT TIME ZONE p_zone < v_midnight THEN
-            v_low := v_middle;
-        ELSE
-            v_high := v_middle;
-        END IF;
-    END LOOP;
-    RETURN v_high AT TIME ZONE 'UTC';
-END
-$$;
-
-COMMENT ON FUNCTION centile.day_start(p_date date, p_zone text) IS 'The first instant whose local date in the time zone is the date or a later one. Example: SELECT centile.day_start(''2024-01-15'', ''Europe/Berlin'');';
+COMMENT ON FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone, p_actor text) IS 'Creates a season, a period with its own name and bounds, and returns its period id. Example: SELECT centile.create_season(''main'', ''spring'', centile.local_start(''2030-03-01'', ''UTC''), centile.local_start(''2030-06-01'', ''UTC'')) IS NOT NULL AS is_made;';
 
 CREATE FUNCTION centile.ensure_ledger_months(p_from timestamp with time zone DEFAULT now(), p_until timestamp with time zone DEFAULT (now() + '2 mons'::interval)) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
@@ -448,7 +431,7 @@ BEGIN
         SELECT u.* INTO STRICT v_user FROM centile_store.users u WHERE u.id = v_erasure.user_id;
         -- A player who has taken the old id since is a different player.
         IF v_digest <> v_erasure.request_digest AND p_user <> v_user.external_id THEN
-            RAISE EXCEPTION 'the request % has erased another player', quote_literal(p_request) USING ERRCODE = 'CB409', DETAIL = 'idempotency_key_reused';
+            RAISE EXCEPTION 'a request with this id has erased another player' USING ERRCODE = 'CB409', DETAIL = 'idempotency_key_reused';
         END IF;
     ELSE
         PERFORM centile_store.user_named(p_user);
@@ -595,6 +578,40 @@ CREATE FUNCTION centile.lane_hash(p_external_id text) RETURNS integer
 
 COMMENT ON FUNCTION centile.lane_hash(p_external_id text) IS 'First two bytes of the SHA-256 of a user id; modulo the board''s lanes it is the player''s lane. Example: SELECT centile.lane_hash(''ann'');';
 
+CREATE FUNCTION centile.local_start(p_clock timestamp without time zone, p_zone text) RETURNS timestamp with time zone
+    LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+    AS $$
+DECLARE
+    v_low timestamp := p_clock - interval '16 hours';
+    v_high timestamp := p_clock + interval '16 hours';
+    v_middle timestamp;
+    v_offset_before interval := (v_low AT TIME ZONE 'UTC') AT TIME ZONE p_zone - v_low;
+    v_offset_after interval;
+    v_start timestamptz := (p_clock - v_offset_before) AT TIME ZONE 'UTC';
+BEGIN
+    IF v_start AT TIME ZONE p_zone = p_clock THEN
+        RETURN v_start;
+    END IF;
+    v_offset_after := (v_high AT TIME ZONE 'UTC') AT TIME ZONE p_zone - v_high;
+    v_start := (p_clock - v_offset_after) AT TIME ZONE 'UTC';
+    IF v_start AT TIME ZONE p_zone = p_clock THEN
+        RETURN v_start;
+    END IF;
+    -- The skip is after v_low and not after v_high. Offsets change on whole seconds.
+    WHILE v_high - v_low > interval '1 second' LOOP
+        v_middle := v_low + date_trunc('second', (v_high - v_low) / 2);
+        IF (v_middle AT TIME ZONE 'UTC') AT TIME ZONE p_zone < p_clock THEN
+            v_low := v_middle;
+        ELSE
+            v_high := v_middle;
+        END IF;
+    END LOOP;
+    RETURN v_high AT TIME ZONE 'UTC';
+END
+$$;
+
+COMMENT ON FUNCTION centile.local_start(p_clock timestamp without time zone, p_zone text) IS 'The first instant whose local clock in the time zone shows this time or a later one. Example: SELECT centile.local_start(''2024-01-15'', ''Europe/Berlin'');';
+
 CREATE FUNCTION centile.mark_banned(p_user text, p_banned boolean, p_reason text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER) RETURNS void
     LANGUAGE plpgsql
     AS $$
@@ -663,32 +680,34 @@ CREATE FUNCTION centile.period_at(p_kind text, p_at timestamp with time zone, p_
     LANGUAGE plpgsql STABLE STRICT ROWS 1 PARALLEL SAFE
     AS $$
 DECLARE
-    v_step interval;
+    v_form  text;
+    v_step  interval;
     v_first timestamp;
 BEGIN
     IF p_kind = 'all_time' THEN
         RETURN QUERY VALUES ('all_time', '-infinity'::timestamptz, 'infinity'::timestamptz);
         RETURN;
-    ELSIF p_kind NOT IN ('day', 'week', 'month') OR NOT isfinite(p_at) THEN
+    END IF;
+    SELECT k.label_form, k.step INTO v_form, v_step FROM centile.calendar_kind(p_kind) k;
+    IF NOT FOUND OR NOT isfinite(p_at) THEN
         RETURN;
     END IF;
 
-    v_step := ('1 ' || p_kind)::interval;
     v_first := date_trunc(p_kind, p_at AT TIME ZONE p_zone);
-    ends_at := centile.day_start(v_first::date, p_zone);
-    -- Usually once; twice where the local date lags behind the day that has begun.
+    ends_at := centile.local_start(v_first, p_zone);
+    -- Usually once; more often where the local clock lags behind the period that has begun.
     LOOP
         starts_at := ends_at;
-        ends_at := centile.day_start((v_first + v_step)::date, p_zone);
+        ends_at := centile.local_start(v_first + v_step, p_zone);
         EXIT WHEN p_at < ends_at;
         v_first := v_first + v_step;
     END LOOP;
-    label := to_char(v_first, CASE p_kind WHEN 'month' THEN 'YYYY-MM' ELSE 'YYYY-MM-DD' END);
+    label := to_char(v_first, v_form);
     RETURN NEXT;
 END
 $$;
 
-COMMENT ON FUNCTION centile.period_at(p_kind text, p_at timestamp with time zone, p_zone text) IS 'The day, week, month or all_time that holds an instant, with its label and its bounds [starts_at, ends_at). Example: SELECT * FROM centile.period_at(''week'', ''2024-01-17 12:00Z'', ''Europe/Berlin'');';
+COMMENT ON FUNCTION centile.period_at(p_kind text, p_at timestamp with time zone, p_zone text) IS 'The hour, day, week, month, quarter, year or all_time that holds an instant, with its label and its bounds [starts_at, ends_at). Example: SELECT * FROM centile.period_at(''week'', ''2024-01-17 12:00Z'', ''Europe/Berlin'');';
 
 CREATE FUNCTION centile.period_before(p_kind text, p_at timestamp with time zone, p_zone text) RETURNS TABLE(label text, starts_at timestamp with time zone, ends_at timestamp with time zone)
     LANGUAGE sql STABLE STRICT ROWS 1 PARALLEL SAFE
@@ -699,44 +718,42 @@ CREATE FUNCTION centile.period_before(p_kind text, p_at timestamp with time zone
     WHERE earlier.ends_at <= held.starts_at
 $$;
 
-COMMENT ON FUNCTION centile.period_before(p_kind text, p_at timestamp with time zone, p_zone text) IS 'The day, week or month before the one that holds an instant. Example: SELECT * FROM centile.period_before(''day'', ''2024-01-15 12:00Z'', ''Europe/Berlin'');';
+COMMENT ON FUNCTION centile.period_before(p_kind text, p_at timestamp with time zone, p_zone text) IS 'The period of a calendar kind before the one that holds an instant. Example: SELECT * FROM centile.period_before(''day'', ''2024-01-15 12:00Z'', ''Europe/Berlin'');';
 
 CREATE FUNCTION centile.period_named(p_kind text, p_label text, p_zone text) RETURNS TABLE(label text, starts_at timestamp with time zone, ends_at timestamp with time zone)
     LANGUAGE plpgsql STABLE STRICT ROWS 1 PARALLEL SAFE
     AS $_$
 DECLARE
-    v_form text := CASE p_kind WHEN 'month' THEN 'YYYY-MM' ELSE 'YYYY-MM-DD' END;
+    v_form  text;
+    v_step  interval;
+    v_part  text[] := regexp_match(p_label, '^([0-9]{4})(?:-(?:Q([1-4])|(0[1-9]|1[0-2])(?:-([0-9]{2})(?:T([0-9]{2}))?)?))?$');
     v_first timestamp;
 BEGIN
     IF p_kind = 'all_time' AND p_label = 'all_time' THEN
         RETURN QUERY VALUES ('all_time', '-infinity'::timestamptz, 'infinity'::timestamptz);
         RETURN;
-    ELSIF p_kind NOT IN ('day', 'week', 'month')
-        OR p_label !~ '^[0-9]{4}-(0[1-9]|1[0-2])(-[0-9]{2})?$'
-        OR length(p_label) <> length(v_form)
-        OR left(p_label, 4) = '0000'
-    THEN
+    END IF;
+    SELECT k.label_form, k.step INTO v_form, v_step FROM centile.calendar_kind(p_kind) k;
+    IF NOT FOUND OR v_part IS NULL OR v_part[1] = '0000' THEN
         RETURN;
     END IF;
 
-    v_first := make_date(left(p_label, 4)::integer, substr(p_label, 6, 2)::integer, 1)::timestamp;
-    IF p_kind <> 'month' THEN
-        v_first := v_first + (substr(p_label, 9, 2)::integer - 1) * interval '1 day';
-    END IF;
+    v_first := make_date(v_part[1]::integer, coalesce(3 * v_part[2]::integer - 2, v_part[3]::integer, 1), 1)
+        + make_interval(days => coalesce(v_part[4]::integer, 1) - 1, hours => coalesce(v_part[5]::integer, 0));
     -- By now 2024-02-30 is 2024-03-01, and the Wednesday of a week its Monday.
     label := to_char(date_trunc(p_kind, v_first), v_form);
     IF label <> p_label THEN
         RETURN;
     END IF;
-    starts_at := centile.day_start(v_first::date, p_zone);
-    ends_at := centile.day_start((v_first + ('1 ' || p_kind)::interval)::date, p_zone);
+    starts_at := centile.local_start(v_first, p_zone);
+    ends_at := centile.local_start(v_first + v_step, p_zone);
     IF starts_at < ends_at THEN
         RETURN NEXT;
     END IF;
 END
 $_$;
 
-COMMENT ON FUNCTION centile.period_named(p_kind text, p_label text, p_zone text) IS 'The day, week, month or all_time of this label with its bounds [starts_at, ends_at); no row if the time zone lacks it. Example: SELECT * FROM centile.period_named(''month'', ''2024-01'', ''Europe/Berlin'');';
+COMMENT ON FUNCTION centile.period_named(p_kind text, p_label text, p_zone text) IS 'The hour, day, week, month, quarter, year or all_time of this label with its bounds [starts_at, ends_at); no row if the time zone lacks it. Example: SELECT * FROM centile.period_named(''month'', ''2024-01'', ''Europe/Berlin'');';
 
 CREATE FUNCTION centile.player_rank(p_board text, p_user text, p_period text DEFAULT 'all_time'::text) RETURNS TABLE(rank bigint, "position" bigint, score bigint, percentile double precision, players bigint, reached_at timestamp with time zone)
     LANGUAGE sql STABLE SECURITY DEFINER
@@ -998,7 +1015,7 @@ BEGIN
     ELSIF v_kind = 'season' THEN
         SELECT p.label, p.starts_at, p.ends_at INTO v_bounds
         FROM centile_store.periods p WHERE p.board_id = p_board_id AND p.kind = 'season' AND p.label = v_label;
-        v_until := CASE WHEN v_now < v_bounds.ends_at THEN v_bounds.ends_at ELSE v_until END;
+        v_until := CASE WHEN v_now < v_bounds.starts_at THEN v_bounds.starts_at WHEN v_now < v_bounds.ends_at THEN v_bounds.ends_at ELSE v_until END;
     ELSIF v_label IS NULL THEN
         SELECT * INTO v_bounds FROM centile_store.period_holding(p_board_id, v_kind, v_now, v_zone);
         v_from := v_bounds.starts_at;
@@ -1012,14 +1029,14 @@ BEGIN
         FROM centile.period_named(v_kind, v_label, v_zone) c
         LEFT JOIN centile_store.periods p ON p.board_id = p_board_id AND p.kind = v_kind AND p.label = c.label;
         -- The service caches the period as open.
-        v_until := CASE WHEN v_now < v_bounds.ends_at THEN v_bounds.ends_at ELSE v_until END;
+        v_until := CASE WHEN v_now < v_bounds.starts_at THEN v_bounds.starts_at WHEN v_now < v_bounds.ends_at THEN v_bounds.ends_at ELSE v_until END;
     END IF;
     IF v_bounds.label IS NULL THEN
         RETURN;
     END IF;
     RETURN QUERY
     SELECT v_kind, v_bounds.label, v_bounds.starts_at, v_bounds.ends_at, p.id, p.ranking_id,
-           CASE WHEN p.state = 'closed' THEN 'closed' WHEN v_bounds.ends_at <= v_now THEN 'due' ELSE 'open' END,
+           CASE WHEN p.state = 'closed' THEN 'closed' WHEN v_bounds.ends_at <= v_now THEN 'due' WHEN v_now < v_bounds.starts_at THEN 'upcoming' ELSE 'open' END,
            CASE WHEN p.frozen_top IS NOT NULL THEN p.archive_revision END, v_from, v_until
     FROM (SELECT) one
     LEFT JOIN centile_store.periods p ON p.board_id = p_board_id AND p.kind = v_kind AND p.label = v_bounds.label;
@@ -1574,13 +1591,13 @@ CREATE TABLE centile_store.boards (
     CONSTRAINT boards_frozen_top_size_range CHECK (((frozen_top_size >= 1) AND (frozen_top_size <= 1000))),
     CONSTRAINT boards_gain_max_kinds CHECK (((jsonb_typeof(gain_max) = 'object'::text) AND ((gain_max - (periods || '{season}'::text[])) = '{}'::jsonb))),
     CONSTRAINT boards_gain_max_positive CHECK (((NOT jsonb_path_exists(gain_max, '$.*?(!((@.type() == "number" && @ >= 1) && @ <= 9007199254740991))'::jsonpath)) AND (POSITION(('.'::text) IN ((gain_max)::text)) = 0))),
-    CONSTRAINT boards_kept_archives_kinds CHECK (((jsonb_typeof(kept_archives) = 'object'::text) AND ((kept_archives - '{day,week,month,season}'::text[]) = '{}'::jsonb))),
+    CONSTRAINT boards_kept_archives_kinds CHECK (((jsonb_typeof(kept_archives) = 'object'::text) AND ((kept_archives - '{hour,day,week,month,quarter,year,season}'::text[]) = '{}'::jsonb))),
     CONSTRAINT boards_kept_archives_positive CHECK (((NOT jsonb_path_exists(kept_archives, '$.*?(!((@.type() == "number" && @ >= 1) && @ <= 1000000))'::jsonpath)) AND (POSITION(('.'::text) IN ((kept_archives)::text)) = 0))),
     CONSTRAINT boards_lanes_range CHECK (((lanes >= 1) AND (lanes <= 64))),
     CONSTRAINT boards_layout_bounds_count CHECK ((cardinality(layout_bounds) <= 99)),
     CONSTRAINT boards_mode_known CHECK ((mode = ANY (ARRAY['sum'::text, 'best'::text, 'latest'::text]))),
     CONSTRAINT boards_on_violation_known CHECK ((on_violation = ANY (ARRAY['refuse'::text, 'quarantine'::text]))),
-    CONSTRAINT boards_periods_known CHECK (((periods <@ '{all_time,day,week,month}'::text[]) AND (cardinality(periods) >= 1))),
+    CONSTRAINT boards_periods_known CHECK (((periods <@ '{all_time,hour,day,week,month,quarter,year}'::text[]) AND (cardinality(periods) >= 1))),
     CONSTRAINT boards_points_range CHECK (((points_min <= points_max) AND (points_min > '-9223372036854775808'::bigint))),
     CONSTRAINT boards_reading_known CHECK ((reading = ANY (ARRAY['public'::text, 'key'::text]))),
     CONSTRAINT boards_score_order_known CHECK ((score_order = ANY (ARRAY['desc'::text, 'asc'::text]))),
@@ -2006,7 +2023,7 @@ CREATE FUNCTION centile_store.claim_deliveries(p_limit integer DEFAULT 16, p_exc
     SET attempts = o.attempts + 1, next_attempt_at = statement_timestamp() + interval '1 minute'
     FROM due
     WHERE o.id = due.id
-    RETURNING o.id, due.slug, due.url, due.secret, due.encrypted, o.payload::text, o.attempts
+    RETURNING o.id, due.slug, due.url, due.secret, due.encrypted, (o.payload || jsonb_build_object('message_id', o.id))::text, o.attempts
 $$;
 
 COMMENT ON FUNCTION centile_store.claim_deliveries(p_limit integer, p_except text[]) IS 'Claims due messages for a minute: the exact text, the URL and the secret that signs it. Example: SELECT message_id, board, url, body, attempt FROM centile_store.claim_deliveries(16);';
@@ -2767,11 +2784,11 @@ CREATE TABLE centile_store.periods (
     archive_dropped_at timestamp with time zone,
     frozen_top bytea,
     CONSTRAINT periods_frozen_while_kept CHECK ((((state = 'closed'::text) AND (archive_revision > 0) AND (archive_dropped_at IS NULL)) = (frozen_top IS NOT NULL))),
-    CONSTRAINT periods_kind_known CHECK ((kind = ANY (ARRAY['all_time'::text, 'day'::text, 'week'::text, 'month'::text, 'season'::text]))),
+    CONSTRAINT periods_kind_known CHECK ((kind = ANY (ARRAY['all_time'::text, 'hour'::text, 'day'::text, 'week'::text, 'month'::text, 'quarter'::text, 'year'::text, 'season'::text]))),
     CONSTRAINT periods_not_empty CHECK ((starts_at < ends_at)),
     CONSTRAINT periods_open_has_ranking CHECK (((state = 'open'::text) = (ranking_id IS NOT NULL))),
     CONSTRAINT periods_season_finite CHECK (((kind <> 'season'::text) OR (isfinite(starts_at) AND isfinite(ends_at)))),
-    CONSTRAINT periods_season_form CHECK (((kind <> 'season'::text) OR ((label ~ '^[a-z0-9][a-z0-9_-]{0,39}$'::text) AND (label <> 'previous'::text)))),
+    CONSTRAINT periods_season_form CHECK (((kind <> 'season'::text) OR ((label ~ '^[a-z0-9][a-z0-9_-]{0,39}$'::text) AND (label <> ALL (ARRAY['previous'::text, 'current'::text, 'next'::text]))))),
     CONSTRAINT periods_state_known CHECK ((state = ANY (ARRAY['open'::text, 'closed'::text])))
 );
 
@@ -3496,7 +3513,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.period_holding(p_board_id integer, p_kind text, p_at timestamp with time zone, p_zone text) IS 'The day, week or month of a board that holds an instant, opened or not. Example: SELECT * FROM centile_store.period_holding(1, ''week'', ''2024-01-17 12:00Z'', ''UTC'');';
+COMMENT ON FUNCTION centile_store.period_holding(p_board_id integer, p_kind text, p_at timestamp with time zone, p_zone text) IS 'The period of a calendar kind of a board that holds an instant, opened or not. Example: SELECT * FROM centile_store.period_holding(1, ''week'', ''2024-01-17 12:00Z'', ''UTC'');';
 
 CREATE FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) RETURNS TABLE(period_id bigint, kind text, period text, ranking_id bigint, is_cut_off boolean)
     LANGUAGE sql STABLE
@@ -4768,8 +4785,8 @@ CREATE VIEW centile.daily_points AS
           WHERE (EXISTS ( SELECT
                    FROM centile.ledger_months h
                   WHERE ((x.day >= (h.month - '1 day'::interval)) AND (x.day <= (h.month + '1 mon'::interval)))))) d)
-     CROSS JOIN LATERAL ( SELECT centile.day_start(d.day, b.time_zone) AS starts_at,
-            centile.day_start((d.day + 1), b.time_zone) AS ends_at
+     CROSS JOIN LATERAL ( SELECT centile.local_start((d.day)::timestamp without time zone, b.time_zone) AS starts_at,
+            centile.local_start(((d.day + 1))::timestamp without time zone, b.time_zone) AS ends_at
          OFFSET 0) p)
      CROSS JOIN LATERAL unnest(ARRAY[(d.day - 1), d.day, (d.day + 1)]) c(utc_date))
      JOIN centile_store.score_transactions t ON (((t.board_id = b.id) AND (t.kind = 'score'::text) AND (((t.occurred_at AT TIME ZONE 'UTC'::text))::date = c.utc_date) AND (t.occurred_at >= p.starts_at) AND (t.occurred_at < p.ends_at))))
@@ -4903,7 +4920,7 @@ CREATE VIEW centile.outbox AS
     b.slug AS board,
     ((p.kind || ':'::text) || p.label) AS period,
     o.kind,
-    o.payload,
+    (o.payload || jsonb_build_object('message_id', o.id)) AS payload,
     o.created_at,
     o.delivered_at,
     o.attempts,
@@ -4928,6 +4945,7 @@ CREATE VIEW centile.period_status AS
             WHEN (p.state = 'closed'::text) THEN 'closed'::text
             WHEN (p.cut_off_at IS NOT NULL) THEN 'closing'::text
             WHEN (p.ends_at <= statement_timestamp()) THEN 'due'::text
+            WHEN (p.starts_at > statement_timestamp()) THEN 'upcoming'::text
             ELSE 'open'::text
         END AS state,
     p.starts_at,
@@ -4987,6 +5005,7 @@ CREATE VIEW centile.periods AS
         CASE
             WHEN (p.state = 'closed'::text) THEN 'closed'::text
             WHEN (p.ends_at <= statement_timestamp()) THEN 'due'::text
+            WHEN (p.starts_at > statement_timestamp()) THEN 'upcoming'::text
             ELSE 'open'::text
         END AS state,
         CASE
@@ -5011,7 +5030,7 @@ CREATE VIEW centile.periods AS
      JOIN centile_store.boards b ON ((b.id = p.board_id)))
      LEFT JOIN centile_store.rankings g ON ((g.id = p.ranking_id)));
 
-COMMENT ON VIEW centile.periods IS 'Periods opened so far, with their players and whether they are open, due (over, not closed) or closed. Example: SELECT kind, label, state, players, archive, archive_revision FROM centile.periods WHERE board = ''main'' ORDER BY starts_at DESC, kind LIMIT 5;';
+COMMENT ON VIEW centile.periods IS 'Periods opened so far, with their players and whether they are upcoming (seasons), open, due (over, not closed) or closed. Example: SELECT kind, label, state, players, archive, archive_revision FROM centile.periods WHERE board = ''main'' ORDER BY starts_at DESC, kind LIMIT 5;';
 
 CREATE VIEW centile.quarantine AS
  SELECT q.id AS quarantine_id,
@@ -5575,6 +5594,10 @@ GRANT ALL ON FUNCTION centile.accept_event(p_board text, p_quarantine_id bigint,
 REVOKE ALL ON FUNCTION centile.ban_user(p_board text, p_user text, p_banned boolean, p_reason text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.ban_user(p_board text, p_user text, p_banned boolean, p_reason text, p_actor text) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile.calendar_kind(p_kind text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.calendar_kind(p_kind text) TO centile_reader;
+GRANT ALL ON FUNCTION centile.calendar_kind(p_kind text) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) TO centile_service;
 
@@ -5586,10 +5609,6 @@ GRANT ALL ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_
 
 REVOKE ALL ON FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone, p_actor text) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile.day_start(p_date date, p_zone text) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.day_start(p_date date, p_zone text) TO centile_reader;
-GRANT ALL ON FUNCTION centile.day_start(p_date date, p_zone text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.ensure_ledger_months(p_from timestamp with time zone, p_until timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.ensure_ledger_months(p_from timestamp with time zone, p_until timestamp with time zone) TO centile_service;
@@ -5624,6 +5643,10 @@ GRANT ALL ON FUNCTION centile.forget_expired_ids(p_limit integer) TO centile_ser
 REVOKE ALL ON FUNCTION centile.lane_hash(p_external_id text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.lane_hash(p_external_id text) TO centile_reader;
 GRANT ALL ON FUNCTION centile.lane_hash(p_external_id text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.local_start(p_clock timestamp without time zone, p_zone text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.local_start(p_clock timestamp without time zone, p_zone text) TO centile_reader;
+GRANT ALL ON FUNCTION centile.local_start(p_clock timestamp without time zone, p_zone text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.mark_banned(p_user text, p_banned boolean, p_reason text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.mark_banned(p_user text, p_banned boolean, p_reason text, p_actor text) TO centile_service;

@@ -10,6 +10,8 @@ LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
     v_board_id integer;
+    -- A week of hours: every archive is a view in the catalog.
+    v_kept     jsonb := CASE WHEN 'hour' = ANY (p_periods) THEN '{"hour": 168}' ELSE '{}' END;
 BEGIN
     -- So the first score need not create ledger months.
     PERFORM centile.ensure_ledger_months();
@@ -18,10 +20,10 @@ BEGIN
         (slug, title, mode, score_order, ties, periods, lanes, time_zone, points_min, points_max, layout_bounds,
          frozen_top_size, kept_archives, reading, events_per_minute, gain_max, on_violation)
     VALUES (p_slug, coalesce(p_title, p_slug), p_mode, p_order, p_ties,
-            ARRAY(SELECT k FROM unnest('{all_time,day,week,month}'::text[]) AS k WHERE k = ANY (p_periods)),
+            ARRAY(SELECT k FROM unnest('{all_time,hour,day,week,month,quarter,year}'::text[]) AS k WHERE k = ANY (p_periods)),
             p_lanes, p_time_zone, p_points_min, p_points_max,
             ARRAY(SELECT DISTINCT s FROM unnest(p_layout_bounds) AS s ORDER BY s),
-            coalesce(p_frozen_top_size, 100), jsonb_strip_nulls(coalesce(p_kept_archives, '{}')), coalesce(p_reading, 'public'),
+            coalesce(p_frozen_top_size, 100), jsonb_strip_nulls(CASE WHEN jsonb_typeof(p_kept_archives) <> 'object' THEN p_kept_archives ELSE v_kept || coalesce(p_kept_archives, '{}') END), coalesce(p_reading, 'public'),
             nullif(p_events_per_minute, 0), jsonb_strip_nulls(coalesce(p_gain_max, '{}')), coalesce(p_on_violation, 'refuse'))
     RETURNING id INTO v_board_id;
     INSERT INTO centile_store.board_lanes (board_id, lane)

@@ -32,4 +32,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.create_season(text, text, timestamptz, timestamptz, text) IS
-'Creates a season, a period with its own name and bounds, and returns its period id. Example: SELECT centile.create_season(''main'', ''spring'', centile.day_start(''2030-03-01'', ''UTC''), centile.day_start(''2030-06-01'', ''UTC'')) IS NOT NULL AS is_made;';
+'Creates a season, a period with its own name and bounds, and returns its period id. Example: SELECT centile.create_season(''main'', ''spring'', centile.local_start(''2030-03-01'', ''UTC''), centile.local_start(''2030-06-01'', ''UTC'')) IS NOT NULL AS is_made;';

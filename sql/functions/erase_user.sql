@@ -29,7 +29,7 @@ BEGIN
         SELECT u.* INTO STRICT v_user FROM centile_store.users u WHERE u.id = v_erasure.user_id;
         -- A player who has taken the old id since is a different player.
         IF v_digest <> v_erasure.request_digest AND p_user <> v_user.external_id THEN
-            RAISE EXCEPTION 'the request % has erased another player', quote_literal(p_request) USING ERRCODE = 'CB409', DETAIL = 'idempotency_key_reused';
+            RAISE EXCEPTION 'a request with this id has erased another player' USING ERRCODE = 'CB409', DETAIL = 'idempotency_key_reused';
         END IF;
     ELSE
         PERFORM centile_store.user_named(p_user);

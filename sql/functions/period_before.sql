@@ -11,5 +11,5 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile.period_before(text, timestamptz, text) IS
-'The day, week or month before the one that holds an instant. Example: SELECT * FROM centile.period_before(''day'', ''2024-01-15 12:00Z'', ''Europe/Berlin'');';
+'The period of a calendar kind before the one that holds an instant. Example: SELECT * FROM centile.period_before(''day'', ''2024-01-15 12:00Z'', ''Europe/Berlin'');';
 GRANT EXECUTE ON FUNCTION centile.period_before(text, timestamptz, text) TO centile_reader;

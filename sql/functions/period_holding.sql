@@ -37,4 +37,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.period_holding(integer, text, timestamptz, text) IS
-'The day, week or month of a board that holds an instant, opened or not. Example: SELECT * FROM centile_store.period_holding(1, ''week'', ''2024-01-17 12:00Z'', ''UTC'');';
+'The period of a calendar kind of a board that holds an instant, opened or not. Example: SELECT * FROM centile_store.period_holding(1, ''week'', ''2024-01-17 12:00Z'', ''UTC'');';

@@ -24,7 +24,7 @@ BEGIN
     ELSIF v_kind = 'season' THEN
         SELECT p.label, p.starts_at, p.ends_at INTO v_bounds
         FROM centile_store.periods p WHERE p.board_id = p_board_id AND p.kind = 'season' AND p.label = v_label;
-        v_until := CASE WHEN v_now < v_bounds.ends_at THEN v_bounds.ends_at ELSE v_until END;
+        v_until := CASE WHEN v_now < v_bounds.starts_at THEN v_bounds.starts_at WHEN v_now < v_bounds.ends_at THEN v_bounds.ends_at ELSE v_until END;
     ELSIF v_label IS NULL THEN
         SELECT * INTO v_bounds FROM centile_store.period_holding(p_board_id, v_kind, v_now, v_zone);
         v_from := v_bounds.starts_at;
@@ -38,14 +38,14 @@ BEGIN
         FROM centile.period_named(v_kind, v_label, v_zone) c
         LEFT JOIN centile_store.periods p ON p.board_id = p_board_id AND p.kind = v_kind AND p.label = c.label;
         -- The service caches the period as open.
-        v_until := CASE WHEN v_now < v_bounds.ends_at THEN v_bounds.ends_at ELSE v_until END;
+        v_until := CASE WHEN v_now < v_bounds.starts_at THEN v_bounds.starts_at WHEN v_now < v_bounds.ends_at THEN v_bounds.ends_at ELSE v_until END;
     END IF;
     IF v_bounds.label IS NULL THEN
         RETURN;
     END IF;
     RETURN QUERY
     SELECT v_kind, v_bounds.label, v_bounds.starts_at, v_bounds.ends_at, p.id, p.ranking_id,
-           CASE WHEN p.state = 'closed' THEN 'closed' WHEN v_bounds.ends_at <= v_now THEN 'due' ELSE 'open' END,
+           CASE WHEN p.state = 'closed' THEN 'closed' WHEN v_bounds.ends_at <= v_now THEN 'due' WHEN v_now < v_bounds.starts_at THEN 'upcoming' ELSE 'open' END,
            CASE WHEN p.frozen_top IS NOT NULL THEN p.archive_revision END, v_from, v_until
     FROM (SELECT) one
     LEFT JOIN centile_store.periods p ON p.board_id = p_board_id AND p.kind = v_kind AND p.label = v_bounds.label;

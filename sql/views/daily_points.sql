@@ -1,5 +1,5 @@
 -- Voided scores do not count. Scores before a reset, or of a player who was banned since, do. Days
--- are those of the periods, which centile.day_start cuts.
+-- are those of the periods, which centile.local_start cuts.
 --
 -- The view computes the bounds of each day once, and finds the day of an event by its date in UTC.
 -- So it reads the ledger once, or only the requested months or player. A filter on board, day or
@@ -15,7 +15,7 @@ CROSS JOIN (
         least(m.last + interval '1 month', (statement_timestamp() AT TIME ZONE 'UTC')::date + interval '1 day'), interval '1 day') AS x (day)
     WHERE EXISTS (SELECT FROM centile.ledger_months h WHERE x.day BETWEEN h.month - interval '1 day' AND h.month + interval '1 month')) d
 -- OFFSET prevents PostgreSQL from computing the bounds for each event.
-CROSS JOIN LATERAL (SELECT centile.day_start(d.day, b.time_zone) AS starts_at, centile.day_start(d.day + 1, b.time_zone) AS ends_at OFFSET 0) p
+CROSS JOIN LATERAL (SELECT centile.local_start(d.day, b.time_zone) AS starts_at, centile.local_start(d.day + 1, b.time_zone) AS ends_at OFFSET 0) p
 CROSS JOIN LATERAL unnest(ARRAY[d.day - 1, d.day, d.day + 1]) AS c (utc_date)
 JOIN centile_store.score_transactions t
     ON t.board_id = b.id AND t.kind = 'score'

@@ -79,7 +79,7 @@ pub async fn create(boards: &Boards, new: NewBoard, by: &Actor) -> Result<Board>
     if kinds.is_empty() || kinds.len() != new.periods.len() || kinds.contains(&PeriodKind::Season) {
         return Err(Error::invalid(
             "periods",
-            "must be one or more of all_time, day, week and month, each at most once",
+            "must be one or more of all_time, hour, day, week, month, quarter and year, each at most once",
         ));
     }
     let bounds = new.first_layout.as_ref().map(FirstLayout::bounds).transpose()?.unwrap_or_default();

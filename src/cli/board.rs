@@ -23,7 +23,7 @@ use crate::{
         EVENTS_PER_MINUTE_MAX, FROZEN_TOP_MAX, FirstLayout, GainMax, KEPT_ARCHIVES_MAX, KeptArchives, Mode, NewBoard,
         OnViolation, Order, PeriodKind, Reading, Ties,
     },
-    model::name::Named as _,
+    model::name::{self, Named as _},
 };
 
 /// Subcommands of `centile board`.
@@ -80,7 +80,7 @@ pub(super) struct Create {
     /// Writer lanes, 1 to 64 [default: depends on the number of cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i16).range(1..=64))]
     lanes: Option<i16>,
-    /// IANA time zone of day, week and month boundaries
+    /// IANA time zone in which periods begin
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     time_zone: String,
     /// Minimum points of an event
@@ -99,7 +99,8 @@ pub(super) struct Create {
     #[arg(long = "frozen-top", value_name = "N", default_value_t = DEFAULT_FROZEN_TOP_SIZE)]
     #[arg(value_parser = clap::value_parser!(i32).range(1..=i64::from(FROZEN_TOP_MAX)))]
     frozen_top_size: i32,
-    /// Number of archives to keep per kind, such as week=52; repeat for each kind [default: all]
+    /// Number of archives to keep per kind, such as week=52; repeat for each kind [default: 168 hours,
+    /// all of other kinds]
     #[arg(long = "keep", value_name = "KIND=N", value_parser = kept)]
     kept_archives: Vec<(ArchivedKind, Option<i32>)>,
     /// Readers of the board; `key` requires a reader, server or admin key
@@ -177,7 +178,7 @@ fn period_kinds() -> impl TypedValueParser<Value = PeriodKind> {
 /// Parses `KIND=N`, the number of archives to keep; `all` is `None`.
 fn kept(text: &str) -> Result<(ArchivedKind, Option<i32>), String> {
     let (kind, number) = text.split_once('=').ok_or("give a kind and a number, such as week=52, or week=all")?;
-    let kind = kind.parse().map_err(|_| format!("{kind:?} is not day, week, month or season"))?;
+    let kind = name::parse("kind", kind).map_err(|error| error.to_string())?;
     if number == "all" {
         return Ok((kind, None));
     }
@@ -210,7 +211,7 @@ fn events_per_minute(text: &str) -> Result<EventsPerMinute, String> {
 /// Parses `KIND=POINTS`, the maximum gain in a period; `none` is `None`.
 fn gain(text: &str) -> Result<(PeriodKind, Option<i64>), String> {
     let (kind, number) = text.split_once('=').ok_or("give a kind and a number, such as day=5000, or day=none")?;
-    let kind = kind.parse().map_err(|_| format!("{kind:?} is not all_time, day, week, month or season"))?;
+    let kind = name::parse("kind", kind).map_err(|error| error.to_string())?;
     if number == "none" {
         return Ok((kind, None));
     }

@@ -208,10 +208,13 @@ fn endpoints() -> Vec<Endpoint> {
         Endpoint::new("/v1/boards/{board}/quarantine").get(quarantine::list),
         Endpoint::new("/v1/boards/{board}/quarantine/{quarantine_id}/accept").on(Method::POST, quarantine::accept),
         Endpoint::new("/v1/boards/{board}/quarantine/{quarantine_id}/reject").on(Method::POST, quarantine::reject),
-        Endpoint::new("/v1/users/{user_id}").get(user::show).on(Method::PUT, user::put).on(Method::DELETE, user::erase),
+        Endpoint::new("/v1/users/{user_id}")
+            .get(user::show)
+            .on(Method::PUT, user::put)
+            .on_idempotent(Method::DELETE, user::erase),
         Endpoint::new("/v1/users/{user_id}/ban").on(Method::POST, user::ban),
         Endpoint::new("/v1/users/{user_id}/unban").on(Method::POST, user::unban),
-        Endpoint::new("/v1/keys").get(key::list).on(Method::POST, key::create),
+        Endpoint::new("/v1/keys").get(key::list).on_idempotent(Method::POST, key::create),
         Endpoint::new("/v1/keys/{key_id}").on(Method::DELETE, key::revoke),
         Endpoint::new("/healthz").get(health::alive),
         Endpoint::new("/readyz").get(health::ready_to_serve),

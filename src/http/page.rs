@@ -226,7 +226,8 @@ async fn player(
     let instance = &api.instance;
     let (standing, transactions) = futures::join!(
         read::standing(&instance.rankings, board, selector, user, AROUND),
-        scoring::history(&instance.store, board, user, TRANSACTIONS_MAX, None)
+        // The chart needs voids and resets to leave out what they cancel.
+        scoring::history(&instance.store, board, user, TRANSACTIONS_MAX, None, true)
     );
     Ok(Some(match standing {
         Ok(standing) => PlayerShown::Standing(

@@ -94,12 +94,18 @@ pub enum OnViolation {
 pub enum PeriodKind {
     /// All time, without start or end.
     AllTime,
+    /// An hour of the board's time zone.
+    Hour,
     /// A calendar day in the board's time zone.
     Day,
     /// An ISO week, from Monday, in the board's time zone.
     Week,
     /// A calendar month in the board's time zone.
     Month,
+    /// A calendar quarter in the board's time zone.
+    Quarter,
+    /// A calendar year in the board's time zone.
+    Year,
     /// A named period with an explicit start and end. An administrator creates each season.
     Season,
 }
@@ -111,12 +117,18 @@ pub enum PeriodKind {
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum ArchivedKind {
+    /// Hours.
+    Hour,
     /// Days.
     Day,
     /// Weeks.
     Week,
     /// Months.
     Month,
+    /// Quarters.
+    Quarter,
+    /// Years.
+    Year,
     /// Seasons.
     Season,
 }
@@ -218,7 +230,7 @@ pub struct NewBoard {
     pub periods: Vec<PeriodKind>,
     /// Writer lanes, 1 to 64; by default depends on the number of cores.
     pub lanes: Option<i16>,
-    /// IANA time zone in which days, weeks and months begin.
+    /// IANA time zone in which periods begin.
     pub time_zone: String,
     /// Minimum points of an event.
     pub points_min: i64,

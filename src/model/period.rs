@@ -10,7 +10,8 @@ use crate::{
 };
 
 /// A caller's choice of a period. Text forms: `all_time`, `day`, `week:previous`,
-/// `week:2024-01-15`, `month:2024-01`, `season:spring`.
+/// `hour:2024-01-15T14`, `week:2024-01-15`, `month:2024-01`, `quarter:2024-Q1`, `year:2024`,
+/// `season:spring`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum PeriodSelector {
     /// The current period, by the database's clock.
@@ -46,12 +47,12 @@ impl FromStr for PeriodSelector {
             Error::invalid(
                 "period",
                 format!(
-                    "{text:?} is not a period; use all_time, day, week or month, with :previous, :2024-01-15 or :2024-01 after it, or season:NAME"
+                    "{text:?} is not a period; use all_time, hour, day, week, month, quarter or year, with :previous or a label such as :2024-01-15 after it, or season:NAME"
                 ),
             )
         })?;
         match (kind, label) {
-            (PeriodKind::Season, None | Some("previous")) => {
+            (PeriodKind::Season, None | Some("previous" | "current" | "next")) => {
                 Err(Error::invalid("period", format!("{text:?} has no name of a season; use season:NAME")))
             }
             (_, None) => Ok(Self::Current(kind)),
@@ -74,16 +75,33 @@ impl fmt::Display for PeriodSelector {
 
 /// Checks that a label is possible for the kind. The database decides whether the period exists.
 fn check_label(kind: PeriodKind, label: &str) -> Result<()> {
+    let refuse = |what: &str| Err(Error::invalid("period", format!("{label:?} is not {what}")));
     match kind {
+        PeriodKind::Hour => {
+            let parts = label.split_once('T').and_then(|(day, hour)| Some((date(day)?, number(hour, 2)?)));
+            if parts.is_none_or(|(_, hour)| hour > 23) {
+                return refuse("an hour such as 2024-01-15T14");
+            }
+        }
         PeriodKind::Month => {
             if date(&format!("{label}-01")).is_none() {
-                return Err(Error::invalid("period", format!("{label:?} is not a month such as 2024-01")));
+                return refuse("a month such as 2024-01");
+            }
+        }
+        PeriodKind::Quarter => {
+            let parts =
+                label.split_once("-Q").and_then(|(year, quarter)| Some((number(year, 4)?, number(quarter, 1)?)));
+            if parts.is_none_or(|(_, quarter)| !(1..=4).contains(&quarter)) {
+                return refuse("a quarter such as 2024-Q1");
+            }
+        }
+        PeriodKind::Year => {
+            if number(label, 4).is_none() {
+                return refuse("a year such as 2024");
             }
         }
         PeriodKind::Day | PeriodKind::Week => {
-            let Some(date) = date(label) else {
-                return Err(Error::invalid("period", format!("{label:?} is not a date such as 2024-01-15")));
-            };
+            let Some(date) = date(label) else { return refuse("a date such as 2024-01-15") };
             if kind == PeriodKind::Week && date.weekday() != Weekday::Mon {
                 let monday = date.week(Weekday::Mon).checked_first_day().unwrap_or(date);
                 return Err(Error::invalid("period", format!("weeks are named by their Monday: week:{monday}")));
@@ -105,6 +123,11 @@ fn check_label(kind: PeriodKind, label: &str) -> Result<()> {
     Ok(())
 }
 
+/// Parses a number of this many digits.
+fn number(text: &str, digits: usize) -> Option<u32> {
+    (text.len() == digits && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok()).flatten()
+}
+
 /// Parses a date exactly like 2024-01-15. chrono would also accept signs, spaces and single digits:
 /// ` 2024-1-01`.
 fn date(text: &str) -> Option<NaiveDate> {
@@ -121,7 +144,7 @@ fn date(text: &str) -> Option<NaiveDate> {
 pub struct Period {
     /// Kind.
     pub kind: PeriodKind,
-    /// Label: `2024-01-15`, `2024-01`, `all_time`, or a season's name.
+    /// Label, such as `2024-01-15` or `2024-Q1`; `all_time`; or a season's name.
     pub label: String,
     /// First instant of the period; absent for `all_time`.
     pub starts_at: Option<DateTime<Utc>>,
@@ -147,7 +170,9 @@ pub struct Period {
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum PeriodState {
-    /// The period has not ended.
+    /// A season that has not begun.
+    Upcoming,
+    /// The period has begun and has not ended.
     Open,
     /// The period has ended but is not closed. Its live ranking answers.
     Due,

@@ -144,10 +144,23 @@ impl Signature {
     }
 }
 
-/// Returns time and signature of a header. The time stays text, because its digits are part of the
+/// Returns time and signature of a header, and ignores unknown elements. The time stays text, because its digits are part of the
 /// signed text.
 fn parse(header: &str) -> Option<(&str, [u8; BYTES])> {
-    let (time, digits) = header.strip_prefix("t=")?.split_once(",v1=")?;
+    let (mut time, mut digits) = (None, None);
+    for element in header.split(',') {
+        let (name, value) = element.split_once('=')?;
+        let place = match name {
+            "t" => &mut time,
+            "v1" => &mut digits,
+            // Later versions may add signatures of another kind.
+            _ => continue,
+        };
+        if place.replace(value).is_some() {
+            return None;
+        }
+    }
+    let (time, digits) = (time?, digits?);
     // Parsing an i64 would also accept a sign.
     if time.is_empty() || !time.bytes().all(|byte| byte.is_ascii_digit()) || digits.len() != BYTES * 2 {
         return None;

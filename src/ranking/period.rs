@@ -96,21 +96,16 @@ pub(crate) async fn resolve(rankings: &Rankings, board: &Board, selector: &Perio
             hint: Some(format!("{} is closed, and its archive is no longer kept", resolved.period.name())),
         });
     }
-    // This period has no scores. A current or previous one is empty; a labelled one does not exist.
-    match selector {
-        PeriodSelector::Labelled(..) => Err(Error::NotFound {
+    if resolved.period.state == PeriodState::Upcoming {
+        return Err(Error::NotFound {
             what: Resource::Period,
             name: selector.to_string(),
-            hint: Some(format!(
-                "it has no scores; GET /v1/boards/{}/periods lists the periods with scores",
-                board.slug
-            )),
-        }),
-        _ => Ok(Resolved::Empty(
-            resolved.period.clone(),
-            RankingState { version, players: 0, revision, answered_by: AnsweredBy::Sql },
-        )),
+            hint: Some("it has not begun".to_owned()),
+        });
     }
+    // The period has no scores.
+    let state = RankingState { version, players: 0, revision, answered_by: AnsweredBy::Sql };
+    Ok(Resolved::Empty(resolved.period.clone(), state))
 }
 
 /// Attempts to read a period whose ranking or archive is replaced during the read.

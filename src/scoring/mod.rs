@@ -164,16 +164,18 @@ pub async fn reset(rankings: &Rankings, board: &Board, user_id: &UserId, act: &A
 
 /// Returns a page of a player's ledger on a board, newest first, and the cursor of the next page.
 ///
-/// The page has up to `limit` rows older than `cursor`.
+/// The page has up to `limit` rows older than `cursor`. Only with `shows_acts` has it rows other than
+/// scores.
 pub async fn history(
     store: &Store,
     board: &Board,
     user_id: &UserId,
     limit: u32,
     cursor: Option<&str>,
+    shows_acts: bool,
 ) -> Result<(Vec<HistoryRow>, Option<String>)> {
     let cursor = cursor.map(parse_cursor).transpose()?;
-    let rows = store.history(board.id, user_id.as_str(), cursor, i64::from(limit) + 1).await?;
+    let rows = store.history(board.id, user_id.as_str(), cursor, i64::from(limit) + 1, shows_acts).await?;
     let mut rows = rows.ok_or_else(|| Error::not_found(Resource::User, user_id.as_str()))?;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let more = rows.len() > limit;

@@ -15,12 +15,16 @@ const CONSTRAINTS: [(&str, &str, &str); 22] = [
     ),
     ("boards_title_length", "title", "must have 1 to 128 bytes"),
     ("boards_tiebreak_needs_single_event", "ties", "a sum board has no tiebreak; use mode best or latest"),
-    ("boards_periods_known", "periods", "must be one or more of all_time, day, week, month"),
+    ("boards_periods_known", "periods", "must be one or more of all_time, hour, day, week, month, quarter, year"),
     ("boards_lanes_range", "lanes", "must be 1 to 64"),
     ("boards_points_range", "points_min", "must not be above points_max, nor be the smallest 64-bit integer"),
     ("boards_layout_bounds_count", "first_layout", "must have at most 99 bounds"),
     ("boards_frozen_top_size_range", "frozen_top_size", "must be 1 to 1000"),
-    ("boards_kept_archives_kinds", "kept_archives", "must be a JSON object of day, week, month, season"),
+    (
+        "boards_kept_archives_kinds",
+        "kept_archives",
+        "must be a JSON object of hour, day, week, month, quarter, year, season",
+    ),
     ("boards_kept_archives_positive", "kept_archives", "must be whole numbers from 1 to 1000000"),
     ("boards_reading_known", "reading", "must be public or key"),
     ("boards_events_per_minute_range", "events_per_minute", "must be 1 to 10000"),
@@ -34,7 +38,7 @@ const CONSTRAINTS: [(&str, &str, &str); 22] = [
     (
         "periods_season_form",
         "name",
-        "must be 1 to 40 characters: lower-case letters, digits, '-' and '_', beginning with a letter or a digit; not 'previous'",
+        "must be 1 to 40 characters: lower-case letters, digits, '-' and '_', beginning with a letter or a digit; not previous, current or next",
     ),
     ("webhooks_url_form", "url", "must begin with https:// or http://, contain no spaces, and have at most 2048 bytes"),
     ("users_external_id_length", "user_id", "must have 1 to 128 bytes"),
@@ -116,6 +120,10 @@ impl From<sqlx::Error> for Error {
             _ if has_other_columns(database.as_ref()) => {
                 Self::unavailable(Code::ConcurrentChange, "the schema has just been replaced; retry")
             }
+            "42P01" if message.contains("\"centile_archive.") => Self::unavailable(
+                Code::Unavailable,
+                format!("an archive is missing ({message}); `centile verify` shows which"),
+            ),
             "3F000" | "42P01" | "42883" => {
                 tracing::error!(error = message, "the schema is missing or outdated: run `centile migrate`");
                 Self::unavailable(Code::Unavailable, "the database has not been migrated yet")

@@ -16,9 +16,9 @@ pub(crate) struct Occupied {
 pub(crate) struct CurrentRanking {
     pub(crate) ranking_id: i64,
     pub(crate) board_id: i32,
-    /// Last batches of the board's lanes. Rebalancing compares them to tell an idle board from a
-    /// busy one.
-    pub(crate) batches: Vec<i64>,
+    /// Last batches of the board's lanes; `None` for a lane whose row is missing, which the count
+    /// checks report. Rebalancing compares them to tell an idle board from a busy one.
+    pub(crate) batches: Vec<Option<i64>>,
 }
 
 impl Store {
@@ -27,7 +27,7 @@ impl Store {
         let rankings = sqlx::query_as!(
             CurrentRanking,
             r#"SELECT g.id AS "ranking_id!", g.board_id AS "board_id!",
-                      centile_store.lane_batches(g.board_id, g.lanes) AS "batches!"
+                      centile_store.lane_batches(g.board_id, g.lanes) AS "batches!: Vec<Option<i64>>"
                FROM centile_store.periods p JOIN centile_store.rankings g ON g.id = p.ranking_id ORDER BY g.id"#
         )
         .fetch_all(&self.readers)

@@ -80,6 +80,7 @@ impl Store {
         user_id: &str,
         place: Option<HistoryCursor>,
         limit: i64,
+        shows_acts: bool,
     ) -> Result<Option<Vec<HistoryRow>>> {
         let user = sqlx::query_scalar!("SELECT id FROM centile_store.users WHERE external_id = $1", user_id)
             .fetch_optional(&self.readers)
@@ -93,6 +94,7 @@ impl Store {
             place.map(|place| place.occurred_at),
             place.map(|place| place.transaction_id),
             limit,
+            shows_acts
         )
         .fetch_all(&self.readers)
         .await?;

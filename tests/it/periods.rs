@@ -5,5 +5,6 @@ pub mod calendar;
 pub mod close;
 pub mod closed;
 pub mod killed_close;
+pub mod kinds;
 pub mod rollover;
 pub mod settings;

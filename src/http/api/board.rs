@@ -9,6 +9,7 @@ use actix_web::{
 };
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use strum::VariantNames;
 use utoipa::ToSchema;
 
 use crate::{
@@ -53,13 +54,14 @@ pub(crate) struct CreateBoard {
     order: Option<Order>,
     /// How equal scores are ranked; `shared` when absent.
     ties: Option<Ties>,
-    /// Kinds of period that the board keeps, each once; all four when absent.
-    #[schema(value_type = Option<BTreeSet<KeptPeriod>>, example = json!(["all_time", "week"]), min_items = 1, max_items = 4)]
+    /// Kinds of period that the board keeps, each once; `all_time`, `day`, `week` and `month` when
+    /// absent.
+    #[schema(value_type = Option<BTreeSet<KeptPeriod>>, example = json!(["all_time", "week"]), min_items = 1, max_items = 7)]
     periods: Option<Vec<PeriodKind>>,
     /// Number of writer lanes; chosen from the number of cores when absent.
     #[schema(value_type = Option<i16>, minimum = 1, maximum = 64)]
     lanes: Option<Integer<i16>>,
-    /// IANA time zone in which days, weeks and months begin; `UTC` when absent.
+    /// IANA time zone in which periods begin; `UTC` when absent.
     #[schema(example = "Europe/Berlin", min_length = 1, max_length = 128, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     time_zone: Option<String>,
     /// Minimum points of an event; −(2⁵³ − 1) when absent.
@@ -76,10 +78,9 @@ pub(crate) struct CreateBoard {
     #[schema(value_type = Option<i32>, minimum = 1, maximum = 1_000, default = 100)]
     frozen_top_size: Option<Integer<i32>>,
     /// Number of newest closed periods that keep their archive, by kind: from 1 to 1,000,000. A
-    /// kind that is absent or null keeps all.
-    #[serde(default)]
-    #[schema(value_type = BTreeMap<ArchivedKind, KeptNumber>, example = json!({"day": 30, "week": 52}))]
-    kept_archives: BTreeMap<String, Option<Integer<i32>>>,
+    /// kind that is absent or null keeps all, except that hours keep 168.
+    #[schema(value_type = Option<BTreeMap<ArchivedKind, KeptNumber>>, example = json!({"day": 30, "week": 52}))]
+    kept_archives: Option<BTreeMap<String, Option<Integer<i32>>>>,
     /// Readers of the board; `public` when absent.
     reading: Option<Reading>,
     /// Maximum events of a player in any 60 seconds; unlimited when absent.
@@ -91,9 +92,8 @@ pub(crate) struct CreateBoard {
     /// On `sum` boards the gain is what the player has won in the period; losses do not reduce it.
     /// On `best` and `latest` boards it is the improvement over the score at the start of the
     /// period. For a new player, it is the improvement over the first score.
-    #[serde(default)]
-    #[schema(value_type = BTreeMap<PeriodKind, GainNumber>, example = json!({"day": 5_000}))]
-    gain_max: BTreeMap<String, Option<Integer>>,
+    #[schema(value_type = Option<BTreeMap<PeriodKind, GainNumber>>, example = json!({"day": 5_000}))]
+    gain_max: Option<BTreeMap<String, Option<Integer>>>,
     /// How to treat an event outside the points bounds, `events_per_minute` or `gain_max`; `refuse`
     /// when absent.
     on_violation: Option<OnViolation>,
@@ -154,35 +154,39 @@ struct GainNumber(Option<i64>);
 enum KeptPeriod {
     /// The whole life of the board.
     AllTime,
+    /// An hour of the board's time zone.
+    Hour,
     /// A calendar day in the board's time zone.
     Day,
     /// An ISO week, from Monday, in the board's time zone.
     Week,
     /// A calendar month in the board's time zone.
     Month,
+    /// A calendar quarter in the board's time zone.
+    Quarter,
+    /// A calendar year in the board's time zone.
+    Year,
 }
 
 /// Parses the number of archives to keep, by kind. The kinds are strings up to this point, because
 /// serde cannot name an invalid key of any other type.
-fn kept_archives(given: BTreeMap<String, Option<Integer<i32>>>) -> Result<KeptArchivesChange> {
-    let known = given.into_iter().map(|(name, kept)| match name.parse() {
+fn kept_archives(given: Option<BTreeMap<String, Option<Integer<i32>>>>) -> Result<KeptArchivesChange> {
+    let known = given.into_iter().flatten().map(|(name, kept)| match name.parse() {
         Ok(kind) => Ok((kind, kept.map(|Integer(kept)| kept))),
-        Err(_) => Err(Error::invalid(
-            format!("kept_archives.{name}"),
-            "is not a kind with archives: day, week, month, season",
-        )),
+        Err(_) => Err(unknown_kind::<ArchivedKind>(format!("kept_archives.{name}"))),
     });
     known.collect()
 }
 
+fn unknown_kind<K: VariantNames>(field: String) -> Error {
+    Error::invalid(field, format!("is not one of: {}", K::VARIANTS.join(", ")))
+}
+
 /// Parses the maximum gains, by kind of period.
-fn gain_max(given: BTreeMap<String, Option<Integer>>) -> Result<GainMaxChange> {
-    let known = given.into_iter().map(|(name, most)| match name.parse() {
+fn gain_max(given: Option<BTreeMap<String, Option<Integer>>>) -> Result<GainMaxChange> {
+    let known = given.into_iter().flatten().map(|(name, most)| match name.parse() {
         Ok(kind) => Ok((kind, most.map(|Integer(most)| most))),
-        Err(_) => Err(Error::invalid(
-            format!("gain_max.{name}"),
-            "is not a kind of period: all_time, day, week, month, season",
-        )),
+        Err(_) => Err(unknown_kind::<PeriodKind>(format!("gain_max.{name}"))),
     });
     known.collect()
 }
@@ -218,9 +222,8 @@ pub(crate) struct UpdateBoard {
     frozen_top_size: Option<Integer<i32>>,
     /// Number of newest closed periods that keep their archive, by kind: from 1 to 1,000,000, or
     /// null for all. An absent kind stays unchanged.
-    #[serde(default)]
-    #[schema(value_type = BTreeMap<ArchivedKind, KeptNumber>, example = json!({"day": 30, "week": null}))]
-    kept_archives: BTreeMap<String, Option<Integer<i32>>>,
+    #[schema(value_type = Option<BTreeMap<ArchivedKind, KeptNumber>>, example = json!({"day": 30, "week": null}))]
+    kept_archives: Option<BTreeMap<String, Option<Integer<i32>>>>,
     /// Readers of the board from now on.
     reading: Option<Reading>,
     /// New maximum of a player's events in any 60 seconds; null removes the limit.
@@ -230,9 +233,8 @@ pub(crate) struct UpdateBoard {
     events_per_minute: Option<Option<Integer<i32>>>,
     /// Maximum gain of a player in a period, by kind of period: from 1 to 2⁵³ − 1, or null for no
     /// limit. An absent kind stays unchanged.
-    #[serde(default)]
-    #[schema(value_type = BTreeMap<PeriodKind, GainNumber>, example = json!({"day": 5_000, "week": null}))]
-    gain_max: BTreeMap<String, Option<Integer>>,
+    #[schema(value_type = Option<BTreeMap<PeriodKind, GainNumber>>, example = json!({"day": 5_000, "week": null}))]
+    gain_max: Option<BTreeMap<String, Option<Integer>>>,
     /// How to treat an event that breaks a rule from now on.
     on_violation: Option<OnViolation>,
 }
@@ -261,7 +263,7 @@ impl TryFrom<UpdateBoard> for BoardChange {
     }
 }
 
-/// A board.
+/// A board. Only holders of a server or admin key for the board see its limits.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct BoardResponse {
     /// Name in URLs.
@@ -282,15 +284,9 @@ pub(crate) struct BoardResponse {
     /// Kinds of period that the board keeps.
     #[schema(value_type = Vec<String>, example = json!(["all_time", "week"]))]
     periods: Vec<PeriodKind>,
-    /// Number of writer lanes.
-    lanes: i16,
-    /// IANA time zone in which days, weeks and months begin.
+    /// IANA time zone in which periods begin.
     #[schema(example = "UTC")]
     time_zone: String,
-    /// Minimum points of an event.
-    points_min: i64,
-    /// Maximum points of an event.
-    points_max: i64,
     /// Players in the frozen top of each closed period.
     #[schema(example = 100)]
     frozen_top_size: i32,
@@ -301,21 +297,38 @@ pub(crate) struct BoardResponse {
     /// Readers of the board: `public` for everyone, `key` for holders of a key for it.
     #[schema(value_type = String, example = "public")]
     reading: Reading,
-    /// Maximum events of a player in any 60 seconds; null for no limit.
-    #[schema(required = true, example = 60)]
-    events_per_minute: Option<i32>,
-    /// Maximum gain of a player in a period, by kind of period. A kind that is absent is unlimited.
-    #[schema(value_type = BTreeMap<String, i64>, example = json!({"day": 5_000}))]
-    gain_max: GainMax,
-    /// How the board treats an event that breaks a rule: `refuse` or `quarantine`.
-    #[schema(value_type = String, example = "refuse")]
-    on_violation: OnViolation,
     /// When the board was created.
     created_at: DateTime<Utc>,
+    #[serde(flatten)]
+    limits: Option<LimitsResponse>,
 }
 
-impl From<&Board> for BoardResponse {
-    fn from(board: &Board) -> Self {
+/// What a board accepts, and how it writes. Absent without a server or admin key for the board.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct LimitsResponse {
+    /// Number of writer lanes.
+    #[schema(required = false)]
+    lanes: i16,
+    /// Minimum points of an event.
+    #[schema(required = false)]
+    points_min: i64,
+    /// Maximum points of an event.
+    #[schema(required = false)]
+    points_max: i64,
+    /// Maximum events of a player in any 60 seconds; null for no limit.
+    #[schema(required = false, example = 60)]
+    events_per_minute: Option<i32>,
+    /// Maximum gain of a player in a period, by kind of period. A kind that is absent is unlimited.
+    #[schema(required = false, value_type = BTreeMap<String, i64>, example = json!({"day": 5_000}))]
+    gain_max: GainMax,
+    /// How the board treats an event that breaks a rule: `refuse` or `quarantine`.
+    #[schema(required = false, value_type = String, example = "refuse")]
+    on_violation: OnViolation,
+}
+
+impl BoardResponse {
+    /// Describes `board` to everyone.
+    fn public(board: &Board) -> Self {
         Self {
             slug: board.slug.to_string(),
             title: board.title.clone(),
@@ -323,18 +336,28 @@ impl From<&Board> for BoardResponse {
             order: board.order,
             ties: board.ties,
             periods: board.periods.clone(),
-            lanes: board.lanes,
             time_zone: board.time_zone.clone(),
-            points_min: board.points_min,
-            points_max: board.points_max,
             frozen_top_size: board.frozen_top_size,
             kept_archives: board.kept_archives.clone(),
             reading: board.reading,
+            created_at: board.created_at,
+            limits: None,
+        }
+    }
+}
+
+impl From<&Board> for BoardResponse {
+    /// Describes `board` to a holder of a server or admin key.
+    fn from(board: &Board) -> Self {
+        let limits = LimitsResponse {
+            lanes: board.lanes,
+            points_min: board.points_min,
+            points_max: board.points_max,
             events_per_minute: board.events_per_minute,
             gain_max: board.gain_max.clone(),
             on_violation: board.on_violation,
-            created_at: board.created_at,
-        }
+        };
+        Self { limits: Some(limits), ..Self::public(board) }
     }
 }
 
@@ -382,9 +405,14 @@ pub(crate) async fn create(api: Data<Api>, request: HttpRequest, payload: Payloa
 )]
 pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let list = ListQuery::parse(&request)?;
-    let boards = caller::readable_boards(&api, &request).await?;
+    let key = caller::given(&api, &request).await?;
+    let boards = caller::readable_boards(&api, key.as_deref()).await?;
     let (boards, next) = list.page(boards, |board| board.slug.as_str())?;
-    let data = boards.iter().map(BoardResponse::from).collect();
+    let shown = |board: &Board| {
+        let is_server = key.as_ref().is_some_and(|key| key.may_write(&board.slug).is_ok());
+        if is_server { BoardResponse::from(board) } else { BoardResponse::public(board) }
+    };
+    let data = boards.iter().map(shown).collect();
     Ok(reply::read(&BoardsResponse { data, next_cursor: next }))
 }
 
@@ -398,7 +426,8 @@ pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     query::none(&request)?;
     let path = BoardPath::of(&request)?;
     let board = caller::readable(&api, &request, &path.board).await?;
-    Ok(reply::read(&BoardResponse::from(&*board)))
+    let is_server = caller::is_server(&api, &request, Some(&path.board)).await?;
+    Ok(reply::read(&if is_server { BoardResponse::from(&*board) } else { BoardResponse::public(&board) }))
 }
 
 /// Change a board

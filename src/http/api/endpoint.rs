@@ -1,13 +1,15 @@
 //! A path of the API and its methods.
 
+use std::future::ready;
+
 use actix_web::{
-    FromRequest, Handler, HttpRequest, Resource, Responder,
-    guard::{self, Guard},
+    FromRequest, Handler, HttpRequest, Resource, Responder, ResponseError as _,
+    guard::{self, Guard, GuardContext},
     http::Method,
     web,
 };
 
-use crate::http::api::problem;
+use crate::http::{api::problem, extract::idempotency};
 
 /// Path of an endpoint, with its variables.
 struct Route(&'static str);
@@ -56,8 +58,21 @@ impl Endpoint {
         self.route(guard::Any(guard::Get()).or(guard::Head()), handler)
     }
 
-    /// Handles `method`.
+    /// Handles `method`. Refuses an `Idempotency-Key`, whose sender relies on its effect.
     pub(crate) fn on<F, Args>(mut self, method: Method, handler: F) -> Self
+    where
+        F: Handler<Args>,
+        Args: FromRequest + 'static,
+        F::Output: Responder + 'static,
+    {
+        let has_key = |context: &GuardContext<'_>| context.head().headers().contains_key(idempotency::HEADER);
+        let guard = guard::All(guard::Method(method.clone())).and(guard::fn_guard(has_key));
+        self = self.route(guard, || ready(idempotency::refusal().error_response()));
+        self.on_idempotent(method, handler)
+    }
+
+    /// Handles `method`, with or without an `Idempotency-Key`.
+    pub(crate) fn on_idempotent<F, Args>(mut self, method: Method, handler: F) -> Self
     where
         F: Handler<Args>,
         Args: FromRequest + 'static,

@@ -39,7 +39,7 @@ pub(crate) struct HistoryRowResponse<'a> {
     /// Id in the ledger.
     #[schema(example = 1_042)]
     transaction_id: i64,
-    /// `score`, `void`, `reset`, `ban` or `unban`.
+    /// `score`; with a server or admin key also `void`, `reset`, `ban` or `unban`.
     #[schema(example = "score")]
     kind: &'a str,
     /// Points of a score.
@@ -91,7 +91,8 @@ pub(crate) struct HistoryResponse<'a> {
 
 /// Read a player's history
 ///
-/// Lists every transaction of the player on the board, newest first.
+/// Lists the scores of the player on the board, newest first. With a server or admin key, lists every
+/// transaction: also voids, resets, bans and unbans.
 #[utoipa::path(
     get, path = "/v1/boards/{board}/scores/{user_id}/history", operation_id = "list_history", tag = "reading", security((), ("key" = [])),
     params(BoardPath, UserPath, HistoryQuery),
@@ -103,12 +104,13 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let query: HistoryQuery = query::parse(&request)?;
     let limit = query::bounded("limit", query.limit, 50, 1, 1_000)?;
     let board = caller::readable(&api, &request, &path.board).await?;
-    let shows_reason = caller::is_server(&api, &request, Some(&path.board)).await?;
-    let (rows, next) = scoring::history(&api.instance.store, &board, &user_id, limit, query.cursor.as_deref()).await?;
+    let is_server = caller::is_server(&api, &request, Some(&path.board)).await?;
+    let cursor = query.cursor.as_deref();
+    let (rows, next) = scoring::history(&api.instance.store, &board, &user_id, limit, cursor, is_server).await?;
     Ok(reply::read(&HistoryResponse {
         board: board.slug.as_str(),
         user_id: user_id.as_str(),
-        data: rows.iter().map(|row| HistoryRowResponse::new(row, shows_reason)).collect(),
+        data: rows.iter().map(|row| HistoryRowResponse::new(row, is_server)).collect(),
         next_cursor: next.as_deref(),
     }))
 }

@@ -46,12 +46,10 @@ pub(crate) struct CreateKey {
     #[schema(value_type = Option<BTreeSet<BoardName>>, min_items = 1, example = json!(["arena"]))]
     boards: Option<Vec<String>>,
     /// Whether the key is for all boards. An admin key always is.
-    #[serde(default)]
-    all_boards: bool,
+    all_boards: Option<bool>,
     /// Whether the key must sign its requests. Refused if the service has no master key to encrypt
     /// the signing secret.
-    #[serde(default)]
-    signed: bool,
+    signed: Option<bool>,
     /// When the key expires; never when absent.
     expires_at: Option<DateTime<Utc>>,
 }
@@ -74,10 +72,10 @@ impl TryFrom<CreateKey> for NewKey {
         };
         let boards = request.boards.map(slugs).transpose()?;
         Ok(Self {
-            boards: Self::boards(request.role, boards, request.all_boards)?,
+            boards: Self::boards(request.role, boards, request.all_boards.unwrap_or_default())?,
             name: request.name,
             role: request.role,
-            signed: request.signed,
+            signed: request.signed.unwrap_or_default(),
             expires_at: request.expires_at,
         })
     }

@@ -3,7 +3,7 @@
 use utoipa::{
     Modify, OpenApi, PartialSchema as _,
     openapi::{
-        Components, Header, Ref, RefOr, Required, Response, ResponseBuilder, Schema,
+        Components, Header, Object, Ref, RefOr, Required, Response, ResponseBuilder, Schema, Type,
         path::{Operation, ParameterBuilder, ParameterIn},
         security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
     },
@@ -36,7 +36,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
             key unless a board requires one; writing needs a key. Errors are problem documents (RFC 9457), also for an unknown \
             path (404) and for a method that a path does not support (405, with `Allow`). Give each score \
             event an `id` to be able to send it again. `create_key` and `erase_user` take an `Idempotency-Key` for that; other \
-            calls ignore the header. In a response, ignore unknown members; a text without an `enum` may get new values.",
+            writes refuse the header. In a response, ignore unknown members; a text without an `enum` may get new values.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
     paths(
@@ -111,12 +111,13 @@ impl Modify for Shared {
             .build();
         let components = document.components.get_or_insert_with(Components::new);
         components.add_security_scheme("key", SecurityScheme::Http(key));
-        let signature = "`t=SECONDS,v1=HEX`. HEX is the HMAC-SHA256 of `SECONDS.METHOD.PATH?QUERY.BODY` with the signing \
-                         secret. Only requests with a signing key need it.";
+        let signature = "`t=SECONDS,v1=HEX`. HEX is the HMAC-SHA256 of `SECONDS.METHOD.PATH?QUERY.BODY`, or without `?QUERY` if \
+                         there is none. The key of the HMAC are the bytes that the signing secret shows in hexadecimal after \
+                         `ctls_`. Only requests with a signing key need it.";
         let signature = ApiKeyValue::with_description("Centile-Signature", signature);
         components.add_security_scheme("signature", SecurityScheme::ApiKey(ApiKey::Header(signature)));
-        for (name, description, schema) in COMMON_HEADERS {
-            components.headers.insert(name.to_owned(), described(schema(), description).into());
+        for (name, description, kind) in COMMON_HEADERS {
+            components.headers.insert(name.to_owned(), described(Object::with_type(kind).into(), description).into());
         }
         for (name, mut response) in problem::components() {
             add_common_headers(&mut response, true);
@@ -134,14 +135,14 @@ impl Modify for Shared {
 }
 
 /// Headers of every response; all but the first only if a rate limit is configured.
-const COMMON_HEADERS: [(&str, &str, fn() -> RefOr<Schema>); 4] = [
-    ("X-Request-Id", "Id of the request in the log: that of the request's header, or a random one.", String::schema),
-    ("RateLimit-Limit", "Requests allowed at once. Present if a rate limit is configured.", u64::schema),
-    ("RateLimit-Remaining", "Requests left. Present if a rate limit is configured.", u64::schema),
+const COMMON_HEADERS: [(&str, &str, Type); 4] = [
+    ("X-Request-Id", "Id of the request in the log: that of the request's header, or a random one.", Type::String),
+    ("RateLimit-Limit", "Requests allowed at once. Present if a rate limit is configured.", Type::Integer),
+    ("RateLimit-Remaining", "Requests left. Present if a rate limit is configured.", Type::Integer),
     (
         "RateLimit-Reset",
         "Seconds until all requests are available again. Present if a rate limit is configured.",
-        u64::schema,
+        Type::Integer,
     ),
 ];
 
@@ -187,8 +188,8 @@ fn describe_ranking(operation: &mut Operation) {
             found.headers.insert(name.to_owned(), described(schema, description).into());
         };
         if has_tag || is_query {
-            let source = "`index` if the response came from the rank index in memory, otherwise `sql`.";
-            add("X-Centile-Source", String::schema(), source);
+            let source = "Where the response came from, for diagnosis only: `index` for the rank index in memory, or `sql`. Stale responses have none.";
+            add("Centile-Source", String::schema(), source);
         }
         if has_tag {
             let tag = "Entity tag for `If-None-Match`. Present if the period is closed; of an open period only the top has one.";
@@ -212,7 +213,11 @@ fn describe_ranking(operation: &mut Operation) {
             .build();
         operation.parameters.get_or_insert_default().push(known.into());
         let unchanged = "The response has not changed since the one that `If-None-Match` names.";
-        let unchanged = ResponseBuilder::new().description(unchanged).build();
+        let mut unchanged = ResponseBuilder::new().description(unchanged).build();
+        if let Some(RefOr::T(found)) = operation.responses.responses.get("200") {
+            let kept = ["ETag", "Cache-Control"].map(|name| (name.to_owned(), found.headers.get(name).cloned()));
+            unchanged.headers.extend(kept.into_iter().filter_map(|(name, header)| Some((name, header?))));
+        }
         operation.responses.responses.insert("304".to_owned(), unchanged.into());
     }
 }

@@ -52,7 +52,8 @@ pub(crate) struct PeriodResponse<'a> {
     /// Label: `2024-01-15`, `2024-01`, `all_time`, or a season's name.
     #[schema(example = "2024-01-15")]
     label: &'a str,
-    /// `open`; `due` once it has ended and until it is closed; then `closed`.
+    /// `upcoming` (a season before its start), `open`, `due` (it has ended) or `closed`. A period
+    /// without scores is never closed.
     #[schema(value_type = String, example = "open")]
     state: PeriodState,
     /// First instant; null for `all_time`.
@@ -82,7 +83,7 @@ pub(crate) struct PeriodsResponse<'a> {
     /// Name of the board.
     #[schema(example = "arena")]
     board: &'a str,
-    /// The periods opened so far, newest first.
+    /// The periods, newest first.
     data: Vec<PeriodResponse<'a>>,
     /// `cursor` of the next page; null after the oldest period.
     #[schema(required = true)]
@@ -91,11 +92,11 @@ pub(crate) struct PeriodsResponse<'a> {
 
 /// List the periods of a board
 ///
-/// Lists open and closed periods, newest first; `all_time` is the last.
+/// Lists the periods with scores and all seasons, newest first; `all_time` is the last.
 #[utoipa::path(
     get, path = "/v1/boards/{board}/periods", operation_id = "list_periods", tag = "boards",
     security((), ("key" = [])), params(BoardPath, PeriodsQuery),
-    responses((status = 200, description = "The periods opened so far.", body = PeriodsResponse), ReadProblems),
+    responses((status = 200, description = "The periods.", body = PeriodsResponse), ReadProblems),
 )]
 pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let path = BoardPath::of(&request)?;

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Header that tells whether a response came from the rank index or from SQL.
-const SOURCE: &str = "x-centile-source";
+const SOURCE: &str = "centile-source";
 
 /// Initial size of the buffer for a response, in bytes. Most responses fit; a longer one
 /// reallocates.

@@ -5,7 +5,6 @@ use actix_web::{
     http::{StatusCode, header},
     web::{Data, Payload},
 };
-use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -35,17 +34,12 @@ pub(crate) struct CreateSeason {
     ends_at: String,
 }
 
-/// Start or end of a season.
+/// Start or end of a season: a date (`2030-03-01`) for the beginning of that day in the board's time
+/// zone, or a time (RFC 3339).
 #[derive(Debug, ToSchema)]
+#[schema(as = SeasonEdge, example = "2030-03-01", pattern = "^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt][0-9:.]+([Zz]|[+-][0-9]{2}:[0-9]{2}))?$")]
 #[expect(dead_code, reason = "describes what `Edge` reads")]
-#[serde(untagged)]
-#[schema(as = SeasonEdge)]
-enum EdgeText {
-    /// The beginning of that day in the board's time zone.
-    Date(NaiveDate),
-    /// That instant.
-    Instant(DateTime<Utc>),
-}
+struct EdgeText(String);
 
 /// Parses the start or end of a season from `field`.
 fn edge(field: &str, text: &str) -> Result<Edge> {

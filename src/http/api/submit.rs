@@ -274,6 +274,11 @@ impl From<Error> for RefusedResponse {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(description = "The result of one event; `state` tells its kind.")]
 #[serde(untagged)]
+#[schema(discriminator(property_name = "state", mapping(
+    ("accepted" = "#/components/schemas/AcceptedResponse"),
+    ("quarantined" = "#/components/schemas/QuarantinedResponse"),
+    ("refused" = "#/components/schemas/RefusedResponse"),
+)))]
 pub(crate) enum EventResult {
     /// The event is in the ledger.
     Accepted(AcceptedResponse),

@@ -44,7 +44,7 @@ pub(crate) struct PutUser {
     #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
     #[schema(value_type = Option<String>, example = "https://example.com/ada.png", max_length = 1024, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     avatar_url: Option<Option<String>>,
-    /// Any data that the game keeps with the player, up to 8,192 bytes of JSON.
+    /// Any data that the game keeps with the player, up to 8,192 bytes of JSON; `{}` removes it.
     #[schema(value_type = Option<Object>, example = json!({"clan": "Lovelace"}))]
     metadata: Option<Map<String, Value>>,
 }

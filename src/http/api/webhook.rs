@@ -15,6 +15,9 @@ use crate::http::api::{export::FileRowResponse, period::PeriodResponse};
 #[derive(Debug, ToSchema)]
 #[expect(dead_code, reason = "describes a message that SQL writes")]
 pub(crate) struct PeriodClosedMessage<'a> {
+    /// Id of the message. A message may arrive more than once, with the same id.
+    #[schema(example = 17)]
+    message_id: i64,
     /// Kind of message: `period_closed`.
     #[schema(rename = "type", example = "period_closed")]
     kind: &'a str,
@@ -34,8 +37,9 @@ pub(crate) struct PeriodClosedMessage<'a> {
 pub(crate) fn webhooks() -> Paths {
     let body = ContentBuilder::new().schema(Some(Ref::from_schema_name(PeriodClosedMessage::name()))).build();
     let body = RequestBodyBuilder::new().required(Some(Required::True)).content("application/json", body).build();
-    let id = "Id of the message. A message may arrive more than once, with the same id.";
-    let signature = "`t=SECONDS,v1=HEX`. HEX is the HMAC-SHA256 of `SECONDS.BODY` with the secret of the webhook.";
+    let id = "`message_id` of the body, which alone is signed.";
+    let signature = "`t=SECONDS,v1=HEX`. HEX is the HMAC-SHA256 of `SECONDS.BODY`. Its key are the bytes that the \
+                     secret shows in base64 after `whsec_`.";
     let operation = OperationBuilder::new()
         .tag("webhooks")
         .operation_id(Some("period_closed"))

@@ -122,17 +122,10 @@ pub(crate) async fn readable(api: &Api, request: &HttpRequest, slug: &BoardSlug)
     Ok(board)
 }
 
-/// Returns the boards that the caller may read.
-pub(crate) async fn readable_boards(api: &Api, request: &HttpRequest) -> Result<Vec<Board>> {
-    let key = if request.headers().contains_key(header::AUTHORIZATION) {
-        Some(authenticated(api, request).await?)
-    } else {
-        None
-    };
+/// Returns the boards that a caller with this key may read.
+pub(crate) async fn readable_boards(api: &Api, key: Option<&Key>) -> Result<Vec<Board>> {
     let mut boards = boards::list(&api.instance.store).await?;
-    boards.retain(|board| {
-        board.reading == Reading::Public || key.as_ref().is_some_and(|key| key.may_read(&board.slug).is_ok())
-    });
+    boards.retain(|board| board.reading == Reading::Public || key.is_some_and(|key| key.may_read(&board.slug).is_ok()));
     Ok(boards)
 }
 
@@ -145,15 +138,20 @@ pub(crate) async fn has_key(api: &Api, request: &HttpRequest) -> bool {
 ///
 /// [`Error::Unauthorized`] if the request has an invalid key: its sender expects what the key shows.
 pub(crate) async fn is_server(api: &Api, request: &HttpRequest, board: Option<&BoardSlug>) -> Result<bool> {
-    if !request.headers().contains_key(header::AUTHORIZATION) {
-        return Ok(false);
-    }
-    let key = authenticated(api, request).await?;
-    Ok(match board {
-        Some(board) => key.may_write(board),
-        None => key.may_serve(),
-    }
-    .is_ok())
+    let key = given(api, request).await?;
+    Ok(key.is_some_and(|key| match board {
+        Some(board) => key.may_write(board).is_ok(),
+        None => key.may_serve().is_ok(),
+    }))
+}
+
+/// Returns the key of the request, if it has one. [`Error::Unauthorized`] if it is invalid.
+pub(crate) async fn given(api: &Api, request: &HttpRequest) -> Result<Option<Arc<Key>>> {
+    Ok(if request.headers().contains_key(header::AUTHORIZATION) {
+        Some(authenticated(api, request).await?)
+    } else {
+        None
+    })
 }
 
 /// Returns the caller's key if it is a server or admin key. [`Error::Forbidden`] for any other.

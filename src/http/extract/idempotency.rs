@@ -3,19 +3,18 @@
 use actix_web::HttpRequest;
 use utoipa::IntoParams;
 
-use crate::{
-    Error, Result,
-    model::idempotency::{HEADER, IdempotencyKey},
-};
+use crate::{Error, Result, model::idempotency::IdempotencyKey};
+
+pub(crate) use crate::model::idempotency::HEADER;
 
 /// Makes a repeated request harmless.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Header)]
 #[expect(dead_code, reason = "describes a header that `key` reads")]
 pub(crate) struct IdempotencyHeader {
-    /// Random text for this request, such as a UUID. Send the same text with each retry: the service
-    /// recognises it for seven days. Another request with it gets `idempotency_key_reused`. Keep it
-    /// secret, because the secret of a new key is derived from it.
+    /// Random text for this request, such as a UUID. Send the same text with each retry, with the same
+    /// API key: the service recognises it for seven days. Another request of this call with it gets
+    /// `idempotency_key_reused`. Keep it secret, because the secret of a new key is derived from it.
     #[param(
         rename = "Idempotency-Key",
         nullable = false,
@@ -25,6 +24,11 @@ pub(crate) struct IdempotencyHeader {
         example = "5f0c1b7e-2f0e-4a55-9a76-0c4c6b1e3f1d"
     )]
     idempotency_key: Option<String>,
+}
+
+/// The error for a call that would ignore the header.
+pub(crate) fn refusal() -> Error {
+    Error::invalid(HEADER, "this call does not support it")
 }
 
 /// Returns the idempotency key of `request`, if it has one.

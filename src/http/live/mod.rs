@@ -270,6 +270,14 @@ pub(crate) struct StaleMessage {
 /// Data of an event; `type` is its kind, as in `event`.
 #[derive(Debug, ToSchema)]
 #[serde(untagged)]
+#[schema(discriminator(property_name = "type", mapping(
+    ("started" = "#/components/schemas/StartedMessage"),
+    ("changed" = "#/components/schemas/ChangedMessage"),
+    ("overtaken" = "#/components/schemas/OvertakenMessage"),
+    ("period" = "#/components/schemas/PeriodMessage"),
+    ("continued" = "#/components/schemas/ContinuedMessage"),
+    ("stale" = "#/components/schemas/StaleMessage"),
+)))]
 #[expect(dead_code, reason = "describes an event rendered from shared fragments")]
 pub(crate) enum LiveMessage<'a> {
     /// `started`

@@ -74,7 +74,8 @@ pub(crate) fn page(page: &BoardPage<'_>) -> Markup {
                 (find(page))
                 @if page.view.rows.rows().is_empty() {
                     p.empty {
-                        @if page.view.rows.players() == 0 { "No scores in this period yet. The first score will appear here automatically." }
+                        @if page.view.rows.players() == 0 && page.view.rows.period().state != PeriodState::Open { "No scores in this period." }
+                        @else if page.view.rows.players() == 0 { "No scores in this period yet. The first score will appear here automatically." }
                         @else { "There are " (count(page.view.rows.players())) " players, none at this position. " a href=(page.view.link.from(1).href()) { "Go to the top" } }
                     }
                 }
@@ -125,9 +126,12 @@ fn periods(page: &BoardPage<'_>) -> Markup {
 fn kind_title(kind: PeriodKind) -> &'static str {
     match kind {
         PeriodKind::AllTime => "All time",
+        PeriodKind::Hour => "This hour",
         PeriodKind::Day => "Today",
         PeriodKind::Week => "This week",
         PeriodKind::Month => "This month",
+        PeriodKind::Quarter => "This quarter",
+        PeriodKind::Year => "This year",
         PeriodKind::Season => "Season",
     }
 }

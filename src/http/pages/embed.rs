@@ -70,7 +70,7 @@ pub(crate) fn page(page: RankingView<'_>, appearance: Appearance) -> Markup {
         }
         section data-board=(page.board.slug) data-period=(page.selector) data-limit=(page.limit) data-from="1" data-plain
             data-state=[rows.stale_for.is_none().then(|| rows.period().state.name())] data-over=[crate::http::pages::over(rows.period().state)] {
-            @if rows.rows().is_empty() { p.empty { "No scores in this period yet." } }
+            @if rows.rows().is_empty() { p.empty { "No scores in this period." } }
             (table(&whole, rows.rows()))
         }
     };

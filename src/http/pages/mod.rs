@@ -71,8 +71,9 @@ pub(crate) struct RankingView<'a> {
 /// Returns the label of a period that no longer takes scores.
 fn over(state: PeriodState) -> Option<&'static str> {
     match state {
+        PeriodState::Upcoming => Some("not begun"),
         PeriodState::Open => None,
-        PeriodState::Due => Some("ended, being closed"),
+        PeriodState::Due => Some("ended"),
         PeriodState::Closed => Some("closed"),
     }
 }

@@ -63,14 +63,24 @@ fn time(at: DateTime<Utc>, zone: Tz) -> Markup {
 
 /// Returns the title of a period.
 pub(crate) fn period_title(period: &Period) -> String {
-    let date = || NaiveDate::parse_from_str(&period.label, "%Y-%m-%d").ok();
+    let parse_date = |text: &str| NaiveDate::parse_from_str(text, "%Y-%m-%d").ok();
+    let date = || parse_date(&period.label);
     let day = |date: NaiveDate| format!("{} {} {}", date.day(), date.format("%B"), date.year());
     match period.kind {
         PeriodKind::AllTime => "All time".to_owned(),
+        PeriodKind::Hour => {
+            let parts = period.label.split_once('T').and_then(|(date, hour)| Some((parse_date(date)?, hour)));
+            parts.map_or_else(|| period.label.clone(), |(date, hour)| format!("{}, {hour}:00", day(date)))
+        }
         PeriodKind::Day => date().map_or_else(|| period.label.clone(), day),
         PeriodKind::Week => date().map_or_else(|| period.label.clone(), |date| format!("Week of {}", day(date))),
         PeriodKind::Month => NaiveDate::parse_from_str(&format!("{}-01", period.label), "%Y-%m-%d")
             .map_or_else(|_| period.label.clone(), |date| date.format("%B %Y").to_string()),
+        PeriodKind::Quarter => match period.label.split_once('-') {
+            Some((year, quarter)) => format!("{quarter} {year}"),
+            None => period.label.clone(),
+        },
+        PeriodKind::Year => period.label.clone(),
         PeriodKind::Season => format!("Season {}", period.label),
     }
 }

@@ -25,7 +25,7 @@ const REQUEST_HEADERS: &str =
 
 /// Response headers that a page may read.
 const RESPONSE_HEADERS: &str = "Age, Allow, ETag, Location, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, X-Request-Id, WWW-Authenticate, \
-     Centile-Version, Centile-Players, X-Centile-Source";
+     Centile-Version, Centile-Players, Centile-Source";
 
 /// Seconds that a browser caches a preflight response: two hours, Chromium's maximum.
 const REMEMBERED_SECONDS: u64 = 7_200;

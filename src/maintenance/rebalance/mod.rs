@@ -72,7 +72,7 @@ pub(crate) struct Rebalancer {
 #[derive(Debug, Clone, Default)]
 struct Progress {
     /// Last batches of its board.
-    batches: Vec<i64>,
+    batches: Vec<Option<i64>>,
     /// Whether no step is left.
     is_at_rest: bool,
     /// Scores that its board had accepted on this instance.

@@ -46,9 +46,19 @@ async fn only_the_signed_request_is_accepted() {
     let taken = send(&body, Some(&signer.now(&post, target, &body))).await.is(200);
     assert_eq!(taken["periods"]["all_time"], json!({"score": 5, "rank": 1}));
 
+    // A signature of a kind that this release does not know changes nothing.
+    let body = event("with more");
+    send(&body, Some(&format!("{},v2=0", signer.now(&post, target, &body)))).await.is(200);
+
     let body = event("two");
     refused(send(&body, None).await, "is missing");
-    for malformed in ["", "sesame", "t=1,v1=2", &signer.now(&post, target, &body)[1..]] {
+    for malformed in [
+        "",
+        "sesame",
+        "t=1,v1=2",
+        &signer.now(&post, target, &body)[1..],
+        &format!("{0},{0}", signer.now(&post, target, &body)),
+    ] {
         refused(send(&body, Some(malformed)).await, "must be t=SECONDS,v1=HEX");
     }
     let right = signer.now(&post, target, &body);
@@ -71,7 +81,7 @@ async fn only_the_signed_request_is_accepted() {
     ] {
         refused(send(&body, Some(&wrong)).await, "does not match");
     }
-    assert_eq!(site.get("/v1/boards/main/scores/ada").await.is(200)["score"], 5, "no refused request may count");
+    assert_eq!(site.get("/v1/boards/main/scores/ada").await.is(200)["score"], 10, "no refused request may count");
 
     // Within the time limit on either side. An unknown key is reported as such, whatever its
     // signature.

@@ -60,7 +60,7 @@ async fn invalid_boards_are_refused_with_their_flag() {
         (&["taken"], 1, ["exists", ""]),
         (&["main", "--lanes", "0"], 2, ["--lanes", "1..=64"]),
         (&["main", "--lanes", "65"], 2, ["--lanes", "1..=64"]),
-        (&["main", "--periods", "day,year"], 2, ["--periods", "'year'"]),
+        (&["main", "--periods", "day,decade"], 2, ["--periods", "'decade'"]),
         (&["main", "--points-max", "1.5"], 2, ["--points-max", "1.5"]),
         (&["main", "--layout-bounds", "1", "--expected-points", "9"], 2, ["--layout-bounds", "--expected-points"]),
         (&["Main"], 2, ["SLUG", "lower-case"]),

@@ -69,10 +69,19 @@ async fn boards_are_created_listed_shown_and_changed() {
     for (name, value) in rules.as_object().unwrap() {
         assert_eq!(&made[name], value, "{name}");
     }
-    assert_eq!(site.get("/v1/boards/laps").await.is(200), made);
+    let show = async || site.admin(Method::GET, "/v1/boards/laps", Value::Null).await.is(200);
+    assert_eq!(show().await, made);
+    // Only server and admin keys see the limits.
+    let limits = ["lanes", "points_min", "points_max", "events_per_minute", "gain_max", "on_violation"];
+    let public = site.get("/v1/boards/laps").await.is(200);
+    for (name, value) in made.as_object().unwrap() {
+        assert_eq!(public.get(name), (!limits.contains(&&**name)).then_some(value), "{name}");
+    }
     site.board(json!({"first_layout": {"expected_points": 1000}}), &[]).await;
     let boards = site.get("/v1/boards").await.is(200);
-    assert_eq!((&boards["data"][0], &boards["data"][1]["slug"]), (&made, &json!("main")));
+    assert_eq!((&boards["data"][0], &boards["data"][1]["slug"]), (&public, &json!("main")));
+    let boards = site.admin(Method::GET, "/v1/boards", Value::Null).await.is(200);
+    assert_eq!(boards["data"][0], made);
 
     let change = json!({"title": "Fast laps", "points_max": 2000, "order": "desc"});
     let changed = site.admin(Method::PATCH, "/v1/boards/laps", change.clone()).await.is(200);
@@ -80,7 +89,7 @@ async fn boards_are_created_listed_shown_and_changed() {
         assert_eq!(&changed[name], value, "{name}");
     }
     assert_eq!((&changed["points_min"], &changed["mode"]), (&json!(1), &json!("best")));
-    assert_eq!(site.get("/v1/boards/laps").await.is(200), changed);
+    assert_eq!(show().await, changed);
 
     // The rules that give events their meaning cannot change once there are events.
     site.post("/v1/boards/laps/scores", json!({"user_id": "ada", "points": 1500, "tiebreak": -3})).await.is(200);
@@ -314,6 +323,9 @@ async fn periods_are_named_and_may_be_empty() {
         (&json!(0), &json!([]), &Value::Null)
     );
     assert_eq!(previous["period"]["ends_at"], this["period"]["starts_at"]);
+    let name = previous["period"]["name"].as_str().unwrap();
+    assert_eq!(site.get(&format!("/v1/boards/main/scores?period={name}")).await.is(200), previous);
+    site.get("/v1/boards/main/scores?period=week:2999-01-07").await.is(404);
     for path in [
         "scores?period=week:previous&from=2",
         "distribution?period=week:previous",

@@ -113,7 +113,7 @@ async fn period_rows_theme_and_size_can_be_chosen() {
         ("theme=", "theme"),
         ("theme=Dark", "theme"),
         ("size=huge", "size"),
-        ("period=year", "period"),
+        ("period=decade", "period"),
         (&format!("period={long}"), "period"),
         ("player=ada", "player"),
         ("size=small&size=large", "size"),

@@ -1,13 +1,14 @@
-//! The boundaries of days, weeks and months, compared with an oracle that steps through time minute
-//! by minute.
+//! The boundaries of periods, compared with an oracle that steps through time minute by minute.
 //!
 //! The oracle uses the tz database of chrono-tz; PostgreSQL uses its own or the system's. The tests
 //! use past dates only, where both agree. Before 1970 they use only zones that every build of the
 //! database keeps separate.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use chrono::{DateTime, Datelike as _, Days, Months, NaiveDate, TimeDelta, Utc, Weekday};
+use chrono::{
+    DateTime, Datelike as _, Days, Months, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, Timelike as _, Utc, Weekday,
+};
 use chrono_tz::Tz;
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use sqlx::{PgConnection, PgPool};
@@ -80,69 +81,81 @@ const SESSIONS: &[&str] = &["UTC", "Pacific/Apia", "America/St_Johns", "Asia/Kat
 /// A period as the functions return it.
 type Row = (String, DateTime<Utc>, DateTime<Utc>);
 
-/// The days of a zone around a date. A day begins when the local date exceeds all earlier ones.
+/// The hours of a zone around a date. An hour begins when the local clock exceeds all earlier
+/// hours, and a day with its first hour.
 struct Oracle {
     zone: Tz,
-    starts: BTreeMap<NaiveDate, DateTime<Utc>>,
+    starts: BTreeMap<NaiveDateTime, DateTime<Utc>>,
 }
 
 impl Oracle {
-    fn new(zone: Tz, centre: NaiveDate) -> Self {
-        let date_at = |at: DateTime<Utc>| at.with_timezone(&zone).date_naive();
-        let mut at = (centre - Days::new(75)).and_hms_opt(0, 0, 0).expect("midnight").and_utc();
-        let last = at + TimeDelta::days(150);
-        let mut latest = date_at(at);
+    fn new(zone: Tz, centre: NaiveDate, days: u64) -> Self {
+        let hour_at = |at: DateTime<Utc>| {
+            let clock = at.with_timezone(&zone).naive_local();
+            clock.date().and_hms_opt(clock.hour(), 0, 0).expect("an hour")
+        };
+        let second = TimeDelta::seconds(1);
+        let mut at = (centre - Days::new(days)).and_time(NaiveTime::MIN).and_utc();
+        let last = at + TimeDelta::days(2 * i64::try_from(days).expect("days"));
+        let mut latest = hour_at(at);
         let mut starts = BTreeMap::new();
         while at < last {
             at += TimeDelta::minutes(1);
-            if date_at(at) <= latest {
+            if hour_at(at) <= latest {
                 continue;
             }
-            let mut start = at - TimeDelta::seconds(59);
-            while date_at(start) <= latest {
-                start += TimeDelta::seconds(1);
+            let mut start = at;
+            while hour_at(start - second) > latest {
+                start -= second;
             }
-            // All dates up to the new one begin here; the skipped ones are empty.
-            while latest < date_at(start) {
-                latest = latest.succ_opt().expect("a next day");
+            // All hours up to the new one begin here; the skipped ones are empty.
+            while latest < hour_at(start) {
+                latest += TimeDelta::hours(1);
                 starts.insert(latest, start);
             }
         }
         Self { zone, starts }
     }
 
-    fn start(&self, date: NaiveDate) -> DateTime<Utc> {
-        self.starts[&date]
+    /// Returns the start of an hour, which may be far away.
+    fn start(&self, hour: NaiveDateTime) -> DateTime<Utc> {
+        let far_away = || Self::new(self.zone, hour.date(), 2).starts[&hour];
+        self.starts.get(&hour).copied().unwrap_or_else(far_away)
     }
 
-    /// Returns the day that contains `at`: the last one that has begun.
-    fn day(&self, at: DateTime<Utc>) -> NaiveDate {
-        *self.starts.iter().rfind(|(_, start)| **start <= at).expect("a day within the range").0
+    /// Returns the hour that contains `at`: the last one that has begun.
+    fn hour(&self, at: DateTime<Utc>) -> NaiveDateTime {
+        *self.starts.iter().rfind(|(_, start)| **start <= at).expect("an hour within the range").0
     }
 
-    /// Returns the period of this kind whose first day is `first`.
-    fn period(&self, kind: &str, first: NaiveDate) -> Row {
+    /// Returns the period of this kind whose first hour is `first`.
+    fn period(&self, kind: &str, first: NaiveDateTime) -> Row {
         let (label, next) = match kind {
-            "day" => (first.to_string(), first + Days::new(1)),
-            "week" => (first.to_string(), first + Days::new(7)),
-            _ => (first.format("%Y-%m").to_string(), first + Months::new(1)),
+            "hour" => (first.format("%Y-%m-%dT%H").to_string(), first + TimeDelta::hours(1)),
+            "day" => (first.date().to_string(), first + Days::new(1)),
+            "week" => (first.date().to_string(), first + Days::new(7)),
+            "month" => (first.format("%Y-%m").to_string(), first + Months::new(1)),
+            "quarter" => (format!("{}-Q{}", first.year(), first.month0() / 3 + 1), first + Months::new(3)),
+            _ => (first.year().to_string(), first + Months::new(12)),
         };
         (label, self.start(first), self.start(next))
     }
-
-    /// Returns the period of this kind that contains `at`.
-    fn period_at(&self, kind: &str, at: DateTime<Utc>) -> Row {
-        let day = self.day(at);
-        self.period(kind, first_day(kind, day))
-    }
 }
 
-fn first_day(kind: &str, day: NaiveDate) -> NaiveDate {
-    match kind {
+const KINDS: [&str; 6] = ["hour", "day", "week", "month", "quarter", "year"];
+
+fn first_hour(kind: &str, hour: NaiveDateTime) -> NaiveDateTime {
+    let day = hour.date();
+    let first_of = |month: u32| NaiveDate::from_ymd_opt(day.year(), month, 1).expect("a first of the month");
+    let first = match kind {
+        "hour" => return hour,
         "day" => day,
         "week" => day.week(Weekday::Mon).first_day(),
-        _ => day.with_day(1).expect("a first of the month"),
-    }
+        "month" => first_of(day.month()),
+        "quarter" => first_of(day.month0() / 3 * 3 + 1),
+        _ => first_of(1),
+    };
+    first.and_time(NaiveTime::MIN)
 }
 
 fn date(text: &str) -> NaiveDate {
@@ -151,51 +164,57 @@ fn date(text: &str) -> NaiveDate {
 
 /// Compares all functions with the oracle around `centre`.
 async fn check(connection: &mut PgConnection, zone: &str, centre: NaiveDate, rng: &mut StdRng) {
-    let oracle = Oracle::new(zone.parse().expect("a zone that chrono-tz knows"), centre);
-    let dates: Vec<NaiveDate> = oracle.starts.keys().copied().collect();
+    let oracle = Oracle::new(zone.parse().expect("a zone that chrono-tz knows"), centre, 10);
+    let hours: Vec<NaiveDateTime> = oracle.starts.keys().copied().collect();
     let starts: Vec<DateTime<Utc>> = sqlx::query_scalar(
-        "SELECT centile.day_start(d, $1) FROM unnest($2::date[]) WITH ORDINALITY AS x (d, n) ORDER BY n",
+        "SELECT centile.local_start(h, $1) FROM unnest($2::timestamp[]) WITH ORDINALITY AS x (h, n) ORDER BY n",
     )
     .bind(zone)
-    .bind(&dates)
+    .bind(&hours)
     .fetch_all(&mut *connection)
     .await
-    .expect("day_start");
-    for (day, start) in dates.iter().zip(&starts) {
-        assert_eq!(*start, oracle.start(*day), "day_start of {day} in {zone}");
+    .expect("local_start");
+    for (hour, start) in hours.iter().zip(&starts) {
+        assert_eq!(*start, oracle.start(*hour), "local_start of {hour} in {zone}");
     }
 
     // Both sides of each boundary, and instants in between.
-    let near = |day: &NaiveDate| day.signed_duration_since(centre).abs() <= TimeDelta::days(3);
+    let near = |hour: &&NaiveDateTime| hour.date().signed_duration_since(centre).abs() <= TimeDelta::days(2);
     let mut instants = Vec::new();
-    for day in dates.iter().filter(|day| near(day)) {
-        let start = oracle.start(*day);
-        let within = TimeDelta::microseconds(rng.random_range(0..86_400_000_000));
+    for hour in hours.iter().filter(near) {
+        let start = oracle.start(*hour);
+        let within = TimeDelta::microseconds(rng.random_range(0..3_600_000_000));
         let microsecond = TimeDelta::microseconds(1);
         instants.extend([start - microsecond, start, start + microsecond, start + within]);
     }
-    // Includes repeated hours, in which local date and day differ.
-    instants.extend((-96..96).map(|half_hours| oracle.start(centre) + TimeDelta::minutes(30 * half_hours + 13)));
 
-    for kind in ["day", "week", "month"] {
+    for kind in KINDS {
         let held = rows(connection, "centile.period_at", kind, &instants, zone).await;
         let before = rows(connection, "centile.period_before", kind, &instants, zone).await;
         assert_eq!((held.len(), before.len()), (instants.len(), instants.len()), "{kind}s in {zone} around {centre}");
+        let mut known: BTreeMap<NaiveDateTime, Row> = BTreeMap::new();
+        let mut wanted = |at: DateTime<Utc>| {
+            let first = first_hour(kind, oracle.hour(at));
+            known.entry(first).or_insert_with(|| oracle.period(kind, first)).clone()
+        };
         for ((at, held), before) in instants.iter().zip(&held).zip(&before) {
-            assert_eq!(*held, oracle.period_at(kind, *at), "period_at {kind} {at} in {zone}");
+            assert_eq!(*held, wanted(*at), "period_at {kind} {at} in {zone}");
             assert!(held.1 <= *at && *at < held.2, "{kind} {at} in {zone}");
             let last_before = held.1 - TimeDelta::microseconds(1);
-            assert_eq!(*before, oracle.period_at(kind, last_before), "period_before {kind} {at} in {zone}");
+            if oracle.starts.values().next().is_some_and(|first| *first <= last_before) {
+                assert_eq!(*before, wanted(last_before), "period_before {kind} {at} in {zone}");
+            }
             assert_eq!(before.2, held.1, "no gap before {kind} {at} in {zone}");
         }
-        for day in dates.iter().filter(|day| near(day)) {
-            check_label(connection, &oracle, kind, first_day(kind, *day)).await;
+        let firsts: BTreeSet<NaiveDateTime> = hours.iter().filter(near).map(|hour| first_hour(kind, *hour)).collect();
+        for first in firsts {
+            check_label(connection, &oracle, kind, first).await;
         }
     }
 }
 
 /// `period_named` finds a period by its label, and only if it exists.
-async fn check_label(connection: &mut PgConnection, oracle: &Oracle, kind: &str, first: NaiveDate) {
+async fn check_label(connection: &mut PgConnection, oracle: &Oracle, kind: &str, first: NaiveDateTime) {
     let expected = oracle.period(kind, first);
     let found: Option<Row> = sqlx::query_as("SELECT label, starts_at, ends_at FROM centile.period_named($1, $2, $3)")
         .bind(kind)
@@ -263,7 +282,7 @@ async fn periods_do_not_depend_on_the_session_time_zone() {
         }
         for (zone, day) in TRAPS {
             let label: String = sqlx::query_scalar(
-                "SELECT label FROM centile.period_at('day', centile.day_start($1::text::date, $2), $2)",
+                "SELECT label FROM centile.period_at('day', centile.local_start($1::text::date, $2), $2)",
             )
             .bind(day.replace('-', ""))
             .bind(zone)
@@ -312,6 +331,13 @@ async fn an_invalid_period_has_no_row() {
         ("month", "2024-13"),
         ("month", "2024-01-01"),
         ("month", "24-01"),
+        ("hour", "2024-01-15"),
+        ("hour", "2024-01-15T24"),
+        ("hour", "2011-12-30T12"),
+        ("quarter", "2024-Q5"),
+        ("quarter", "2024-01"),
+        ("year", "2024-Q1"),
+        ("year", "0000"),
         ("all_time", ""),
         ("all_time", "2024"),
         ("season", "all_time"),
@@ -324,11 +350,14 @@ async fn an_invalid_period_has_no_row() {
         ("day", "2024-02-29"),
         ("week", "2024-01-15"),
         ("month", "2024-01"),
+        ("hour", "2024-01-15T23"),
+        ("quarter", "2024-Q4"),
+        ("year", "2024"),
         ("all_time", "all_time"),
     ] {
         assert_eq!(count("period_named", kind, label).await, 1, "{kind}:{label}");
     }
-    for kind in ["day", "week", "month"] {
+    for kind in KINDS {
         assert_eq!(count("period_at", kind, "infinity").await, 0, "{kind}");
         assert_eq!(count("period_before", kind, "-infinity").await, 0, "{kind}");
     }

@@ -374,7 +374,7 @@ async fn seasons_are_selected_by_name() {
     );
     assert_eq!(winter["period"]["name"], "season:winter-2024");
     let later = site.get("/v1/boards/main/scores?period=season:0").await.is(200);
-    assert_eq!((&later["players"], &later["period"]["state"]), (&json!(0), &json!("open")));
+    assert_eq!((&later["players"], &later["period"]["state"]), (&json!(0), &json!("upcoming")));
     let listed = site.get("/v1/boards/main/periods").await.is(200);
     let names: Vec<&str> =
         listed["data"].as_array().unwrap().iter().map(|period| period["name"].as_str().unwrap()).collect();

@@ -29,7 +29,7 @@ async fn seasons_begin_and_end_at_instants_or_with_local_days() {
     let made = json!({
         "board": "main",
         "period": {
-            "name": "season:spring", "kind": "season", "label": "spring", "state": "open",
+            "name": "season:spring", "kind": "season", "label": "spring", "state": "upcoming",
             "starts_at": "2030-11-03T04:00:00Z", "ends_at": "2030-12-01T11:30:00Z",
         },
     });
@@ -41,7 +41,7 @@ async fn seasons_begin_and_end_at_instants_or_with_local_days() {
     let listed = run(&db, &["season", "list", "--board", "main"]).well();
     let wanted = "NAME    STARTS             ENDS               STATE\n\
                   2020    2020-01-01 05:00Z  2020-07-01 04:00Z  due\n\
-                  spring  2030-11-03 04:00Z  2030-12-01 11:30Z  open\n";
+                  spring  2030-11-03 04:00Z  2030-12-01 11:30Z  upcoming\n";
     assert_eq!(listed, wanted);
     let listed = run(&db, &["season", "list", "--board", "main", "--json"]).json();
     assert_eq!((&listed[1]["name"], &listed[1]["ends_at"]), (&made["period"]["label"], &made["period"]["ends_at"]));
@@ -158,7 +158,7 @@ async fn invalid_retention_is_refused_with_its_field() {
         (json!({"kept_archives": {"week": 1_000_001}}), "kept_archives.week"),
         (json!({"kept_archives": {"month": "all"}}), "kept_archives.month"),
         (json!({"kept_archives": {"all_time": 1}}), "kept_archives.all_time"),
-        (json!({"kept_archives": {"year": 1}}), "kept_archives.year"),
+        (json!({"kept_archives": {"decade": 1}}), "kept_archives.decade"),
         (json!({"kept_archives": [1]}), "kept_archives"),
     ] {
         let answer = site.admin(Method::PATCH, "/v1/boards/main", rules.clone()).await;
@@ -173,7 +173,7 @@ async fn invalid_retention_is_refused_with_its_field() {
     for (flags, code, words) in [
         (["--frozen-top", "0"].as_slice(), 2, ["--frozen-top", "1..=1000"]),
         (&["--keep", "week"], 2, ["--keep", "week=52"]),
-        (&["--keep", "year=1"], 2, ["--keep", "day, week, month or season"]),
+        (&["--keep", "decade=1"], 2, ["--keep", "month, quarter, year, season"]),
         (&["--keep", "day=0"], 2, ["--keep", "1000000"]),
         (&["--keep", "day=1", "--keep", "day=2"], 1, ["--keep: ", "twice"]),
         (&["--title", ""], 1, ["--title: ", "empty"]),
@@ -187,7 +187,7 @@ async fn invalid_retention_is_refused_with_its_field() {
     // From psql, without the checks of the service.
     for (call, constraint) in [
         ("centile.create_board('new', p_frozen_top_size => 1001)", "boards_frozen_top_size_range"),
-        ("centile.update_board('main', p_kept_archives => '{\"year\": 1}')", "boards_kept_archives_kinds"),
+        ("centile.update_board('main', p_kept_archives => '{\"decade\": 1}')", "boards_kept_archives_kinds"),
         ("centile.update_board('main', p_kept_archives => '[1]')", "boards_kept_archives_kinds"),
         ("centile.create_board('new', p_kept_archives => '5')", "boards_kept_archives_kinds"),
         ("centile.update_board('main', p_kept_archives => '{\"day\": 1.5}')", "boards_kept_archives_positive"),

@@ -23,7 +23,7 @@ const BY_SQL: [&str; 2] = ["--index-memory", "0"];
 
 /// Returns the source of an answer, `index` or `sql`; empty for a refusal.
 fn source(answer: &Answer) -> &str {
-    answer.headers.get("x-centile-source").map_or("", |name| name.to_str().unwrap())
+    answer.headers.get("centile-source").map_or("", |name| name.to_str().unwrap())
 }
 
 /// Returns an instance's answer once its index gives it. Until then SQL answers.

@@ -45,7 +45,7 @@ async fn rules_are_set_shown_changed_and_audited() {
     let site = site(&db).await;
     site.board(json!({"slug": "plain"}), &[]).await;
     let rules = async |board: &str| {
-        let board = site.get(&format!("/v1/boards/{board}")).await.is(200);
+        let board = site.admin(Method::GET, &format!("/v1/boards/{board}"), Value::Null).await.is(200);
         json!([board["events_per_minute"], board["gain_max"], board["on_violation"]])
     };
     assert_eq!(rules("plain").await, json!([null, {}, "refuse"]));
@@ -92,7 +92,7 @@ async fn an_invalid_rule_is_refused_with_its_field() {
         (json!({"gain_max": {"week": 0}}), "gain_max.week"),
         (json!({"gain_max": {"week": 9_007_199_254_740_992_i64}}), "gain_max.week"),
         (json!({"gain_max": {"week": "1"}}), "gain_max.week"),
-        (json!({"gain_max": {"year": 1}}), "gain_max.year"),
+        (json!({"gain_max": {"decade": 1}}), "gain_max.decade"),
         // A kind of period that the board does not have.
         (json!({"gain_max": {"day": 1}}), "gain_max"),
         (json!({"gain_max": [1]}), "gain_max"),
@@ -108,7 +108,7 @@ async fn an_invalid_rule_is_refused_with_its_field() {
     for (flags, code, words) in [
         (["--events-per-minute", "0"].as_slice(), 2, ["--events-per-minute", "10000"]),
         (&["--gain-max", "week"], 2, ["--gain-max", "day=5000"]),
-        (&["--gain-max", "year=1"], 2, ["--gain-max", "season"]),
+        (&["--gain-max", "decade=1"], 2, ["--gain-max", "season"]),
         (&["--gain-max", "week=0"], 2, ["--gain-max", "9007199254740991"]),
         (&["--gain-max", "week=1", "--gain-max", "week=2"], 1, ["--gain-max: ", "twice"]),
         (&["--gain-max", "day=1"], 1, ["--gain-max: ", "keeps"]),

@@ -377,7 +377,7 @@ impl Reader {
         let sent_at = Instant::now();
         let Some((status, headers, mut text)) = load.answer(request).await else { return };
         let header = |name: &str| headers.get(name).map(|value| value.to_str().expect("text").to_owned());
-        let (tag, is_from_index) = (header("etag"), header("x-centile-source").is_some_and(|source| source == "index"));
+        let (tag, is_from_index) = (header("etag"), header("centile-source").is_some_and(|source| source == "index"));
         let done_at = Instant::now();
         if load.may_fail && text.contains(r#""stale":"#) {
             return;

@@ -84,6 +84,17 @@ async fn a_repeated_request_id_gets_the_same_answer() {
     assert_ne!(second, first);
     refused(&erase("bob", "too short").await, 422, "Idempotency-Key", "a short key");
     refused(&erase("bob", &"x".repeat(129)).await, 422, "Idempotency-Key", "a long key");
+    // A call that would ignore the header refuses it.
+    let authorization = format!("Bearer {}", site.server_key);
+    let headers = [
+        ("authorization", &*authorization),
+        ("content-type", "application/json"),
+        ("idempotency-key", "request-0000000003"),
+    ];
+    let event = json!({"user_id": "late", "points": 1}).to_string();
+    let answer = site.send(Method::POST, "/v1/boards/main/scores", &headers, event).await;
+    refused(&answer, 422, "Idempotency-Key", "a score");
+    site.get("/v1/users/late").await.is(404);
 
     let log: i64 = query_scalar("SELECT count(*) FROM centile.audit_log WHERE action = 'erase'")
         .fetch_one(&db.pool().await)

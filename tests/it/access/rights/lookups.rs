@@ -82,7 +82,7 @@ async fn a_revoked_key_is_not_cached_again_by_an_earlier_look_up() {
     .await;
     let mut lock = pool.begin().await.unwrap();
     sqlx::query("SELECT pg_advisory_xact_lock(6)").execute(&mut *lock).await.unwrap();
-    let ask = || site.json(Method::GET, "/v1/boards/main", &key, String::new());
+    let ask = || site.json(Method::GET, "/v1/boards/main/scores", &key, String::new());
     let revoke = async {
         until("a look-up of the key waits", async || waiting(&pool, "locktype = 'advisory'").await > 0).await;
         site.admin(Method::DELETE, &format!("/v1/keys/{id}"), Value::Null).await.is(204);

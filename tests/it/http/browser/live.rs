@@ -177,7 +177,7 @@ async fn a_week_that_is_closed_while_its_page_is_open_says_so() {
     import(&db, &file, "main", &[]).well(1, 0);
     let browser = Browser::start().await;
     browser.open(&site.serve.at("/boards/main?period=week:2024-01-15")).await;
-    browser.until("document.querySelector('.state').textContent === 'ended, being closed'").await;
+    browser.until("document.querySelector('.state').textContent === 'ended'").await;
     run(&db, &["close", "--board", "main", "--period", "week:2024-01-15"]).well();
     browser.until("document.querySelector('.state').textContent === 'closed'").await;
 }

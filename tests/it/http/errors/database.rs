@@ -276,7 +276,7 @@ async fn a_round_without_a_connection_falls_back_to_sql() {
     let flags = ["--read-connections", "4"].map(ToOwned::to_owned);
     let serve = tokio::task::spawn_blocking(move || Serve::spawn(&url, None, "full:", &flags)).await.unwrap();
     let get = async |path: &str| serve.client.get(serve.at(path)).send().await.unwrap();
-    let source = async || get("/v1/boards/main/scores/ada").await.headers()["x-centile-source"].clone();
+    let source = async || get("/v1/boards/main/scores/ada").await.headers()["centile-source"].clone();
     until("the index answers", async || source().await == "index").await;
     assert_eq!(get("/v1/boards/main/periods").await.status(), 200, "a read connection exists");
     db.execute(&format!(
@@ -294,6 +294,6 @@ async fn a_round_without_a_connection_falls_back_to_sql() {
     for _ in 0..3 {
         let answer = get("/v1/boards/main/scores/ada").await;
         assert_eq!(answer.status(), 200);
-        assert_eq!(answer.headers()["x-centile-source"], "sql");
+        assert_eq!(answer.headers()["centile-source"], "sql");
     }
 }
