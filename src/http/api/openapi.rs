@@ -192,7 +192,7 @@ fn describe_ranking(operation: &mut Operation) {
             add("Centile-Source", String::schema(), source);
         }
         if has_tag {
-            let tag = "Entity tag for `If-None-Match`. Present if the period is closed; of an open period only the top has one.";
+            let tag = "Entity tag for `If-None-Match`. In an open period only the top has one, and no stale response has one.";
             add("ETag", String::schema(), tag);
             let caching = "`max-age=60, must-revalidate` for a closed period requested by name (after `private` if the board needs a \
                            key), otherwise `no-cache`.";

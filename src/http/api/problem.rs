@@ -32,7 +32,7 @@ pub(crate) struct Problem {
     /// codes, and never change the meaning of one.
     #[schema(value_type = String, example = "invalid_value")]
     code: Code,
-    /// Short summary, the same for every problem with this status.
+    /// Short summary for people.
     #[schema(example = "Invalid value")]
     pub(crate) title: &'static str,
     /// HTTP status code.

@@ -165,8 +165,8 @@ pub(crate) struct NewStandingResponse {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = 6, minimum = 1)]
     rank: Option<u64>,
-    /// Current rank of the score before the event. Present with `ranks=true`, except for a new
-    /// player.
+    /// Rank that the score before the event would have now. Present with `ranks=true`, except for a
+    /// new player.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = 9, minimum = 1)]
     previous_rank: Option<u64>,
