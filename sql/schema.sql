@@ -104,7 +104,7 @@ BEGIN
     PERFORM centile.ensure_ledger_months(now(), now());
     v_event := centile_store.quarantined(v_board, p_quarantine_id);
     SELECT greatest(clock_timestamp(), max(l.last_at)) INTO v_at FROM centile_store.board_lanes l WHERE l.board_id = v_board.id;
-    IF (SELECT count(*) FROM centile_store.periods_at(v_board.id, v_board.periods, v_at) p WHERE p.kind <> 'season') < cardinality(v_board.periods) THEN
+    IF (SELECT count(*) FROM centile_store.periods_at(v_board.id, v_board.periods, v_at) p WHERE p.kind NOT IN ('season', 'snapshot')) < cardinality(v_board.periods) THEN
         PERFORM centile.open_periods(v_board.id, ARRAY[v_at]);
     END IF;
     SELECT l.* INTO v_lane FROM centile_store.users u, centile_store.lock_lane(v_board, u.external_id) l WHERE u.id = v_event.user_id;
@@ -120,7 +120,7 @@ BEGIN
     END IF;
 
     v_at := greatest(clock_timestamp(), v_lane.last_at);
-    SELECT array_agg(p.ranking_id), count(*) FILTER (WHERE p.kind <> 'season' AND p.ranking_id IS NOT NULL) < cardinality(v_board.periods)
+    SELECT array_agg(p.ranking_id), count(*) FILTER (WHERE p.kind NOT IN ('season', 'snapshot') AND p.ranking_id IS NOT NULL) < cardinality(v_board.periods)
     INTO v_rankings, v_missing
     FROM centile_store.periods_at(v_board.id, v_board.periods, v_at) p;
     IF v_missing THEN
@@ -220,7 +220,7 @@ $$;
 
 COMMENT ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) IS 'Adds a score at a past time, and returns the closed periods whose archives need a refresh. Example: SELECT to_refresh FROM centile.correct_score(''main'', ''ann'', -20, ''2024-01-16 12:00Z'', ''counted twice'', ''dora'');';
 
-CREATE FUNCTION centile.create_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT 'sum'::text, p_order text DEFAULT 'desc'::text, p_ties text DEFAULT 'shared'::text, p_periods text[] DEFAULT '{all_time,day,week,month}'::text[], p_lanes smallint DEFAULT 2, p_time_zone text DEFAULT 'UTC'::text, p_points_min bigint DEFAULT '-9007199254740991'::bigint, p_points_max bigint DEFAULT '9007199254740991'::bigint, p_layout_bounds bigint[] DEFAULT '{}'::bigint[], p_frozen_top_size integer DEFAULT 100, p_kept_archives jsonb DEFAULT '{}'::jsonb, p_reading text DEFAULT 'public'::text, p_events_per_minute integer DEFAULT NULL::integer, p_gain_max jsonb DEFAULT '{}'::jsonb, p_on_violation text DEFAULT 'refuse'::text, p_actor text DEFAULT SESSION_USER) RETURNS integer
+CREATE FUNCTION centile.create_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT 'sum'::text, p_order text DEFAULT 'desc'::text, p_ties text DEFAULT 'shared'::text, p_periods text[] DEFAULT '{all_time,day,week,month}'::text[], p_lanes smallint DEFAULT 2, p_time_zone text DEFAULT 'UTC'::text, p_points_min bigint DEFAULT '-9007199254740991'::bigint, p_points_max bigint DEFAULT '9007199254740991'::bigint, p_layout_bounds bigint[] DEFAULT '{}'::bigint[], p_frozen_top_size integer DEFAULT 100, p_kept_archives jsonb DEFAULT '{}'::jsonb, p_reading text DEFAULT 'public'::text, p_events_per_minute integer DEFAULT NULL::integer, p_gain_max jsonb DEFAULT '{}'::jsonb, p_on_violation text DEFAULT 'refuse'::text, p_snapshots text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER) RETURNS integer
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -233,13 +233,13 @@ BEGIN
     PERFORM centile_store.check_time_zone(p_time_zone);
     INSERT INTO centile_store.boards
         (slug, title, mode, score_order, ties, periods, lanes, time_zone, points_min, points_max, layout_bounds,
-         frozen_top_size, kept_archives, reading, events_per_minute, gain_max, on_violation)
+         frozen_top_size, kept_archives, reading, events_per_minute, gain_max, on_violation, snapshots)
     VALUES (p_slug, coalesce(p_title, p_slug), p_mode, p_order, p_ties,
             ARRAY(SELECT k FROM unnest('{all_time,hour,day,week,month,quarter,year}'::text[]) AS k WHERE k = ANY (p_periods)),
             p_lanes, p_time_zone, p_points_min, p_points_max,
             ARRAY(SELECT DISTINCT s FROM unnest(p_layout_bounds) AS s ORDER BY s),
             coalesce(p_frozen_top_size, 100), jsonb_strip_nulls(CASE WHEN jsonb_typeof(p_kept_archives) <> 'object' THEN p_kept_archives ELSE v_kept || coalesce(p_kept_archives, '{}') END), coalesce(p_reading, 'public'),
-            nullif(p_events_per_minute, 0), jsonb_strip_nulls(coalesce(p_gain_max, '{}')), coalesce(p_on_violation, 'refuse'))
+            nullif(p_events_per_minute, 0), jsonb_strip_nulls(coalesce(p_gain_max, '{}')), coalesce(p_on_violation, 'refuse'), p_snapshots)
     RETURNING id INTO v_board_id;
     INSERT INTO centile_store.board_lanes (board_id, lane)
     SELECT v_board_id, lane FROM generate_series(0, p_lanes - 1) AS lane;
@@ -248,7 +248,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_actor text) IS 'Creates a board with its lanes and returns its id. Example: SELECT centile.create_board(''laps'', p_mode => ''best'', p_order => ''asc'', p_ties => ''first'');';
+COMMENT ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_actor text) IS 'Creates a board with its lanes and returns its id. Example: SELECT centile.create_board(''laps'', p_mode => ''best'', p_order => ''asc'', p_ties => ''first'');';
 
 CREATE FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text DEFAULT SESSION_USER, p_signing_secret bytea DEFAULT NULL::bytea, p_request_sha256 bytea DEFAULT NULL::bytea, p_request_salt bytea DEFAULT NULL::bytea) RETURNS timestamp with time zone
     LANGUAGE plpgsql
@@ -790,6 +790,31 @@ $$;
 
 COMMENT ON FUNCTION centile.players_around(p_board text, p_user text, p_period text, p_around integer) IS 'A player with the players above and below. Example: SELECT * FROM centile.players_around(''main'', ''ann'', ''all_time'', 2);';
 
+CREATE FUNCTION centile.progress(p_board text, p_user text, p_limit integer DEFAULT 30) RETURNS TABLE(label text, ends_at timestamp with time zone, players bigint, "position" bigint, rank bigint, score bigint, reached_at timestamp with time zone)
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+#variable_conflict use_column
+DECLARE
+    v_board_id integer := (centile_store.board_named(p_board)).id;
+    v_user_id  bigint := centile_store.user_named(p_user);
+    v_period   centile_store.periods;
+BEGIN
+    FOR v_period IN
+        SELECT p.* FROM centile_store.periods p
+        WHERE p.board_id = v_board_id AND p.kind = 'snapshot' AND p.frozen_top IS NOT NULL
+        ORDER BY p.ends_at DESC LIMIT p_limit
+    LOOP
+        RETURN QUERY EXECUTE format(
+            'SELECT $2, $3, $4, a."position", a.rank, a.score, a.reached_at
+             FROM (SELECT) one LEFT JOIN centile_archive.%I a ON a.user_id = $1', v_period.archive_name)
+        USING v_user_id, v_period.label, v_period.ends_at, v_period.archive_players;
+    END LOOP;
+END
+$_$;
+
+COMMENT ON FUNCTION centile.progress(p_board text, p_user text, p_limit integer) IS 'A player''s rank and score in the newest snapshots of a board, newest first. Example: SELECT label, players, rank, score FROM centile.progress(''main'', ''ann'');';
+
 CREATE FUNCTION centile.put_user(p_user text, p_name text DEFAULT NULL::text, p_avatar text DEFAULT NULL::text, p_set_avatar boolean DEFAULT false, p_metadata jsonb DEFAULT NULL::jsonb, p_actor text DEFAULT SESSION_USER, p_boards text[] DEFAULT '{}'::text[], OUT made boolean) RETURNS boolean
     LANGUAGE plpgsql
     AS $$
@@ -1009,12 +1034,14 @@ DECLARE
     v_from  timestamptz := '-infinity';
     v_until timestamptz := 'infinity';
 BEGIN
-    SELECT b.time_zone INTO v_zone FROM centile_store.boards b WHERE b.id = p_board_id AND (v_kind = ANY (b.periods) OR v_kind = 'season');
+    SELECT b.time_zone INTO v_zone FROM centile_store.boards b WHERE b.id = p_board_id AND (v_kind = ANY (b.periods) OR v_kind IN ('season', 'snapshot'));
     IF NOT FOUND THEN
         RETURN;
-    ELSIF v_kind = 'season' THEN
+    ELSIF v_kind IN ('season', 'snapshot') THEN
         SELECT p.label, p.starts_at, p.ends_at INTO v_bounds
-        FROM centile_store.periods p WHERE p.board_id = p_board_id AND p.kind = 'season' AND p.label = v_label;
+        FROM centile_store.periods p WHERE p.board_id = p_board_id AND p.kind = v_kind AND p.label = v_label
+          -- A snapshot that is being taken does not exist yet.
+          AND (v_kind = 'season' OR p.state = 'closed');
         v_until := CASE WHEN v_now < v_bounds.starts_at THEN v_bounds.starts_at WHEN v_now < v_bounds.ends_at THEN v_bounds.ends_at ELSE v_until END;
     ELSIF v_label IS NULL THEN
         SELECT * INTO v_bounds FROM centile_store.period_holding(p_board_id, v_kind, v_now, v_zone);
@@ -1112,7 +1139,7 @@ CREATE FUNCTION centile.tie_key_time(p_tie_key bigint) RETURNS timestamp with ti
 
 COMMENT ON FUNCTION centile.tie_key_time(p_tie_key bigint) IS 'The time packed in a tie key. Example: SELECT centile.tie_key_time(centile.tie_key(timestamptz ''2024-01-15 12:00+00'', 7::smallint));';
 
-CREATE FUNCTION centile.update_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT NULL::text, p_order text DEFAULT NULL::text, p_ties text DEFAULT NULL::text, p_lanes smallint DEFAULT NULL::smallint, p_time_zone text DEFAULT NULL::text, p_points_min bigint DEFAULT NULL::bigint, p_points_max bigint DEFAULT NULL::bigint, p_frozen_top_size integer DEFAULT NULL::integer, p_kept_archives jsonb DEFAULT NULL::jsonb, p_reading text DEFAULT NULL::text, p_events_per_minute integer DEFAULT NULL::integer, p_gain_max jsonb DEFAULT NULL::jsonb, p_on_violation text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER) RETURNS integer
+CREATE FUNCTION centile.update_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT NULL::text, p_order text DEFAULT NULL::text, p_ties text DEFAULT NULL::text, p_lanes smallint DEFAULT NULL::smallint, p_time_zone text DEFAULT NULL::text, p_points_min bigint DEFAULT NULL::bigint, p_points_max bigint DEFAULT NULL::bigint, p_frozen_top_size integer DEFAULT NULL::integer, p_kept_archives jsonb DEFAULT NULL::jsonb, p_reading text DEFAULT NULL::text, p_events_per_minute integer DEFAULT NULL::integer, p_gain_max jsonb DEFAULT NULL::jsonb, p_on_violation text DEFAULT NULL::text, p_snapshots text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER) RETURNS integer
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -1133,7 +1160,8 @@ BEGIN
         frozen_top_size = coalesce(p_frozen_top_size, b.frozen_top_size),
         kept_archives = jsonb_strip_nulls(b.kept_archives || coalesce(p_kept_archives, '{}')), reading = coalesce(p_reading, b.reading),
         events_per_minute = nullif(coalesce(p_events_per_minute, b.events_per_minute), 0),
-        gain_max = jsonb_strip_nulls(b.gain_max || coalesce(p_gain_max, '{}')), on_violation = coalesce(p_on_violation, b.on_violation)
+        gain_max = jsonb_strip_nulls(b.gain_max || coalesce(p_gain_max, '{}')), on_violation = coalesce(p_on_violation, b.on_violation),
+        snapshots = nullif(coalesce(p_snapshots, b.snapshots), 'none')
     WHERE b.id = v_board.id
     RETURNING * INTO v_new;
     IF (v_new.mode, v_new.score_order, v_new.ties, v_new.lanes, v_new.time_zone)
@@ -1154,7 +1182,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_actor text) IS 'Changes the rules of a board and returns its id. Example: SELECT centile.update_board(''main'', p_title => ''Main board'', p_kept_archives => ''{"day": 30}'');';
+COMMENT ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_actor text) IS 'Changes the rules of a board and returns its id. Example: SELECT centile.update_board(''main'', p_title => ''Main board'', p_kept_archives => ''{"day": 30}'');';
 
 CREATE FUNCTION centile.verify(p_board text, p_period text DEFAULT 'all_time'::text, p_limit integer DEFAULT 10) RETURNS TABLE(kind text, subject text, expected jsonb, found jsonb, total bigint)
     LANGUAGE plpgsql STABLE SECURITY DEFINER
@@ -1587,11 +1615,12 @@ CREATE TABLE centile_store.boards (
     kept_archives jsonb DEFAULT '{}'::jsonb NOT NULL,
     structure_revision bigint DEFAULT 0 NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
+    snapshots text,
     CONSTRAINT boards_events_per_minute_range CHECK (((events_per_minute >= 1) AND (events_per_minute <= 10000))),
     CONSTRAINT boards_frozen_top_size_range CHECK (((frozen_top_size >= 1) AND (frozen_top_size <= 1000))),
     CONSTRAINT boards_gain_max_kinds CHECK (((jsonb_typeof(gain_max) = 'object'::text) AND ((gain_max - (periods || '{season}'::text[])) = '{}'::jsonb))),
     CONSTRAINT boards_gain_max_positive CHECK (((NOT jsonb_path_exists(gain_max, '$.*?(!((@.type() == "number" && @ >= 1) && @ <= 9007199254740991))'::jsonpath)) AND (POSITION(('.'::text) IN ((gain_max)::text)) = 0))),
-    CONSTRAINT boards_kept_archives_kinds CHECK (((jsonb_typeof(kept_archives) = 'object'::text) AND ((kept_archives - '{hour,day,week,month,quarter,year,season}'::text[]) = '{}'::jsonb))),
+    CONSTRAINT boards_kept_archives_kinds CHECK (((jsonb_typeof(kept_archives) = 'object'::text) AND ((kept_archives - '{hour,day,week,month,quarter,year,season,snapshot}'::text[]) = '{}'::jsonb))),
     CONSTRAINT boards_kept_archives_positive CHECK (((NOT jsonb_path_exists(kept_archives, '$.*?(!((@.type() == "number" && @ >= 1) && @ <= 1000000))'::jsonpath)) AND (POSITION(('.'::text) IN ((kept_archives)::text)) = 0))),
     CONSTRAINT boards_lanes_range CHECK (((lanes >= 1) AND (lanes <= 64))),
     CONSTRAINT boards_layout_bounds_count CHECK ((cardinality(layout_bounds) <= 99)),
@@ -1602,6 +1631,7 @@ CREATE TABLE centile_store.boards (
     CONSTRAINT boards_reading_known CHECK ((reading = ANY (ARRAY['public'::text, 'key'::text]))),
     CONSTRAINT boards_score_order_known CHECK ((score_order = ANY (ARRAY['desc'::text, 'asc'::text]))),
     CONSTRAINT boards_slug_form CHECK ((slug ~ '^[a-z][a-z0-9_-]{0,39}$'::text)),
+    CONSTRAINT boards_snapshots_known CHECK (((snapshots IS NULL) OR ((snapshots = ANY (ARRAY['day'::text, 'week'::text, 'month'::text])) AND ('all_time'::text = ANY (periods))))),
     CONSTRAINT boards_tiebreak_needs_single_event CHECK (((ties <> 'tiebreak'::text) OR (mode <> 'sum'::text))),
     CONSTRAINT boards_ties_known CHECK ((ties = ANY (ARRAY['shared'::text, 'first'::text, 'tiebreak'::text]))),
     CONSTRAINT boards_title_length CHECK (((octet_length(title) >= 1) AND (octet_length(title) <= 128)))
@@ -1618,6 +1648,8 @@ COMMENT ON COLUMN centile_store.boards.gain_max IS 'Most that a player may gain 
 COMMENT ON COLUMN centile_store.boards.on_violation IS 'Treatment of an event that breaks a rule: refuse it, or quarantine it until an administrator decides.';
 
 COMMENT ON COLUMN centile_store.boards.structure_revision IS 'Raised by every transaction that takes the structure lock exclusively.';
+
+COMMENT ON COLUMN centile_store.boards.snapshots IS 'Kind of period at whose end the all-time ranking is archived; NULL for never.';
 
 CREATE FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], p_known_rankings bigint[], p_known_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT layout_rankings bigint[], OUT layout_times timestamp with time zone[], OUT layout_buckets smallint[], OUT layout_rank_keys bigint[], OUT layout_tie_keys bigint[], OUT layout_user_keys bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[]) RETURNS record
     LANGUAGE plpgsql STABLE
@@ -2180,6 +2212,12 @@ BEGIN
         v_misplaced := 'a."position" <> l.place AND NOT EXISTS (SELECT FROM later)';
     END IF;
 
+    -- A snapshot has no live ranking to compare.
+    IF v_period.kind = 'snapshot' THEN
+        v_live := format('SELECT s.* FROM centile_archive.%I s', v_period.archive_name);
+        v_misplaced := 'false';
+    END IF;
+
     DELETE FROM centile_store.archive_differences WHERE period_id = p_period_id AND revision = 1;
     EXECUTE format($query$
         WITH later AS MATERIALIZED (
@@ -2472,7 +2510,8 @@ CREATE FUNCTION centile_store.due_periods(p_period_id bigint DEFAULT NULL::bigin
     SELECT p.id, b.slug, p.kind || ':' || p.label, p.ends_at, i.source, i.is_running
     FROM centile_store.periods p
     JOIN centile_store.boards b ON b.id = p.board_id
-    JOIN centile_store.rankings r ON r.id = p.ranking_id
+    -- A snapshot has no ranking.
+    LEFT JOIN centile_store.rankings r ON r.id = p.ranking_id
     LEFT JOIN LATERAL (
         SELECT i.source, centile_store.is_locked(1128615509, i.id) AS is_running
         FROM centile_store.imports i
@@ -2755,7 +2794,7 @@ BEGIN
                     r.row - '{internal_id,rank_key,tie_key,user_name,avatar}'::text[]
                     || jsonb_build_object('name', r.row -> 'user_name') ORDER BY r.place), '[]')
                 FROM jsonb_array_elements(convert_from(v_top, 'UTF8')::jsonb -> 'rows') WITH ORDINALITY AS r (row, place)))
-    FROM centile_store.boards b WHERE b.id = v_period.board_id;
+    FROM centile_store.boards b WHERE b.id = v_period.board_id AND v_period.kind <> 'snapshot';
     PERFORM centile_store.list_named_players(p_period_id);
     RETURN true;
 END
@@ -2784,9 +2823,13 @@ CREATE TABLE centile_store.periods (
     archive_dropped_at timestamp with time zone,
     frozen_top bytea,
     CONSTRAINT periods_frozen_while_kept CHECK ((((state = 'closed'::text) AND (archive_revision > 0) AND (archive_dropped_at IS NULL)) = (frozen_top IS NOT NULL))),
-    CONSTRAINT periods_kind_known CHECK ((kind = ANY (ARRAY['all_time'::text, 'hour'::text, 'day'::text, 'week'::text, 'month'::text, 'quarter'::text, 'year'::text, 'season'::text]))),
+    CONSTRAINT periods_kind_known CHECK ((kind = ANY (ARRAY['all_time'::text, 'hour'::text, 'day'::text, 'week'::text, 'month'::text, 'quarter'::text, 'year'::text, 'season'::text, 'snapshot'::text]))),
     CONSTRAINT periods_not_empty CHECK ((starts_at < ends_at)),
-    CONSTRAINT periods_open_has_ranking CHECK (((state = 'open'::text) = (ranking_id IS NOT NULL))),
+    CONSTRAINT periods_open_has_ranking CHECK (
+CASE kind
+    WHEN 'snapshot'::text THEN (ranking_id IS NULL)
+    ELSE ((state = 'open'::text) = (ranking_id IS NOT NULL))
+END),
     CONSTRAINT periods_season_finite CHECK (((kind <> 'season'::text) OR (isfinite(starts_at) AND isfinite(ends_at)))),
     CONSTRAINT periods_season_form CHECK (((kind <> 'season'::text) OR ((label ~ '^[a-z0-9][a-z0-9_-]{0,39}$'::text) AND (label <> ALL (ARRAY['previous'::text, 'current'::text, 'next'::text]))))),
     CONSTRAINT periods_state_known CHECK ((state = ANY (ARRAY['open'::text, 'closed'::text])))
@@ -3451,6 +3494,38 @@ $$;
 
 COMMENT ON FUNCTION centile_store.note_signature(p_key_id text, p_signature bytea) IS 'Records the signature of a request that changes something, and returns whether it is new. Example: SELECT centile_store.note_signature(key_id, sha256(''a request'')) FROM centile.api_keys WHERE name = ''game server'';';
 
+CREATE FUNCTION centile_store.open_snapshots() RETURNS integer
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_board  record;
+    v_last   timestamptz;
+    v_period record;
+    v_opened integer := 0;
+BEGIN
+    FOR v_board IN
+        SELECT b.id, b.snapshots, b.time_zone FROM centile_store.boards b
+        WHERE b.snapshots IS NOT NULL
+          AND EXISTS (SELECT FROM centile_store.periods p WHERE p.board_id = b.id AND p.kind = 'all_time')
+    LOOP
+        v_last := (SELECT max(p.ends_at) FROM centile_store.periods p WHERE p.board_id = v_board.id AND p.kind = 'snapshot');
+        SELECT * INTO v_period FROM centile.period_before(v_board.snapshots, statement_timestamp(), v_board.time_zone);
+        LOOP
+            EXIT WHEN v_period.ends_at <= v_last;
+            INSERT INTO centile_store.periods (board_id, kind, label, starts_at, ends_at)
+            VALUES (v_board.id, 'snapshot', v_board.snapshots || '-' || v_period.label, '-infinity', v_period.ends_at)
+            ON CONFLICT ON CONSTRAINT periods_label_key DO NOTHING;
+            v_opened := v_opened + 1;
+            EXIT WHEN v_last IS NULL;
+            SELECT * INTO v_period FROM centile.period_before(v_board.snapshots, v_period.starts_at, v_board.time_zone);
+        END LOOP;
+    END LOOP;
+    RETURN v_opened;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.open_snapshots() IS 'Opens the snapshots that are due and returns their number. Example: SELECT centile_store.open_snapshots();';
+
 CREATE FUNCTION centile_store.page_rows(p_ranking_id bigint, p_from bigint, p_limit integer) RETURNS SETOF centile_store.ranking_row
     LANGUAGE sql STABLE
     AS $$
@@ -3529,6 +3604,11 @@ CREATE FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_a
     SELECT p.id, p.kind, 'season:' || p.label, p.ranking_id, p.cut_off_at IS NOT NULL
     FROM centile_store.periods p
     WHERE p.board_id = p_board_id AND p.kind = 'season' AND p.starts_at <= p_at AND p_at < p.ends_at
+    UNION ALL
+    -- Only corrections, voids and imports have times before the end of a snapshot.
+    SELECT p.id, p.kind, 'snapshot:' || p.label, NULL, true
+    FROM centile_store.periods p
+    WHERE p.board_id = p_board_id AND p.kind = 'snapshot' AND p_at < p.ends_at AND p.cut_off_at IS NOT NULL
 $$;
 
 COMMENT ON FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) IS 'The periods of a board that hold a time, with their current rankings. Example: SELECT * FROM centile_store.periods_at(1, ''{all_time,week}'', ''2024-01-15 12:00Z'');';
@@ -4627,10 +4707,11 @@ CREATE VIEW centile.boards AS
     boards.events_per_minute,
     boards.gain_max,
     boards.on_violation,
+    boards.snapshots,
     boards.created_at
    FROM centile_store.boards;
 
-COMMENT ON VIEW centile.boards IS 'Boards and their rules. kept_archives limits the archives kept of each kind of period, and gain_max a player''s gain in one period. Example: SELECT slug, mode, score_order, ties, periods, lanes, time_zone FROM centile.boards ORDER BY slug;';
+COMMENT ON VIEW centile.boards IS 'Boards and their rules. kept_archives limits the archives kept of each kind of period, and gain_max a player''s gain in one period. snapshots is the kind of period at whose end the all-time ranking is archived. Example: SELECT slug, mode, score_order, ties, periods, lanes, time_zone FROM centile.boards ORDER BY slug;';
 
 CREATE TABLE centile_store.bucket_counts (
     ranking_id bigint NOT NULL,
@@ -5521,6 +5602,8 @@ CREATE INDEX outbox_waiting_idx ON centile_store.outbox USING btree (board_id, n
 
 CREATE INDEX periods_due_idx ON centile_store.periods USING btree (ends_at) WHERE (state = 'open'::text);
 
+CREATE INDEX periods_snapshot_ends_idx ON centile_store.periods USING btree (board_id, ends_at) WHERE (kind = 'snapshot'::text);
+
 CREATE INDEX periods_starts_at_idx ON centile_store.periods USING btree (board_id, kind, starts_at);
 
 CREATE INDEX quarantine_board_idx ON centile_store.quarantine USING btree (board_id, state, id);
@@ -5601,8 +5684,8 @@ GRANT ALL ON FUNCTION centile.calendar_kind(p_kind text) TO centile_service;
 REVOKE ALL ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_actor text) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_actor text) TO centile_service;
+REVOKE ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_actor text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text, p_signing_secret bytea, p_request_sha256 bytea, p_request_salt bytea) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text, p_signing_secret bytea, p_request_sha256 bytea, p_request_salt bytea) TO centile_service;
@@ -5678,6 +5761,10 @@ REVOKE ALL ON FUNCTION centile.players_around(p_board text, p_user text, p_perio
 GRANT ALL ON FUNCTION centile.players_around(p_board text, p_user text, p_period text, p_around integer) TO centile_reader;
 GRANT ALL ON FUNCTION centile.players_around(p_board text, p_user text, p_period text, p_around integer) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile.progress(p_board text, p_user text, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.progress(p_board text, p_user text, p_limit integer) TO centile_reader;
+GRANT ALL ON FUNCTION centile.progress(p_board text, p_user text, p_limit integer) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile.put_user(p_user text, p_name text, p_avatar text, p_set_avatar boolean, p_metadata jsonb, p_actor text, p_boards text[], OUT made boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.put_user(p_user text, p_name text, p_avatar text, p_set_avatar boolean, p_metadata jsonb, p_actor text, p_boards text[], OUT made boolean) TO centile_service;
 
@@ -5732,8 +5819,8 @@ REVOKE ALL ON FUNCTION centile.tie_key_time(p_tie_key bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.tie_key_time(p_tie_key bigint) TO centile_reader;
 GRANT ALL ON FUNCTION centile.tie_key_time(p_tie_key bigint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_actor text) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_actor text) TO centile_service;
+REVOKE ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_actor text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.verify(p_board text, p_period text, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.verify(p_board text, p_period text, p_limit integer) TO centile_reader;
@@ -6019,6 +6106,9 @@ GRANT ALL ON FUNCTION centile_store.note_delivery(p_message_id bigint, p_status 
 
 REVOKE ALL ON FUNCTION centile_store.note_signature(p_key_id text, p_signature bytea) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.note_signature(p_key_id text, p_signature bytea) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.open_snapshots() FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.open_snapshots() TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.page_rows(p_ranking_id bigint, p_from bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.page_rows(p_ranking_id bigint, p_from bigint, p_limit integer) TO centile_service;

@@ -79,6 +79,7 @@ fn board() -> Result<Board, Box<dyn Error>> {
         events_per_minute: None,
         gain_max: BTreeMap::new(),
         on_violation: OnViolation::Refuse,
+        snapshots: None,
         created_at: DateTime::<Utc>::UNIX_EPOCH,
     })
 }

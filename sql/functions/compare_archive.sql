@@ -35,6 +35,12 @@ BEGIN
         v_misplaced := 'a."position" <> l.place AND NOT EXISTS (SELECT FROM later)';
     END IF;
 
+    -- A snapshot has no live ranking to compare.
+    IF v_period.kind = 'snapshot' THEN
+        v_live := format('SELECT s.* FROM centile_archive.%I s', v_period.archive_name);
+        v_misplaced := 'false';
+    END IF;
+
     DELETE FROM centile_store.archive_differences WHERE period_id = p_period_id AND revision = 1;
     EXECUTE format($query$
         WITH later AS MATERIALIZED (

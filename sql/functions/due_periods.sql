@@ -7,7 +7,8 @@ AS $$
     SELECT p.id, b.slug, p.kind || ':' || p.label, p.ends_at, i.source, i.is_running
     FROM centile_store.periods p
     JOIN centile_store.boards b ON b.id = p.board_id
-    JOIN centile_store.rankings r ON r.id = p.ranking_id
+    -- A snapshot has no ranking.
+    LEFT JOIN centile_store.rankings r ON r.id = p.ranking_id
     LEFT JOIN LATERAL (
         SELECT i.source, centile_store.is_locked(1128615509, i.id) AS is_running
         FROM centile_store.imports i

@@ -41,7 +41,7 @@ BEGIN
                     r.row - '{internal_id,rank_key,tie_key,user_name,avatar}'::text[]
                     || jsonb_build_object('name', r.row -> 'user_name') ORDER BY r.place), '[]')
                 FROM jsonb_array_elements(convert_from(v_top, 'UTF8')::jsonb -> 'rows') WITH ORDINALITY AS r (row, place)))
-    FROM centile_store.boards b WHERE b.id = v_period.board_id;
+    FROM centile_store.boards b WHERE b.id = v_period.board_id AND v_period.kind <> 'snapshot';
     PERFORM centile_store.list_named_players(p_period_id);
     RETURN true;
 END

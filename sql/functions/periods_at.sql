@@ -1,4 +1,4 @@
--- One look-up per kind, however many periods there are, and the seasons. A closed period has no
+-- One look-up per kind, however many periods there are, the seasons, and the snapshots taken. A closed period has no
 -- ranking. A period that is cut off accepts no score, but acts still change its ranking until it is
 -- closed.
 CREATE OR REPLACE FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamptz)
@@ -16,6 +16,11 @@ AS $$
     SELECT p.id, p.kind, 'season:' || p.label, p.ranking_id, p.cut_off_at IS NOT NULL
     FROM centile_store.periods p
     WHERE p.board_id = p_board_id AND p.kind = 'season' AND p.starts_at <= p_at AND p_at < p.ends_at
+    UNION ALL
+    -- Only corrections, voids and imports have times before the end of a snapshot.
+    SELECT p.id, p.kind, 'snapshot:' || p.label, NULL, true
+    FROM centile_store.periods p
+    WHERE p.board_id = p_board_id AND p.kind = 'snapshot' AND p_at < p.ends_at AND p.cut_off_at IS NOT NULL
 $$;
 
 COMMENT ON FUNCTION centile_store.periods_at(integer, text[], timestamptz) IS

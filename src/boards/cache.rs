@@ -157,6 +157,7 @@ mod tests {
             events_per_minute: None,
             gain_max: GainMax::new(),
             on_violation: OnViolation::Refuse,
+            snapshots: None,
             created_at: DateTime::UNIX_EPOCH,
         })
     }

@@ -76,7 +76,10 @@ pub async fn create(boards: &Boards, new: NewBoard, by: &Actor) -> Result<Board>
     let mut kinds = new.periods.clone();
     kinds.sort_unstable();
     kinds.dedup();
-    if kinds.is_empty() || kinds.len() != new.periods.len() || kinds.contains(&PeriodKind::Season) {
+    if kinds.is_empty()
+        || kinds.len() != new.periods.len()
+        || kinds.iter().any(|kind| [PeriodKind::Season, PeriodKind::Snapshot].contains(kind))
+    {
         return Err(Error::invalid(
             "periods",
             "must be one or more of all_time, hour, day, week, month, quarter and year, each at most once",

@@ -21,7 +21,7 @@ use crate::{
     model::board::{
         ArchivedKind, Board, BoardChange, BoardSlug, DEFAULT_FROZEN_TOP_SIZE, DEFAULT_PERIODS, DEFAULT_POINTS_BOUND,
         EVENTS_PER_MINUTE_MAX, FROZEN_TOP_MAX, FirstLayout, GainMax, KEPT_ARCHIVES_MAX, KeptArchives, Mode, NewBoard,
-        OnViolation, Order, PeriodKind, Reading, Ties,
+        OnViolation, Order, PeriodKind, Reading, SnapshotKind, Ties,
     },
     model::name::{self, Named as _},
 };
@@ -118,6 +118,9 @@ pub(super) struct Create {
     /// until an administrator accepts or rejects it.
     #[arg(long, value_parser = named::<OnViolation>(), default_value = "refuse")]
     on_violation: OnViolation,
+    /// Archive the all-time ranking at the end of each day, week or month [default: never]
+    #[arg(long, value_parser = named::<SnapshotKind>())]
+    snapshots: Option<SnapshotKind>,
     /// Print the board as JSON
     #[arg(long)]
     json: bool,
@@ -129,7 +132,7 @@ pub(super) struct Create {
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("changes").required(true).multiple(true)
     .args(["title", "points_min", "points_max", "frozen_top_size", "kept_archives", "reading", "events_per_minute", "gain_max",
-           "on_violation"])))]
+           "on_violation", "snapshots"])))]
 pub(super) struct Change {
     /// Name of the board in URLs
     #[arg(value_name = "SLUG", value_parser = value::<BoardSlug>)]
@@ -162,6 +165,9 @@ pub(super) struct Change {
     /// Action for events that violate a limit
     #[arg(long, value_parser = named::<OnViolation>())]
     on_violation: Option<OnViolation>,
+    /// Archive the all-time ranking at the end of each day, week or month; `none` for never
+    #[arg(long, value_name = "KIND", value_parser = snapshots)]
+    snapshots: Option<Snapshots>,
     /// Print the board as JSON
     #[arg(long)]
     json: bool,
@@ -169,9 +175,11 @@ pub(super) struct Change {
     by: By,
 }
 
-/// Parses a kind of period that a board may keep. Seasons are created one by one.
+/// Parses a kind of period that a board may keep. Seasons are created one by one, and snapshots have
+/// a flag of their own.
 fn period_kinds() -> impl TypedValueParser<Value = PeriodKind> {
-    let names = PeriodKind::VARIANTS.iter().filter(|name| **name != PeriodKind::Season.name());
+    let special = [PeriodKind::Season, PeriodKind::Snapshot].map(PeriodKind::name);
+    let names = PeriodKind::VARIANTS.iter().filter(move |name| !special.contains(*name));
     PossibleValuesParser::new(names).try_map(|name| name.parse())
 }
 
@@ -206,6 +214,18 @@ fn events_per_minute(text: &str) -> Result<EventsPerMinute, String> {
     number
         .map(|number| EventsPerMinute(Some(number)))
         .ok_or(format!("give none, or a number from 1 to {EVENTS_PER_MINUTE_MAX}"))
+}
+
+/// When the all-time ranking is archived; `None` for never.
+#[derive(Debug, Clone, Copy)]
+struct Snapshots(Option<SnapshotKind>);
+
+/// Parses a kind of snapshot; `none` is `None`.
+fn snapshots(text: &str) -> Result<Snapshots, String> {
+    if text == "none" {
+        return Ok(Snapshots(None));
+    }
+    text.parse().map(|kind| Snapshots(Some(kind))).map_err(|_| "give day, week, month or none".to_owned())
 }
 
 /// Parses `KIND=POINTS`, the maximum gain in a period; `none` is `None`.
@@ -243,6 +263,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
                 events_per_minute: change.events_per_minute.map(|EventsPerMinute(events)| events),
                 gain_max: once_each("gain_max", change.gain_max)?,
                 on_violation: change.on_violation,
+                snapshots: change.snapshots.map(|Snapshots(kind)| kind),
                 ..BoardChange::default()
             };
             let board =
@@ -297,6 +318,7 @@ async fn create_board(instance: &crate::instance::Instance, create: Create) -> R
             .filter_map(|(kind, most)| Some((kind, most?)))
             .collect(),
         on_violation: create.on_violation,
+        snapshots: create.snapshots,
     };
     boards::create(&instance.boards, new, &by).await.map_err(|error| match error {
         Error::Invalid { field, message, .. } if field.starts_with("first_layout") => {
@@ -325,6 +347,7 @@ struct Line<'a> {
     events_per_minute: Option<i32>,
     gain_max: &'a GainMax,
     on_violation: OnViolation,
+    snapshots: Option<SnapshotKind>,
     created_at: DateTime<Utc>,
 }
 
@@ -347,6 +370,7 @@ impl<'a> From<&'a Board> for Line<'a> {
             events_per_minute: board.events_per_minute,
             gain_max: &board.gain_max,
             on_violation: board.on_violation,
+            snapshots: board.snapshots,
             created_at: board.created_at,
         }
     }
@@ -408,6 +432,7 @@ fn description(board: &Board) -> String {
         ),
         ("gain", gains(board)),
         ("violation", board.on_violation.name().to_owned()),
+        ("snapshots", board.snapshots.map_or("none", |kind| kind.name()).to_owned()),
         ("created", output::time(Some(board.created_at))),
     ])
 }

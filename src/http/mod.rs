@@ -58,7 +58,7 @@ use crate::{
     http::{
         api::{
             board, classic, distribution, docs, endpoint::Endpoint, export, health, history, key, list, newcomer,
-            period, quarantine, season, standing, submit, transaction, user,
+            period, progress, quarantine, season, standing, submit, transaction, user,
         },
         server::{
             activity::{Activity, Allowed},
@@ -198,6 +198,7 @@ fn endpoints() -> Vec<Endpoint> {
         Endpoint::new("/v1/boards/{board}/scores.csv").get(export::csv),
         Endpoint::new("/v1/boards/{board}/scores.ndjson").get(export::ndjson),
         Endpoint::new("/v1/boards/{board}/scores/{user_id}/history").get(history::list),
+        Endpoint::new("/v1/boards/{board}/scores/{user_id}/progress").get(progress::list),
         Endpoint::new("/v1/boards/{board}/scores/{user_id}/reset").on(Method::POST, standing::reset),
         Endpoint::new("/v1/boards/{board}/live").get(live::subscribe),
         Endpoint::new("/v1/boards/{board}/rank").get(newcomer::show),

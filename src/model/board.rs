@@ -108,6 +108,8 @@ pub enum PeriodKind {
     Year,
     /// A named period with an explicit start and end. An administrator creates each season.
     Season,
+    /// The all-time ranking as of the end of a day, week or month.
+    Snapshot,
 }
 
 /// Kinds of period that end, and therefore have an archive after closing.
@@ -131,6 +133,31 @@ pub enum ArchivedKind {
     Year,
     /// Seasons.
     Season,
+    /// Snapshots.
+    Snapshot,
+}
+
+/// Kinds of period at whose end a board may archive its all-time ranking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, EnumString, IntoStaticStr, VariantNames)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum SnapshotKind {
+    /// At the end of each day.
+    Day,
+    /// At the end of each week.
+    Week,
+    /// At the end of each month.
+    Month,
+}
+
+impl From<SnapshotKind> for PeriodKind {
+    fn from(kind: SnapshotKind) -> Self {
+        match kind {
+            SnapshotKind::Day => Self::Day,
+            SnapshotKind::Week => Self::Week,
+            SnapshotKind::Month => Self::Month,
+        }
+    }
 }
 
 /// Number of closed periods of each kind that keep their archive, newest first. A kind that is
@@ -251,6 +278,8 @@ pub struct NewBoard {
     pub gain_max: GainMax,
     /// Treatment of an event that breaks a rule against cheating.
     pub on_violation: OnViolation,
+    /// When the all-time ranking is archived, if ever.
+    pub snapshots: Option<SnapshotKind>,
 }
 
 /// Changes to a board.
@@ -286,6 +315,8 @@ pub struct BoardChange {
     pub gain_max: GainMaxChange,
     /// New treatment of events that break a rule against cheating.
     pub on_violation: Option<OnViolation>,
+    /// When the all-time ranking is archived; `Some(None)` for never.
+    pub snapshots: Option<Option<SnapshotKind>>,
 }
 
 /// A stored board.
@@ -325,6 +356,8 @@ pub struct Board {
     pub gain_max: GainMax,
     /// Treatment of an event that breaks a rule against cheating.
     pub on_violation: OnViolation,
+    /// When the all-time ranking is archived, if ever.
+    pub snapshots: Option<SnapshotKind>,
     /// Time of creation.
     pub created_at: DateTime<Utc>,
 }

@@ -6,7 +6,10 @@ use chrono::{DateTime, Datelike, NaiveDate, Utc, Weekday};
 
 use crate::{
     Error, Result,
-    model::{board::PeriodKind, name::Named as _},
+    model::{
+        board::{PeriodKind, SnapshotKind},
+        name::Named as _,
+    },
 };
 
 /// A caller's choice of a period. Text forms: `all_time`, `day`, `week:previous`,
@@ -52,6 +55,10 @@ impl FromStr for PeriodSelector {
             )
         })?;
         match (kind, label) {
+            (PeriodKind::Snapshot, None | Some("previous")) => Err(Error::invalid(
+                "period",
+                format!("{text:?} has no name of a snapshot; use snapshot:NAME, such as snapshot:week-2024-01-15"),
+            )),
             (PeriodKind::Season, None | Some("previous" | "current" | "next")) => {
                 Err(Error::invalid("period", format!("{text:?} has no name of a season; use season:NAME")))
             }
@@ -118,6 +125,12 @@ fn check_label(kind: PeriodKind, label: &str) -> Result<()> {
                 ));
             }
         }
+        PeriodKind::Snapshot => {
+            let parts =
+                label.split_once('-').and_then(|(kind, label)| Some((kind.parse::<SnapshotKind>().ok()?, label)));
+            let Some((kind, label)) = parts else { return refuse("a snapshot such as week-2024-01-15") };
+            return check_label(kind.into(), label);
+        }
         PeriodKind::AllTime => {}
     }
     Ok(())
@@ -152,6 +165,23 @@ pub struct Period {
     pub ends_at: Option<DateTime<Utc>>,
     /// State.
     pub state: PeriodState,
+}
+
+/// A player's standing in one snapshot; without values if the player had no score.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Progress {
+    /// The snapshot.
+    pub period: Period,
+    /// Players in the snapshot.
+    pub players: i64,
+    /// Position in the total order.
+    pub position: Option<i64>,
+    /// Rank.
+    pub rank: Option<i64>,
+    /// Score.
+    pub score: Option<i64>,
+    /// When the score was reached.
+    pub reached_at: Option<DateTime<Utc>>,
 }
 
 /// State of a period.

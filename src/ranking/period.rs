@@ -7,8 +7,9 @@ use crate::{
     model::{
         board::{Board, PeriodKind},
         name::Named as _,
-        period::{Period, PeriodSelector, PeriodState},
+        period::{Period, PeriodSelector, PeriodState, Progress},
         rank::AnsweredBy,
+        user::UserId,
     },
     ranking::Rankings,
     store::{
@@ -55,11 +56,25 @@ pub async fn list_page(
     Ok((periods, next))
 }
 
+/// Returns a player's standings in up to `limit` newest snapshots of a board, newest first.
+///
+/// [`Error::NotFound`] if the player does not exist.
+pub(crate) async fn progress(
+    rankings: &Rankings,
+    board: &Board,
+    user_id: &UserId,
+    limit: u64,
+) -> Result<Vec<Progress>> {
+    rankings.store.progress(board, user_id.as_str(), i32::try_from(limit).unwrap_or(i32::MAX)).await
+}
+
 /// Returns the period that a selector means on a board.
 ///
 /// A cached result may be outdated. Every statement and round checks that it still holds.
 pub(crate) async fn resolve(rankings: &Rankings, board: &Board, selector: &PeriodSelector) -> Result<Resolved> {
-    if selector.kind() != PeriodKind::Season && !board.periods.contains(&selector.kind()) {
+    if ![PeriodKind::Season, PeriodKind::Snapshot].contains(&selector.kind())
+        && !board.periods.contains(&selector.kind())
+    {
         let kept: Vec<&str> = board.periods.iter().map(|kind| kind.name()).collect();
         return Err(Error::NotFound {
             what: Resource::Period,
@@ -79,6 +94,9 @@ pub(crate) async fn resolve(rankings: &Rankings, board: &Board, selector: &Perio
             hint: Some(match selector.kind() {
                 PeriodKind::Season => {
                     format!("board {0} has no such season; GET /v1/boards/{0}/periods lists its periods", board.slug)
+                }
+                PeriodKind::Snapshot => {
+                    format!("board {0} has no such snapshot; GET /v1/boards/{0}/periods lists its periods", board.slug)
                 }
                 _ => format!("it does not exist in time zone {}", board.time_zone),
             }),

@@ -222,7 +222,7 @@ impl Batch<'_> {
         let mut after = Vec::with_capacity(periods.len());
         let mut kinds = 0;
         for period in periods.iter().filter(|period| period.holds(at)) {
-            kinds += usize::from(period.kind != PeriodKind::Season);
+            kinds += usize::from(![PeriodKind::Season, PeriodKind::Snapshot].contains(&period.kind));
             let ranking_id = period.ranking_id.ok_or(Refusal::PeriodClosed)?;
             // An event before a reset does not count in the period of the reset.
             let is_before_reset = |reset: &DateTime<Utc>| *reset > at && *reset < period.ends_at;

@@ -8,7 +8,7 @@ use crate::{
     Error, Result,
     model::{
         act::Actor,
-        board::{Board, BoardChange, Mode, NewBoard, OnViolation, Order, Reading, Ties},
+        board::{Board, BoardChange, Mode, NewBoard, OnViolation, Order, Reading, SnapshotKind, Ties},
         name::Named as _,
     },
     store::Store,
@@ -33,6 +33,7 @@ struct StoredBoard {
     events_per_minute: Option<i32>,
     gain_max: Value,
     on_violation: String,
+    snapshots: Option<String>,
     created_at: DateTime<Utc>,
 }
 
@@ -52,6 +53,12 @@ impl TryFrom<StoredBoard> for Board {
             reading: stored.reading.parse().map_err(|_| unknown("rule for reading"))?,
             gain_max: serde_json::from_value(stored.gain_max.clone()).map_err(|_| unknown("rule for gains"))?,
             on_violation: stored.on_violation.parse().map_err(|_| unknown("rule for violations"))?,
+            snapshots: stored
+                .snapshots
+                .as_deref()
+                .map(str::parse)
+                .transpose()
+                .map_err(|_| unknown("rule for snapshots"))?,
             slug: stored.slug.parse()?,
             title: stored.title,
             lanes: stored.lanes,
@@ -86,7 +93,7 @@ impl Store {
     ) -> Result<()> {
         let periods: Vec<String> = new.periods.iter().map(|kind| kind.name().to_owned()).collect();
         sqlx::query!(
-            "SELECT centile.create_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)",
+            "SELECT centile.create_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)",
             new.slug.as_str(),
             new.title,
             new.mode.name(),
@@ -104,6 +111,7 @@ impl Store {
             new.events_per_minute,
             json(&new.gain_max)?,
             new.on_violation.name(),
+            new.snapshots.map(SnapshotKind::name),
             by.as_str(),
         )
         .fetch_one(&self.writers)
@@ -114,7 +122,7 @@ impl Store {
     /// Changes a board.
     pub(crate) async fn update_board(&self, slug: &str, change: &BoardChange, by: &Actor) -> Result<()> {
         sqlx::query!(
-            "SELECT centile.update_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
+            "SELECT centile.update_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
             slug,
             change.title,
             change.mode.map(Mode::name),
@@ -131,6 +139,8 @@ impl Store {
             change.events_per_minute.map(Option::unwrap_or_default),
             json(&change.gain_max)?,
             change.on_violation.map(OnViolation::name),
+            // `none` removes the snapshots.
+            change.snapshots.map(|kind| kind.map_or("none", SnapshotKind::name)),
             by.as_str(),
         )
         .fetch_one(&self.writers)

@@ -92,6 +92,12 @@ impl Store {
         }
     }
 
+    /// Opens the snapshots whose time has come.
+    pub(crate) async fn open_snapshots(&self) -> Result<()> {
+        sqlx::query!("SELECT centile_store.open_snapshots()").fetch_one(&self.writers).await?;
+        Ok(())
+    }
+
     /// Returns the periods that have ended and are not closed, in closing order; all, or one.
     pub(crate) async fn due_periods(&self, period_id: Option<i64>) -> Result<Vec<DuePeriod>> {
         let due = sqlx::query_as!(

@@ -7,7 +7,7 @@ use sqlx::{error::DatabaseError, postgres::PgDatabaseError};
 use crate::{Code, Error, Resource};
 
 /// Constraint, the field that it concerns, and the error detail.
-const CONSTRAINTS: [(&str, &str, &str); 22] = [
+const CONSTRAINTS: [(&str, &str, &str); 23] = [
     (
         "boards_slug_form",
         "slug",
@@ -23,9 +23,10 @@ const CONSTRAINTS: [(&str, &str, &str); 22] = [
     (
         "boards_kept_archives_kinds",
         "kept_archives",
-        "must be a JSON object of hour, day, week, month, quarter, year, season",
+        "must be a JSON object of hour, day, week, month, quarter, year, season, snapshot",
     ),
     ("boards_kept_archives_positive", "kept_archives", "must be whole numbers from 1 to 1000000"),
+    ("boards_snapshots_known", "snapshots", "must be day, week or month, on a board that keeps all_time"),
     ("boards_reading_known", "reading", "must be public or key"),
     ("boards_events_per_minute_range", "events_per_minute", "must be 1 to 10000"),
     (

@@ -7,7 +7,7 @@ use crate::{
     model::{
         board::{Board, PeriodKind},
         name::Named as _,
-        period::{Period, PeriodSelector, PeriodState},
+        period::{Period, PeriodSelector, PeriodState, Progress},
     },
     store::{Store, rank::Version},
 };
@@ -137,6 +137,28 @@ impl Store {
         rows.into_iter().map(|row| period(&row.kind, row.label, (row.starts_at, row.ends_at), &row.state)).collect()
     }
 
+    /// Returns a player's standings in the newest snapshots of a board, newest first.
+    pub(crate) async fn progress(&self, board: &Board, user_id: &str, limit: i32) -> Result<Vec<Progress>> {
+        let rows = sqlx::query_file!("sql/queries/progress.sql", board.slug.as_str(), user_id, limit)
+            .fetch_all(&self.readers)
+            .await?;
+        let progress = rows.into_iter().map(|row| Progress {
+            period: Period {
+                kind: PeriodKind::Snapshot,
+                label: row.label,
+                starts_at: None,
+                ends_at: Some(row.ends_at),
+                state: PeriodState::Closed,
+            },
+            players: row.players,
+            position: row.position,
+            rank: row.rank,
+            score: row.score,
+            reached_at: row.reached_at,
+        });
+        Ok(progress.collect())
+    }
+
     /// Opens the periods of a board that contain these times.
     pub(crate) async fn open_periods(&self, board_id: i32, times: &[DateTime<Utc>]) -> Result<()> {
         sqlx::query!("SELECT centile.open_periods($1, $2)", board_id, times).fetch_one(&self.writers).await?;
@@ -149,7 +171,8 @@ impl Store {
         Ok(now)
     }
 
-    /// Returns kind and bounds of all opened periods of a board except seasons.
+    /// Returns kind and bounds of all opened periods of a board except seasons and
+    /// snapshots.
     pub(crate) async fn period_bounds(&self, board_id: i32) -> Result<Vec<PeriodBounds>> {
         let rows = sqlx::query_file!("sql/queries/period_bounds.sql", board_id).fetch_all(&self.writers).await?;
         rows.into_iter().map(|row| Ok((kind(&row.kind)?, row.starts_at, row.ends_at))).collect()

@@ -220,6 +220,7 @@ fn board(ties: Ties) -> Board {
         events_per_minute: None,
         gain_max: BTreeMap::new(),
         on_violation: OnViolation::Refuse,
+        snapshots: None,
         created_at: DateTime::<Utc>::UNIX_EPOCH,
     }
 }

@@ -8,3 +8,4 @@ pub mod killed_close;
 pub mod kinds;
 pub mod rollover;
 pub mod settings;
+pub mod snapshots;

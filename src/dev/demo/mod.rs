@@ -134,6 +134,7 @@ fn main_board() -> Result<NewBoard> {
         events_per_minute: None,
         gain_max: GainMax::new(),
         on_violation: OnViolation::Refuse,
+        snapshots: None,
     })
 }
 

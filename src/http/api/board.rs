@@ -32,7 +32,7 @@ use crate::{
         board::{
             ArchivedKind, Board, BoardChange, DEFAULT_FROZEN_TOP_SIZE, DEFAULT_PERIODS, DEFAULT_POINTS_BOUND,
             FirstLayout, GainMax, GainMaxChange, KeptArchives, KeptArchivesChange, Mode, NewBoard, OnViolation, Order,
-            PeriodKind, Reading, Ties,
+            PeriodKind, Reading, SnapshotKind, Ties,
         },
         user::check_text,
     },
@@ -97,6 +97,9 @@ pub(crate) struct CreateBoard {
     /// How to treat an event outside the points bounds, `events_per_minute` or `gain_max`; `refuse`
     /// when absent.
     on_violation: Option<OnViolation>,
+    /// The end of each such period archives the all-time ranking, as `snapshot:week-2024-01-15`;
+    /// never when absent. The board must keep `all_time`.
+    snapshots: Option<SnapshotKind>,
 }
 
 impl TryFrom<CreateBoard> for NewBoard {
@@ -126,6 +129,7 @@ impl TryFrom<CreateBoard> for NewBoard {
             events_per_minute: request.events_per_minute.map(|Integer(events)| events),
             gain_max: gain_max(request.gain_max)?.into_iter().filter_map(|(kind, most)| Some((kind, most?))).collect(),
             on_violation: request.on_violation.unwrap_or_default(),
+            snapshots: request.snapshots,
         })
     }
 }
@@ -237,6 +241,11 @@ pub(crate) struct UpdateBoard {
     gain_max: Option<BTreeMap<String, Option<Integer>>>,
     /// How to treat an event that breaks a rule from now on.
     on_violation: Option<OnViolation>,
+    /// When to archive the all-time ranking from now on; null for never.
+    #[serde(default, deserialize_with = "body::present")]
+    #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
+    #[schema(value_type = Option<SnapshotKind>)]
+    snapshots: Option<Option<SnapshotKind>>,
 }
 
 impl TryFrom<UpdateBoard> for BoardChange {
@@ -259,6 +268,7 @@ impl TryFrom<UpdateBoard> for BoardChange {
             events_per_minute: request.events_per_minute.map(|given| given.map(|Integer(events)| events)),
             gain_max: gain_max(request.gain_max)?,
             on_violation: request.on_violation,
+            snapshots: request.snapshots,
         })
     }
 }
@@ -297,6 +307,9 @@ pub(crate) struct BoardResponse {
     /// Readers of the board: `public` for everyone, `key` for holders of a key for it.
     #[schema(value_type = String, example = "public")]
     reading: Reading,
+    /// `day`, `week` or `month` if the all-time ranking is archived at the end of each; null if not.
+    #[schema(required = true, value_type = Option<String>, example = "week")]
+    snapshots: Option<SnapshotKind>,
     /// When the board was created.
     created_at: DateTime<Utc>,
     #[serde(flatten)]
@@ -340,6 +353,7 @@ impl BoardResponse {
             frozen_top_size: board.frozen_top_size,
             kept_archives: board.kept_archives.clone(),
             reading: board.reading,
+            snapshots: board.snapshots,
             created_at: board.created_at,
             limits: None,
         }

@@ -50,9 +50,7 @@ const QUERY_BYTES: usize = CHOSEN_MAX * 6 * 128 + 9_216;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ListQuery {
-    /// `all_time`, `day`, `week` or `month` for the current period; `all_time` when absent.
-    /// `week:previous` is the one before. `week:2024-01-15` (a Monday), `month:2024-01` and
-    /// `day:2024-01-15` name one period, open or closed. `season:spring` names a season.
+    /// Period, such as `week`, `week:previous` or `season:spring`; `all_time` when absent.
     #[param(value_type = Option<PeriodText>)]
     period: Option<String>,
     /// Maximum rows of the page.

@@ -15,6 +15,7 @@ pub(crate) mod newcomer;
 pub(crate) mod openapi;
 pub(crate) mod period;
 pub(crate) mod problem;
+pub(crate) mod progress;
 pub(crate) mod quarantine;
 pub(crate) mod ranking;
 pub(crate) mod reply;

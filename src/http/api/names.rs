@@ -10,7 +10,7 @@ use utoipa::{
 };
 
 use crate::model::{
-    board::{ArchivedKind, Mode, OnViolation, Order, PeriodKind, Reading, Ties},
+    board::{ArchivedKind, Mode, OnViolation, Order, PeriodKind, Reading, SnapshotKind, Ties},
     key::Role,
     quarantine::State,
 };
@@ -36,6 +36,7 @@ schemas! {
     OnViolation: "Treatment of an event that breaks a rule of its board against cheating.",
     PeriodKind: "Kinds of period.",
     ArchivedKind: "Kinds of period with archives.",
+    SnapshotKind: "When the all-time ranking is archived.",
     Role: "Permissions of a key.",
     State: "State of an event in quarantine.",
 }

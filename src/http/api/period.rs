@@ -46,10 +46,10 @@ pub(crate) struct PeriodResponse<'a> {
     /// Name of the period in parameters named `period`.
     #[schema(example = "week:2024-01-15")]
     name: String,
-    /// Kind of period: `all_time`, `day`, `week`, `month` or `season`.
+    /// Kind of period, such as `all_time`, `week`, `season` or `snapshot`.
     #[schema(value_type = String, example = "week")]
     kind: PeriodKind,
-    /// Label: `2024-01-15`, `2024-01`, `all_time`, or a season's name.
+    /// The name without its kind, such as `2024-01-15`; `all_time` for `all_time`.
     #[schema(example = "2024-01-15")]
     label: &'a str,
     /// `upcoming` (a season before its start), `open`, `due` (it has ended) or `closed`. A period

@@ -133,6 +133,7 @@ fn kind_title(kind: PeriodKind) -> &'static str {
         PeriodKind::Quarter => "This quarter",
         PeriodKind::Year => "This year",
         PeriodKind::Season => "Season",
+        PeriodKind::Snapshot => "Snapshot",
     }
 }
 

@@ -82,6 +82,7 @@ pub(crate) fn period_title(period: &Period) -> String {
         },
         PeriodKind::Year => period.label.clone(),
         PeriodKind::Season => format!("Season {}", period.label),
+        PeriodKind::Snapshot => format!("All time, as of the end of {}", period.label.replacen('-', " ", 1)),
     }
 }
 

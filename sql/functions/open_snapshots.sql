@@ -1,0 +1,35 @@
+-- Opens those whose time has come, so that they are closed next: the newest one that is missing, and
+-- all between it and the board's last snapshot. Nobody writes into a snapshot, so this needs no
+-- lock that writers take. A name tells the period whose end it is: week-2024-01-15.
+CREATE OR REPLACE FUNCTION centile_store.open_snapshots() RETURNS integer
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    v_board  record;
+    v_last   timestamptz;
+    v_period record;
+    v_opened integer := 0;
+BEGIN
+    FOR v_board IN
+        SELECT b.id, b.snapshots, b.time_zone FROM centile_store.boards b
+        WHERE b.snapshots IS NOT NULL
+          AND EXISTS (SELECT FROM centile_store.periods p WHERE p.board_id = b.id AND p.kind = 'all_time')
+    LOOP
+        v_last := (SELECT max(p.ends_at) FROM centile_store.periods p WHERE p.board_id = v_board.id AND p.kind = 'snapshot');
+        SELECT * INTO v_period FROM centile.period_before(v_board.snapshots, statement_timestamp(), v_board.time_zone);
+        LOOP
+            EXIT WHEN v_period.ends_at <= v_last;
+            INSERT INTO centile_store.periods (board_id, kind, label, starts_at, ends_at)
+            VALUES (v_board.id, 'snapshot', v_board.snapshots || '-' || v_period.label, '-infinity', v_period.ends_at)
+            ON CONFLICT ON CONSTRAINT periods_label_key DO NOTHING;
+            v_opened := v_opened + 1;
+            EXIT WHEN v_last IS NULL;
+            SELECT * INTO v_period FROM centile.period_before(v_board.snapshots, v_period.starts_at, v_board.time_zone);
+        END LOOP;
+    END LOOP;
+    RETURN v_opened;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.open_snapshots() IS
+'Opens the snapshots that are due and returns their number. Example: SELECT centile_store.open_snapshots();';

@@ -1,0 +1,109 @@
+//! `/v1/boards/{board}/scores/{user_id}/progress`: a player in the snapshots of a board.
+
+use actix_web::{HttpRequest, HttpResponse, web::Data};
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::{
+    Result,
+    http::{
+        Api,
+        api::{period::PeriodResponse, problem::ReadProblems, reply},
+        extract::{
+            caller,
+            path::{BoardPath, UserPath},
+            query,
+        },
+    },
+    model::period::Progress,
+    ranking::period,
+};
+
+/// Maximum snapshots of a response.
+const SNAPSHOTS_MAX: u64 = 366;
+
+/// Selects the newest snapshots.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ProgressQuery {
+    /// Maximum snapshots.
+    #[param(minimum = 1, maximum = 366, default = 30)]
+    snapshots: Option<u64>,
+}
+
+/// A player's standing in one snapshot.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ProgressRowResponse<'a> {
+    /// The snapshot.
+    period: PeriodResponse<'a>,
+    /// Players in the snapshot.
+    #[schema(example = 1_000_000)]
+    players: i64,
+    /// Position in the total order; null if the player had no score.
+    #[schema(required = true, example = 7, minimum = 1)]
+    position: Option<i64>,
+    /// Rank; null if the player had no score.
+    #[schema(required = true, example = 6, minimum = 1)]
+    rank: Option<i64>,
+    /// Score; null if the player had none.
+    #[schema(required = true, example = 1_234)]
+    score: Option<i64>,
+    /// When the score was reached; null if the player had none.
+    #[schema(required = true)]
+    reached_at: Option<DateTime<Utc>>,
+}
+
+impl<'a> From<&'a Progress> for ProgressRowResponse<'a> {
+    fn from(progress: &'a Progress) -> Self {
+        Self {
+            period: PeriodResponse::from(&progress.period),
+            players: progress.players,
+            position: progress.position,
+            rank: progress.rank,
+            score: progress.score,
+            reached_at: progress.reached_at,
+        }
+    }
+}
+
+/// A player's standings over time.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ProgressResponse<'a> {
+    /// Name of the board.
+    #[schema(example = "arena")]
+    board: &'a str,
+    /// The caller's own id of the player.
+    #[schema(example = "ada")]
+    user_id: &'a str,
+    /// The snapshots, newest first.
+    data: Vec<ProgressRowResponse<'a>>,
+    /// Always null: one response has all snapshots that the request asks for.
+    #[schema(required = true)]
+    next_cursor: Option<&'a str>,
+}
+
+/// Read a player's progress
+///
+/// Lists the player's rank and score in the newest snapshots of the board. A board takes snapshots
+/// if its rules say so: see `snapshots` of a board.
+#[utoipa::path(
+    get, path = "/v1/boards/{board}/scores/{user_id}/progress", operation_id = "list_progress", tag = "reading",
+    security((), ("key" = [])), params(BoardPath, UserPath, ProgressQuery),
+    responses((status = 200, description = "The player's standings.", body = ProgressResponse), ReadProblems),
+)]
+pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
+    let path = BoardPath::of(&request)?;
+    let UserPath { user_id } = UserPath::of(&request)?;
+    let query: ProgressQuery = query::parse(&request)?;
+    let snapshots = query::bounded("snapshots", query.snapshots, 30, 1, SNAPSHOTS_MAX)?;
+    let board = caller::readable(&api, &request, &path.board).await?;
+    let rows = period::progress(&api.instance.rankings, &board, &user_id, snapshots).await?;
+    Ok(reply::read(&ProgressResponse {
+        board: board.slug.as_str(),
+        user_id: user_id.as_str(),
+        data: rows.iter().map(ProgressRowResponse::from).collect(),
+        next_cursor: None,
+    }))
+}

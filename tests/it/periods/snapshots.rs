@@ -1,0 +1,150 @@
+//! Snapshots of the all-time ranking, compared with a rank over the ledger.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use sqlx::query_as;
+
+use crate::{
+    http::api::site::Site,
+    support::{Files, TestDb, import, run},
+};
+
+const SCORES: &str = "/v1/boards/arena/scores";
+
+/// Position, rank, player and score.
+type Row = (i64, i64, String, i64);
+
+/// Returns the all-time ranking of the scores before a time, by a rank over the ledger.
+async fn before(db: &TestDb, end: &str) -> Vec<Row> {
+    query_as(
+        "SELECT row_number() OVER (ORDER BY x.score DESC, x.reached_at, x.id), rank() OVER (ORDER BY x.score DESC), x.external_id, x.score
+         FROM (SELECT u.id, u.external_id, sum(t.points)::bigint AS score, max(t.occurred_at) AS reached_at
+               FROM centile_store.score_transactions t JOIN centile_store.users u ON u.id = t.user_id
+               WHERE t.kind = 'score' AND t.occurred_at < $1::text::timestamptz GROUP BY u.id, u.external_id) x
+         ORDER BY 1",
+    )
+    .bind(end)
+    .fetch_all(&db.pool().await)
+    .await
+    .unwrap()
+}
+
+async fn page(site: &Site, period: &str) -> Vec<Row> {
+    let page = site.get(&format!("{SCORES}?period={period}&limit=1000")).await.is(200);
+    let number = |row: &Value, name: &str| row[name].as_i64().unwrap();
+    let row = |row: &Value| {
+        (
+            number(row, "position"),
+            number(row, "rank"),
+            row["user_id"].as_str().unwrap().to_owned(),
+            number(row, "score"),
+        )
+    };
+    page["data"].as_array().unwrap().iter().map(row).collect()
+}
+
+/// Three weeks of January 2024, with two equal scores.
+fn events() -> String {
+    let line = |n: i64| format!("p{},{},2024-01-{:02}T{:02}:00:00Z", n % 10, n * 7 % 30 + 1, 1 + n % 21, n % 24);
+    format!("user_id,points,occurred_at\n{}\n", (0..60).map(line).collect::<Vec<_>>().join("\n"))
+}
+
+#[tokio::test]
+async fn a_snapshot_is_the_all_time_ranking_at_the_end_of_its_period() {
+    let (db, files) = (TestDb::new().await, Files::new());
+    let site = Site::start(&db, &[]).await;
+    run(&db, &["board", "create", "arena", "--periods", "all_time,day", "--time-zone", "America/New_York"]).well();
+    import(&db, &files.write("events.csv", events()), "arena", &[]).well(60, 0);
+    // As if the service had taken the last snapshot three weeks ago.
+    site.admin(Method::PATCH, "/v1/boards/arena", json!({"snapshots": "week"})).await.is(200);
+    db.execute(
+        "INSERT INTO centile_store.periods (board_id, kind, label, starts_at, ends_at)
+         SELECT id, 'snapshot', 'week-2024-01-01', '-infinity', '2024-01-08 05:00Z' FROM centile_store.boards",
+    )
+    .await;
+    site.get(&format!("{SCORES}?period=snapshot:week-2024-01-01")).await.is(404);
+    let closed = run(&db, &["close", "--due"]).well();
+    assert!(closed.contains("snapshot:week-2024-01-01"), "{closed}");
+    for (name, end) in [("01-01", "2024-01-08 05:00Z"), ("01-08", "2024-01-15 05:00Z"), ("01-15", "2024-01-22 05:00Z")]
+    {
+        assert_eq!(page(&site, &format!("snapshot:week-2024-{name}")).await, before(&db, end).await, "{name}");
+    }
+    // One snapshot for each week until now, each taken once, and none announced.
+    let weeks: (i64, i64, i64) = query_as(
+        "SELECT count(*), extract(epoch FROM max(ends_at) - min(ends_at))::bigint / 604800 + 1,
+                (SELECT count(*) FROM centile.outbox o WHERE o.period LIKE 'snapshot%')
+         FROM centile.periods WHERE kind = 'snapshot' AND state = 'closed'",
+    )
+    .fetch_one(&db.pool().await)
+    .await
+    .unwrap();
+    assert_eq!((weeks.0, weeks.2), (weeks.1, 0));
+    assert_eq!(run(&db, &["close", "--due"]).well().matches("closed").count(), 0);
+    run(&db, &["verify"]).well();
+
+    // A player's progress, newest first.
+    let progress = site.get(&format!("{SCORES}/p3/progress?snapshots={}", weeks.0)).await.is(200);
+    let rows = progress["data"].as_array().unwrap();
+    assert_eq!(i64::try_from(rows.len()).unwrap(), weeks.0);
+    let oldest = &rows[rows.len() - 1];
+    let wanted = before(&db, "2024-01-08 05:00Z").await;
+    let player = wanted.iter().find(|row| row.2 == "p3").unwrap();
+    assert_eq!(
+        (&oldest["period"]["name"], &oldest["players"], &oldest["position"], &oldest["rank"], &oldest["score"]),
+        (
+            &json!("snapshot:week-2024-01-01"),
+            &json!(wanted.len()),
+            &json!(player.0),
+            &json!(player.1),
+            &json!(player.3)
+        )
+    );
+    let stranger = site.get(&format!("{SCORES}/late/progress")).await;
+    stranger.is(404);
+    site.post(SCORES, json!({"user_id": "late", "points": 1})).await.is(200);
+    let late = site.get(&format!("{SCORES}/late/progress?snapshots=1")).await.is(200);
+    assert_eq!((&late["data"][0]["rank"], &late["next_cursor"]), (&Value::Null, &Value::Null));
+
+    // A correction is in the snapshots after it, once they are refreshed.
+    run(
+        &db,
+        &[
+            "correct",
+            "p3",
+            "1000",
+            "--board",
+            "arena",
+            "--at",
+            "2024-01-10T12:00:00Z",
+            "--reason",
+            "late",
+            "--by",
+            "dora",
+        ],
+    )
+    .well();
+    run(&db, &["refresh", "--board", "arena", "--period", "snapshot:week-2024-01-08", "--by", "dora"]).well();
+    assert_eq!(page(&site, "snapshot:week-2024-01-08").await, before(&db, "2024-01-15 05:00Z").await);
+    assert_eq!(page(&site, "snapshot:week-2024-01-01").await, wanted);
+    // An import cannot change a snapshot.
+    let file = files.write("more.csv", "user_id,points,occurred_at\np1,5,2024-01-10T12:00:00Z\n");
+    let rejects = import(&db, &file, "arena", &[]).rejects.unwrap();
+    assert_eq!(rejects[&2].0, "a period that holds this time is closed");
+}
+
+#[tokio::test]
+async fn snapshots_are_set_shown_and_removed() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    site.board(json!({"snapshots": "month"}), &[("ada", 1)]).await;
+    let shown = async || site.get("/v1/boards/main").await.is(200)["snapshots"].clone();
+    assert_eq!(shown().await, "month");
+    run(&db, &["board", "change", "main", "--snapshots", "day"]).well();
+    assert_eq!(run(&db, &["board", "show", "main", "--json"]).json()["snapshots"], "day");
+    site.admin(Method::PATCH, "/v1/boards/main", json!({"snapshots": null})).await.is(200);
+    assert_eq!(shown().await, Value::Null);
+    let refused = site.admin(Method::PATCH, "/v1/boards/main", json!({"snapshots": "hour"})).await.is(422);
+    assert_eq!(refused["field"], "snapshots");
+    let weekly = json!({"slug": "weekly", "mode": "sum", "periods": ["week"], "snapshots": "week"});
+    assert_eq!(site.admin(Method::POST, "/v1/boards", weekly).await.is(422)["field"], "snapshots");
+}
