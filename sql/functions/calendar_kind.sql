@@ -1,4 +1,4 @@
--- No row for all_time and season, which the calendar does not cut.
+-- Returns no row for all_time and season, which do not follow the calendar.
 CREATE OR REPLACE FUNCTION centile.calendar_kind(p_kind text) RETURNS TABLE (label_form text, step interval)
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE ROWS 1
 AS $$

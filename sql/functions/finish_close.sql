@@ -1,5 +1,5 @@
--- The last step of closing: frozen top, message for the outbox, release of the ranking. Returns
--- false and changes nothing if an import has cancelled the cut-off of the archive.
+-- The last step of closing: freezes the top, writes the message to the outbox and releases the
+-- ranking. Returns false and changes nothing if an import has cancelled the cut-off.
 CREATE OR REPLACE FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at timestamptz) RETURNS boolean
 LANGUAGE plpgsql VOLATILE
 -- Does not wait long for a session that changes a profile; the next attempt continues from here.

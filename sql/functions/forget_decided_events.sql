@@ -1,5 +1,5 @@
--- The audit log keeps the decisions for good. Waiting events stay. A repeated event with an id needs
--- its row for the seven days that the id is kept.
+-- Waiting events stay, and the audit log keeps the decisions for good. A row stays for at least the
+-- seven days that an event's id is kept, because a repeated event needs it.
 CREATE OR REPLACE FUNCTION centile.forget_decided_events(p_limit integer DEFAULT 10000, p_keep interval DEFAULT interval '90 days') RETURNS bigint
 LANGUAGE sql VOLATILE
 AS $$

@@ -1,16 +1,16 @@
 -- Defines when an hour or a day begins. Hours and days must partition time, whatever a zone's clock
--- does. It may show midnight twice (America/Havana) or never (Africa/Cairo). It may fall back from
--- just after midnight into the day before (America/St_Johns until 2011), skip a date (Pacific/Apia,
--- 2011-12-30), or shift by half an hour (Australia/Lord_Howe). So an hour or a day begins at the
--- first instant whose local clock shows that time or a later one, and ends where the next begins.
--- An hour that the clock repeats is one period; an hour that it skips is none.
+-- does. The clock may show midnight twice (America/Havana) or never (Africa/Cairo). It may fall
+-- back from just after midnight into the day before (America/St_Johns until 2011), skip a date
+-- (Pacific/Apia, 2011-12-30), or shift by half an hour (Australia/Lord_Howe). So an hour or a day
+-- begins at the first instant whose local clock shows that time or a later one, and ends where the
+-- next begins. An hour that the clock repeats is one period; an hour that it skips is none.
 --
--- AT TIME ZONE alone takes the later of two equal times. Offsets lie within 16 hours of UTC. No
--- zone of the tz database changes its offset twice within 32 hours (the closest pair is 95 hours
--- apart). So one of the offsets at the two ends leads to an instant that shows the time, the
--- earlier one first. Otherwise the clock skips it, and the result is the instant of the skip. All
--- arithmetic is on UTC and on local clocks without a zone, whatever the session's TimeZone. STABLE,
--- because the tz database changes.
+-- AT TIME ZONE alone takes the later of two instants with the same local time. Offsets lie within
+-- 16 hours of UTC. No zone of the tz database changes its offset twice within 32 hours (the closest
+-- pair is 95 hours apart). So the function tries two offsets: those 16 hours before and after
+-- p_clock (as UTC), the earlier one first. If neither leads to an instant that shows p_clock, the
+-- clock skips it, and the result is the instant of the skip. All arithmetic is on timestamps
+-- without a zone, so the session's TimeZone has no effect. STABLE, because the tz database changes.
 CREATE OR REPLACE FUNCTION centile.local_start(p_clock timestamp, p_zone text) RETURNS timestamptz
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
 AS $$

@@ -1,7 +1,7 @@
--- Periods of a kind partition time, because each begins where centile.local_start says. An instant
--- in the hour that a zone repeats before midnight belongs to the day that has begun, whatever its
--- local date says. Weeks are ISO weeks, named by their Monday even where that date does not exist.
--- Other kinds and infinite instants give no row.
+-- Periods of a kind partition time, because each begins where centile.local_start says. If a zone
+-- repeats the hour before midnight, the repeated hour belongs to the day that has begun, although
+-- the local clock shows the day before. Weeks are ISO weeks, named by their Monday even if the zone
+-- skips that date. Returns no row for other kinds, or for an infinite instant except in all_time.
 CREATE OR REPLACE FUNCTION centile.period_at(p_kind text, p_at timestamptz, p_zone text)
     RETURNS TABLE (label text, starts_at timestamptz, ends_at timestamptz)
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 1

@@ -1,6 +1,6 @@
--- Accepts a label only in its canonical form. No row if it is not a date, not a Monday (weeks), or
--- if the zone's calendar leaves it out (the day Pacific/Apia 2011-12-30, the hour that a clock
--- skips).
+-- Accepts a label only in its canonical form. Returns no row if the label is not a date (for a
+-- week, a Monday), or if the zone skips the period: the day 2011-12-30 in Pacific/Apia, or an hour
+-- that the clock skips.
 CREATE OR REPLACE FUNCTION centile.period_named(p_kind text, p_label text, p_zone text)
     RETURNS TABLE (label text, starts_at timestamptz, ends_at timestamptz)
 LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE ROWS 1

@@ -1,5 +1,5 @@
 -- A board's first webhook receives only later messages, so that a new receiver is not flooded;
--- centile.resend sends single older ones. A new address or secret has no other effect.
+-- centile.resend sends single older ones. A later call only replaces the address and the secret.
 CREATE OR REPLACE FUNCTION centile.set_webhook(
     p_board text, p_url text, p_secret bytea, p_actor text DEFAULT session_user, p_encrypted boolean DEFAULT false)
 RETURNS void
