@@ -4407,6 +4407,26 @@ $$;
 
 COMMENT ON FUNCTION centile_store.settled_ledger_end(p_board_id integer) IS 'The ledger id up to which all rows of a board are committed; later rows have higher ids. Example: SELECT centile_store.settled_ledger_end(1) > 0 AS has_rows;';
 
+CREATE FUNCTION centile_store.snapshot_positions(p_board_id integer, p_users text[]) RETURNS TABLE(user_id text, "position" bigint)
+    LANGUAGE plpgsql STABLE
+    AS $_$
+DECLARE
+    v_archive text := (
+        SELECT p.archive_name FROM centile_store.periods p
+        WHERE p.board_id = p_board_id AND p.kind = 'snapshot' AND p.frozen_top IS NOT NULL
+        ORDER BY p.ends_at DESC LIMIT 1);
+BEGIN
+    IF v_archive IS NOT NULL THEN
+        RETURN QUERY EXECUTE format(
+            'SELECT u.external_id, a."position" FROM centile_store.users u JOIN centile_archive.%I a ON a.user_id = u.id
+             WHERE u.external_id = ANY ($1)', v_archive)
+        USING p_users;
+    END IF;
+END
+$_$;
+
+COMMENT ON FUNCTION centile_store.snapshot_positions(p_board_id integer, p_users text[]) IS 'Positions of players in the newest snapshot of a board. Example: SELECT * FROM centile_store.snapshot_positions(1, ''{ann}'');';
+
 CREATE FUNCTION centile_store.source_of(p_ranking_id bigint, p_period_id bigint) RETURNS TABLE(players bigint, score_order text, ties text)
     LANGUAGE sql STABLE
     AS $$
@@ -6211,6 +6231,9 @@ GRANT ALL ON FUNCTION centile_store.set_layout(p_ranking_id bigint, p_buckets sm
 
 REVOKE ALL ON FUNCTION centile_store.settled_ledger_end(p_board_id integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.settled_ledger_end(p_board_id integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.snapshot_positions(p_board_id integer, p_users text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.snapshot_positions(p_board_id integer, p_users text[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.source_of(p_ranking_id bigint, p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.source_of(p_ranking_id bigint, p_period_id bigint) TO centile_service;

@@ -1,6 +1,6 @@
 //! Resolves selectors to periods by the database's clock, and caches the result.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use crate::{
     Code, Error, Resource, Result,
@@ -66,6 +66,26 @@ pub(crate) async fn progress(
     limit: u64,
 ) -> Result<Vec<Progress>> {
     rankings.store.progress(board, user_id.as_str(), i32::try_from(limit).unwrap_or(i32::MAX)).await
+}
+
+/// Returns the positions of these players in the newest snapshot of a board, for a response about the
+/// period `selector`. A player who is not in it has none.
+///
+/// [`Error::Invalid`] for another period than `all_time`, and for a board that takes no snapshots.
+pub(crate) async fn positions_before(
+    rankings: &Rankings,
+    board: &Board,
+    selector: &PeriodSelector,
+    user_ids: impl Iterator<Item = &str>,
+) -> Result<HashMap<String, u64>> {
+    if *selector != PeriodSelector::default() {
+        return Err(Error::invalid("moved", "is only for the period all_time"));
+    }
+    if board.snapshots.is_none() {
+        return Err(Error::invalid("moved", format!("board {} takes no snapshots", board.slug)));
+    }
+    let user_ids: Vec<String> = user_ids.map(ToOwned::to_owned).collect();
+    rankings.store.snapshot_positions(board.id, &user_ids).await
 }
 
 /// Returns the period that a selector means on a board.

@@ -1,5 +1,7 @@
 //! SQL of periods.
 
+use std::collections::HashMap;
+
 use chrono::{DateTime, Utc};
 
 use crate::{
@@ -157,6 +159,19 @@ impl Store {
             reached_at: row.reached_at,
         });
         Ok(progress.collect())
+    }
+
+    /// Returns the positions of players in the newest snapshot of a board. A player who is not in it
+    /// has none.
+    pub(crate) async fn snapshot_positions(&self, board_id: i32, user_ids: &[String]) -> Result<HashMap<String, u64>> {
+        let rows = sqlx::query!(
+            r#"SELECT user_id AS "user_id!", "position" AS "position!" FROM centile_store.snapshot_positions($1, $2)"#,
+            board_id,
+            user_ids
+        )
+        .fetch_all(&self.readers)
+        .await?;
+        Ok(rows.into_iter().map(|row| (row.user_id, row.position.unsigned_abs())).collect())
     }
 
     /// Opens the periods of a board that contain these times.

@@ -29,7 +29,7 @@ use crate::{
         rank::{Chosen, Page, PageStart},
         user::UserId,
     },
-    ranking::read,
+    ranking::{period, read},
 };
 
 /// Maximum rows of a page.
@@ -65,6 +65,11 @@ pub(crate) struct ListQuery {
     /// nor skipped.
     #[param(min_length = 1)]
     cursor: Option<String>,
+    /// Whether rows say how far players have moved since the last snapshot. Only for `all_time` of a
+    /// board that takes snapshots; then the top is not cached.
+    #[serde(default)]
+    #[param(value_type = Option<bool>, default = false)]
+    moved: bool,
 }
 
 /// Selects players by id.
@@ -198,11 +203,17 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
         (from, None) => PageStart::Position(query::bounded("from", from, 1, 1, i64::MAX.unsigned_abs())?),
     };
     let board = caller::readable(&api, &request, &path.board).await?;
-    if start == PageStart::Position(1) {
+    if start == PageStart::Position(1) && !query.moved {
         return top::answer(&api, &request, &board, &selector, limit).await;
     }
     let page = read::page(&api.instance.rankings, &board, &selector, start, limit).await?;
-    reply::ranked(&request, board.reading, &selector, &page.header, &PageResponse::new(&board, &page))
+    let mut response = PageResponse::new(&board, &page);
+    if query.moved {
+        let users = page.rows.iter().map(|row| &*row.user_id);
+        let before = period::positions_before(&api.instance.rankings, &board, &selector, users).await?;
+        response.data.iter_mut().for_each(|row| row.add_move(&before));
+    }
+    reply::ranked(&request, board.reading, &selector, &page.header, &response)
 }
 
 /// Read chosen players

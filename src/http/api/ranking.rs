@@ -1,5 +1,7 @@
 //! The parts that all responses about a ranking share.
 
+use std::collections::HashMap;
+
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -64,6 +66,20 @@ pub(crate) struct RowResponse<'a> {
     /// When the score was reached.
     #[serde(serialize_with = "timestamp::serialize")]
     reached_at: DateTime<Utc>,
+    /// Positions gained since the last snapshot; negative if lost, and null for a player who was not
+    /// in it. Present with `moved=true`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
+    #[schema(value_type = Option<i64>, example = 3)]
+    moved: Option<Option<i64>>,
+}
+
+impl RowResponse<'_> {
+    /// Adds the positions gained since those `before`.
+    pub(crate) fn add_move(&mut self, before: &HashMap<String, u64>) {
+        let gained = |before: &u64| before.checked_signed_diff(self.position);
+        self.moved = Some(before.get(self.user_id).and_then(gained));
+    }
 }
 
 impl<'a> From<&'a Row> for RowResponse<'a> {
@@ -76,6 +92,7 @@ impl<'a> From<&'a Row> for RowResponse<'a> {
             avatar_url: row.avatar.as_deref(),
             score: row.score,
             reached_at: row.reached_at,
+            moved: None,
         }
     }
 }

@@ -24,7 +24,7 @@ use crate::{
         },
     },
     model::{board::Board, rank::Standing},
-    ranking::read,
+    ranking::{period, read},
     scoring,
 };
 
@@ -39,6 +39,11 @@ pub(crate) struct StandingQuery {
     /// Number of players to return on each side.
     #[param(minimum = 0, maximum = 100, default = 4)]
     around: Option<u64>,
+    /// Whether rows say how far players have moved since the last snapshot. Only for `all_time` of a
+    /// board that takes snapshots.
+    #[serde(default)]
+    #[param(value_type = Option<bool>, default = false)]
+    moved: bool,
 }
 
 /// A player's standing.
@@ -88,7 +93,15 @@ pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let around = query::bounded("around", query.around, 4, 0, 100)?;
     let board = caller::readable(&api, &request, &path.board).await?;
     let standing = read::standing(&api.instance.rankings, &board, &selector, &user_id, around).await?;
-    reply::ranked(&request, board.reading, &selector, &standing.header, &StandingResponse::new(&board, &standing))
+    let mut response = StandingResponse::new(&board, &standing);
+    if query.moved {
+        let rows = standing.above.iter().chain([&standing.player]).chain(&standing.below);
+        let users = rows.map(|row| &*row.user_id);
+        let before = period::positions_before(&api.instance.rankings, &board, &selector, users).await?;
+        let rows = response.above.iter_mut().chain([&mut response.row]).chain(&mut response.below);
+        rows.for_each(|row| row.add_move(&before));
+    }
+    reply::ranked(&request, board.reading, &selector, &standing.header, &response)
 }
 
 /// Reset a player

@@ -105,6 +105,26 @@ async fn a_snapshot_is_the_all_time_ranking_at_the_end_of_its_period() {
     let late = site.get(&format!("{SCORES}/late/progress?snapshots=1")).await.is(200);
     assert_eq!((&late["data"][0]["rank"], &late["next_cursor"]), (&Value::Null, &Value::Null));
 
+    // How far players have moved since the newest snapshot.
+    let newest = page(&site, rows[0]["period"]["name"].as_str().unwrap()).await;
+    run(&db, &["score", "submit", &newest[9].2, "100000", "--board", "arena"]).well();
+    let list = site.get(&format!("{SCORES}?moved=true&limit=1000")).await.is(200);
+    let moved: Vec<(&str, Value)> = list["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| (row["user_id"].as_str().unwrap(), row["moved"].clone()))
+        .collect();
+    let old = |user: &str| newest.iter().find(|row| row.2 == user).map(|row| row.0);
+    let expected: Vec<(&str, Value)> =
+        (1..).zip(&moved).map(|(now, (user, _))| (*user, json!(old(user).map(|old| old - now)))).collect();
+    assert_eq!(moved, expected);
+    assert_eq!((&moved[0].1, &moved[1].1, &moved[10].1), (&json!(9), &json!(-1), &Value::Null));
+    let standing = site.get(&format!("{SCORES}/{}?moved=true&around=1", moved[1].0)).await.is(200);
+    let near = [&standing["above"][0]["moved"], &standing["moved"], &standing["below"][0]["moved"]];
+    assert_eq!(near, [&moved[0].1, &moved[1].1, &moved[2].1]);
+    assert_eq!(site.get(&format!("{SCORES}?moved=true&period=day")).await.is(422)["field"], "moved");
+
     // A correction is in the snapshots after it, once they are refreshed.
     run(
         &db,
@@ -143,6 +163,7 @@ async fn snapshots_are_set_shown_and_removed() {
     assert_eq!(run(&db, &["board", "show", "main", "--json"]).json()["snapshots"], "day");
     site.admin(Method::PATCH, "/v1/boards/main", json!({"snapshots": null})).await.is(200);
     assert_eq!(shown().await, Value::Null);
+    assert_eq!(site.get("/v1/boards/main/scores/ada?moved=true").await.is(422)["field"], "moved");
     let refused = site.admin(Method::PATCH, "/v1/boards/main", json!({"snapshots": "hour"})).await.is(422);
     assert_eq!(refused["field"], "snapshots");
     let weekly = json!({"slug": "weekly", "mode": "sum", "periods": ["week"], "snapshots": "week"});
