@@ -9,7 +9,7 @@ DECLARE
 BEGIN
     SELECT p.*, b.slug INTO STRICT v_period
     FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id WHERE p.id = p_period_id;
-    v_name := replace(concat_ws('_', v_period.slug, v_period.kind, v_period.label), '-', '_');
+    v_name := lower(replace(concat_ws('_', v_period.slug, v_period.kind, v_period.label), '-', '_'));
     IF length(v_name) > 63 OR EXISTS (SELECT FROM centile_store.periods o WHERE o.archive_name = v_name AND o.id <> p_period_id) THEN
         v_name := left(v_name, 46) || '_' || left(encode(sha256(convert_to(
             concat_ws(':', v_period.slug, v_period.kind, v_period.label), 'UTF8')), 'hex'), 16);

@@ -37,8 +37,9 @@ BEGIN
 
     -- A snapshot has no live ranking to compare.
     IF v_period.kind = 'snapshot' THEN
-        v_live := format('SELECT s.* FROM centile_archive.%I s', v_period.archive_name);
-        v_misplaced := 'false';
+        EXECUTE format('SELECT count(*), max(a.reached_at) FROM centile_archive.%I a', v_period.archive_name) INTO v_players, v_last_at;
+        UPDATE centile_store.periods SET archive_players = v_players, archive_last_at = v_last_at WHERE id = p_period_id;
+        RETURN 0;
     END IF;
 
     DELETE FROM centile_store.archive_differences WHERE period_id = p_period_id AND revision = 1;

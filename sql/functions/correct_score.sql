@@ -35,7 +35,8 @@ BEGIN
            array_agg(p.period ORDER BY p.period) FILTER (
                WHERE EXISTS (SELECT FROM centile_store.periods a WHERE a.id = p.period_id AND a.frozen_top IS NOT NULL)),
            array_agg(p.period_id) FILTER (WHERE p.ranking_id IS NULL),
-           min(p.period) FILTER (WHERE p.ranking_id IS NOT NULL AND p.is_cut_off)
+           min(p.period) FILTER (
+               WHERE p.is_cut_off AND EXISTS (SELECT FROM centile_store.periods o WHERE o.id = p.period_id AND o.state = 'open'))
     INTO v_rankings, to_refresh, v_closed, v_closing
     FROM centile_store.periods_at(v_board.id, v_board.periods, p_at) p;
     IF v_closing IS NOT NULL THEN

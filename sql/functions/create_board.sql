@@ -11,8 +11,9 @@ LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
     v_board_id integer;
-    -- A week of hours: every archive is a view in the catalog.
-    v_kept     jsonb := CASE WHEN 'hour' = ANY (p_periods) THEN '{"hour": 168}' ELSE '{}' END;
+    -- A week of hours and two months of snapshots: every archive is a view in the catalog.
+    v_kept     jsonb := jsonb_strip_nulls(jsonb_build_object(
+        'hour', CASE WHEN 'hour' = ANY (p_periods) THEN 168 END, 'snapshot', CASE WHEN p_snapshots IS NOT NULL THEN 60 END));
 BEGIN
     -- So the first score need not create ledger months.
     PERFORM centile.ensure_ledger_months();

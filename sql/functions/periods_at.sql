@@ -20,7 +20,7 @@ AS $$
     -- Only corrections, voids and imports have times before the end of a snapshot.
     SELECT p.id, p.kind, 'snapshot:' || p.label, NULL, true
     FROM centile_store.periods p
-    WHERE p.board_id = p_board_id AND p.kind = 'snapshot' AND p_at < p.ends_at AND p.cut_off_at IS NOT NULL
+    WHERE p.board_id = p_board_id AND p.kind = 'snapshot' AND p_at < p.ends_at AND p.cut_off_at IS NOT NULL AND p.archive_dropped_at IS NULL
 $$;
 
 COMMENT ON FUNCTION centile_store.periods_at(integer, text[], timestamptz) IS

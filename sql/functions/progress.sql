@@ -15,10 +15,15 @@ BEGIN
         WHERE p.board_id = v_board_id AND p.kind = 'snapshot' AND p.frozen_top IS NOT NULL
         ORDER BY p.ends_at DESC LIMIT p_limit
     LOOP
-        RETURN QUERY EXECUTE format(
-            'SELECT $2, $3, $4, a."position", a.rank, a.score, a.reached_at
-             FROM (SELECT) one LEFT JOIN centile_archive.%I a ON a.user_id = $1', v_period.archive_name)
-        USING v_user_id, v_period.label, v_period.ends_at, v_period.archive_players;
+        BEGIN
+            RETURN QUERY EXECUTE format(
+                'SELECT $2, $3, $4, a."position", a.rank, a.score, a.reached_at
+                 FROM (SELECT) one LEFT JOIN centile_archive.%I a ON a.user_id = $1', v_period.archive_name)
+            USING v_user_id, v_period.label, v_period.ends_at, v_period.archive_players;
+        EXCEPTION WHEN undefined_table THEN
+            -- The board keeps fewer snapshots, and this one was dropped just now.
+            CONTINUE;
+        END;
     END LOOP;
 END
 $$;

@@ -1,7 +1,11 @@
+-- By start; a snapshot, which begins with the board, by its end. One that is being taken cannot be
+-- read yet.
 SELECT p.kind AS "kind!", p.label AS "label!", nullif(p.starts_at, '-infinity') AS starts_at, nullif(p.ends_at, 'infinity') AS ends_at, p.state AS "state!"
-FROM centile.periods p
-WHERE p.board = $1 AND ($2::text IS NULL OR p.kind = $2)
-  AND ($3::text IS NULL OR (p.starts_at, p.kind, p.label) < (
-      SELECT l.starts_at, l.kind, l.label FROM centile.periods l WHERE l.board = $1 AND l.kind = $3 AND l.label = $4))
-ORDER BY p.starts_at DESC, p.kind DESC, p.label DESC
+FROM (SELECT p.*, CASE kind WHEN 'snapshot' THEN p.ends_at ELSE p.starts_at END AS place FROM centile.periods p
+      WHERE p.board = $1 AND (p.kind <> 'snapshot' OR p.state = 'closed')) p
+WHERE ($2::text IS NULL OR p.kind = $2)
+  AND ($3::text IS NULL OR (p.place, p.kind, p.label) < (
+      SELECT CASE l.kind WHEN 'snapshot' THEN l.ends_at ELSE l.starts_at END, l.kind, l.label
+      FROM centile.periods l WHERE l.board = $1 AND l.kind = $3 AND l.label = $4))
+ORDER BY p.place DESC, p.kind DESC, p.label DESC
 LIMIT $5

@@ -99,8 +99,8 @@ pub(super) struct Create {
     #[arg(long = "frozen-top", value_name = "N", default_value_t = DEFAULT_FROZEN_TOP_SIZE)]
     #[arg(value_parser = clap::value_parser!(i32).range(1..=i64::from(FROZEN_TOP_MAX)))]
     frozen_top_size: i32,
-    /// Number of archives to keep per kind, such as week=52; repeat for each kind [default: 168 hours,
-    /// all of other kinds]
+    /// Number of archives to keep per kind, such as week=52; repeat for each kind [default: 168
+    /// hours, 60 snapshots, all of other kinds]
     #[arg(long = "keep", value_name = "KIND=N", value_parser = kept)]
     kept_archives: Vec<(ArchivedKind, Option<i32>)>,
     /// Readers of the board; `key` requires a reader, server or admin key

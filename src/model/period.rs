@@ -50,7 +50,7 @@ impl FromStr for PeriodSelector {
             Error::invalid(
                 "period",
                 format!(
-                    "{text:?} is not a period; use all_time, hour, day, week, month, quarter or year, with :previous or a label such as :2024-01-15 after it, or season:NAME"
+                    "{text:?} is not a period; use all_time, hour, day, week, month, quarter or year, with :previous or a label such as :2024-01-15 after it, or season:NAME or snapshot:NAME"
                 ),
             )
         })?;
@@ -111,7 +111,7 @@ fn check_label(kind: PeriodKind, label: &str) -> Result<()> {
             let Some(date) = date(label) else { return refuse("a date such as 2024-01-15") };
             if kind == PeriodKind::Week && date.weekday() != Weekday::Mon {
                 let monday = date.week(Weekday::Mon).checked_first_day().unwrap_or(date);
-                return Err(Error::invalid("period", format!("weeks are named by their Monday: week:{monday}")));
+                return Err(Error::invalid("period", format!("weeks are named by their Monday: {monday}")));
             }
         }
         PeriodKind::Season => {

@@ -71,7 +71,7 @@ pub(crate) async fn progress(
 /// Returns the positions of these players in the newest snapshot of a board, for a response about the
 /// period `selector`. A player who is not in it has none.
 ///
-/// [`Error::Invalid`] for another period than `all_time`, and for a board that takes no snapshots.
+/// [`Error::Invalid`] for another period than `all_time`.
 pub(crate) async fn positions_before(
     rankings: &Rankings,
     board: &Board,
@@ -80,9 +80,6 @@ pub(crate) async fn positions_before(
 ) -> Result<HashMap<String, u64>> {
     if *selector != PeriodSelector::default() {
         return Err(Error::invalid("moved", "is only for the period all_time"));
-    }
-    if board.snapshots.is_none() {
-        return Err(Error::invalid("moved", format!("board {} takes no snapshots", board.slug)));
     }
     let user_ids: Vec<String> = user_ids.map(ToOwned::to_owned).collect();
     rankings.store.snapshot_positions(board.id, &user_ids).await

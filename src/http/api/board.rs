@@ -78,7 +78,7 @@ pub(crate) struct CreateBoard {
     #[schema(value_type = Option<i32>, minimum = 1, maximum = 1_000, default = 100)]
     frozen_top_size: Option<Integer<i32>>,
     /// Number of newest closed periods that keep their archive, by kind: from 1 to 1,000,000. A
-    /// kind that is absent or null keeps all, except that hours keep 168.
+    /// kind that is absent or null keeps all, except that hours keep 168 and snapshots 60.
     #[schema(value_type = Option<BTreeMap<ArchivedKind, KeptNumber>>, example = json!({"day": 30, "week": 52}))]
     kept_archives: Option<BTreeMap<String, Option<Integer<i32>>>>,
     /// Readers of the board; `public` when absent.

@@ -65,8 +65,8 @@ pub(crate) struct ListQuery {
     /// nor skipped.
     #[param(min_length = 1)]
     cursor: Option<String>,
-    /// Whether rows say how far players have moved since the last snapshot. Only for `all_time` of a
-    /// board that takes snapshots; then the top is not cached.
+    /// Whether rows say how far players have moved since the last snapshot. Only for `all_time`; then
+    /// the top is not cached.
     #[serde(default)]
     #[param(value_type = Option<bool>, default = false)]
     moved: bool,

@@ -20,8 +20,8 @@ use crate::{
     ranking::period,
 };
 
-/// Maximum snapshots of a response.
-const SNAPSHOTS_MAX: u64 = 366;
+/// Maximum snapshots of a response. Each is an archive to look up in.
+const SNAPSHOTS_MAX: u64 = 100;
 
 /// Selects the newest snapshots.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -29,7 +29,7 @@ const SNAPSHOTS_MAX: u64 = 366;
 #[into_params(parameter_in = Query)]
 pub(crate) struct ProgressQuery {
     /// Maximum snapshots.
-    #[param(minimum = 1, maximum = 366, default = 30)]
+    #[param(minimum = 1, maximum = 100, default = 30)]
     snapshots: Option<u64>,
 }
 

@@ -67,7 +67,7 @@ pub(crate) struct RowResponse<'a> {
     #[serde(serialize_with = "timestamp::serialize")]
     reached_at: DateTime<Utc>,
     /// Positions gained since the last snapshot; negative if lost, and null for a player who was not
-    /// in it. Present with `moved=true`.
+    /// in it or if there is none. Present with `moved=true`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
     #[schema(value_type = Option<i64>, example = 3)]

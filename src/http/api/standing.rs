@@ -39,8 +39,7 @@ pub(crate) struct StandingQuery {
     /// Number of players to return on each side.
     #[param(minimum = 0, maximum = 100, default = 4)]
     around: Option<u64>,
-    /// Whether rows say how far players have moved since the last snapshot. Only for `all_time` of a
-    /// board that takes snapshots.
+    /// Whether rows say how far players have moved since the last snapshot. Only for `all_time`.
     #[serde(default)]
     #[param(value_type = Option<bool>, default = false)]
     moved: bool,

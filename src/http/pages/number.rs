@@ -82,8 +82,16 @@ pub(crate) fn period_title(period: &Period) -> String {
         },
         PeriodKind::Year => period.label.clone(),
         PeriodKind::Season => format!("Season {}", period.label),
-        PeriodKind::Snapshot => format!("All time, as of the end of {}", period.label.replacen('-', " ", 1)),
+        PeriodKind::Snapshot => snapshot_title(period),
     }
+}
+
+/// Returns the title of a snapshot, from that of the period whose end it is.
+fn snapshot_title(period: &Period) -> String {
+    let end = period.label.split_once('-').and_then(|(kind, label)| Some((kind.parse().ok()?, label.to_owned())));
+    let title = end
+        .map_or_else(|| period.label.clone(), |(kind, label)| period_title(&Period { kind, label, ..period.clone() }));
+    format!("All time, at the end of {title}")
 }
 
 #[cfg(test)]

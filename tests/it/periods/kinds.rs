@@ -57,7 +57,7 @@ async fn hours_quarters_and_years_close_in_the_zone_of_the_board() {
             .fetch_all(&db.pool().await)
             .await
             .unwrap();
-    let names_of = ["quarter_2020_Q4", "quarter_2021_Q1", "quarter_2021_Q2", "year_2020", "year_2021"];
+    let names_of = ["quarter_2020_q4", "quarter_2021_q1", "quarter_2021_q2", "year_2020", "year_2021"];
     assert_eq!(names, names_of.map(|name| format!("centile_archive.arena_{name}")));
     run(&db, &["verify"]).well();
 }
