@@ -196,7 +196,8 @@ BEGIN
            array_agg(p.period ORDER BY p.period) FILTER (
                WHERE EXISTS (SELECT FROM centile_store.periods a WHERE a.id = p.period_id AND a.frozen_top IS NOT NULL)),
            array_agg(p.period_id) FILTER (WHERE p.ranking_id IS NULL),
-           min(p.period) FILTER (WHERE p.ranking_id IS NOT NULL AND p.is_cut_off)
+           min(p.period) FILTER (
+               WHERE p.is_cut_off AND EXISTS (SELECT FROM centile_store.periods o WHERE o.id = p.period_id AND o.state = 'open'))
     INTO v_rankings, to_refresh, v_closed, v_closing
     FROM centile_store.periods_at(v_board.id, v_board.periods, p_at) p;
     IF v_closing IS NOT NULL THEN
@@ -225,8 +226,9 @@ CREATE FUNCTION centile.create_board(p_slug text, p_title text DEFAULT NULL::tex
     AS $$
 DECLARE
     v_board_id integer;
-    -- A week of hours: every archive is a view in the catalog.
-    v_kept     jsonb := CASE WHEN 'hour' = ANY (p_periods) THEN '{"hour": 168}' ELSE '{}' END;
+    -- A week of hours and two months of snapshots: every archive is a view in the catalog.
+    v_kept     jsonb := jsonb_strip_nulls(jsonb_build_object(
+        'hour', CASE WHEN 'hour' = ANY (p_periods) THEN 168 END, 'snapshot', CASE WHEN p_snapshots IS NOT NULL THEN 60 END));
 BEGIN
     -- So the first score need not create ledger months.
     PERFORM centile.ensure_ledger_months();
@@ -805,10 +807,15 @@ BEGIN
         WHERE p.board_id = v_board_id AND p.kind = 'snapshot' AND p.frozen_top IS NOT NULL
         ORDER BY p.ends_at DESC LIMIT p_limit
     LOOP
-        RETURN QUERY EXECUTE format(
-            'SELECT $2, $3, $4, a."position", a.rank, a.score, a.reached_at
-             FROM (SELECT) one LEFT JOIN centile_archive.%I a ON a.user_id = $1', v_period.archive_name)
-        USING v_user_id, v_period.label, v_period.ends_at, v_period.archive_players;
+        BEGIN
+            RETURN QUERY EXECUTE format(
+                'SELECT $2, $3, $4, a."position", a.rank, a.score, a.reached_at
+                 FROM (SELECT) one LEFT JOIN centile_archive.%I a ON a.user_id = $1', v_period.archive_name)
+            USING v_user_id, v_period.label, v_period.ends_at, v_period.archive_players;
+        EXCEPTION WHEN undefined_table THEN
+            -- The board keeps fewer snapshots, and this one was dropped just now.
+            CONTINUE;
+        END;
     END LOOP;
 END
 $_$;
@@ -890,7 +897,7 @@ BEGIN
     IF NOT FOUND THEN
         RAISE EXCEPTION 'board % has no period %', p_board, quote_literal(p_period)
             USING ERRCODE = 'CB404', DETAIL = 'period',
-                HINT = format('The board has: %s. Name a season as in season:spring, and a week by its Monday.', array_to_string(v_board.periods, ', '));
+                HINT = format('The board has: %s. Name a season as in season:spring, a snapshot as in snapshot:week-2024-01-15, and a week by its Monday.', array_to_string(v_board.periods, ', '));
     ELSIF v_period.state = 'closed' AND v_period.archive_revision IS NULL THEN
         RAISE EXCEPTION 'the archive of % of board % was dropped', quote_literal(p_period), p_board
             USING ERRCODE = 'CB404', DETAIL = 'period', HINT = 'The board keeps archives for a limited time. The ledger keeps all scores.';
@@ -1437,7 +1444,7 @@ DECLARE
 BEGIN
     SELECT p.*, b.slug INTO STRICT v_period
     FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id WHERE p.id = p_period_id;
-    v_name := replace(concat_ws('_', v_period.slug, v_period.kind, v_period.label), '-', '_');
+    v_name := lower(replace(concat_ws('_', v_period.slug, v_period.kind, v_period.label), '-', '_'));
     IF length(v_name) > 63 OR EXISTS (SELECT FROM centile_store.periods o WHERE o.archive_name = v_name AND o.id <> p_period_id) THEN
         v_name := left(v_name, 46) || '_' || left(encode(sha256(convert_to(
             concat_ws(':', v_period.slug, v_period.kind, v_period.label), 'UTF8')), 'hex'), 16);
@@ -2214,8 +2221,9 @@ BEGIN
 
     -- A snapshot has no live ranking to compare.
     IF v_period.kind = 'snapshot' THEN
-        v_live := format('SELECT s.* FROM centile_archive.%I s', v_period.archive_name);
-        v_misplaced := 'false';
+        EXECUTE format('SELECT count(*), max(a.reached_at) FROM centile_archive.%I a', v_period.archive_name) INTO v_players, v_last_at;
+        UPDATE centile_store.periods SET archive_players = v_players, archive_last_at = v_last_at WHERE id = p_period_id;
+        RETURN 0;
     END IF;
 
     DELETE FROM centile_store.archive_differences WHERE period_id = p_period_id AND revision = 1;
@@ -3500,23 +3508,26 @@ CREATE FUNCTION centile_store.open_snapshots() RETURNS integer
 DECLARE
     v_board  record;
     v_last   timestamptz;
+    v_most   integer;
     v_period record;
     v_opened integer := 0;
 BEGIN
     FOR v_board IN
-        SELECT b.id, b.snapshots, b.time_zone FROM centile_store.boards b
+        SELECT b.id, b.snapshots, b.time_zone, b.kept_archives, b.created_at FROM centile_store.boards b
         WHERE b.snapshots IS NOT NULL
           AND EXISTS (SELECT FROM centile_store.periods p WHERE p.board_id = b.id AND p.kind = 'all_time')
+        ORDER BY b.id
     LOOP
         v_last := (SELECT max(p.ends_at) FROM centile_store.periods p WHERE p.board_id = v_board.id AND p.kind = 'snapshot');
+        v_most := CASE WHEN v_last IS NULL THEN 1 ELSE (v_board.kept_archives ->> 'snapshot')::integer END;
         SELECT * INTO v_period FROM centile.period_before(v_board.snapshots, statement_timestamp(), v_board.time_zone);
         LOOP
-            EXIT WHEN v_period.ends_at <= v_last;
+            EXIT WHEN v_period.ends_at <= coalesce(v_last, v_board.created_at) OR v_most <= 0;
             INSERT INTO centile_store.periods (board_id, kind, label, starts_at, ends_at)
             VALUES (v_board.id, 'snapshot', v_board.snapshots || '-' || v_period.label, '-infinity', v_period.ends_at)
             ON CONFLICT ON CONSTRAINT periods_label_key DO NOTHING;
             v_opened := v_opened + 1;
-            EXIT WHEN v_last IS NULL;
+            v_most := v_most - 1;
             SELECT * INTO v_period FROM centile.period_before(v_board.snapshots, v_period.starts_at, v_board.time_zone);
         END LOOP;
     END LOOP;
@@ -3608,7 +3619,7 @@ CREATE FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_a
     -- Only corrections, voids and imports have times before the end of a snapshot.
     SELECT p.id, p.kind, 'snapshot:' || p.label, NULL, true
     FROM centile_store.periods p
-    WHERE p.board_id = p_board_id AND p.kind = 'snapshot' AND p_at < p.ends_at AND p.cut_off_at IS NOT NULL
+    WHERE p.board_id = p_board_id AND p.kind = 'snapshot' AND p_at < p.ends_at AND p.cut_off_at IS NOT NULL AND p.archive_dropped_at IS NULL
 $$;
 
 COMMENT ON FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) IS 'The periods of a board that hold a time, with their current rankings. Example: SELECT * FROM centile_store.periods_at(1, ''{all_time,week}'', ''2024-01-15 12:00Z'');';
