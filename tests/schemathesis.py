@@ -22,6 +22,7 @@ BEYOND_SCHEMAS = [
     r"^period: .* is not a date such as 2024-01-15$",
     r"^period: weeks are named by their Monday",
     r"^time_zone: ",
+    r"^(starts_at|ends_at): \".*\" must be a time such as",
     r"^(starts_at|ends_at): a season must lie between 2000 and 2071$",
     r"^expires_at: the time of expiry is in the past$",
     # A portable pattern cannot express exceptions.

@@ -37,7 +37,7 @@ pub(crate) struct CreateSeason {
 /// Start or end of a season: a date (`2030-03-01`) for the beginning of that day in the board's time
 /// zone, or a time (RFC 3339).
 #[derive(Debug, ToSchema)]
-#[schema(as = SeasonEdge, example = "2030-03-01", pattern = "^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt][0-9:.]+([Zz]|[+-][0-9]{2}:[0-9]{2}))?$")]
+#[schema(as = SeasonEdge, example = "2030-03-01", pattern = r"^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])([Tt]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9]))?$")]
 #[expect(dead_code, reason = "describes what `Edge` reads")]
 struct EdgeText(String);
 
