@@ -75,7 +75,7 @@ pub(crate) struct CreateBoard {
     #[schema(value_type = Option<FirstLayoutObject>)]
     first_layout: Option<FirstLayoutRequest>,
     /// Players in the frozen top of each closed period; 100 when absent.
-    #[schema(value_type = Option<i32>, minimum = 1, maximum = 1_000, default = 100)]
+    #[schema(value_type = Option<i32>, minimum = 1, maximum = 1_000)]
     frozen_top_size: Option<Integer<i32>>,
     /// Number of newest closed periods that keep their archive, by kind: from 1 to 1,000,000. A
     /// kind that is absent or null keeps all, except that hours keep 168 and snapshots 60.
