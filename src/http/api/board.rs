@@ -316,7 +316,7 @@ pub(crate) struct BoardResponse {
     limits: Option<LimitsResponse>,
 }
 
-/// What a board accepts, and how it writes. Absent without a server or admin key for the board.
+/// Limits of the events of a board, and its lanes. Absent without a server or admin key for the board.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct LimitsResponse {
     /// Number of writer lanes.
