@@ -1,6 +1,6 @@
 -- Boards may also keep hours, quarters and years, and no season may have a name that could mean a
--- relation to the current one. The tables have one row per board and per period,
--- so checking the new constraints takes little time.
+-- relation to the current one. The tables have one row per board and per period, so checking the new
+-- constraints takes little time.
 
 ALTER TABLE centile_store.boards
     DROP CONSTRAINT boards_periods_known,

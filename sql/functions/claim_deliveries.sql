@@ -1,4 +1,4 @@
--- One message of a board, oldest first, so that each receiver gets its messages one after another.
+-- One message of a board, oldest first, so that a caller sends them to the receiver one by one.
 -- Boards come in random order, so that none always waits behind others; boards with a failed
 -- message come last, so that receivers that do not answer cannot use up p_limit. The caller has a
 -- minute. Then the message is due again, so a crash leads to another attempt. Messages that another

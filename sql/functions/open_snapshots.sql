@@ -1,7 +1,7 @@
 -- Opens those whose time has come, so that they are closed next: those since the board's last
--- snapshot, or since its creation. Without an earlier snapshot only one, and never more than the
--- board keeps. Nobody writes into a snapshot, so this needs no
--- lock that writers take. A name tells the period whose end it is: week-2024-01-15.
+-- snapshot, or since its creation. Opens one if there is no earlier snapshot, and never more than
+-- the board keeps. No score enters a snapshot, so this needs no lock that writers take. The label
+-- names the period whose end it is: week-2024-01-15.
 CREATE OR REPLACE FUNCTION centile_store.open_snapshots() RETURNS integer
 LANGUAGE plpgsql VOLATILE
 AS $$
