@@ -228,6 +228,18 @@ async fn a_damaged_ranking_does_not_stop_the_rebalancing_of_others() {
     assert_eq!(layout::occupied(&mut connection, damaged).await.1[..2], [2_000, 0]);
 }
 
+#[tokio::test]
+async fn a_missing_lane_row_does_not_stop_the_rebalancing_of_others() {
+    let db = TestDb::new().await;
+    let (_, sound) = (board(&db, "damaged", 2_000).await, board(&db, "sound", 2_000).await);
+    db.execute("DELETE FROM centile_store.board_lanes l USING centile_store.boards b WHERE b.id = l.board_id AND b.slug = 'damaged'")
+        .await;
+    let ran = run(&db, &["maintain"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let mut connection = db.pool().await.acquire().await.unwrap();
+    assert_eq!(check_ranking(&mut connection, sound, "sound").await.players()[..3], [1_200, 800, 0]);
+}
+
 /// Starting a process takes twenty times as long as reading a rank. The planner starts workers for
 /// any divisible statement once a bucket is large; here it would from the first row.
 #[tokio::test]
