@@ -104,7 +104,7 @@ BEGIN
     PERFORM centile.ensure_ledger_months(now(), now());
     v_event := centile_store.quarantined(v_board, p_quarantine_id);
     SELECT greatest(clock_timestamp(), max(l.last_at)) INTO v_at FROM centile_store.board_lanes l WHERE l.board_id = v_board.id;
-    IF (SELECT count(*) FROM centile_store.periods_at(v_board.id, v_board.periods, v_at) p WHERE p.kind NOT IN ('season', 'snapshot')) < cardinality(v_board.periods) THEN
+    IF (SELECT count(*) FROM centile_store.periods_at(v_board.id, v_board.periods, v_at) p WHERE p.kind = ANY (v_board.periods)) < cardinality(v_board.periods) THEN
         PERFORM centile.open_periods(v_board.id, ARRAY[v_at]);
     END IF;
     SELECT l.* INTO v_lane FROM centile_store.users u, centile_store.lock_lane(v_board, u.external_id) l WHERE u.id = v_event.user_id;
@@ -120,7 +120,7 @@ BEGIN
     END IF;
 
     v_at := greatest(clock_timestamp(), v_lane.last_at);
-    SELECT array_agg(p.ranking_id), count(*) FILTER (WHERE p.kind NOT IN ('season', 'snapshot') AND p.ranking_id IS NOT NULL) < cardinality(v_board.periods)
+    SELECT array_agg(p.ranking_id), count(*) FILTER (WHERE p.kind = ANY (v_board.periods) AND p.ranking_id IS NOT NULL) < cardinality(v_board.periods)
     INTO v_rankings, v_missing
     FROM centile_store.periods_at(v_board.id, v_board.periods, v_at) p;
     IF v_missing THEN
@@ -221,11 +221,12 @@ $$;
 
 COMMENT ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) IS 'Adds a score at a past time, and returns the closed periods whose archives need a refresh. Example: SELECT to_refresh FROM centile.correct_score(''main'', ''ann'', -20, ''2024-01-16 12:00Z'', ''counted twice'', ''dora'');';
 
-CREATE FUNCTION centile.create_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT 'sum'::text, p_order text DEFAULT 'desc'::text, p_ties text DEFAULT 'shared'::text, p_periods text[] DEFAULT '{all_time,day,week,month}'::text[], p_lanes smallint DEFAULT 2, p_time_zone text DEFAULT 'UTC'::text, p_points_min bigint DEFAULT '-9007199254740991'::bigint, p_points_max bigint DEFAULT '9007199254740991'::bigint, p_layout_bounds bigint[] DEFAULT '{}'::bigint[], p_frozen_top_size integer DEFAULT 100, p_kept_archives jsonb DEFAULT '{}'::jsonb, p_reading text DEFAULT 'public'::text, p_events_per_minute integer DEFAULT NULL::integer, p_gain_max jsonb DEFAULT '{}'::jsonb, p_on_violation text DEFAULT 'refuse'::text, p_snapshots text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER) RETURNS integer
+CREATE FUNCTION centile.create_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT 'sum'::text, p_order text DEFAULT 'desc'::text, p_ties text DEFAULT 'shared'::text, p_periods text[] DEFAULT '{all_time,day,week,month}'::text[], p_lanes smallint DEFAULT 2, p_time_zone text DEFAULT 'UTC'::text, p_points_min bigint DEFAULT '-9007199254740991'::bigint, p_points_max bigint DEFAULT '9007199254740991'::bigint, p_layout_bounds bigint[] DEFAULT '{}'::bigint[], p_frozen_top_size integer DEFAULT 100, p_kept_archives jsonb DEFAULT '{}'::jsonb, p_reading text DEFAULT 'public'::text, p_events_per_minute integer DEFAULT NULL::integer, p_gain_max jsonb DEFAULT '{}'::jsonb, p_on_violation text DEFAULT 'refuse'::text, p_snapshots text DEFAULT NULL::text, p_rolling text[] DEFAULT '{}'::text[], p_actor text DEFAULT SESSION_USER) RETURNS integer
     LANGUAGE plpgsql
     AS $$
 DECLARE
     v_board_id integer;
+    v_windows  bigint[];
     -- A week of hours and two months of snapshots: every archive is a view in the catalog.
     v_kept     jsonb := jsonb_strip_nulls(jsonb_build_object(
         'hour', CASE WHEN 'hour' = ANY (p_periods) THEN 168 END, 'snapshot', CASE WHEN p_snapshots IS NOT NULL THEN 60 END));
@@ -235,22 +236,29 @@ BEGIN
     PERFORM centile_store.check_time_zone(p_time_zone);
     INSERT INTO centile_store.boards
         (slug, title, mode, score_order, ties, periods, lanes, time_zone, points_min, points_max, layout_bounds,
-         frozen_top_size, kept_archives, reading, events_per_minute, gain_max, on_violation, snapshots)
+         frozen_top_size, kept_archives, reading, events_per_minute, gain_max, on_violation, snapshots, rolling)
     VALUES (p_slug, coalesce(p_title, p_slug), p_mode, p_order, p_ties,
             ARRAY(SELECT k FROM unnest('{all_time,hour,day,week,month,quarter,year}'::text[]) AS k WHERE k = ANY (p_periods)),
             p_lanes, p_time_zone, p_points_min, p_points_max,
             ARRAY(SELECT DISTINCT s FROM unnest(p_layout_bounds) AS s ORDER BY s),
             coalesce(p_frozen_top_size, 100), jsonb_strip_nulls(CASE WHEN jsonb_typeof(p_kept_archives) <> 'object' THEN p_kept_archives ELSE v_kept || coalesce(p_kept_archives, '{}') END), coalesce(p_reading, 'public'),
-            nullif(p_events_per_minute, 0), jsonb_strip_nulls(coalesce(p_gain_max, '{}')), coalesce(p_on_violation, 'refuse'), p_snapshots)
+            nullif(p_events_per_minute, 0), jsonb_strip_nulls(coalesce(p_gain_max, '{}')), coalesce(p_on_violation, 'refuse'), p_snapshots,
+            ARRAY(SELECT DISTINCT r FROM unnest(p_rolling) AS r ORDER BY r))
     RETURNING id INTO v_board_id;
     INSERT INTO centile_store.board_lanes (board_id, lane)
     SELECT v_board_id, lane FROM generate_series(0, p_lanes - 1) AS lane;
+    -- There are no scores to fill the windows with.
+    WITH opened AS (
+        SELECT centile_store.open_window(v_board_id, w.label, w.starts_at, w.ends_at) AS period_id
+        FROM unnest(p_rolling) AS r (length) CROSS JOIN LATERAL centile.rolling_window(r.length, statement_timestamp(), p_time_zone) w)
+    SELECT array_agg(o.period_id) INTO v_windows FROM opened o;
+    UPDATE centile_store.periods p SET state = 'open', ranking_id = centile_store.create_ranking(v_board_id, p.id) WHERE p.id = ANY (v_windows);
     PERFORM centile_store.note_act(p_actor, 'create_board', v_board_id, NULL, centile_store.board_rules(v_board_id), p_slug);
     RETURN v_board_id;
 END
 $$;
 
-COMMENT ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_actor text) IS 'Creates a board with its lanes and returns its id. Example: SELECT centile.create_board(''laps'', p_mode => ''best'', p_order => ''asc'', p_ties => ''first'');';
+COMMENT ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text) IS 'Creates a board with its lanes and returns its id. Example: SELECT centile.create_board(''laps'', p_mode => ''best'', p_order => ''asc'', p_ties => ''first'');';
 
 CREATE FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text DEFAULT SESSION_USER, p_signing_secret bytea DEFAULT NULL::bytea, p_request_sha256 bytea DEFAULT NULL::bytea, p_request_salt bytea DEFAULT NULL::bytea) RETURNS timestamp with time zone
     LANGUAGE plpgsql
@@ -897,10 +905,14 @@ BEGIN
     IF NOT FOUND THEN
         RAISE EXCEPTION 'board % has no period %', p_board, quote_literal(p_period)
             USING ERRCODE = 'CB404', DETAIL = 'period',
-                HINT = format('The board has: %s. Name a season as in season:spring, a snapshot as in snapshot:week-2024-01-15, and a week by its Monday.', array_to_string(v_board.periods, ', '));
+                HINT = format('The board has: %s. Name a season as in season:spring, a snapshot as in snapshot:week-2024-01-15, a window as in rolling:7d, and a week by its Monday.', array_to_string(v_board.periods, ', '));
     ELSIF v_period.state = 'closed' AND v_period.archive_revision IS NULL THEN
         RAISE EXCEPTION 'the archive of % of board % was dropped', quote_literal(p_period), p_board
             USING ERRCODE = 'CB404', DETAIL = 'period', HINT = 'The board keeps archives for a limited time. The ledger keeps all scores.';
+    END IF;
+    IF v_period.state = 'preparing' THEN
+        RAISE EXCEPTION '% of board % is being prepared', quote_literal(p_period), p_board
+            USING ERRCODE = 'CB001', DETAIL = 'period_preparing', HINT = 'Retry. centile serve or centile close --due fills it from the ledger.';
     END IF;
     ranking_id := v_period.ranking_id;
     archived_period_id := CASE WHEN v_period.state = 'closed' THEN v_period.period_id END;
@@ -1038,10 +1050,11 @@ DECLARE
     v_label text := nullif(substr(p_selector, length(v_kind) + 2), '');
     v_zone  text;
     v_bounds record;
+    v_window record;
     v_from  timestamptz := '-infinity';
     v_until timestamptz := 'infinity';
 BEGIN
-    SELECT b.time_zone INTO v_zone FROM centile_store.boards b WHERE b.id = p_board_id AND (v_kind = ANY (b.periods) OR v_kind IN ('season', 'snapshot'));
+    SELECT b.time_zone INTO v_zone FROM centile_store.boards b WHERE b.id = p_board_id AND (v_kind = ANY (b.periods) OR v_kind IN ('season', 'snapshot', 'rolling'));
     IF NOT FOUND THEN
         RETURN;
     ELSIF v_kind IN ('season', 'snapshot') THEN
@@ -1050,6 +1063,20 @@ BEGIN
           -- A snapshot that is being taken does not exist yet.
           AND (v_kind = 'season' OR p.state = 'closed');
         v_until := CASE WHEN v_now < v_bounds.starts_at THEN v_bounds.starts_at WHEN v_now < v_bounds.ends_at THEN v_bounds.ends_at ELSE v_until END;
+    ELSIF v_kind = 'rolling' THEN
+        SELECT w.* INTO v_window
+        FROM centile_store.boards b CROSS JOIN LATERAL centile.rolling_window(split_part(v_label, '-', 1), v_now, v_zone) w
+        WHERE b.id = p_board_id AND split_part(v_label, '-', 1) = ANY (b.rolling);
+        IF v_label IN (split_part(v_window.label, '-', 1), v_window.label) THEN
+            SELECT v_window.label, v_window.starts_at, v_window.ends_at INTO v_bounds;
+            v_from := CASE WHEN v_label <> v_window.label THEN v_window.current_from ELSE v_from END;
+        ELSE
+            -- The next window, or a former one whose archive is kept.
+            SELECT p.label, p.starts_at, p.ends_at INTO v_bounds
+            FROM centile_store.periods p WHERE p.board_id = p_board_id AND p.kind = v_kind AND p.label = v_label
+              AND (p.state <> 'closed' OR p.archive_revision > 0);
+        END IF;
+        v_until := CASE WHEN v_now < v_bounds.ends_at THEN v_bounds.ends_at ELSE v_until END;
     ELSIF v_label IS NULL THEN
         SELECT * INTO v_bounds FROM centile_store.period_holding(p_board_id, v_kind, v_now, v_zone);
         v_from := v_bounds.starts_at;
@@ -1070,7 +1097,8 @@ BEGIN
     END IF;
     RETURN QUERY
     SELECT v_kind, v_bounds.label, v_bounds.starts_at, v_bounds.ends_at, p.id, p.ranking_id,
-           CASE WHEN p.state = 'closed' THEN 'closed' WHEN v_bounds.ends_at <= v_now THEN 'due' WHEN v_now < v_bounds.starts_at THEN 'upcoming' ELSE 'open' END,
+           CASE WHEN p.state = 'closed' THEN 'closed' WHEN p.state = 'preparing' OR (v_kind = 'rolling' AND p.id IS NULL) THEN 'preparing'
+                WHEN v_bounds.ends_at <= v_now THEN 'due' WHEN v_now < v_bounds.starts_at THEN 'upcoming' ELSE 'open' END,
            CASE WHEN p.frozen_top IS NOT NULL THEN p.archive_revision END, v_from, v_until
     FROM (SELECT) one
     LEFT JOIN centile_store.periods p ON p.board_id = p_board_id AND p.kind = v_kind AND p.label = v_bounds.label;
@@ -1096,6 +1124,31 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.revoke_key(p_id text, p_actor text) IS 'Revokes an API key. Example: SELECT centile.revoke_key(key_id) FROM centile.api_keys WHERE name = ''game server'';';
+
+CREATE FUNCTION centile.rolling_window(p_length text, p_at timestamp with time zone, p_zone text) RETURNS TABLE(label text, starts_at timestamp with time zone, ends_at timestamp with time zone, current_from timestamp with time zone)
+    LANGUAGE plpgsql STABLE STRICT ROWS 1 PARALLEL SAFE
+    AS $_$
+DECLARE
+    v_days integer := substring(p_length FROM '^([1-9][0-9]{0,2})d$')::integer;
+    v_last record;
+BEGIN
+    IF p_length = '24h' THEN
+        SELECT * INTO v_last FROM centile.period_at('hour', p_at, p_zone);
+        starts_at := v_last.ends_at - interval '24 hours';
+    ELSIF v_days BETWEEN 2 AND 366 THEN
+        SELECT * INTO v_last FROM centile.period_at('day', p_at, p_zone);
+        starts_at := centile.local_start((v_last.label::date - v_days + 1)::timestamp, p_zone);
+    END IF;
+    IF v_last.label IS NOT NULL THEN
+        label := p_length || '-' || v_last.label;
+        ends_at := v_last.ends_at;
+        current_from := v_last.starts_at;
+        RETURN NEXT;
+    END IF;
+END
+$_$;
+
+COMMENT ON FUNCTION centile.rolling_window(p_length text, p_at timestamp with time zone, p_zone text) IS 'The rolling window of a length (2d to 366d, or 24h) that is current at an instant: its bounds [starts_at, ends_at), and the instant from which it is current. Example: SELECT * FROM centile.rolling_window(''7d'', ''2024-01-17 12:00Z'', ''Europe/Berlin'');';
 
 CREATE FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_actor text DEFAULT SESSION_USER, p_encrypted boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql
@@ -1146,7 +1199,7 @@ CREATE FUNCTION centile.tie_key_time(p_tie_key bigint) RETURNS timestamp with ti
 
 COMMENT ON FUNCTION centile.tie_key_time(p_tie_key bigint) IS 'The time packed in a tie key. Example: SELECT centile.tie_key_time(centile.tie_key(timestamptz ''2024-01-15 12:00+00'', 7::smallint));';
 
-CREATE FUNCTION centile.update_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT NULL::text, p_order text DEFAULT NULL::text, p_ties text DEFAULT NULL::text, p_lanes smallint DEFAULT NULL::smallint, p_time_zone text DEFAULT NULL::text, p_points_min bigint DEFAULT NULL::bigint, p_points_max bigint DEFAULT NULL::bigint, p_frozen_top_size integer DEFAULT NULL::integer, p_kept_archives jsonb DEFAULT NULL::jsonb, p_reading text DEFAULT NULL::text, p_events_per_minute integer DEFAULT NULL::integer, p_gain_max jsonb DEFAULT NULL::jsonb, p_on_violation text DEFAULT NULL::text, p_snapshots text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER) RETURNS integer
+CREATE FUNCTION centile.update_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT NULL::text, p_order text DEFAULT NULL::text, p_ties text DEFAULT NULL::text, p_lanes smallint DEFAULT NULL::smallint, p_time_zone text DEFAULT NULL::text, p_points_min bigint DEFAULT NULL::bigint, p_points_max bigint DEFAULT NULL::bigint, p_frozen_top_size integer DEFAULT NULL::integer, p_kept_archives jsonb DEFAULT NULL::jsonb, p_reading text DEFAULT NULL::text, p_events_per_minute integer DEFAULT NULL::integer, p_gain_max jsonb DEFAULT NULL::jsonb, p_on_violation text DEFAULT NULL::text, p_snapshots text DEFAULT NULL::text, p_rolling text[] DEFAULT NULL::text[], p_actor text DEFAULT SESSION_USER) RETURNS integer
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -1168,7 +1221,8 @@ BEGIN
         kept_archives = jsonb_strip_nulls(b.kept_archives || coalesce(p_kept_archives, '{}')), reading = coalesce(p_reading, b.reading),
         events_per_minute = nullif(coalesce(p_events_per_minute, b.events_per_minute), 0),
         gain_max = jsonb_strip_nulls(b.gain_max || coalesce(p_gain_max, '{}')), on_violation = coalesce(p_on_violation, b.on_violation),
-        snapshots = nullif(coalesce(p_snapshots, b.snapshots), 'none')
+        snapshots = nullif(coalesce(p_snapshots, b.snapshots), 'none'),
+        rolling = CASE WHEN p_rolling IS NULL THEN b.rolling ELSE ARRAY(SELECT DISTINCT r FROM unnest(p_rolling) AS r ORDER BY r) END
     WHERE b.id = v_board.id
     RETURNING * INTO v_new;
     IF (v_new.mode, v_new.score_order, v_new.ties, v_new.lanes, v_new.time_zone)
@@ -1176,7 +1230,7 @@ BEGIN
        AND (EXISTS (SELECT FROM centile_store.periods WHERE board_id = v_board.id)
             OR EXISTS (SELECT FROM centile_store.board_lanes WHERE board_id = v_board.id AND batch > 0)
             OR EXISTS (SELECT FROM centile_store.quarantine WHERE board_id = v_board.id)) THEN
-        RAISE EXCEPTION 'board % has events: mode, order, ties, lanes and time zone cannot change any more', p_slug
+        RAISE EXCEPTION 'board % has events, seasons or rolling windows: mode, order, ties, lanes and time zone cannot change any more', p_slug
             USING ERRCODE = 'CB409', DETAIL = 'board_has_events', HINT = 'Create another board and import the events into it.';
     END IF;
     IF v_new.lanes <> v_board.lanes THEN
@@ -1189,7 +1243,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_actor text) IS 'Changes the rules of a board and returns its id. Example: SELECT centile.update_board(''main'', p_title => ''Main board'', p_kept_archives => ''{"day": 30}'');';
+COMMENT ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text) IS 'Changes the rules of a board and returns its id. Example: SELECT centile.update_board(''main'', p_title => ''Main board'', p_kept_archives => ''{"day": 30}'');';
 
 CREATE FUNCTION centile.verify(p_board text, p_period text DEFAULT 'all_time'::text, p_limit integer DEFAULT 10) RETURNS TABLE(kind text, subject text, expected jsonb, found jsonb, total bigint)
     LANGUAGE plpgsql STABLE SECURITY DEFINER
@@ -1623,11 +1677,12 @@ CREATE TABLE centile_store.boards (
     structure_revision bigint DEFAULT 0 NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     snapshots text,
+    rolling text[] DEFAULT '{}'::text[] NOT NULL,
     CONSTRAINT boards_events_per_minute_range CHECK (((events_per_minute >= 1) AND (events_per_minute <= 10000))),
     CONSTRAINT boards_frozen_top_size_range CHECK (((frozen_top_size >= 1) AND (frozen_top_size <= 1000))),
     CONSTRAINT boards_gain_max_kinds CHECK (((jsonb_typeof(gain_max) = 'object'::text) AND ((gain_max - (periods || '{season}'::text[])) = '{}'::jsonb))),
     CONSTRAINT boards_gain_max_positive CHECK (((NOT jsonb_path_exists(gain_max, '$.*?(!((@.type() == "number" && @ >= 1) && @ <= 9007199254740991))'::jsonpath)) AND (POSITION(('.'::text) IN ((gain_max)::text)) = 0))),
-    CONSTRAINT boards_kept_archives_kinds CHECK (((jsonb_typeof(kept_archives) = 'object'::text) AND ((kept_archives - '{hour,day,week,month,quarter,year,season,snapshot}'::text[]) = '{}'::jsonb))),
+    CONSTRAINT boards_kept_archives_kinds CHECK (((jsonb_typeof(kept_archives) = 'object'::text) AND ((kept_archives - '{hour,day,week,month,quarter,year,season,snapshot,rolling}'::text[]) = '{}'::jsonb))),
     CONSTRAINT boards_kept_archives_positive CHECK (((NOT jsonb_path_exists(kept_archives, '$.*?(!((@.type() == "number" && @ >= 1) && @ <= 1000000))'::jsonpath)) AND (POSITION(('.'::text) IN ((kept_archives)::text)) = 0))),
     CONSTRAINT boards_lanes_range CHECK (((lanes >= 1) AND (lanes <= 64))),
     CONSTRAINT boards_layout_bounds_count CHECK ((cardinality(layout_bounds) <= 99)),
@@ -1636,6 +1691,7 @@ CREATE TABLE centile_store.boards (
     CONSTRAINT boards_periods_known CHECK (((periods <@ '{all_time,hour,day,week,month,quarter,year}'::text[]) AND (cardinality(periods) >= 1))),
     CONSTRAINT boards_points_range CHECK (((points_min <= points_max) AND (points_min > '-9223372036854775808'::bigint))),
     CONSTRAINT boards_reading_known CHECK ((reading = ANY (ARRAY['public'::text, 'key'::text]))),
+    CONSTRAINT boards_rolling_lengths CHECK (((cardinality(rolling) <= 8) AND (array_to_string(rolling, ','::text, ''::text) ~ '^((([2-9]|[1-9]\d|[12]\d\d|3[0-5]\d|36[0-6])d|24h)(,|$))*$'::text))),
     CONSTRAINT boards_score_order_known CHECK ((score_order = ANY (ARRAY['desc'::text, 'asc'::text]))),
     CONSTRAINT boards_slug_form CHECK ((slug ~ '^[a-z][a-z0-9_-]{0,39}$'::text)),
     CONSTRAINT boards_snapshots_known CHECK (((snapshots IS NULL) OR ((snapshots = ANY (ARRAY['day'::text, 'week'::text, 'month'::text])) AND ('all_time'::text = ANY (periods))))),
@@ -1654,9 +1710,13 @@ COMMENT ON COLUMN centile_store.boards.gain_max IS 'Most that a player may gain 
 
 COMMENT ON COLUMN centile_store.boards.on_violation IS 'Treatment of an event that breaks a rule: refuse it, or quarantine it until an administrator decides.';
 
+COMMENT ON COLUMN centile_store.boards.kept_archives IS 'Number of archives to keep of each kind of period. All of a kind that is absent, but none of rolling windows.';
+
 COMMENT ON COLUMN centile_store.boards.structure_revision IS 'Raised by every transaction that takes the structure lock exclusively.';
 
 COMMENT ON COLUMN centile_store.boards.snapshots IS 'Kind of period at whose end the all-time ranking is archived; NULL for never.';
+
+COMMENT ON COLUMN centile_store.boards.rolling IS 'Lengths of the rolling windows of the board: 2d to 366d, and 24h.';
 
 CREATE FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], p_known_rankings bigint[], p_known_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT layout_rankings bigint[], OUT layout_times timestamp with time zone[], OUT layout_buckets smallint[], OUT layout_rank_keys bigint[], OUT layout_tie_keys bigint[], OUT layout_user_keys bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[]) RETURNS record
     LANGUAGE plpgsql STABLE
@@ -1757,15 +1817,15 @@ BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     PERFORM centile_store.lock_structure(v_period.board_id, true);
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
-    IF v_period.ranking_id IS NULL THEN
+    IF v_period.state = 'closed' THEN
         RAISE EXCEPTION 'the period is closed: it has an archive and no ranking' USING ERRCODE = 'CB409', HINT = 'Run centile refresh: it brings an archive up to the ledger.';
     ELSIF EXISTS (SELECT FROM centile_store.rankings r
-                  WHERE r.period_id = p_period_id AND r.id <> v_period.ranking_id AND r.released_at IS NULL
+                  WHERE r.period_id = p_period_id AND r.id IS DISTINCT FROM v_period.ranking_id AND r.released_at IS NULL
                     AND centile_store.is_locked(1128615510, r.id)) THEN
         RAISE EXCEPTION 'another session is rebuilding the period' USING ERRCODE = 'CB409';
     END IF;
     UPDATE centile_store.rankings r SET released_at = clock_timestamp()
-    WHERE r.period_id = p_period_id AND r.id <> v_period.ranking_id AND r.released_at IS NULL;
+    WHERE r.period_id = p_period_id AND r.id IS DISTINCT FROM v_period.ranking_id AND r.released_at IS NULL;
     INSERT INTO centile_store.rankings (board_id, period_id, lanes)
     SELECT b.id, p_period_id, b.lanes FROM centile_store.boards b WHERE b.id = v_period.board_id
     RETURNING id INTO ranking_id;
@@ -1777,7 +1837,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT ledger_end bigint) IS 'Begins a new ranking beside the live one of a period, and returns it with the end of the ledger. Example: SELECT ranking_id IS NOT NULL AS is_begun FROM centile_store.begin_rebuild(1);';
+COMMENT ON FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT ledger_end bigint) IS 'Begins a new ranking of a period, beside the live one if there is one, and returns it with the end of the ledger. Example: SELECT ranking_id IS NOT NULL AS is_begun FROM centile_store.begin_rebuild(1);';
 
 CREATE FUNCTION centile_store.board_named(p_slug text) RETURNS centile_store.boards
     LANGUAGE plpgsql STABLE
@@ -2525,7 +2585,7 @@ CREATE FUNCTION centile_store.due_periods(p_period_id bigint DEFAULT NULL::bigin
         FROM centile_store.imports i
         WHERE i.board_id = p.board_id AND i.ended_at IS NULL AND i.abandoned_at IS NULL
         ORDER BY 2 DESC, i.id LIMIT 1) i ON true
-    WHERE p.state = 'open' AND p.ends_at <= statement_timestamp()
+    WHERE p.state = 'open' AND (p.kind <> 'rolling' OR b.kept_archives ? 'rolling' OR p.cut_off_at IS NOT NULL) AND p.ends_at <= statement_timestamp()
       AND (p.id = p_period_id
            OR (p_period_id IS NULL AND (p.ends_at > r.created_at OR p.kind <> 'season' OR r.created_at < statement_timestamp() - interval '1 hour')))
     ORDER BY p.ends_at, p.id
@@ -2687,11 +2747,13 @@ CREATE FUNCTION centile_store.expired_archives() RETURNS TABLE(period_id bigint,
     LANGUAGE sql STABLE
     AS $$
     SELECT p.id, b.slug, p.kind || ':' || p.label
-    FROM (SELECT p.*, row_number() OVER (PARTITION BY p.board_id, p.kind ORDER BY p.ends_at DESC, p.id DESC) AS place
+    FROM (SELECT p.*, row_number() OVER (PARTITION BY p.board_id, p.kind, CASE p.kind WHEN 'rolling' THEN split_part(p.label, '-', 1) END
+                                         ORDER BY p.ends_at DESC, p.id DESC) AS place
           FROM centile_store.periods p WHERE p.state = 'closed' AND p.archive_revision > 0) p
     JOIN centile_store.boards b ON b.id = p.board_id
     WHERE p.archive_name IS NOT NULL
-      AND (p.place > (b.kept_archives ->> p.kind)::integer OR p.archive_dropped_at IS NOT NULL)
+      AND (p.place > (b.kept_archives ->> p.kind)::integer OR p.archive_dropped_at IS NOT NULL
+           OR (p.kind = 'rolling' AND NOT b.kept_archives ? 'rolling'))
     ORDER BY p.ends_at, p.id
 $$;
 
@@ -2831,7 +2893,7 @@ CREATE TABLE centile_store.periods (
     archive_dropped_at timestamp with time zone,
     frozen_top bytea,
     CONSTRAINT periods_frozen_while_kept CHECK ((((state = 'closed'::text) AND (archive_revision > 0) AND (archive_dropped_at IS NULL)) = (frozen_top IS NOT NULL))),
-    CONSTRAINT periods_kind_known CHECK ((kind = ANY (ARRAY['all_time'::text, 'hour'::text, 'day'::text, 'week'::text, 'month'::text, 'quarter'::text, 'year'::text, 'season'::text, 'snapshot'::text]))),
+    CONSTRAINT periods_kind_known CHECK ((kind = ANY (ARRAY['all_time'::text, 'hour'::text, 'day'::text, 'week'::text, 'month'::text, 'quarter'::text, 'year'::text, 'season'::text, 'snapshot'::text, 'rolling'::text]))),
     CONSTRAINT periods_not_empty CHECK ((starts_at < ends_at)),
     CONSTRAINT periods_open_has_ranking CHECK (
 CASE kind
@@ -2840,7 +2902,7 @@ CASE kind
 END),
     CONSTRAINT periods_season_finite CHECK (((kind <> 'season'::text) OR (isfinite(starts_at) AND isfinite(ends_at)))),
     CONSTRAINT periods_season_form CHECK (((kind <> 'season'::text) OR ((label ~ '^[a-z0-9][a-z0-9_-]{0,39}$'::text) AND (label <> ALL (ARRAY['previous'::text, 'current'::text, 'next'::text]))))),
-    CONSTRAINT periods_state_known CHECK ((state = ANY (ARRAY['open'::text, 'closed'::text])))
+    CONSTRAINT periods_state_known CHECK (((state = ANY (ARRAY['open'::text, 'closed'::text])) OR ((state = 'preparing'::text) AND (kind = 'rolling'::text))))
 );
 
 COMMENT ON TABLE centile_store.periods IS 'Slices of time of a board. The first score in a period creates it; seasons are created in advance. An open period points to its current ranking. The archive of a closed period holds the ledger up to the cut-off.';
@@ -3537,6 +3599,19 @@ $$;
 
 COMMENT ON FUNCTION centile_store.open_snapshots() IS 'Opens the snapshots that are due and returns their number. Example: SELECT centile_store.open_snapshots();';
 
+CREATE FUNCTION centile_store.open_window(p_board_id integer, p_label text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone) RETURNS bigint
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    INSERT INTO centile_store.periods (board_id, kind, label, starts_at, ends_at, state)
+    VALUES (p_board_id, 'rolling', p_label, p_starts_at, p_ends_at, 'preparing')
+    ON CONFLICT ON CONSTRAINT periods_label_key DO UPDATE SET state = 'preparing', closed_at = NULL WHERE periods.state = 'closed';
+    RETURN (SELECT p.id FROM centile_store.periods p WHERE p.board_id = p_board_id AND p.kind = 'rolling' AND p.label = p_label);
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.open_window(p_board_id integer, p_label text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone) IS 'Makes a rolling window that is to be filled from the ledger, and returns its period id. Example: SELECT centile_store.open_window(1, ''7d-2024-01-21'', ''2024-01-15'', ''2024-01-22'') IS NOT NULL AS is_made;';
+
 CREATE FUNCTION centile_store.page_rows(p_ranking_id bigint, p_from bigint, p_limit integer) RETURNS SETOF centile_store.ranking_row
     LANGUAGE sql STABLE
     AS $$
@@ -3616,10 +3691,15 @@ CREATE FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_a
     FROM centile_store.periods p
     WHERE p.board_id = p_board_id AND p.kind = 'season' AND p.starts_at <= p_at AND p_at < p.ends_at
     UNION ALL
-    -- Only corrections, voids and imports have times before the end of a snapshot.
-    SELECT p.id, p.kind, 'snapshot:' || p.label, NULL, true
+    SELECT p.id, p.kind, 'rolling:' || p.label, p.ranking_id, p.cut_off_at IS NOT NULL
     FROM centile_store.periods p
-    WHERE p.board_id = p_board_id AND p.kind = 'snapshot' AND p_at < p.ends_at AND p.cut_off_at IS NOT NULL AND p.archive_dropped_at IS NULL
+    WHERE p.board_id = p_board_id AND p.kind = 'rolling' AND p.state <> 'closed' AND p.ranking_id IS NOT NULL AND p.starts_at <= p_at AND p_at < p.ends_at
+    UNION ALL
+    -- Only corrections, voids and imports have times before the end of such a period.
+    SELECT p.id, p.kind, p.kind || ':' || p.label, NULL, true
+    FROM centile_store.periods p
+    WHERE p.board_id = p_board_id AND p.kind IN ('snapshot', 'rolling') AND p.cut_off_at IS NOT NULL AND p.archive_dropped_at IS NULL
+      AND p.starts_at <= p_at AND p_at < p.ends_at AND (p.kind = 'snapshot' OR p.state = 'closed')
 $$;
 
 COMMENT ON FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) IS 'The periods of a board that hold a time, with their current rankings. Example: SELECT * FROM centile_store.periods_at(1, ''{all_time,week}'', ''2024-01-15 12:00Z'');';
@@ -4201,6 +4281,36 @@ $$;
 
 COMMENT ON FUNCTION centile_store.release_abandoned() IS 'Releases rankings of interrupted rebuilds, and returns their number. Example: SELECT centile_store.release_abandoned();';
 
+CREATE FUNCTION centile_store.release_windows() RETURNS integer
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_board_id integer;
+    v_ids      bigint[];
+    v_released integer;
+BEGIN
+    SELECT x.board_id, array_agg(x.id) INTO v_board_id, v_ids
+    FROM (SELECT p.board_id, p.id FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id
+          WHERE p.kind = 'rolling' AND p.state <> 'closed' AND p.cut_off_at IS NULL
+            AND (split_part(p.label, '-', 1) <> ALL (b.rolling)
+                 OR (p.ends_at <= statement_timestamp() AND (p.state = 'preparing' OR NOT b.kept_archives ? 'rolling')))) x
+    GROUP BY x.board_id ORDER BY x.board_id LIMIT 1;
+    IF NOT FOUND THEN
+        RETURN 0;
+    END IF;
+    PERFORM centile_store.lock_structure(v_board_id, true);
+    -- The rankings first, while the periods still name them.
+    UPDATE centile_store.rankings g SET released_at = clock_timestamp()
+    FROM centile_store.periods p WHERE p.id = ANY (v_ids) AND g.id = p.ranking_id AND p.cut_off_at IS NULL;
+    UPDATE centile_store.periods p SET state = 'closed', ranking_id = NULL, closed_at = clock_timestamp()
+    WHERE p.id = ANY (v_ids) AND p.state <> 'closed' AND p.cut_off_at IS NULL;
+    GET DIAGNOSTICS v_released = ROW_COUNT;
+    RETURN v_released;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.release_windows() IS 'Releases rolling windows that are no longer current, and returns their number. Example: SELECT centile_store.release_windows();';
+
 CREATE FUNCTION centile_store.remove_released(p_limit integer DEFAULT 10000) RETURNS bigint
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
@@ -4460,7 +4570,7 @@ BEGIN
     PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id;
     SELECT p.* INTO v_period FROM centile_store.rankings g JOIN centile_store.periods p ON p.id = g.period_id
     WHERE g.id = p_ranking_id AND g.released_at IS NULL;
-    IF NOT FOUND OR v_period.ranking_id IS NULL OR v_period.ranking_id = p_ranking_id THEN
+    IF NOT FOUND OR v_period.state = 'closed' OR v_period.ranking_id = p_ranking_id THEN
         RAISE EXCEPTION 'the period was closed, or another session has rebuilt it' USING ERRCODE = 'CB409';
     END IF;
     v_end := centile_store.ledger_end();
@@ -4484,10 +4594,10 @@ BEGIN
     -- Keeps the old ranking's time of creation, by which due_periods recognizes a late season.
     UPDATE centile_store.rankings g SET layout = o.layout + 1, created_at = o.created_at
     FROM centile_store.rankings o WHERE g.id = p_ranking_id AND o.id = v_period.ranking_id;
-    UPDATE centile_store.periods SET ranking_id = p_ranking_id WHERE id = v_period.id;
+    UPDATE centile_store.periods SET ranking_id = p_ranking_id, state = 'open' WHERE id = v_period.id;
     -- A damaged pointer may name the ranking of another period.
     UPDATE centile_store.rankings SET released_at = clock_timestamp() WHERE id = v_period.ranking_id AND period_id = v_period.id;
-    RETURN v_period.ranking_id;
+    RETURN coalesce(v_period.ranking_id, 0);
 END
 $$;
 
@@ -4520,6 +4630,29 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.user_named(p_external_id text) IS 'The internal id of a user; an error if the user does not exist. Example: SELECT centile_store.user_named(''ann'');';
+
+CREATE FUNCTION centile_store.wanted_windows() RETURNS TABLE(board_id integer, board text, label text, starts_at timestamp with time zone, ends_at timestamp with time zone, is_current boolean)
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT b.id, b.slug, w.label, w.starts_at, w.ends_at, w.is_current
+    FROM centile_store.boards b
+    CROSS JOIN unnest(b.rolling) AS r (length)
+    CROSS JOIN LATERAL centile.rolling_window(r.length, statement_timestamp(), b.time_zone) AS c
+    CROSS JOIN LATERAL (
+        SELECT c.label, c.starts_at, c.ends_at, true AS is_current
+        UNION ALL
+        SELECT n.label, n.starts_at, n.ends_at, false FROM centile.rolling_window(r.length, c.ends_at, b.time_zone) n
+        WHERE c.ends_at <= statement_timestamp() + CASE r.length WHEN '24h' THEN interval '10 minutes' ELSE interval '1 hour' END) w
+    WHERE NOT EXISTS (SELECT FROM centile_store.periods p
+                      WHERE p.board_id = b.id AND p.kind = 'rolling' AND p.label = w.label
+                        AND (p.state = 'open'
+                             -- Another session is filling it.
+                             OR EXISTS (SELECT FROM centile_store.rankings g
+                                        WHERE g.period_id = p.id AND g.released_at IS NULL AND centile_store.is_locked(1128615510, g.id))))
+    ORDER BY w.is_current DESC, w.ends_at, b.id, r.length
+$$;
+
+COMMENT ON FUNCTION centile_store.wanted_windows() IS 'Rolling windows that should accept scores and do not yet. Example: SELECT board, label, is_current FROM centile_store.wanted_windows();';
 
 CREATE FUNCTION centile_store.write_entries(p_lane smallint, p_order text, entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[]) RETURNS void
     LANGUAGE plpgsql
@@ -4739,10 +4872,11 @@ CREATE VIEW centile.boards AS
     boards.gain_max,
     boards.on_violation,
     boards.snapshots,
+    boards.rolling,
     boards.created_at
    FROM centile_store.boards;
 
-COMMENT ON VIEW centile.boards IS 'Boards and their rules. kept_archives limits the archives kept of each kind of period, and gain_max a player''s gain in one period. snapshots is the kind of period at whose end the all-time ranking is archived. Example: SELECT slug, mode, score_order, ties, periods, lanes, time_zone FROM centile.boards ORDER BY slug;';
+COMMENT ON VIEW centile.boards IS 'Boards and their rules. kept_archives limits the archives kept of each kind of period, and gain_max a player''s gain in one period. snapshots is the kind of period at whose end the all-time ranking is archived, and rolling the lengths of rolling windows. Example: SELECT slug, mode, score_order, ties, periods, lanes, time_zone FROM centile.boards ORDER BY slug;';
 
 CREATE TABLE centile_store.bucket_counts (
     ranking_id bigint NOT NULL,
@@ -5054,7 +5188,7 @@ CREATE VIEW centile.period_status AS
     p.kind,
     p.label,
         CASE
-            WHEN (p.state = 'closed'::text) THEN 'closed'::text
+            WHEN (p.state = ANY (ARRAY['closed'::text, 'preparing'::text])) THEN p.state
             WHEN (p.cut_off_at IS NOT NULL) THEN 'closing'::text
             WHEN (p.ends_at <= statement_timestamp()) THEN 'due'::text
             WHEN (p.starts_at > statement_timestamp()) THEN 'upcoming'::text
@@ -5115,7 +5249,7 @@ CREATE VIEW centile.periods AS
     p.starts_at,
     p.ends_at,
         CASE
-            WHEN (p.state = 'closed'::text) THEN 'closed'::text
+            WHEN (p.state = ANY (ARRAY['closed'::text, 'preparing'::text])) THEN p.state
             WHEN (p.ends_at <= statement_timestamp()) THEN 'due'::text
             WHEN (p.starts_at > statement_timestamp()) THEN 'upcoming'::text
             ELSE 'open'::text
@@ -5142,7 +5276,7 @@ CREATE VIEW centile.periods AS
      JOIN centile_store.boards b ON ((b.id = p.board_id)))
      LEFT JOIN centile_store.rankings g ON ((g.id = p.ranking_id)));
 
-COMMENT ON VIEW centile.periods IS 'Periods opened so far, with their players and whether they are upcoming (seasons), open, due (over, not closed) or closed. Example: SELECT kind, label, state, players, archive, archive_revision FROM centile.periods WHERE board = ''main'' ORDER BY starts_at DESC, kind LIMIT 5;';
+COMMENT ON VIEW centile.periods IS 'Periods opened so far, with their players and whether they are upcoming (seasons), preparing (rolling windows), open, due (over, not closed) or closed. Example: SELECT kind, label, state, players, archive, archive_revision FROM centile.periods WHERE board = ''main'' ORDER BY starts_at DESC, kind LIMIT 5;';
 
 CREATE VIEW centile.quarantine AS
  SELECT q.id AS quarantine_id,
@@ -5631,11 +5765,13 @@ CREATE INDEX named_players_user_ids_idx ON centile_store.named_players USING gin
 
 CREATE INDEX outbox_waiting_idx ON centile_store.outbox USING btree (board_id, next_attempt_at, id) WHERE (delivered_at IS NULL);
 
+CREATE INDEX periods_archived_idx ON centile_store.periods USING btree (board_id, ends_at) WHERE ((kind = ANY (ARRAY['snapshot'::text, 'rolling'::text])) AND (cut_off_at IS NOT NULL) AND (archive_dropped_at IS NULL));
+
 CREATE INDEX periods_due_idx ON centile_store.periods USING btree (ends_at) WHERE (state = 'open'::text);
 
-CREATE INDEX periods_snapshot_ends_idx ON centile_store.periods USING btree (board_id, ends_at) WHERE (kind = 'snapshot'::text);
-
 CREATE INDEX periods_starts_at_idx ON centile_store.periods USING btree (board_id, kind, starts_at);
+
+CREATE INDEX periods_window_idx ON centile_store.periods USING btree (board_id, ends_at) WHERE ((kind = 'rolling'::text) AND (state <> 'closed'::text));
 
 CREATE INDEX quarantine_board_idx ON centile_store.quarantine USING btree (board_id, state, id);
 
@@ -5715,8 +5851,8 @@ GRANT ALL ON FUNCTION centile.calendar_kind(p_kind text) TO centile_service;
 REVOKE ALL ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_actor text) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_actor text) TO centile_service;
+REVOKE ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text, p_signing_secret bytea, p_request_sha256 bytea, p_request_salt bytea) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text, p_signing_secret bytea, p_request_sha256 bytea, p_request_salt bytea) TO centile_service;
@@ -5839,6 +5975,10 @@ GRANT ALL ON FUNCTION centile.resolve_period(p_board_id integer, p_selector text
 REVOKE ALL ON FUNCTION centile.revoke_key(p_id text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.revoke_key(p_id text, p_actor text) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile.rolling_window(p_length text, p_at timestamp with time zone, p_zone text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.rolling_window(p_length text, p_at timestamp with time zone, p_zone text) TO centile_reader;
+GRANT ALL ON FUNCTION centile.rolling_window(p_length text, p_at timestamp with time zone, p_zone text) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_actor text, p_encrypted boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_actor text, p_encrypted boolean) TO centile_service;
 
@@ -5850,8 +5990,8 @@ REVOKE ALL ON FUNCTION centile.tie_key_time(p_tie_key bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.tie_key_time(p_tie_key bigint) TO centile_reader;
 GRANT ALL ON FUNCTION centile.tie_key_time(p_tie_key bigint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_actor text) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_actor text) TO centile_service;
+REVOKE ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.verify(p_board text, p_period text, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.verify(p_board text, p_period text, p_limit integer) TO centile_reader;
@@ -6141,6 +6281,9 @@ GRANT ALL ON FUNCTION centile_store.note_signature(p_key_id text, p_signature by
 REVOKE ALL ON FUNCTION centile_store.open_snapshots() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.open_snapshots() TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.open_window(p_board_id integer, p_label text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.open_window(p_board_id integer, p_label text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.page_rows(p_ranking_id bigint, p_from bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.page_rows(p_ranking_id bigint, p_from bigint, p_limit integer) TO centile_service;
 
@@ -6213,6 +6356,9 @@ GRANT ALL ON FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor 
 REVOKE ALL ON FUNCTION centile_store.release_abandoned() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.release_abandoned() TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.release_windows() FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.release_windows() TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.remove_released(p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.remove_released(p_limit integer) TO centile_service;
 
@@ -6260,6 +6406,9 @@ GRANT ALL ON FUNCTION centile_store.try_index_lock() TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.user_named(p_external_id text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.user_named(p_external_id text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.wanted_windows() FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.wanted_windows() TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.write_entries(p_lane smallint, p_order text, entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.write_entries(p_lane smallint, p_order text, entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[]) TO centile_service;

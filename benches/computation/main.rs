@@ -80,6 +80,7 @@ fn board() -> Result<Board, Box<dyn Error>> {
         gain_max: BTreeMap::new(),
         on_violation: OnViolation::Refuse,
         snapshots: None,
+        rolling: Vec::new(),
         created_at: DateTime::<Utc>::UNIX_EPOCH,
     })
 }

@@ -14,7 +14,7 @@ BEGIN
     PERFORM centile.ensure_ledger_months(now(), now());
     v_event := centile_store.quarantined(v_board, p_quarantine_id);
     SELECT greatest(clock_timestamp(), max(l.last_at)) INTO v_at FROM centile_store.board_lanes l WHERE l.board_id = v_board.id;
-    IF (SELECT count(*) FROM centile_store.periods_at(v_board.id, v_board.periods, v_at) p WHERE p.kind NOT IN ('season', 'snapshot')) < cardinality(v_board.periods) THEN
+    IF (SELECT count(*) FROM centile_store.periods_at(v_board.id, v_board.periods, v_at) p WHERE p.kind = ANY (v_board.periods)) < cardinality(v_board.periods) THEN
         PERFORM centile.open_periods(v_board.id, ARRAY[v_at]);
     END IF;
     SELECT l.* INTO v_lane FROM centile_store.users u, centile_store.lock_lane(v_board, u.external_id) l WHERE u.id = v_event.user_id;
@@ -30,7 +30,7 @@ BEGIN
     END IF;
 
     v_at := greatest(clock_timestamp(), v_lane.last_at);
-    SELECT array_agg(p.ranking_id), count(*) FILTER (WHERE p.kind NOT IN ('season', 'snapshot') AND p.ranking_id IS NOT NULL) < cardinality(v_board.periods)
+    SELECT array_agg(p.ranking_id), count(*) FILTER (WHERE p.kind = ANY (v_board.periods) AND p.ranking_id IS NOT NULL) < cardinality(v_board.periods)
     INTO v_rankings, v_missing
     FROM centile_store.periods_at(v_board.id, v_board.periods, v_at) p;
     IF v_missing THEN

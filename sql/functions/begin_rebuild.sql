@@ -11,15 +11,15 @@ BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     PERFORM centile_store.lock_structure(v_period.board_id, true);
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
-    IF v_period.ranking_id IS NULL THEN
+    IF v_period.state = 'closed' THEN
         RAISE EXCEPTION 'the period is closed: it has an archive and no ranking' USING ERRCODE = 'CB409', HINT = 'Run centile refresh: it brings an archive up to the ledger.';
     ELSIF EXISTS (SELECT FROM centile_store.rankings r
-                  WHERE r.period_id = p_period_id AND r.id <> v_period.ranking_id AND r.released_at IS NULL
+                  WHERE r.period_id = p_period_id AND r.id IS DISTINCT FROM v_period.ranking_id AND r.released_at IS NULL
                     AND centile_store.is_locked(1128615510, r.id)) THEN
         RAISE EXCEPTION 'another session is rebuilding the period' USING ERRCODE = 'CB409';
     END IF;
     UPDATE centile_store.rankings r SET released_at = clock_timestamp()
-    WHERE r.period_id = p_period_id AND r.id <> v_period.ranking_id AND r.released_at IS NULL;
+    WHERE r.period_id = p_period_id AND r.id IS DISTINCT FROM v_period.ranking_id AND r.released_at IS NULL;
     INSERT INTO centile_store.rankings (board_id, period_id, lanes)
     SELECT b.id, p_period_id, b.lanes FROM centile_store.boards b WHERE b.id = v_period.board_id
     RETURNING id INTO ranking_id;
@@ -32,4 +32,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.begin_rebuild(bigint) IS
-'Begins a new ranking beside the live one of a period, and returns it with the end of the ledger. Example: SELECT ranking_id IS NOT NULL AS is_begun FROM centile_store.begin_rebuild(1);';
+'Begins a new ranking of a period, beside the live one if there is one, and returns it with the end of the ledger. Example: SELECT ranking_id IS NOT NULL AS is_begun FROM centile_store.begin_rebuild(1);';

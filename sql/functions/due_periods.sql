@@ -1,5 +1,6 @@
 -- In the order of closing, with the import that prevents a period from closing. A season that was
--- over when it was created waits an hour for its import.
+-- over when it was created waits an hour for its import. centile_store.release_windows releases the
+-- windows that are not archived.
 CREATE OR REPLACE FUNCTION centile_store.due_periods(p_period_id bigint DEFAULT NULL)
 RETURNS TABLE (period_id bigint, board text, period text, ends_at timestamptz, import_source text, import_is_running boolean)
 LANGUAGE sql STABLE
@@ -14,7 +15,7 @@ AS $$
         FROM centile_store.imports i
         WHERE i.board_id = p.board_id AND i.ended_at IS NULL AND i.abandoned_at IS NULL
         ORDER BY 2 DESC, i.id LIMIT 1) i ON true
-    WHERE p.state = 'open' AND p.ends_at <= statement_timestamp()
+    WHERE p.state = 'open' AND (p.kind <> 'rolling' OR b.kept_archives ? 'rolling' OR p.cut_off_at IS NOT NULL) AND p.ends_at <= statement_timestamp()
       AND (p.id = p_period_id
            OR (p_period_id IS NULL AND (p.ends_at > r.created_at OR p.kind <> 'season' OR r.created_at < statement_timestamp() - interval '1 hour')))
     ORDER BY p.ends_at, p.id

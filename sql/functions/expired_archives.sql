@@ -1,14 +1,16 @@
--- Of each kind that a board limits, the closed periods beyond the newest ones, and archives whose
--- dropping was interrupted.
+-- Of each kind that a board limits (of windows, each length), the closed periods beyond the newest
+-- ones; archives of windows that are no longer kept; and archives whose dropping was interrupted.
 CREATE OR REPLACE FUNCTION centile_store.expired_archives() RETURNS TABLE (period_id bigint, board text, period text)
 LANGUAGE sql STABLE
 AS $$
     SELECT p.id, b.slug, p.kind || ':' || p.label
-    FROM (SELECT p.*, row_number() OVER (PARTITION BY p.board_id, p.kind ORDER BY p.ends_at DESC, p.id DESC) AS place
+    FROM (SELECT p.*, row_number() OVER (PARTITION BY p.board_id, p.kind, CASE p.kind WHEN 'rolling' THEN split_part(p.label, '-', 1) END
+                                         ORDER BY p.ends_at DESC, p.id DESC) AS place
           FROM centile_store.periods p WHERE p.state = 'closed' AND p.archive_revision > 0) p
     JOIN centile_store.boards b ON b.id = p.board_id
     WHERE p.archive_name IS NOT NULL
-      AND (p.place > (b.kept_archives ->> p.kind)::integer OR p.archive_dropped_at IS NOT NULL)
+      AND (p.place > (b.kept_archives ->> p.kind)::integer OR p.archive_dropped_at IS NOT NULL
+           OR (p.kind = 'rolling' AND NOT b.kept_archives ? 'rolling'))
     ORDER BY p.ends_at, p.id
 $$;
 

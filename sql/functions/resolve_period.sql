@@ -1,4 +1,5 @@
--- By the database's clock: 'week', 'week:previous', 'week:2024-01-15', 'season:spring'. No row if
+-- By the database's clock: 'week', 'week:previous', 'week:2024-01-15', 'season:spring', 'rolling:7d'.
+-- No row if
 -- the period cannot exist; no period_id if it has no scores. The selector means this period from
 -- valid_from to valid_until, so that the service may cache it. archive_revision is NULL unless the
 -- period is closed and its archive kept.
@@ -15,10 +16,11 @@ DECLARE
     v_label text := nullif(substr(p_selector, length(v_kind) + 2), '');
     v_zone  text;
     v_bounds record;
+    v_window record;
     v_from  timestamptz := '-infinity';
     v_until timestamptz := 'infinity';
 BEGIN
-    SELECT b.time_zone INTO v_zone FROM centile_store.boards b WHERE b.id = p_board_id AND (v_kind = ANY (b.periods) OR v_kind IN ('season', 'snapshot'));
+    SELECT b.time_zone INTO v_zone FROM centile_store.boards b WHERE b.id = p_board_id AND (v_kind = ANY (b.periods) OR v_kind IN ('season', 'snapshot', 'rolling'));
     IF NOT FOUND THEN
         RETURN;
     ELSIF v_kind IN ('season', 'snapshot') THEN
@@ -27,6 +29,20 @@ BEGIN
           -- A snapshot that is being taken does not exist yet.
           AND (v_kind = 'season' OR p.state = 'closed');
         v_until := CASE WHEN v_now < v_bounds.starts_at THEN v_bounds.starts_at WHEN v_now < v_bounds.ends_at THEN v_bounds.ends_at ELSE v_until END;
+    ELSIF v_kind = 'rolling' THEN
+        SELECT w.* INTO v_window
+        FROM centile_store.boards b CROSS JOIN LATERAL centile.rolling_window(split_part(v_label, '-', 1), v_now, v_zone) w
+        WHERE b.id = p_board_id AND split_part(v_label, '-', 1) = ANY (b.rolling);
+        IF v_label IN (split_part(v_window.label, '-', 1), v_window.label) THEN
+            SELECT v_window.label, v_window.starts_at, v_window.ends_at INTO v_bounds;
+            v_from := CASE WHEN v_label <> v_window.label THEN v_window.current_from ELSE v_from END;
+        ELSE
+            -- The next window, or a former one whose archive is kept.
+            SELECT p.label, p.starts_at, p.ends_at INTO v_bounds
+            FROM centile_store.periods p WHERE p.board_id = p_board_id AND p.kind = v_kind AND p.label = v_label
+              AND (p.state <> 'closed' OR p.archive_revision > 0);
+        END IF;
+        v_until := CASE WHEN v_now < v_bounds.ends_at THEN v_bounds.ends_at ELSE v_until END;
     ELSIF v_label IS NULL THEN
         SELECT * INTO v_bounds FROM centile_store.period_holding(p_board_id, v_kind, v_now, v_zone);
         v_from := v_bounds.starts_at;
@@ -47,7 +63,8 @@ BEGIN
     END IF;
     RETURN QUERY
     SELECT v_kind, v_bounds.label, v_bounds.starts_at, v_bounds.ends_at, p.id, p.ranking_id,
-           CASE WHEN p.state = 'closed' THEN 'closed' WHEN v_bounds.ends_at <= v_now THEN 'due' WHEN v_now < v_bounds.starts_at THEN 'upcoming' ELSE 'open' END,
+           CASE WHEN p.state = 'closed' THEN 'closed' WHEN p.state = 'preparing' OR (v_kind = 'rolling' AND p.id IS NULL) THEN 'preparing'
+                WHEN v_bounds.ends_at <= v_now THEN 'due' WHEN v_now < v_bounds.starts_at THEN 'upcoming' ELSE 'open' END,
            CASE WHEN p.frozen_top IS NOT NULL THEN p.archive_revision END, v_from, v_until
     FROM (SELECT) one
     LEFT JOIN centile_store.periods p ON p.board_id = p_board_id AND p.kind = v_kind AND p.label = v_bounds.label;

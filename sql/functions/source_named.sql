@@ -10,10 +10,14 @@ BEGIN
     IF NOT FOUND THEN
         RAISE EXCEPTION 'board % has no period %', p_board, quote_literal(p_period)
             USING ERRCODE = 'CB404', DETAIL = 'period',
-                HINT = format('The board has: %s. Name a season as in season:spring, a snapshot as in snapshot:week-2024-01-15, and a week by its Monday.', array_to_string(v_board.periods, ', '));
+                HINT = format('The board has: %s. Name a season as in season:spring, a snapshot as in snapshot:week-2024-01-15, a window as in rolling:7d, and a week by its Monday.', array_to_string(v_board.periods, ', '));
     ELSIF v_period.state = 'closed' AND v_period.archive_revision IS NULL THEN
         RAISE EXCEPTION 'the archive of % of board % was dropped', quote_literal(p_period), p_board
             USING ERRCODE = 'CB404', DETAIL = 'period', HINT = 'The board keeps archives for a limited time. The ledger keeps all scores.';
+    END IF;
+    IF v_period.state = 'preparing' THEN
+        RAISE EXCEPTION '% of board % is being prepared', quote_literal(p_period), p_board
+            USING ERRCODE = 'CB001', DETAIL = 'period_preparing', HINT = 'Retry. centile serve or centile close --due fills it from the ledger.';
     END IF;
     ranking_id := v_period.ranking_id;
     archived_period_id := CASE WHEN v_period.state = 'closed' THEN v_period.period_id END;

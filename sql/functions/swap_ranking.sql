@@ -1,5 +1,6 @@
 -- Applies the ledger rows after p_after, releases the old ranking and returns its id, all under the
--- exclusive structure lock. NULL if there are more than p_limit rows: catch up first. Raises lanes
+-- exclusive structure lock; returns 0 if the period had none. NULL if there are more than p_limit
+-- rows: catch up first. Raises lanes
 -- whose rows lag behind p_batches and p_times, which come from the ledger. The layout number
 -- continues the old one, so that no version means two states.
 CREATE OR REPLACE FUNCTION centile_store.swap_ranking(
@@ -15,7 +16,7 @@ BEGIN
     PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id;
     SELECT p.* INTO v_period FROM centile_store.rankings g JOIN centile_store.periods p ON p.id = g.period_id
     WHERE g.id = p_ranking_id AND g.released_at IS NULL;
-    IF NOT FOUND OR v_period.ranking_id IS NULL OR v_period.ranking_id = p_ranking_id THEN
+    IF NOT FOUND OR v_period.state = 'closed' OR v_period.ranking_id = p_ranking_id THEN
         RAISE EXCEPTION 'the period was closed, or another session has rebuilt it' USING ERRCODE = 'CB409';
     END IF;
     v_end := centile_store.ledger_end();
@@ -39,10 +40,10 @@ BEGIN
     -- Keeps the old ranking's time of creation, by which due_periods recognizes a late season.
     UPDATE centile_store.rankings g SET layout = o.layout + 1, created_at = o.created_at
     FROM centile_store.rankings o WHERE g.id = p_ranking_id AND o.id = v_period.ranking_id;
-    UPDATE centile_store.periods SET ranking_id = p_ranking_id WHERE id = v_period.id;
+    UPDATE centile_store.periods SET ranking_id = p_ranking_id, state = 'open' WHERE id = v_period.id;
     -- A damaged pointer may name the ranking of another period.
     UPDATE centile_store.rankings SET released_at = clock_timestamp() WHERE id = v_period.ranking_id AND period_id = v_period.id;
-    RETURN v_period.ranking_id;
+    RETURN coalesce(v_period.ranking_id, 0);
 END
 $$;
 

@@ -1,13 +1,13 @@
 -- NULL leaves a rule unchanged. The rules that define the meaning of scores cannot change once
 -- there are scores. p_kept_archives and p_gain_max change the kinds that they name: a number is the
 -- new limit, a JSON null removes it. 0 events per minute removes that limit, and
--- none removes the snapshots.
+-- none removes the snapshots. p_rolling replaces all lengths.
 CREATE OR REPLACE FUNCTION centile.update_board(
     p_slug text, p_title text DEFAULT NULL, p_mode text DEFAULT NULL, p_order text DEFAULT NULL, p_ties text DEFAULT NULL,
     p_lanes smallint DEFAULT NULL, p_time_zone text DEFAULT NULL, p_points_min bigint DEFAULT NULL, p_points_max bigint DEFAULT NULL,
     p_frozen_top_size integer DEFAULT NULL, p_kept_archives jsonb DEFAULT NULL, p_reading text DEFAULT NULL,
     p_events_per_minute integer DEFAULT NULL, p_gain_max jsonb DEFAULT NULL, p_on_violation text DEFAULT NULL,
-    p_snapshots text DEFAULT NULL, p_actor text DEFAULT session_user)
+    p_snapshots text DEFAULT NULL, p_rolling text[] DEFAULT NULL, p_actor text DEFAULT session_user)
 RETURNS integer
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -30,7 +30,8 @@ BEGIN
         kept_archives = jsonb_strip_nulls(b.kept_archives || coalesce(p_kept_archives, '{}')), reading = coalesce(p_reading, b.reading),
         events_per_minute = nullif(coalesce(p_events_per_minute, b.events_per_minute), 0),
         gain_max = jsonb_strip_nulls(b.gain_max || coalesce(p_gain_max, '{}')), on_violation = coalesce(p_on_violation, b.on_violation),
-        snapshots = nullif(coalesce(p_snapshots, b.snapshots), 'none')
+        snapshots = nullif(coalesce(p_snapshots, b.snapshots), 'none'),
+        rolling = CASE WHEN p_rolling IS NULL THEN b.rolling ELSE ARRAY(SELECT DISTINCT r FROM unnest(p_rolling) AS r ORDER BY r) END
     WHERE b.id = v_board.id
     RETURNING * INTO v_new;
     IF (v_new.mode, v_new.score_order, v_new.ties, v_new.lanes, v_new.time_zone)
@@ -38,7 +39,7 @@ BEGIN
        AND (EXISTS (SELECT FROM centile_store.periods WHERE board_id = v_board.id)
             OR EXISTS (SELECT FROM centile_store.board_lanes WHERE board_id = v_board.id AND batch > 0)
             OR EXISTS (SELECT FROM centile_store.quarantine WHERE board_id = v_board.id)) THEN
-        RAISE EXCEPTION 'board % has events: mode, order, ties, lanes and time zone cannot change any more', p_slug
+        RAISE EXCEPTION 'board % has events, seasons or rolling windows: mode, order, ties, lanes and time zone cannot change any more', p_slug
             USING ERRCODE = 'CB409', DETAIL = 'board_has_events', HINT = 'Create another board and import the events into it.';
     END IF;
     IF v_new.lanes <> v_board.lanes THEN
@@ -51,5 +52,5 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.update_board(text, text, text, text, text, smallint, text, bigint, bigint, integer, jsonb, text, integer, jsonb, text, text, text) IS
+COMMENT ON FUNCTION centile.update_board(text, text, text, text, text, smallint, text, bigint, bigint, integer, jsonb, text, integer, jsonb, text, text, text[], text) IS
 'Changes the rules of a board and returns its id. Example: SELECT centile.update_board(''main'', p_title => ''Main board'', p_kept_archives => ''{"day": 30}'');';

@@ -4,5 +4,5 @@ SELECT s.board AS "board!", s.kind AS "kind!", s.label AS "label!", s.state AS "
        coalesce(s.players, 0) AS "players!", s.version, coalesce(s.differences, 0) AS "differences!", s.needs_refresh AS "needs_refresh!"
 FROM centile.period_status s
 WHERE s.state <> 'closed' OR s.differences > 0 OR s.needs_refresh
-ORDER BY s.state = 'open', s.board, array_position('{all_time,season,year,quarter,month,week,day,hour,snapshot}'::text[], s.kind), s.ends_at
+ORDER BY s.state = 'open', s.board, array_position('{all_time,season,year,quarter,month,week,day,hour,rolling,snapshot}'::text[], s.kind), s.ends_at
 LIMIT $1

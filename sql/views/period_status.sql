@@ -3,7 +3,7 @@
 -- events, the view reads the entries for the latest time.
 CREATE OR REPLACE VIEW centile.period_status AS
 SELECT b.slug AS board, p.kind, p.label,
-       CASE WHEN p.state = 'closed' THEN 'closed' WHEN p.cut_off_at IS NOT NULL THEN 'closing'
+       CASE WHEN p.state IN ('closed', 'preparing') THEN p.state WHEN p.cut_off_at IS NOT NULL THEN 'closing'
             WHEN p.ends_at <= statement_timestamp() THEN 'due' WHEN p.starts_at > statement_timestamp() THEN 'upcoming' ELSE 'open' END AS state,
        p.starts_at, p.ends_at,
        CASE WHEN p.ranking_id IS NULL THEN p.archive_players

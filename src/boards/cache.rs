@@ -158,6 +158,7 @@ mod tests {
             gain_max: GainMax::new(),
             on_violation: OnViolation::Refuse,
             snapshots: None,
+            rolling: Vec::new(),
             created_at: DateTime::UNIX_EPOCH,
         })
     }

@@ -2,7 +2,7 @@
 
 pub(crate) mod cache;
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use crate::{
     Error, Result,
@@ -10,7 +10,7 @@ use crate::{
         act::Actor,
         board::{
             ArchivedKind, Board, BoardChange, BoardSlug, DEFAULT_POINTS_BOUND, EVENTS_PER_MINUTE_MAX, FROZEN_TOP_MAX,
-            FirstLayout, KEPT_ARCHIVES_MAX, NewBoard, PeriodKind,
+            FirstLayout, KEPT_ARCHIVES_MAX, NewBoard, PeriodKind, WindowLength,
         },
         name::Named as _,
         user::check_text,
@@ -20,6 +20,9 @@ use crate::{
 
 /// Maximum default number of lanes. Each lane adds to the cost of every read.
 const DEFAULT_LANES_MAX: usize = 4;
+
+/// Maximum number of rolling windows of a board. Every score enters all of them.
+const WINDOWS_MAX: usize = 8;
 
 impl FirstLayout {
     /// Returns the scores between the first buckets of a new ranking.
@@ -57,6 +60,9 @@ impl Boards {
     }
 }
 
+/// Kinds of period that do not open by themselves with a score.
+const NOT_KEPT: [PeriodKind; 3] = [PeriodKind::Season, PeriodKind::Snapshot, PeriodKind::Rolling];
+
 /// Creates a board.
 ///
 /// [`Error::Conflict`] if the slug is taken, [`Error::Invalid`] if the rules contradict each other.
@@ -70,16 +76,14 @@ pub async fn create(boards: &Boards, new: NewBoard, by: &Actor) -> Result<Board>
     for (&kind, &most) in &new.gain_max {
         check_gain(kind, most)?;
     }
+    check_windows(&new.rolling)?;
     if let Some(title) = &new.title {
         check_text("title", title, 128)?;
     }
     let mut kinds = new.periods.clone();
     kinds.sort_unstable();
     kinds.dedup();
-    if kinds.is_empty()
-        || kinds.len() != new.periods.len()
-        || kinds.iter().any(|kind| [PeriodKind::Season, PeriodKind::Snapshot].contains(kind))
-    {
+    if kinds.is_empty() || kinds.len() != new.periods.len() || kinds.iter().any(|kind| NOT_KEPT.contains(kind)) {
         return Err(Error::invalid(
             "periods",
             "must be one or more of all_time, hour, day, week, month, quarter and year, each at most once",
@@ -117,6 +121,7 @@ pub async fn update(boards: &Boards, slug: &BoardSlug, change: BoardChange, by: 
     for (&kind, most) in &change.gain_max {
         most.map_or(Ok(()), |most| check_gain(kind, most))?;
     }
+    check_windows(change.rolling.as_deref().unwrap_or_default())?;
     if let Some(title) = &change.title {
         check_text("title", title, 128)?;
     }
@@ -146,6 +151,15 @@ fn check_kept(kind: ArchivedKind, kept: i32) -> Result<()> {
         Ok(())
     } else {
         Err(Error::invalid(format!("kept_archives.{}", kind.name()), format!("must be 1 to {KEPT_ARCHIVES_MAX}")))
+    }
+}
+
+fn check_windows(lengths: &[WindowLength]) -> Result<()> {
+    let distinct: BTreeSet<_> = lengths.iter().collect();
+    if lengths.len() <= WINDOWS_MAX && distinct.len() == lengths.len() {
+        Ok(())
+    } else {
+        Err(Error::invalid("rolling", format!("must be up to {WINDOWS_MAX} lengths, each at most once")))
     }
 }
 

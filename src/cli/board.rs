@@ -21,7 +21,7 @@ use crate::{
     model::board::{
         ArchivedKind, Board, BoardChange, BoardSlug, DEFAULT_FROZEN_TOP_SIZE, DEFAULT_PERIODS, DEFAULT_POINTS_BOUND,
         EVENTS_PER_MINUTE_MAX, FROZEN_TOP_MAX, FirstLayout, GainMax, KEPT_ARCHIVES_MAX, KeptArchives, Mode, NewBoard,
-        OnViolation, Order, PeriodKind, Reading, SnapshotKind, Ties,
+        OnViolation, Order, PeriodKind, Reading, SnapshotKind, Ties, WindowLength,
     },
     model::name::{self, Named as _},
 };
@@ -100,7 +100,7 @@ pub(super) struct Create {
     #[arg(value_parser = clap::value_parser!(i32).range(1..=i64::from(FROZEN_TOP_MAX)))]
     frozen_top_size: i32,
     /// Number of archives to keep per kind, such as week=52; repeat for each kind [default: 168
-    /// hours, 60 snapshots, all of other kinds]
+    /// hours, 60 snapshots, no rolling windows, all of other kinds]
     #[arg(long = "keep", value_name = "KIND=N", value_parser = kept)]
     kept_archives: Vec<(ArchivedKind, Option<i32>)>,
     /// Readers of the board; `key` requires a reader, server or admin key
@@ -121,6 +121,9 @@ pub(super) struct Create {
     /// Archive the all-time ranking at the end of each day, week or month [default: never]
     #[arg(long, value_parser = named::<SnapshotKind>())]
     snapshots: Option<SnapshotKind>,
+    /// Comma-separated lengths of rolling windows: 2d to 366d, or 24h [default: none]
+    #[arg(long, value_name = "LENGTHS", value_parser = value::<WindowLength>, value_delimiter = ',')]
+    rolling: Vec<WindowLength>,
     /// Print the board as JSON
     #[arg(long)]
     json: bool,
@@ -132,7 +135,7 @@ pub(super) struct Create {
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("changes").required(true).multiple(true)
     .args(["title", "points_min", "points_max", "frozen_top_size", "kept_archives", "reading", "events_per_minute", "gain_max",
-           "on_violation", "snapshots"])))]
+           "on_violation", "snapshots", "rolling"])))]
 pub(super) struct Change {
     /// Name of the board in URLs
     #[arg(value_name = "SLUG", value_parser = value::<BoardSlug>)]
@@ -168,6 +171,9 @@ pub(super) struct Change {
     /// Archive the all-time ranking at the end of each day, week or month; `none` for never
     #[arg(long, value_name = "KIND", value_parser = snapshots)]
     snapshots: Option<Snapshots>,
+    /// All lengths of rolling windows from now on: 2d to 366d, or 24h; `none` for none
+    #[arg(long, value_name = "LENGTHS", value_parser = windows)]
+    rolling: Option<Windows>,
     /// Print the board as JSON
     #[arg(long)]
     json: bool,
@@ -175,10 +181,10 @@ pub(super) struct Change {
     by: By,
 }
 
-/// Parses a kind of period that a board may keep. Seasons are created one by one, and snapshots have
-/// a flag of their own.
+/// Parses a kind of period that a board may keep. Seasons are created one by one; snapshots and
+/// rolling windows have flags of their own.
 fn period_kinds() -> impl TypedValueParser<Value = PeriodKind> {
-    let special = [PeriodKind::Season, PeriodKind::Snapshot].map(PeriodKind::name);
+    let special = [PeriodKind::Season, PeriodKind::Snapshot, PeriodKind::Rolling].map(PeriodKind::name);
     let names = PeriodKind::VARIANTS.iter().filter(move |name| !special.contains(*name));
     PossibleValuesParser::new(names).try_map(|name| name.parse())
 }
@@ -187,11 +193,13 @@ fn period_kinds() -> impl TypedValueParser<Value = PeriodKind> {
 fn kept(text: &str) -> Result<(ArchivedKind, Option<i32>), String> {
     let (kind, number) = text.split_once('=').ok_or("give a kind and a number, such as week=52, or week=all")?;
     let kind = name::parse("kind", kind).map_err(|error| error.to_string())?;
-    if number == "all" {
+    // Of rolling windows, no number means none.
+    let unlimited = if kind == ArchivedKind::Rolling { "none" } else { "all" };
+    if number == unlimited {
         return Ok((kind, None));
     }
     let number = number.parse().ok().filter(|number| (1..=KEPT_ARCHIVES_MAX).contains(number));
-    Ok((kind, Some(number.ok_or(format!("give all, or a number from 1 to {KEPT_ARCHIVES_MAX}"))?)))
+    Ok((kind, Some(number.ok_or(format!("give {unlimited}, or a number from 1 to {KEPT_ARCHIVES_MAX}"))?)))
 }
 
 /// Rejects a kind given twice, because only one of its values could apply.
@@ -226,6 +234,18 @@ fn snapshots(text: &str) -> Result<Snapshots, String> {
         return Ok(Snapshots(None));
     }
     text.parse().map(|kind| Snapshots(Some(kind))).map_err(|_| "give day, week, month or none".to_owned())
+}
+
+/// Lengths of rolling windows.
+#[derive(Debug, Clone)]
+struct Windows(Vec<WindowLength>);
+
+/// Parses lengths of windows with commas between them; `none` is an empty list.
+fn windows(text: &str) -> Result<Windows, String> {
+    if text == "none" {
+        return Ok(Windows(Vec::new()));
+    }
+    text.split(',').map(value::<WindowLength>).collect::<Result<_, _>>().map(Windows)
 }
 
 /// Parses `KIND=POINTS`, the maximum gain in a period; `none` is `None`.
@@ -264,6 +284,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
                 gain_max: once_each("gain_max", change.gain_max)?,
                 on_violation: change.on_violation,
                 snapshots: change.snapshots.map(|Snapshots(kind)| kind),
+                rolling: change.rolling.map(|Windows(lengths)| lengths),
                 ..BoardChange::default()
             };
             let board =
@@ -319,6 +340,7 @@ async fn create_board(instance: &crate::instance::Instance, create: Create) -> R
             .collect(),
         on_violation: create.on_violation,
         snapshots: create.snapshots,
+        rolling: create.rolling,
     };
     boards::create(&instance.boards, new, &by).await.map_err(|error| match error {
         Error::Invalid { field, message, .. } if field.starts_with("first_layout") => {
@@ -348,6 +370,7 @@ struct Line<'a> {
     gain_max: &'a GainMax,
     on_violation: OnViolation,
     snapshots: Option<SnapshotKind>,
+    rolling: &'a [WindowLength],
     created_at: DateTime<Utc>,
 }
 
@@ -371,6 +394,7 @@ impl<'a> From<&'a Board> for Line<'a> {
             gain_max: &board.gain_max,
             on_violation: board.on_violation,
             snapshots: board.snapshots,
+            rolling: &board.rolling,
             created_at: board.created_at,
         }
     }
@@ -433,6 +457,7 @@ fn description(board: &Board) -> String {
         ("gain", gains(board)),
         ("violation", board.on_violation.name().to_owned()),
         ("snapshots", board.snapshots.map_or("none", |kind| kind.name()).to_owned()),
+        ("rolling", list(&board.rolling.iter().map(ToString::to_string).collect::<Vec<_>>(), "none")),
         ("created", output::time(Some(board.created_at))),
     ])
 }

@@ -1,4 +1,4 @@
-//! `centile close`: closes periods that are over.
+//! `centile close`: closes periods that are over, and prepares rolling windows.
 
 use clap::{ArgGroup, Args};
 use indicatif::ProgressBar;
@@ -10,6 +10,7 @@ use crate::{
         with_instance,
     },
     config::{Config, value},
+    maintenance::window::{self, Prepared},
     model::{board::BoardSlug, period::PeriodSelector},
     periods::closing::{self, Outcome},
 };
@@ -18,7 +19,7 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("which").required(true).args(["due", "board"])))]
 pub(super) struct Close {
-    /// Close all periods of all boards that are over
+    /// Close all periods of all boards that are over, and prepare rolling windows
     #[arg(long)]
     due: bool,
     /// The board
@@ -35,7 +36,9 @@ pub(super) async fn run(config: &Config, close: Close) -> Result<()> {
     let mut tally = Tally::new(spinner.clone());
     let has_run = with_instance(config, async |instance| {
         let (Some(board), Some(period)) = (&close.board, &close.period) else {
-            return closing::close_due(&instance.store, &instance.cache, |outcome| tally.add(&outcome)).await;
+            let has_run = closing::close_due(&instance.store, &instance.cache, |outcome| tally.add(&outcome)).await?;
+            window::prepare_due(&instance.store, |prepared| tally.add_window(&prepared)).await?;
+            return Ok(has_run);
         };
         let board = boards::find(&instance.boards, board).await?;
         let outcome = closing::close_one(&instance.store, &instance.cache, &board, period).await?;
@@ -100,6 +103,16 @@ impl Tally {
                 self.failed += 1;
                 format!("failed   {board} {period}: {error}")
             }
+        };
+        self.print(&line);
+    }
+
+    fn add_window(&mut self, Prepared { board, period, result }: &Prepared) {
+        let line = match result {
+            Ok((players, time)) => {
+                format!("prepared {board} {period}: {} players, {:.1} s", thousands(*players), time.as_secs_f64())
+            }
+            Err(error) => format!("failed   {board} {period}: {error}"),
         };
         self.print(&line);
     }

@@ -108,10 +108,7 @@ pub async fn rebuild(
 ) -> Result<Rebuilt> {
     let begin = Instant::now();
     let mut rebuilder = store.rebuilder(period.board_id, period.period_id).await?;
-    report(Step::Entries(rebuilder.fill_entries().await?));
-    let players = rebuilder.fill_buckets().await?;
-    report(Step::LaidOut(players));
-    let before = swap(&mut rebuilder, act, &mut report).await?;
+    let (players, before) = build(&mut rebuilder, Some(act), &mut report).await?;
     let after = rebuilder.ranking_id;
     rebuilder.end().await;
     let kept = rebalance::rebalance(store, after).await?;
@@ -121,10 +118,25 @@ pub async fn rebuild(
     Ok(Rebuilt { board, period, before, after, players, kept, time })
 }
 
+/// Fills a new ranking and makes it its period's; returns its players when it was laid out, and the id
+/// of the previous ranking (0 for none).
+///
+/// `act` is recorded in the audit log.
+pub(crate) async fn build(
+    rebuilder: &mut Rebuilder,
+    act: Option<&Act>,
+    report: &mut impl FnMut(Step),
+) -> Result<(u64, i64)> {
+    report(Step::Entries(rebuilder.fill_entries().await?));
+    let players = rebuilder.fill_buckets().await?;
+    report(Step::LaidOut(players));
+    Ok((players, swap(rebuilder, act, report).await?))
+}
+
 /// Catches up until few enough rows remain to apply while writers wait, then swaps the rankings.
 ///
 /// If scores arrive faster than rounds get shorter, the limit grows and writers wait longer.
-async fn swap(rebuilder: &mut Rebuilder, act: &Act, report: &mut impl FnMut(Step)) -> Result<i64> {
+async fn swap(rebuilder: &mut Rebuilder, act: Option<&Act>, report: &mut impl FnMut(Step)) -> Result<i64> {
     let (mut limit, mut fewest, mut retries) = (SWAP_ROWS, u64::MAX, STALLED_ROUNDS);
     loop {
         let players = rebuilder.catch_up().await?;

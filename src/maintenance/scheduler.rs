@@ -15,6 +15,7 @@ use crate::{
     maintenance::{
         rebalance::{self, Rebalancer},
         verify::{self, CountFindings},
+        window,
     },
     model::encryption::MasterKeys,
     periods::closing::{self, Outcome},
@@ -48,8 +49,8 @@ impl Scheduler {
         Arc::new(Self { rankings, master_keys, rebalancer, count_checks, last_run: Mutex::default() })
     }
 
-    /// Starts the background work, at the interval `every`: closes due periods, delivers messages,
-    /// rebalances and checks counts.
+    /// Starts the background work, at the interval `every`: closes due periods, prepares rolling
+    /// windows, delivers messages, rebalances and checks counts.
     ///
     /// A step in progress when the instance stops is abandoned; another run repeats it.
     pub(crate) fn start(self: &Arc<Self>, every: Duration, background: &Background) {
@@ -64,6 +65,9 @@ impl Scheduler {
         });
         self.repeat(background, every, "counts could not be checked", |this| async move {
             verify::check_counts(&this.rankings.store, &this.count_checks).await.map(drop)
+        });
+        self.repeat(background, every, "rolling windows could not be prepared", |this| async move {
+            window::prepare_due(&this.rankings.store, |_| ()).await
         });
         self.repeat(background, every, "periods could not be closed", |this| async move {
             let Rankings { store, cache, .. } = &*this.rankings;

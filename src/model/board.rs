@@ -110,6 +110,8 @@ pub enum PeriodKind {
     Season,
     /// The all-time ranking as of the end of a day, week or month.
     Snapshot,
+    /// A window that ends with the current day or hour, such as the last seven days.
+    Rolling,
 }
 
 /// Kinds of period that end, and therefore have an archive after closing.
@@ -135,6 +137,8 @@ pub enum ArchivedKind {
     Season,
     /// Snapshots.
     Snapshot,
+    /// Rolling windows.
+    Rolling,
 }
 
 /// Kinds of period at whose end a board may archive its all-time ranking.
@@ -160,12 +164,52 @@ impl From<SnapshotKind> for PeriodKind {
     }
 }
 
+/// Length of a rolling window: a number of days from 2 to 366, or 24 hours. Text forms: `7d`, `24h`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(into = "String")]
+pub enum WindowLength {
+    /// The 24 hours up to the end of the current hour.
+    DayOfHours,
+    /// This many days, the last of which is the current one.
+    Days(u16),
+}
+
+impl FromStr for WindowLength {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let length = match text.strip_suffix('d').map(|days| (days, days.parse::<u16>())) {
+            Some((text, Ok(days))) if (2..=366).contains(&days) && days.to_string() == text => Some(Self::Days(days)),
+            None if text == "24h" => Some(Self::DayOfHours),
+            _ => None,
+        };
+        length.ok_or_else(|| {
+            Error::invalid("rolling", format!("{text:?} is not the length of a window: use 2d to 366d, or 24h"))
+        })
+    }
+}
+
+impl fmt::Display for WindowLength {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DayOfHours => f.write_str("24h"),
+            Self::Days(days) => write!(f, "{days}d"),
+        }
+    }
+}
+
+impl From<WindowLength> for String {
+    fn from(length: WindowLength) -> Self {
+        length.to_string()
+    }
+}
+
 /// Number of closed periods of each kind that keep their archive, newest first. A kind that is
-/// absent keeps all archives.
+/// absent keeps all archives, except that rolling windows keep none.
 pub type KeptArchives = BTreeMap<ArchivedKind, i32>;
 
-/// Changes to [`KeptArchives`]: the new number of a kind, or `None` to keep all. A kind that is
-/// absent does not change.
+/// Changes to [`KeptArchives`]: the new number of a kind, or `None` to remove it from there. A kind
+/// that is absent does not change.
 pub type KeptArchivesChange = BTreeMap<ArchivedKind, Option<i32>>;
 
 /// Maximum gain of a player in a period, by kind; without a limit for a kind that is absent.
@@ -280,6 +324,8 @@ pub struct NewBoard {
     pub on_violation: OnViolation,
     /// When the all-time ranking is archived, if ever.
     pub snapshots: Option<SnapshotKind>,
+    /// Lengths of the rolling windows.
+    pub rolling: Vec<WindowLength>,
 }
 
 /// Changes to a board.
@@ -317,6 +363,8 @@ pub struct BoardChange {
     pub on_violation: Option<OnViolation>,
     /// When the all-time ranking is archived; `Some(None)` for never.
     pub snapshots: Option<Option<SnapshotKind>>,
+    /// New lengths of the rolling windows, instead of all earlier ones.
+    pub rolling: Option<Vec<WindowLength>>,
 }
 
 /// A stored board.
@@ -358,6 +406,8 @@ pub struct Board {
     pub on_violation: OnViolation,
     /// When the all-time ranking is archived, if ever.
     pub snapshots: Option<SnapshotKind>,
+    /// Lengths of the rolling windows.
+    pub rolling: Vec<WindowLength>,
     /// Time of creation.
     pub created_at: DateTime<Utc>,
 }

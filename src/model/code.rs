@@ -109,6 +109,8 @@ pub enum Code {
     OutcomeUnknown,
     /// The period, board or player is being changed by another session; nothing was written.
     ConcurrentChange,
+    /// The rolling window is being filled from the ledger; retry.
+    PeriodPreparing,
     /// The instance is stopping and wrote nothing; another one may answer.
     ShuttingDown,
     /// The instance cannot answer now; `detail` explains why and what was done.
@@ -174,6 +176,7 @@ impl Code {
             | Self::Overloaded
             | Self::OutcomeUnknown
             | Self::ConcurrentChange
+            | Self::PeriodPreparing
             | Self::ShuttingDown
             | Self::Unavailable => 503,
         }

@@ -7,20 +7,22 @@ use chrono::{DateTime, Datelike, NaiveDate, Utc, Weekday};
 use crate::{
     Error, Result,
     model::{
-        board::{PeriodKind, SnapshotKind},
+        board::{PeriodKind, SnapshotKind, WindowLength},
         name::Named as _,
     },
 };
 
 /// A caller's choice of a period. Text forms: `all_time`, `day`, `week:previous`,
 /// `hour:2024-01-15T14`, `week:2024-01-15`, `month:2024-01`, `quarter:2024-Q1`, `year:2024`,
-/// `season:spring`.
+/// `season:spring`, `rolling:7d`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum PeriodSelector {
     /// The current period, by the database's clock.
     Current(PeriodKind),
     /// The period before the current one, by the database's clock, closed or not.
     Previous(PeriodKind),
+    /// The current rolling window of this length, by the database's clock.
+    Window(WindowLength),
     /// The period with this label, or the season with this name.
     Labelled(PeriodKind, String),
 }
@@ -31,6 +33,7 @@ impl PeriodSelector {
     pub fn kind(&self) -> PeriodKind {
         match self {
             Self::Current(kind) | Self::Previous(kind) | Self::Labelled(kind, _) => *kind,
+            Self::Window(_) => PeriodKind::Rolling,
         }
     }
 }
@@ -50,7 +53,7 @@ impl FromStr for PeriodSelector {
             Error::invalid(
                 "period",
                 format!(
-                    "{text:?} is not a period; use all_time, hour, day, week, month, quarter or year, with :previous or a label such as :2024-01-15 after it, or season:NAME or snapshot:NAME"
+                    "{text:?} is not a period; use all_time, hour, day, week, month, quarter or year, with :previous or a label such as :2024-01-15 after it, or season:NAME, snapshot:NAME or rolling:7d"
                 ),
             )
         })?;
@@ -61,6 +64,13 @@ impl FromStr for PeriodSelector {
             )),
             (PeriodKind::Season, None | Some("previous" | "current" | "next")) => {
                 Err(Error::invalid("period", format!("{text:?} has no name of a season; use season:NAME")))
+            }
+            (PeriodKind::Rolling, None | Some("previous")) => Err(Error::invalid(
+                "period",
+                format!("{text:?} has no length of a window; use rolling:7d, or a name such as rolling:7d-2024-01-15"),
+            )),
+            (PeriodKind::Rolling, Some(length)) if !length.contains('-') => {
+                length.parse().map(Self::Window).map_err(|error: Error| error.in_field("period"))
             }
             (_, None) => Ok(Self::Current(kind)),
             (PeriodKind::AllTime, Some(_)) => Err(Error::invalid("period", "all_time has no label")),
@@ -75,6 +85,7 @@ impl fmt::Display for PeriodSelector {
         match self {
             Self::Current(kind) => f.write_str(kind.name()),
             Self::Previous(kind) => write!(f, "{}:previous", kind.name()),
+            Self::Window(length) => write!(f, "{}:{length}", PeriodKind::Rolling.name()),
             Self::Labelled(kind, label) => write!(f, "{}:{label}", kind.name()),
         }
     }
@@ -130,6 +141,14 @@ fn check_label(kind: PeriodKind, label: &str) -> Result<()> {
                 label.split_once('-').and_then(|(kind, label)| Some((kind.parse::<SnapshotKind>().ok()?, label)));
             let Some((kind, label)) = parts else { return refuse("a snapshot such as week-2024-01-15") };
             return check_label(kind.into(), label);
+        }
+        PeriodKind::Rolling => {
+            let parts = label.split_once('-').and_then(|(length, label)| Some((length.parse().ok()?, label)));
+            return match parts {
+                Some((WindowLength::DayOfHours, last)) => check_label(PeriodKind::Hour, last),
+                Some((WindowLength::Days(_), last)) => check_label(PeriodKind::Day, last),
+                None => refuse("a window such as 7d-2024-01-15"),
+            };
         }
         PeriodKind::AllTime => {}
     }
@@ -202,6 +221,8 @@ pub struct Progress {
 pub enum PeriodState {
     /// A season that has not begun.
     Upcoming,
+    /// A rolling window that is being filled from the ledger. It cannot be read yet.
+    Preparing,
     /// The period has begun and has not ended.
     Open,
     /// The period has ended but is not closed. Its live ranking answers.

@@ -61,11 +61,12 @@ pub enum Outcome {
     },
 }
 
-/// Takes due snapshots and closes all due periods one by one, and reports each result at once.
+/// Takes due snapshots, releases former rolling windows, closes all due periods one by one, and reports each result at once.
 ///
 /// Returns `false`, and does nothing, while another process is closing periods.
 pub async fn close_due(store: &Store, cache: &Cache, mut report: impl FnMut(Outcome)) -> Result<bool> {
     store.open_snapshots().await?;
+    while store.release_windows().await? > 0 {}
     // Usually nothing is due, and the lock is not needed.
     if store.due_periods(None).await?.is_empty() {
         return Ok(true);

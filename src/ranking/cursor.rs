@@ -39,6 +39,7 @@ impl Cursor {
         let named: PeriodSelector = period.parse().map_err(|_| refused())?;
         let is_of_selector = match selector {
             PeriodSelector::Labelled(..) => *selector == named,
+            PeriodSelector::Window(_) => named.to_string().starts_with(&format!("{selector}-")),
             _ => selector.kind() == named.kind(),
         };
         if board_id != board.id.to_string() || !is_of_selector {

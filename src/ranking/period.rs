@@ -85,14 +85,21 @@ pub(crate) async fn positions_before(
     rankings.store.snapshot_positions(board.id, &user_ids).await
 }
 
+/// Kinds whose periods have names, and exist whatever kinds a board keeps.
+const NAMED_KINDS: [PeriodKind; 3] = [PeriodKind::Season, PeriodKind::Snapshot, PeriodKind::Rolling];
+
 /// Returns the period that a selector means on a board.
 ///
 /// A cached result may be outdated. Every statement and round checks that it still holds.
 pub(crate) async fn resolve(rankings: &Rankings, board: &Board, selector: &PeriodSelector) -> Result<Resolved> {
-    if ![PeriodKind::Season, PeriodKind::Snapshot].contains(&selector.kind())
-        && !board.periods.contains(&selector.kind())
-    {
-        let kept: Vec<&str> = board.periods.iter().map(|kind| kind.name()).collect();
+    let kind = selector.kind();
+    let is_kept = match selector {
+        PeriodSelector::Window(length) => board.rolling.contains(length),
+        _ => NAMED_KINDS.contains(&kind) || board.periods.contains(&kind),
+    };
+    if !is_kept {
+        let mut kept: Vec<String> = board.periods.iter().map(|kind| kind.name().to_owned()).collect();
+        kept.extend(board.rolling.iter().map(|length| PeriodSelector::Window(*length).to_string()));
         return Err(Error::NotFound {
             what: Resource::Period,
             name: selector.to_string(),
@@ -108,12 +115,15 @@ pub(crate) async fn resolve(rankings: &Rankings, board: &Board, selector: &Perio
         return Err(Error::NotFound {
             what: Resource::Period,
             name: selector.to_string(),
-            hint: Some(match selector.kind() {
+            hint: Some(match kind {
                 PeriodKind::Season => {
                     format!("board {0} has no such season; GET /v1/boards/{0}/periods lists its periods", board.slug)
                 }
                 PeriodKind::Snapshot => {
                     format!("board {0} has no such snapshot; GET /v1/boards/{0}/periods lists its periods", board.slug)
+                }
+                PeriodKind::Rolling => {
+                    format!("board {0} has no such window; GET /v1/boards/{0}/periods lists its periods", board.slug)
                 }
                 _ => format!("it does not exist in time zone {}", board.time_zone),
             }),
@@ -130,6 +140,12 @@ pub(crate) async fn resolve(rankings: &Rankings, board: &Board, selector: &Perio
             name: selector.to_string(),
             hint: Some(format!("{} is closed, and its archive is no longer kept", resolved.period.name())),
         });
+    }
+    if resolved.period.state == PeriodState::Preparing {
+        return Err(Error::unavailable(
+            Code::PeriodPreparing,
+            format!("{} is being filled from the ledger; retry", resolved.period.name()),
+        ));
     }
     if resolved.period.state == PeriodState::Upcoming {
         return Err(Error::NotFound {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use chrono::{DateTime, NaiveDate, Utc};
 
 use crate::{
-    model::board::{OnViolation, Order, PeriodKind, Ties},
+    model::board::{OnViolation, Order, Ties},
     rules::{
         entry::{Entry, ScoredEvent, rank_key},
         facts::{Content, Facts, KnownAnswer, KnownEvent, Standing},
@@ -222,7 +222,7 @@ impl Batch<'_> {
         let mut after = Vec::with_capacity(periods.len());
         let mut kinds = 0;
         for period in periods.iter().filter(|period| period.holds(at)) {
-            kinds += usize::from(![PeriodKind::Season, PeriodKind::Snapshot].contains(&period.kind));
+            kinds += usize::from(rules.periods.contains(&period.kind));
             let ranking_id = period.ranking_id.ok_or(Refusal::PeriodClosed)?;
             // An event before a reset does not count in the period of the reset.
             let is_before_reset = |reset: &DateTime<Utc>| *reset > at && *reset < period.ends_at;

@@ -8,7 +8,7 @@ use crate::{
     Error, Result,
     model::{
         act::Actor,
-        board::{Board, BoardChange, Mode, NewBoard, OnViolation, Order, Reading, SnapshotKind, Ties},
+        board::{Board, BoardChange, Mode, NewBoard, OnViolation, Order, Reading, SnapshotKind, Ties, WindowLength},
         name::Named as _,
     },
     store::Store,
@@ -34,6 +34,7 @@ struct StoredBoard {
     gain_max: Value,
     on_violation: String,
     snapshots: Option<String>,
+    rolling: Vec<String>,
     created_at: DateTime<Utc>,
 }
 
@@ -59,6 +60,12 @@ impl TryFrom<StoredBoard> for Board {
                 .map(str::parse)
                 .transpose()
                 .map_err(|_| unknown("rule for snapshots"))?,
+            rolling: stored
+                .rolling
+                .iter()
+                .map(|length| length.parse())
+                .collect::<Result<_>>()
+                .map_err(|_| unknown("rolling window"))?,
             slug: stored.slug.parse()?,
             title: stored.title,
             lanes: stored.lanes,
@@ -74,6 +81,10 @@ impl TryFrom<StoredBoard> for Board {
 
 fn json(value: &impl Serialize) -> Result<Value> {
     serde_json::to_value(value).map_err(|error| Error::Internal(format!("cannot be serialized as JSON: {error}")))
+}
+
+fn texts(lengths: &[WindowLength]) -> Vec<String> {
+    lengths.iter().map(ToString::to_string).collect()
 }
 
 impl Store {
@@ -93,7 +104,7 @@ impl Store {
     ) -> Result<()> {
         let periods: Vec<String> = new.periods.iter().map(|kind| kind.name().to_owned()).collect();
         sqlx::query!(
-            "SELECT centile.create_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)",
+            "SELECT centile.create_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)",
             new.slug.as_str(),
             new.title,
             new.mode.name(),
@@ -112,6 +123,7 @@ impl Store {
             json(&new.gain_max)?,
             new.on_violation.name(),
             new.snapshots.map(SnapshotKind::name),
+            &texts(&new.rolling),
             by.as_str(),
         )
         .fetch_one(&self.writers)
@@ -121,8 +133,9 @@ impl Store {
 
     /// Changes a board.
     pub(crate) async fn update_board(&self, slug: &str, change: &BoardChange, by: &Actor) -> Result<()> {
+        let rolling = change.rolling.as_deref().map(texts);
         sqlx::query!(
-            "SELECT centile.update_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
+            "SELECT centile.update_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)",
             slug,
             change.title,
             change.mode.map(Mode::name),
@@ -141,6 +154,7 @@ impl Store {
             change.on_violation.map(OnViolation::name),
             // `none` removes the snapshots.
             change.snapshots.map(|kind| kind.map_or("none", SnapshotKind::name)),
+            rolling.as_deref(),
             by.as_str(),
         )
         .fetch_one(&self.writers)

@@ -7,7 +7,7 @@ use sqlx::{error::DatabaseError, postgres::PgDatabaseError};
 use crate::{Code, Error, Resource};
 
 /// Constraint, the field that it concerns, and the error detail.
-const CONSTRAINTS: [(&str, &str, &str); 23] = [
+const CONSTRAINTS: [(&str, &str, &str); 24] = [
     (
         "boards_slug_form",
         "slug",
@@ -23,10 +23,11 @@ const CONSTRAINTS: [(&str, &str, &str); 23] = [
     (
         "boards_kept_archives_kinds",
         "kept_archives",
-        "must be a JSON object of hour, day, week, month, quarter, year, season, snapshot",
+        "must be a JSON object of hour, day, week, month, quarter, year, season, snapshot, rolling",
     ),
     ("boards_kept_archives_positive", "kept_archives", "must be whole numbers from 1 to 1000000"),
     ("boards_snapshots_known", "snapshots", "must be day, week or month, on a board that keeps all_time"),
+    ("boards_rolling_lengths", "rolling", "must be up to 8 lengths of windows: 2d to 366d, or 24h"),
     ("boards_reading_known", "reading", "must be public or key"),
     ("boards_events_per_minute_range", "events_per_minute", "must be 1 to 10000"),
     (
@@ -83,7 +84,7 @@ impl From<sqlx::Error> for Error {
         let message = database.message();
         match database.code().as_deref().unwrap_or_default() {
             "CB001" => Self::Unavailable {
-                code: Code::ConcurrentChange,
+                code: detail.parse().unwrap_or(Code::ConcurrentChange),
                 message: message.to_owned(),
                 retry_after: Duration::ZERO,
             },

@@ -29,6 +29,21 @@ pub(crate) struct Rebuilder {
     times: Vec<DateTime<Utc>>,
 }
 
+/// A rolling window that should accept scores and does not yet.
+#[derive(Debug)]
+pub(crate) struct WantedWindow {
+    /// Id of the board.
+    pub(crate) board_id: i32,
+    /// The board's slug.
+    pub(crate) board: String,
+    /// Label of the window.
+    pub(crate) label: String,
+    /// Start of the window.
+    pub(crate) starts_at: DateTime<Utc>,
+    /// End of the window.
+    pub(crate) ends_at: DateTime<Utc>,
+}
+
 impl Store {
     /// Starts a new ranking of a period.
     ///
@@ -52,6 +67,41 @@ impl Store {
             batches: Vec::new(),
             times: Vec::new(),
         })
+    }
+
+    /// Returns the rolling windows that should accept scores and do not yet, current ones first.
+    pub(crate) async fn wanted_windows(&self) -> Result<Vec<WantedWindow>> {
+        let wanted = sqlx::query_as!(
+            WantedWindow,
+            r#"SELECT board_id AS "board_id!", board AS "board!", label AS "label!", starts_at AS "starts_at!", ends_at AS "ends_at!"
+               FROM centile_store.wanted_windows()"#
+        )
+        .fetch_all(&self.writers)
+        .await?;
+        Ok(wanted)
+    }
+
+    /// Makes a rolling window, still without a ranking; returns the id of the period.
+    pub(crate) async fn open_window(&self, window: &WantedWindow) -> Result<i64> {
+        let period_id = sqlx::query_scalar!(
+            r#"SELECT centile_store.open_window($1, $2, $3, $4) AS "period_id!""#,
+            window.board_id,
+            window.label,
+            window.starts_at,
+            window.ends_at
+        )
+        .fetch_one(&self.writers)
+        .await?;
+        Ok(period_id)
+    }
+
+    /// Releases rolling windows that are no longer current; returns how many. Call it until it
+    /// returns 0.
+    pub(crate) async fn release_windows(&self) -> Result<i32> {
+        let released = sqlx::query_scalar!(r#"SELECT centile_store.release_windows() AS "released!""#)
+            .fetch_one(&self.writers)
+            .await?;
+        Ok(released)
     }
 
     /// Releases rankings whose build was interrupted; returns how many.
@@ -121,13 +171,13 @@ impl Rebuilder {
         Ok(players)
     }
 
-    /// Makes the new ranking its period's current one and records it in the audit log; returns the
-    /// previous ranking.
+    /// Makes the new ranking its period's current one, and records the act, if any, in the audit log;
+    /// returns the previous ranking, or 0 if the period had none.
     ///
     /// Returns `None`, and changes nothing, when more than `limit` ledger rows are still to be
     /// applied. Returns [`crate::Error::Conflict`] when the period was closed meanwhile, or another
     /// process is rebuilding it.
-    pub(crate) async fn swap(&mut self, limit: i32, act: &Act) -> Result<Option<i64>> {
+    pub(crate) async fn swap(&mut self, limit: i32, act: Option<&Act>) -> Result<Option<i64>> {
         let mut transaction = self.connection.begin().await?;
         let before = sqlx::query_scalar!(
             "SELECT centile_store.swap_ranking($1, $2, $3, $4, $5)",
@@ -140,20 +190,22 @@ impl Rebuilder {
         .fetch_one(&mut *transaction)
         .await?;
         let Some(before) = before else { return Ok(None) };
-        sqlx::query!(
-            "SELECT centile_store.note_act($3, 'rebuild', p.board_id,
+        if let Some(act) = act {
+            sqlx::query!(
+                "SELECT centile_store.note_act($3, 'rebuild', p.board_id,
                  jsonb_build_object('ranking', $2::bigint, 'players', centile_store.player_count($2)),
                  jsonb_strip_nulls(jsonb_build_object(
                      'ranking', p.ranking_id, 'players', centile_store.player_count(p.ranking_id), 'reason', $4::text)),
                  CASE p.kind WHEN 'all_time' THEN p.kind ELSE p.kind || ':' || p.label END)
              FROM centile_store.periods p WHERE p.ranking_id = $1",
-            self.ranking_id,
-            before,
-            act.by.as_str(),
-            act.reason()
-        )
-        .execute(&mut *transaction)
-        .await?;
+                self.ranking_id,
+                before,
+                act.by.as_str(),
+                act.reason()
+            )
+            .execute(&mut *transaction)
+            .await?;
+        }
         transaction.commit().await?;
         Ok(Some(before))
     }

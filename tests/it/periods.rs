@@ -6,6 +6,7 @@ pub mod close;
 pub mod closed;
 pub mod killed_close;
 pub mod kinds;
+pub mod rolling;
 pub mod rollover;
 pub mod settings;
 pub mod snapshots;

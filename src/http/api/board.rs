@@ -32,7 +32,7 @@ use crate::{
         board::{
             ArchivedKind, Board, BoardChange, DEFAULT_FROZEN_TOP_SIZE, DEFAULT_PERIODS, DEFAULT_POINTS_BOUND,
             FirstLayout, GainMax, GainMaxChange, KeptArchives, KeptArchivesChange, Mode, NewBoard, OnViolation, Order,
-            PeriodKind, Reading, SnapshotKind, Ties,
+            PeriodKind, Reading, SnapshotKind, Ties, WindowLength,
         },
         user::check_text,
     },
@@ -78,7 +78,8 @@ pub(crate) struct CreateBoard {
     #[schema(value_type = Option<i32>, minimum = 1, maximum = 1_000)]
     frozen_top_size: Option<Integer<i32>>,
     /// Number of newest closed periods that keep their archive, by kind: from 1 to 1,000,000. A
-    /// kind that is absent or null keeps all, except that hours keep 168 and snapshots 60.
+    /// kind that is absent or null keeps all, except that hours keep 168, snapshots 60, and rolling
+    /// windows none.
     #[schema(value_type = Option<BTreeMap<ArchivedKind, KeptNumber>>, example = json!({"day": 30, "week": 52}))]
     kept_archives: Option<BTreeMap<String, Option<Integer<i32>>>>,
     /// Readers of the board; `public` when absent.
@@ -100,6 +101,10 @@ pub(crate) struct CreateBoard {
     /// The end of each such period archives the all-time ranking, as `snapshot:week-2024-01-15`;
     /// never when absent. The board must keep `all_time`.
     snapshots: Option<SnapshotKind>,
+    /// Lengths of rolling windows, up to 8: `2d` to `366d` for days, `24h` for hours. The period
+    /// `rolling:7d` is then the seven days that end with the current one.
+    #[schema(value_type = Option<Vec<String>>, example = json!(["7d", "24h"]), max_items = 8)]
+    rolling: Option<Vec<String>>,
 }
 
 impl TryFrom<CreateBoard> for NewBoard {
@@ -130,8 +135,14 @@ impl TryFrom<CreateBoard> for NewBoard {
             gain_max: gain_max(request.gain_max)?.into_iter().filter_map(|(kind, most)| Some((kind, most?))).collect(),
             on_violation: request.on_violation.unwrap_or_default(),
             snapshots: request.snapshots,
+            rolling: windows(&request.rolling.unwrap_or_default())?,
         })
     }
+}
+
+/// Parses lengths of windows.
+fn windows(lengths: &[String]) -> Result<Vec<WindowLength>> {
+    lengths.iter().map(|length| length.parse()).collect()
 }
 
 /// Rejects text that PostgreSQL cannot store. PostgreSQL decides which zones exist.
@@ -225,7 +236,7 @@ pub(crate) struct UpdateBoard {
     #[schema(value_type = Option<i32>, minimum = 1, maximum = 1_000)]
     frozen_top_size: Option<Integer<i32>>,
     /// Number of newest closed periods that keep their archive, by kind: from 1 to 1,000,000, or
-    /// null for all. An absent kind stays unchanged.
+    /// null for all (of rolling windows: none). An absent kind stays unchanged.
     #[schema(value_type = Option<BTreeMap<ArchivedKind, KeptNumber>>, example = json!({"day": 30, "week": null}))]
     kept_archives: Option<BTreeMap<String, Option<Integer<i32>>>>,
     /// Readers of the board from now on.
@@ -246,6 +257,9 @@ pub(crate) struct UpdateBoard {
     #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
     #[schema(value_type = Option<SnapshotKind>)]
     snapshots: Option<Option<SnapshotKind>>,
+    /// Lengths of rolling windows from now on, instead of all earlier ones.
+    #[schema(value_type = Option<Vec<String>>, example = json!(["7d", "24h"]), max_items = 8)]
+    rolling: Option<Vec<String>>,
 }
 
 impl TryFrom<UpdateBoard> for BoardChange {
@@ -269,6 +283,7 @@ impl TryFrom<UpdateBoard> for BoardChange {
             gain_max: gain_max(request.gain_max)?,
             on_violation: request.on_violation,
             snapshots: request.snapshots,
+            rolling: request.rolling.as_deref().map(windows).transpose()?,
         })
     }
 }
@@ -301,7 +316,7 @@ pub(crate) struct BoardResponse {
     #[schema(example = 100)]
     frozen_top_size: i32,
     /// Number of newest closed periods that keep their archive, by kind. A kind that is absent
-    /// keeps all.
+    /// keeps all, except that rolling windows keep none.
     #[schema(value_type = BTreeMap<String, i32>, example = json!({"day": 30, "week": 52}))]
     kept_archives: KeptArchives,
     /// Readers of the board: `public` for everyone, `key` for holders of a key for it.
@@ -310,6 +325,9 @@ pub(crate) struct BoardResponse {
     /// `day`, `week` or `month` if the all-time ranking is archived at the end of each; null if not.
     #[schema(required = true, value_type = Option<String>, example = "week")]
     snapshots: Option<SnapshotKind>,
+    /// Lengths of the rolling windows that the board keeps.
+    #[schema(value_type = Vec<String>, example = json!(["7d"]))]
+    rolling: Vec<WindowLength>,
     /// When the board was created.
     created_at: DateTime<Utc>,
     #[serde(flatten)]
@@ -354,6 +372,7 @@ impl BoardResponse {
             kept_archives: board.kept_archives.clone(),
             reading: board.reading,
             snapshots: board.snapshots,
+            rolling: board.rolling.clone(),
             created_at: board.created_at,
             limits: None,
         }

@@ -10,7 +10,7 @@ use crate::{
         table::table,
     },
     model::{
-        board::{Mode, Order, PeriodKind},
+        board::{Mode, Order, PeriodKind, WindowLength},
         name::Named as _,
         period::{Period, PeriodSelector, PeriodState},
         rank::{Chosen, Distribution, Row, Standing},
@@ -104,6 +104,10 @@ fn periods(page: &BoardPage<'_>) -> Markup {
                 @for kind in kinds {
                     li { a href=(page.view.link.period(kind.name()).href()) aria-current=[current(*kind).then_some("page")] { (kind_title(*kind)) } }
                 }
+                @for length in &page.view.board.rolling {
+                    @let selector = PeriodSelector::Window(*length);
+                    li { a href=(page.view.link.period(&selector.to_string()).href()) aria-current=[(*page.view.selector == selector).then_some("page")] { (window_title(*length)) } }
+                }
             }
             @if !past.is_empty() {
                 details.chosen[is_named] {
@@ -123,6 +127,13 @@ fn periods(page: &BoardPage<'_>) -> Markup {
     }
 }
 
+fn window_title(length: WindowLength) -> String {
+    match length {
+        WindowLength::DayOfHours => "Last 24 hours".to_owned(),
+        WindowLength::Days(days) => format!("Last {days} days"),
+    }
+}
+
 fn kind_title(kind: PeriodKind) -> &'static str {
     match kind {
         PeriodKind::AllTime => "All time",
@@ -134,6 +145,7 @@ fn kind_title(kind: PeriodKind) -> &'static str {
         PeriodKind::Year => "This year",
         PeriodKind::Season => "Season",
         PeriodKind::Snapshot => "Snapshot",
+        PeriodKind::Rolling => "Window",
     }
 }
 

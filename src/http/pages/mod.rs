@@ -72,6 +72,7 @@ pub(crate) struct RankingView<'a> {
 fn over(state: PeriodState) -> Option<&'static str> {
     match state {
         PeriodState::Upcoming => Some("not begun"),
+        PeriodState::Preparing => Some("preparing"),
         PeriodState::Open => None,
         PeriodState::Due => Some("ended"),
         PeriodState::Closed => Some("closed"),

@@ -5,7 +5,10 @@ use chrono::{DateTime, Datelike as _, NaiveDate, Utc};
 use chrono_tz::Tz;
 use maud::{Markup, html};
 
-use crate::model::{board::PeriodKind, period::Period};
+use crate::model::{
+    board::{PeriodKind, WindowLength},
+    period::Period,
+};
 
 /// Formats a whole number with its digits in groups of three.
 pub(crate) fn grouped(number: i64) -> String {
@@ -83,7 +86,19 @@ pub(crate) fn period_title(period: &Period) -> String {
         PeriodKind::Year => period.label.clone(),
         PeriodKind::Season => format!("Season {}", period.label),
         PeriodKind::Snapshot => snapshot_title(period),
+        PeriodKind::Rolling => window_title(period),
     }
+}
+
+/// Returns the title of a rolling window, with its last day or hour.
+fn window_title(period: &Period) -> String {
+    let parts = period.label.split_once('-').and_then(|(length, last)| Some((length.parse().ok()?, last.to_owned())));
+    let Some((length, label)) = parts else { return period.label.clone() };
+    let (kind, length) = match length {
+        WindowLength::DayOfHours => (PeriodKind::Hour, "24 hours".to_owned()),
+        WindowLength::Days(days) => (PeriodKind::Day, format!("{days} days")),
+    };
+    format!("{length} to {}", period_title(&Period { kind, label, ..period.clone() }))
 }
 
 /// Returns the title of a snapshot, from that of the period whose end it is.

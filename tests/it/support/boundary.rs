@@ -19,6 +19,20 @@ pub const SHORT_DAYS: &str = "
         WHERE s.kind = p_kind
     $$";
 
+/// Makes the days of rolling windows four seconds long, and the hours three. A window of `2d` lasts
+/// eight seconds, and one of `24h` fifteen.
+pub const SHORT_WINDOWS: &str = "
+    CREATE OR REPLACE FUNCTION centile.rolling_window(p_length text, p_at timestamptz, p_zone text)
+        RETURNS TABLE (label text, starts_at timestamptz, ends_at timestamptz, current_from timestamptz)
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 1
+    AS $$
+        SELECT p_length || '-' || ('2000-01-01'::date + (n % 2000000)::integer) || CASE p_length WHEN '24h' THEN 'T00' ELSE '' END,
+               to_timestamp((n + 1 - s.steps) * s.seconds), to_timestamp((n + 1) * s.seconds), to_timestamp(n * s.seconds)
+        FROM (VALUES ('2d', 4, 2), ('3d', 4, 3), ('24h', 3, 5)) AS s (length, seconds, steps)
+        CROSS JOIN LATERAL floor(extract(epoch FROM p_at) / s.seconds) AS n
+        WHERE s.length = p_length
+    $$";
+
 /// Waits until the given number of periods of each kind is over.
 pub async fn until_over(pool: &PgPool, kinds: &[(&str, i64)]) {
     let over = "SELECT count(*) FROM centile_store.periods WHERE kind = $1 AND ends_at < clock_timestamp()";

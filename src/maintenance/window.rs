@@ -1,0 +1,65 @@
+//! Prepares rolling windows: fills each from the ledger before it becomes current.
+//!
+//! The window accepts scores as soon as it is filled, so that it is complete at every moment. Until
+//! then it has no ranking. Nothing remains of a run that is killed, and the next one starts again.
+
+use std::time::{Duration, Instant};
+
+use crate::{
+    Error, Result,
+    maintenance::rebuild,
+    store::{Store, rebuild::WantedWindow},
+};
+
+/// A window, and the result of preparing it.
+#[derive(Debug)]
+pub struct Prepared {
+    /// The board's slug.
+    pub board: String,
+    /// The window's name.
+    pub period: String,
+    /// Players when it was filled, and the time that this took.
+    pub result: Result<(u64, Duration)>,
+}
+
+/// Prepares all windows whose time has come, and reports each. Leaves out those that another process
+/// is preparing.
+///
+/// Returns the last error, after trying all.
+pub async fn prepare_due(store: &Store, mut report: impl FnMut(Prepared)) -> Result<()> {
+    let mut outcome = Ok(());
+    for window in store.wanted_windows().await? {
+        let period = format!("rolling:{}", window.label);
+        let result = match prepare(store, &window).await {
+            // Another process has begun, or the board no longer keeps the window.
+            Err(Error::Conflict { .. }) => continue,
+            result => result,
+        };
+        match &result {
+            Ok((players, time)) => {
+                tracing::info!(
+                    board = window.board,
+                    period,
+                    players,
+                    duration_ms = time.as_millis(),
+                    "window prepared"
+                );
+            }
+            Err(error) => {
+                tracing::error!(board = window.board, period, %error, "a window could not be prepared");
+                outcome = Err(error.clone());
+            }
+        }
+        report(Prepared { board: window.board, period, result });
+    }
+    outcome
+}
+
+async fn prepare(store: &Store, window: &WantedWindow) -> Result<(u64, Duration)> {
+    let begin = Instant::now();
+    let period_id = store.open_window(window).await?;
+    let mut rebuilder = store.rebuilder(window.board_id, period_id).await?;
+    let (players, _) = rebuild::build(&mut rebuilder, None, &mut |_| ()).await?;
+    rebuilder.end().await;
+    Ok((players, begin.elapsed()))
+}
