@@ -5382,6 +5382,7 @@ COMMENT ON VIEW centile.standings IS 'Every entry of every open ranking with its
 CREATE VIEW centile.upkeep AS
  SELECT d.periods_due,
     d.oldest_due_age,
+    w.windows_missing,
     d.closings_unfinished,
     d.archive_differences,
     d.archives_to_refresh,
@@ -5395,7 +5396,7 @@ CREATE VIEW centile.upkeep AS
     ( SELECT count(*) AS count
            FROM centile_store.quarantine q
           WHERE (q.state = 'waiting'::text)) AS quarantine_waiting
-   FROM ((( SELECT count(*) FILTER (WHERE p.is_due) AS periods_due,
+   FROM (((( SELECT count(*) FILTER (WHERE p.is_due) AS periods_due,
             (statement_timestamp() - min(p.ends_at) FILTER (WHERE p.is_due)) AS oldest_due_age,
             count(*) FILTER (WHERE ((p.state = 'open'::text) AND (p.cut_off_at IS NOT NULL))) AS closings_unfinished,
             (COALESCE(sum(p.archive_differences), (0)::numeric))::bigint AS archive_differences,
@@ -5422,6 +5423,13 @@ CREATE VIEW centile.upkeep AS
                     ((p_1.state = 'open'::text) AND (p_1.ends_at <= statement_timestamp()) AND ((p_1.ends_at > g.created_at) OR (p_1.kind <> 'season'::text) OR (g.created_at < (statement_timestamp() - '01:00:00'::interval)))) AS is_due
                    FROM (centile_store.periods p_1
                      LEFT JOIN centile_store.rankings g ON ((g.id = p_1.ranking_id)))) p) d
+     CROSS JOIN ( SELECT count(*) AS windows_missing
+           FROM ((centile_store.boards b
+             CROSS JOIN LATERAL unnest(b.rolling) r(length))
+             CROSS JOIN LATERAL centile.rolling_window(r.length, statement_timestamp(), b.time_zone) c(label, starts_at, ends_at, current_from))
+          WHERE (NOT (EXISTS ( SELECT
+                   FROM centile_store.periods p
+                  WHERE ((p.board_id = b.id) AND (p.kind = 'rolling'::text) AND (p.label = c.label) AND (p.state = 'open'::text)))))) w)
      CROSS JOIN ( SELECT count(*) AS imports_open,
             count(*) FILTER (WHERE (NOT (EXISTS ( SELECT
                    FROM pg_locks l
@@ -5433,10 +5441,10 @@ CREATE VIEW centile.upkeep AS
      CROSS JOIN ( SELECT count(*) AS outbox_waiting,
             (statement_timestamp() - min(o_1.created_at)) AS outbox_oldest_age
            FROM (centile_store.outbox o_1
-             JOIN centile_store.webhooks w ON ((w.board_id = o_1.board_id)))
+             JOIN centile_store.webhooks w_1 ON ((w_1.board_id = o_1.board_id)))
           WHERE ((o_1.delivered_at IS NULL) AND isfinite(o_1.next_attempt_at))) o);
 
-COMMENT ON VIEW centile.upkeep IS 'Pending work of maintenance in one row, for alarms and metrics. Example: SELECT periods_due, closings_unfinished, archive_differences, archives_to_refresh, imports_open, imports_cut_short, released_rankings, outbox_waiting, quarantine_waiting FROM centile.upkeep;';
+COMMENT ON VIEW centile.upkeep IS 'Pending work of maintenance in one row, for alarms and metrics. Example: SELECT periods_due, windows_missing, closings_unfinished, archive_differences, archives_to_refresh, imports_open, imports_cut_short, released_rankings, outbox_waiting, quarantine_waiting FROM centile.upkeep;';
 
 CREATE VIEW centile.users AS
  SELECT users.external_id AS user_id,

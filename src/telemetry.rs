@@ -272,6 +272,7 @@ fn describe() {
     for (name, text) in [
         ("centile_periods_due", "Periods that have ended and are not closed."),
         ("centile_oldest_due_age_seconds", "Time since the end of the oldest period that is due."),
+        ("centile_windows_missing", "Current rolling windows that are not filled yet."),
         ("centile_closings_unfinished", "Periods with a cut-off that are not closed."),
         ("centile_archive_differences", "Players whose live entry differed from the ledger, over all archives."),
         (COUNTS_WRONG, "Wrong counts of players at this process's last check."),

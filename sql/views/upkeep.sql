@@ -1,7 +1,7 @@
 -- A period is closed a moment after it ends, so oldest_due_age should stay small. The counts should
 -- too.
 CREATE OR REPLACE VIEW centile.upkeep AS
-SELECT d.periods_due, d.oldest_due_age, d.closings_unfinished, d.archive_differences, d.archives_to_refresh,
+SELECT d.periods_due, d.oldest_due_age, w.windows_missing, d.closings_unfinished, d.archive_differences, d.archives_to_refresh,
        i.imports_open, i.imports_cut_short,
        (SELECT count(*) FROM centile_store.rankings r WHERE r.released_at IS NOT NULL) AS released_rankings,
        o.outbox_waiting, o.outbox_oldest_age,
@@ -18,6 +18,13 @@ FROM (
                  AND (p.ends_at > g.created_at OR p.kind <> 'season' OR g.created_at < statement_timestamp() - interval '1 hour') AS is_due
           FROM centile_store.periods p LEFT JOIN centile_store.rankings g ON g.id = p.ranking_id) p) d
 CROSS JOIN (
+    SELECT count(*) AS windows_missing
+    FROM centile_store.boards b
+    CROSS JOIN unnest(b.rolling) AS r (length)
+    CROSS JOIN LATERAL centile.rolling_window(r.length, statement_timestamp(), b.time_zone) AS c
+    WHERE NOT EXISTS (SELECT FROM centile_store.periods p
+                      WHERE p.board_id = b.id AND p.kind = 'rolling' AND p.label = c.label AND p.state = 'open')) w
+CROSS JOIN (
     -- An import holds a lock while its session lives; readers may not call centile_store.is_locked.
     SELECT count(*) AS imports_open, count(*) FILTER (WHERE NOT EXISTS (
         SELECT FROM pg_catalog.pg_locks l
@@ -31,5 +38,5 @@ CROSS JOIN (
     WHERE o.delivered_at IS NULL AND isfinite(o.next_attempt_at)) o;
 
 COMMENT ON VIEW centile.upkeep IS
-'Pending work of maintenance in one row, for alarms and metrics. Example: SELECT periods_due, closings_unfinished, archive_differences, archives_to_refresh, imports_open, imports_cut_short, released_rankings, outbox_waiting, quarantine_waiting FROM centile.upkeep;';
+'Pending work of maintenance in one row, for alarms and metrics. Example: SELECT periods_due, windows_missing, closings_unfinished, archive_differences, archives_to_refresh, imports_open, imports_cut_short, released_rankings, outbox_waiting, quarantine_waiting FROM centile.upkeep;';
 GRANT SELECT ON centile.upkeep TO centile_reader;

@@ -13,6 +13,7 @@ pub async fn render(instance: &Instance) -> Result<String> {
     let upkeep = instance.store.upkeep().await?;
     for (name, value) in [
         ("centile_periods_due", upkeep.periods_due),
+        ("centile_windows_missing", upkeep.windows_missing),
         ("centile_closings_unfinished", upkeep.closings_unfinished),
         ("centile_archive_differences", upkeep.archive_differences),
         ("centile_archives_to_refresh", upkeep.archives_to_refresh),

@@ -114,6 +114,14 @@ fn tasks(operation: &Operation) -> Vec<Task> {
             "period-due",
         ),
         task(
+            "Rolling windows not ready",
+            "windows_missing",
+            upkeep.windows_missing,
+            "being filled; reads get 503",
+            true,
+            "window-missing",
+        ),
+        task(
             "Closings unfinished",
             "closings_unfinished",
             upkeep.closings_unfinished,
@@ -460,6 +468,7 @@ mod tests {
             let upkeep = StoredUpkeep {
                 periods_due: due,
                 oldest_due_age_seconds: seconds,
+                windows_missing: 0,
                 closings_unfinished: 0,
                 archive_differences: 0,
                 archives_to_refresh: 0,

@@ -211,6 +211,49 @@ async fn check(connection: &mut PgConnection, zone: &str, centre: NaiveDate, rng
             check_label(connection, &oracle, kind, first).await;
         }
     }
+    for length in WINDOWS {
+        check_window(connection, &oracle, length, &instants).await;
+    }
+}
+
+/// Lengths of rolling windows, with their days.
+const WINDOWS: [(&str, u64); 4] = [("2d", 2), ("7d", 7), ("366d", 366), ("24h", 0)];
+
+/// `rolling_window` ends with the day or hour that holds an instant.
+async fn check_window(
+    connection: &mut PgConnection,
+    oracle: &Oracle,
+    (length, days): (&str, u64),
+    instants: &[DateTime<Utc>],
+) {
+    let found: Vec<(String, DateTime<Utc>, DateTime<Utc>, DateTime<Utc>)> = sqlx::query_as(
+        "SELECT w.label, w.starts_at, w.ends_at, w.current_from FROM unnest($2::timestamptz[]) WITH ORDINALITY AS x (at, n)
+         CROSS JOIN LATERAL centile.rolling_window($1, x.at, $3) AS w ORDER BY n",
+    )
+    .bind(length)
+    .bind(instants)
+    .bind(oracle.zone.name())
+    .fetch_all(connection)
+    .await
+    .expect("rolling_window");
+    let mut known: BTreeMap<NaiveDateTime, (Row, DateTime<Utc>)> = BTreeMap::new();
+    let wanted = instants.iter().map(|at| {
+        let kind = if days == 0 { "hour" } else { "day" };
+        let first = first_hour(kind, oracle.hour(*at));
+        let ((label, current_from, ends_at), starts_at) = known
+            .entry(first)
+            .or_insert_with(|| {
+                let last = oracle.period(kind, first);
+                let starts_at = match days.checked_sub(1) {
+                    None => last.2 - TimeDelta::hours(24),
+                    Some(before) => oracle.start(first - Days::new(before)),
+                };
+                (last, starts_at)
+            })
+            .clone();
+        (format!("{length}-{label}"), starts_at, ends_at, current_from)
+    });
+    assert_eq!(found, wanted.collect::<Vec<_>>(), "{length} in {}", oracle.zone);
 }
 
 /// `period_named` finds a period by its label, and only if it exists.

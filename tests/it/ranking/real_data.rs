@@ -6,20 +6,24 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use chrono::{DateTime, Datelike as _, Utc, Weekday};
+use chrono::{DateTime, Datelike as _, Days, NaiveTime, TimeDelta, TimeZone as _, Timelike as _, Utc, Weekday};
 use chrono_tz::Tz;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::support::{Serve, TestDb, amount, import, run, spawn_serve};
+use crate::support::{Files, Serve, TestDb, amount, boundary::until_no_hour_ends, import, run, spawn_serve};
 
 /// Players of a page.
 const PAGE: usize = 500;
 /// Lanes and time zones of the boards. Distant zones move matches into other weeks and months.
 const BOARDS: [(&str, Tz); 3] = [("4", Tz::Pacific__Auckland), ("2", Tz::America__Los_Angeles), ("1", Tz::UTC)];
 
+/// Kinds of period of the boards. Hours and days are many, and closing them takes long.
+const KINDS: &str = "all_time,week,month,quarter,year";
+const ALL_KINDS: &str = "all_time,hour,day,week,month,quarter,year";
+
 /// An event of the file.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Serialize)]
 struct Event {
     user_id: String,
     #[serde(alias = "user_name")]
@@ -59,25 +63,37 @@ fn read<T: for<'de> Deserialize<'de>>(path: &Path) -> Vec<T> {
     csv::Reader::from_path(path).unwrap().deserialize().map(Result::unwrap).collect()
 }
 
-async fn season(name: &str, boards: &[(&str, Tz)]) {
+/// Returns the file of a season, if it is here.
+fn file_of(name: &str) -> Option<PathBuf> {
     let folder: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "shared", "data"].iter().collect();
-    let (file, totals) = (folder.join(format!("{name}.csv")), folder.join(format!("{name}_totals.csv")));
+    let file = folder.join(format!("{name}.csv"));
     if !file.exists() {
         eprintln!("skipped: {name}.csv is not in ../shared/data");
-        return;
     }
+    Some(file).filter(|file| file.exists())
+}
+
+/// Returns each player's first name in the file, which a new player gets. A few players change their
+/// names during the season.
+fn names_of(events: &[Event]) -> HashMap<&str, &str> {
+    let mut names = HashMap::new();
+    for event in events {
+        names.entry(event.user_id.as_str()).or_insert(event.name.as_str());
+    }
+    names
+}
+
+async fn season(name: &str, boards: &[(&str, Tz)]) {
+    let Some(file) = file_of(name) else { return };
+    let totals = file.with_file_name(format!("{name}_totals.csv"));
     let events: Vec<Event> = read(&file);
-    // A new player gets the first name in the file. A few players change their names during the
-    // season.
-    let mut names: HashMap<&str, &str> = HashMap::new();
-    for event in &events {
-        names.entry(&event.user_id).or_insert(&event.name);
-    }
+    let names = names_of(&events);
     let totals: BTreeMap<String, i64> =
         read::<Total>(&totals).into_iter().map(|total| (total.user_id, total.total_points)).collect();
     for &(lanes, zone) in boards {
         let db = TestDb::new().await;
-        let rules = ["board", "create", "fpl", "--periods", "all_time,week,month"];
+        let kinds = amount(KINDS, ALL_KINDS);
+        let rules = ["board", "create", "fpl", "--periods", kinds, "--keep", "hour=10000"];
         run(&db, &[&rules[..], &["--lanes", lanes, "--time-zone", zone.name()]].concat()).well();
         let rejects = std::env::temp_dir().join(format!("{name}-{}-{lanes}.rejects.csv", std::process::id()));
         let imported = import(&db, &file, "fpl", &["--rejects", rejects.to_str().unwrap()]);
@@ -91,10 +107,19 @@ async fn season(name: &str, boards: &[(&str, Tz)]) {
         let internal_ids = internal_ids(&db).await;
         let mut periods: BTreeMap<String, Vec<&Event>> = BTreeMap::new();
         for event in &events {
-            let date = event.occurred_at.with_timezone(&zone).date_naive();
-            let week = date.week(Weekday::Mon).first_day();
-            let month = format!("month:{}-{:02}", date.year(), date.month());
-            for period in ["all_time".to_owned(), format!("week:{week}"), month] {
+            let local = event.occurred_at.with_timezone(&zone);
+            let date = local.date_naive();
+            let of_each_kind = [
+                "all_time".to_owned(),
+                format!("hour:{date}T{:02}", local.hour()),
+                format!("day:{date}"),
+                format!("week:{}", date.week(Weekday::Mon).first_day()),
+                format!("month:{}-{:02}", date.year(), date.month()),
+                format!("quarter:{}-Q{}", date.year(), date.month0() / 3 + 1),
+                format!("year:{}", date.year()),
+            ];
+            let is_kept = |period: &String| kinds.split(',').any(|kind| Some(kind) == period.split(':').next());
+            for period in of_each_kind.into_iter().filter(is_kept) {
                 periods.entry(period).or_default().push(event);
             }
         }
@@ -118,6 +143,60 @@ async fn season(name: &str, boards: &[(&str, Tz)]) {
             let closed = output.matches("closed   fpl ").count();
             // The first run closes all periods but `all_time`; the second closes none.
             assert_eq!(closed, if state == "due" { periods.len() - 1 } else { 0 }, "{output}");
+        }
+    }
+}
+
+/// Lengths of rolling windows: eight of a board at a time.
+const WINDOWS: [&str; 3] =
+    ["24h,2d,3d,5d,7d,8d,12d,14d", "15d,21d,28d,30d,31d,45d,60d,90d", "91d,120d,150d,180d,200d,250d,300d,366d"];
+
+#[tokio::test]
+async fn seasons_that_end_today_fill_their_windows() {
+    windows("fpl_2022_23", Tz::UTC).await;
+    windows("fpl_2023_24", Tz::Pacific__Auckland).await;
+}
+
+async fn windows(name: &str, zone: Tz) {
+    let Some(file) = file_of(name) else { return };
+    let mut events: Vec<Event> = read(&file);
+    // The season ended ten minutes ago.
+    let last = events.iter().map(|event| event.occurred_at).max().unwrap();
+    let shift = TimeDelta::seconds((Utc::now() - last).num_seconds() - 600);
+    for event in &mut events {
+        event.occurred_at += shift;
+    }
+    let names = names_of(&events);
+    let (db, files) = (TestDb::new().await, Files::new());
+    let mut shifted = csv::Writer::from_writer(Vec::new());
+    for event in &events {
+        shifted.serialize(event).unwrap();
+    }
+    let file = files.write("shifted.csv", String::from_utf8(shifted.into_inner().unwrap()).unwrap());
+    run(&db, &["board", "create", "fpl", "--periods", "all_time", "--time-zone", zone.name()]).well();
+    import(&db, &file, "fpl", &[]).well(events.len() as u64, 0);
+    let internal_ids = internal_ids(&db).await;
+    until_no_hour_ends(&db.pool().await).await;
+    let serve = spawn_serve(&db, None, &["--no-maintenance"]).await;
+    for lengths in WINDOWS {
+        run(&db, &["board", "change", "fpl", "--rolling", lengths]).well();
+        run(&db, &["close", "--due"]).well();
+        for length in lengths.split(',') {
+            let window = format!("rolling:{length}");
+            let found = page(&serve, &window).await;
+            let now = Utc::now();
+            let first = match length.strip_suffix('d') {
+                Some(days) => {
+                    let today = now.with_timezone(&zone).date_naive();
+                    let first = today - Days::new(days.parse::<u64>().unwrap() - 1);
+                    zone.from_local_datetime(&first.and_time(NaiveTime::MIN)).earliest().unwrap().to_utc()
+                }
+                // Of whole hours up to the end of the current one.
+                None => DateTime::from_timestamp_secs((now.timestamp() / 3_600 - 23) * 3_600).unwrap(),
+            };
+            let within: Vec<&Event> = events.iter().filter(|event| event.occurred_at >= first).collect();
+            assert_eq!(found, ranked(&within, &names, &internal_ids), "{name}, {zone}: {window}");
+            eprintln!("{name}, {zone}: {} ranks of {window} are right", found.len());
         }
     }
 }

@@ -33,6 +33,15 @@ pub const SHORT_WINDOWS: &str = "
         WHERE s.length = p_length
     $$";
 
+/// Waits until no hour or day of any zone ends within a minute.
+pub async fn until_no_hour_ends(pool: &PgPool) {
+    until("an hour has begun", async || {
+        let begun = "SELECT extract(epoch FROM clock_timestamp())::bigint % 900 < 840";
+        sqlx::query_scalar::<_, bool>(begun).fetch_one(pool).await.expect("the time")
+    })
+    .await;
+}
+
 /// Waits until the given number of periods of each kind is over.
 pub async fn until_over(pool: &PgPool, kinds: &[(&str, i64)]) {
     let over = "SELECT count(*) FROM centile_store.periods WHERE kind = $1 AND ends_at < clock_timestamp()";
