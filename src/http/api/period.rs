@@ -46,7 +46,7 @@ pub(crate) struct PeriodResponse<'a> {
     /// Name of the period in parameters named `period`.
     #[schema(example = "week:2024-01-15")]
     name: String,
-    /// Kind of period, such as `all_time`, `week`, `season` or `snapshot`.
+    /// Kind of period, such as `all_time`, `week`, `season`, `snapshot` or `rolling`.
     #[schema(value_type = String, example = "week")]
     kind: PeriodKind,
     /// The name without its kind, such as `2024-01-15`; `all_time` for `all_time`.
