@@ -6,7 +6,9 @@ ALTER TABLE centile_store.boards
     ADD COLUMN rolling text[] NOT NULL DEFAULT '{}',
     ADD CONSTRAINT boards_rolling_lengths CHECK (
         cardinality(rolling) <= 8
-        AND array_to_string(rolling, ',', '') ~ '^((([2-9]|[1-9]\d|[12]\d\d|3[0-5]\d|36[0-6])d|24h)(,|$))*$'),
+        AND array_to_string(rolling, ',', '') ~ '^((([2-9]|[1-9]\d|[12]\d\d|3[0-5]\d|36[0-6])d|24h)(,|$))*$'
+        -- No NULL, and no comma in an element.
+        AND cardinality(string_to_array(array_to_string(rolling, ','), ',')) = cardinality(rolling)),
     DROP CONSTRAINT boards_kept_archives_kinds,
     ADD CONSTRAINT boards_kept_archives_kinds CHECK (
         jsonb_typeof(kept_archives) = 'object'
@@ -28,7 +30,3 @@ ALTER TABLE centile_store.periods
 -- Finds the few windows that are not closed.
 CREATE INDEX periods_window_idx ON centile_store.periods (board_id, ends_at)
     WHERE kind = 'rolling' AND state <> 'closed';
--- Finds the archived snapshots and windows that hold a time.
-DROP INDEX centile_store.periods_snapshot_ends_idx;
-CREATE INDEX periods_archived_idx ON centile_store.periods (board_id, ends_at)
-    WHERE kind IN ('snapshot', 'rolling') AND cut_off_at IS NOT NULL AND archive_dropped_at IS NULL;

@@ -248,10 +248,7 @@ BEGIN
     INSERT INTO centile_store.board_lanes (board_id, lane)
     SELECT v_board_id, lane FROM generate_series(0, p_lanes - 1) AS lane;
     -- There are no scores to fill the windows with.
-    WITH opened AS (
-        SELECT centile_store.open_window(v_board_id, w.label, w.starts_at, w.ends_at) AS period_id
-        FROM unnest(p_rolling) AS r (length) CROSS JOIN LATERAL centile.rolling_window(r.length, statement_timestamp(), p_time_zone) w)
-    SELECT array_agg(o.period_id) INTO v_windows FROM opened o;
+    v_windows := ARRAY(SELECT centile_store.open_window(v_board_id, r.length, statement_timestamp()) FROM unnest(p_rolling) AS r (length));
     UPDATE centile_store.periods p SET state = 'open', ranking_id = centile_store.create_ranking(v_board_id, p.id) WHERE p.id = ANY (v_windows);
     PERFORM centile_store.note_act(p_actor, 'create_board', v_board_id, NULL, centile_store.board_rules(v_board_id), p_slug);
     RETURN v_board_id;
@@ -1071,10 +1068,11 @@ BEGIN
             SELECT v_window.label, v_window.starts_at, v_window.ends_at INTO v_bounds;
             v_from := CASE WHEN v_label <> v_window.label THEN v_window.current_from ELSE v_from END;
         ELSE
-            -- The next window, or a former one whose archive is kept.
+            -- A former window that is still open, or whose archive is kept. The next one cannot be read.
             SELECT p.label, p.starts_at, p.ends_at INTO v_bounds
             FROM centile_store.periods p WHERE p.board_id = p_board_id AND p.kind = v_kind AND p.label = v_label
-              AND (p.state <> 'closed' OR p.archive_revision > 0);
+              AND (p.state <> 'closed' OR p.archive_revision > 0)
+              AND (p.ends_at <= v_window.ends_at OR v_window.label IS NULL);
         END IF;
         v_until := CASE WHEN v_now < v_bounds.ends_at THEN v_bounds.ends_at ELSE v_until END;
     ELSIF v_label IS NULL THEN
@@ -1097,7 +1095,8 @@ BEGIN
     END IF;
     RETURN QUERY
     SELECT v_kind, v_bounds.label, v_bounds.starts_at, v_bounds.ends_at, p.id, p.ranking_id,
-           CASE WHEN p.state = 'closed' THEN 'closed' WHEN p.state = 'preparing' OR (v_kind = 'rolling' AND p.id IS NULL) THEN 'preparing'
+           CASE WHEN p.state = 'preparing' OR (v_kind = 'rolling' AND p.ranking_id IS NULL AND p.frozen_top IS NULL AND v_now < v_bounds.ends_at) THEN 'preparing'
+                WHEN p.state = 'closed' THEN 'closed'
                 WHEN v_bounds.ends_at <= v_now THEN 'due' WHEN v_now < v_bounds.starts_at THEN 'upcoming' ELSE 'open' END,
            CASE WHEN p.frozen_top IS NOT NULL THEN p.archive_revision END, v_from, v_until
     FROM (SELECT) one
@@ -1227,11 +1226,15 @@ BEGIN
     RETURNING * INTO v_new;
     IF (v_new.mode, v_new.score_order, v_new.ties, v_new.lanes, v_new.time_zone)
            <> (v_board.mode, v_board.score_order, v_board.ties, v_board.lanes, v_board.time_zone)
-       AND (EXISTS (SELECT FROM centile_store.periods WHERE board_id = v_board.id)
+       AND (EXISTS (SELECT FROM centile_store.periods WHERE board_id = v_board.id AND kind <> 'rolling')
             OR EXISTS (SELECT FROM centile_store.board_lanes WHERE board_id = v_board.id AND batch > 0)
             OR EXISTS (SELECT FROM centile_store.quarantine WHERE board_id = v_board.id)) THEN
-        RAISE EXCEPTION 'board % has events, seasons or rolling windows: mode, order, ties, lanes and time zone cannot change any more', p_slug
+        RAISE EXCEPTION 'board % has events: mode, order, ties, lanes and time zone cannot change any more', p_slug
             USING ERRCODE = 'CB409', DETAIL = 'board_has_events', HINT = 'Create another board and import the events into it.';
+    END IF;
+    IF (v_new.lanes, v_new.time_zone) <> (v_board.lanes, v_board.time_zone) THEN
+        -- Those without an event are made anew.
+        PERFORM centile_store.release_windows(v_board.id, true);
     END IF;
     IF v_new.lanes <> v_board.lanes THEN
         DELETE FROM centile_store.board_lanes WHERE board_id = v_board.id AND lane >= v_new.lanes;
@@ -1691,7 +1694,7 @@ CREATE TABLE centile_store.boards (
     CONSTRAINT boards_periods_known CHECK (((periods <@ '{all_time,hour,day,week,month,quarter,year}'::text[]) AND (cardinality(periods) >= 1))),
     CONSTRAINT boards_points_range CHECK (((points_min <= points_max) AND (points_min > '-9223372036854775808'::bigint))),
     CONSTRAINT boards_reading_known CHECK ((reading = ANY (ARRAY['public'::text, 'key'::text]))),
-    CONSTRAINT boards_rolling_lengths CHECK (((cardinality(rolling) <= 8) AND (array_to_string(rolling, ','::text, ''::text) ~ '^((([2-9]|[1-9]\d|[12]\d\d|3[0-5]\d|36[0-6])d|24h)(,|$))*$'::text))),
+    CONSTRAINT boards_rolling_lengths CHECK (((cardinality(rolling) <= 8) AND (array_to_string(rolling, ','::text, ''::text) ~ '^((([2-9]|[1-9]\d|[12]\d\d|3[0-5]\d|36[0-6])d|24h)(,|$))*$'::text) AND (cardinality(string_to_array(array_to_string(rolling, ','::text), ','::text)) = cardinality(rolling)))),
     CONSTRAINT boards_score_order_known CHECK ((score_order = ANY (ARRAY['desc'::text, 'asc'::text]))),
     CONSTRAINT boards_slug_form CHECK ((slug ~ '^[a-z][a-z0-9_-]{0,39}$'::text)),
     CONSTRAINT boards_snapshots_known CHECK (((snapshots IS NULL) OR ((snapshots = ANY (ARRAY['day'::text, 'week'::text, 'month'::text])) AND ('all_time'::text = ANY (periods))))),
@@ -2749,11 +2752,13 @@ CREATE FUNCTION centile_store.expired_archives() RETURNS TABLE(period_id bigint,
     SELECT p.id, b.slug, p.kind || ':' || p.label
     FROM (SELECT p.*, row_number() OVER (PARTITION BY p.board_id, p.kind, CASE p.kind WHEN 'rolling' THEN split_part(p.label, '-', 1) END
                                          ORDER BY p.ends_at DESC, p.id DESC) AS place
-          FROM centile_store.periods p WHERE p.state = 'closed' AND p.archive_revision > 0) p
+          FROM centile_store.periods p WHERE p.state = 'closed' AND (p.archive_revision > 0 OR p.archive_name IS NOT NULL)) p
     JOIN centile_store.boards b ON b.id = p.board_id
     WHERE p.archive_name IS NOT NULL
       AND (p.place > (b.kept_archives ->> p.kind)::integer OR p.archive_dropped_at IS NOT NULL
-           OR (p.kind = 'rolling' AND NOT b.kept_archives ? 'rolling'))
+           OR (p.kind = 'rolling' AND NOT b.kept_archives ? 'rolling')
+           -- A window whose closing was cancelled.
+           OR p.archive_revision = 0)
     ORDER BY p.ends_at, p.id
 $$;
 
@@ -2781,12 +2786,13 @@ BEGIN
     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket (bucket, lane, ranking_id, rank_key, tie_key, user_key)
         SELECT k.bucket, k.lane, p_ranking_id, k.rank_key, k.tie_key, k.user_key FROM key k
+    ), tally AS MATERIALIZED (
+        SELECT k.lane, k.bucket, count(*) AS players FROM key k GROUP BY k.lane, k.bucket
     ), counted AS (
         INSERT INTO centile_store.bucket_counts (ranking_id, lane, counts)
         SELECT p_ranking_id, l.lane, ARRAY(
             SELECT coalesce(c.players, 0)::integer
-            FROM generate_series(0, 99) AS n
-            LEFT JOIN (SELECT k.bucket, count(*) AS players FROM key k WHERE k.lane = l.lane GROUP BY k.bucket) c ON c.bucket = n
+            FROM generate_series(0, 99) AS n LEFT JOIN tally c ON c.lane = l.lane AND c.bucket = n
             ORDER BY n)
         FROM centile_store.rankings g CROSS JOIN LATERAL generate_series(0, g.lanes - 1) AS l (lane)
         WHERE g.id = p_ranking_id
@@ -2806,6 +2812,7 @@ COMMENT ON FUNCTION centile_store.fill_buckets(p_ranking_id bigint) IS 'Makes la
 CREATE FUNCTION centile_store.fill_entries(p_ranking_id bigint) RETURNS bigint
     LANGUAGE plpgsql
     SET work_mem TO '128MB'
+    SET enable_nestloop TO 'off'
     AS $$
 DECLARE
     v_entries bigint;
@@ -3599,18 +3606,29 @@ $$;
 
 COMMENT ON FUNCTION centile_store.open_snapshots() IS 'Opens the snapshots that are due and returns their number. Example: SELECT centile_store.open_snapshots();';
 
-CREATE FUNCTION centile_store.open_window(p_board_id integer, p_label text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone) RETURNS bigint
+CREATE FUNCTION centile_store.open_window(p_board_id integer, p_length text, p_at timestamp with time zone) RETURNS bigint
     LANGUAGE plpgsql
     AS $$
+DECLARE
+    -- The rules of the board stay as they are.
+    v_board  centile_store.boards := centile_store.lock_structure(p_board_id, false);
+    v_window record;
+    v_id     bigint;
 BEGIN
-    INSERT INTO centile_store.periods (board_id, kind, label, starts_at, ends_at, state)
-    VALUES (p_board_id, 'rolling', p_label, p_starts_at, p_ends_at, 'preparing')
-    ON CONFLICT ON CONSTRAINT periods_label_key DO UPDATE SET state = 'preparing', closed_at = NULL WHERE periods.state = 'closed';
-    RETURN (SELECT p.id FROM centile_store.periods p WHERE p.board_id = p_board_id AND p.kind = 'rolling' AND p.label = p_label);
+    SELECT w.* INTO v_window FROM centile.rolling_window(p_length, p_at, v_board.time_zone) w WHERE p_length = ANY (v_board.rolling);
+    INSERT INTO centile_store.periods AS p (board_id, kind, label, starts_at, ends_at, state)
+    SELECT p_board_id, 'rolling', v_window.label, v_window.starts_at, v_window.ends_at, 'preparing' WHERE v_window.label IS NOT NULL
+    ON CONFLICT ON CONSTRAINT periods_label_key DO UPDATE
+    SET state = 'preparing', starts_at = excluded.starts_at, ends_at = excluded.ends_at, closed_at = NULL
+    WHERE p.state <> 'open' AND p.cut_off_at IS NULL
+      AND NOT EXISTS (SELECT FROM centile_store.rankings g
+                      WHERE g.period_id = p.id AND g.released_at IS NULL AND centile_store.is_locked(1128615510, g.id))
+    RETURNING p.id INTO v_id;
+    RETURN v_id;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.open_window(p_board_id integer, p_label text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone) IS 'Makes a rolling window that is to be filled from the ledger, and returns its period id. Example: SELECT centile_store.open_window(1, ''7d-2024-01-21'', ''2024-01-15'', ''2024-01-22'') IS NOT NULL AS is_made;';
+COMMENT ON FUNCTION centile_store.open_window(p_board_id integer, p_length text, p_at timestamp with time zone) IS 'Makes the rolling window that is current at an instant, to be filled from the ledger, and returns its period id. Example: SELECT centile_store.open_window(1, ''7d'', now()) IS NOT NULL AS is_made;';
 
 CREATE FUNCTION centile_store.page_rows(p_ranking_id bigint, p_from bigint, p_limit integer) RETURNS SETOF centile_store.ranking_row
     LANGUAGE sql STABLE
@@ -3695,11 +3713,10 @@ CREATE FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_a
     FROM centile_store.periods p
     WHERE p.board_id = p_board_id AND p.kind = 'rolling' AND p.state <> 'closed' AND p.ranking_id IS NOT NULL AND p.starts_at <= p_at AND p_at < p.ends_at
     UNION ALL
-    -- Only corrections, voids and imports have times before the end of such a period.
-    SELECT p.id, p.kind, p.kind || ':' || p.label, NULL, true
+    -- Only corrections, voids and imports have times before the end of a snapshot.
+    SELECT p.id, p.kind, 'snapshot:' || p.label, NULL, true
     FROM centile_store.periods p
-    WHERE p.board_id = p_board_id AND p.kind IN ('snapshot', 'rolling') AND p.cut_off_at IS NOT NULL AND p.archive_dropped_at IS NULL
-      AND p.starts_at <= p_at AND p_at < p.ends_at AND (p.kind = 'snapshot' OR p.state = 'closed')
+    WHERE p.board_id = p_board_id AND p.kind = 'snapshot' AND p_at < p.ends_at AND p.cut_off_at IS NOT NULL AND p.archive_dropped_at IS NULL
 $$;
 
 COMMENT ON FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) IS 'The periods of a board that hold a time, with their current rankings. Example: SELECT * FROM centile_store.periods_at(1, ''{all_time,week}'', ''2024-01-15 12:00Z'');';
@@ -4281,35 +4298,39 @@ $$;
 
 COMMENT ON FUNCTION centile_store.release_abandoned() IS 'Releases rankings of interrupted rebuilds, and returns their number. Example: SELECT centile_store.release_abandoned();';
 
-CREATE FUNCTION centile_store.release_windows() RETURNS integer
+CREATE FUNCTION centile_store.release_unused_windows() RETURNS boolean
     LANGUAGE plpgsql
     AS $$
 DECLARE
-    v_board_id integer;
-    v_ids      bigint[];
-    v_released integer;
+    v_board_id integer := (SELECT min(u.board_id) FROM centile_store.unused_windows() u);
 BEGIN
-    SELECT x.board_id, array_agg(x.id) INTO v_board_id, v_ids
-    FROM (SELECT p.board_id, p.id FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id
-          WHERE p.kind = 'rolling' AND p.state <> 'closed' AND p.cut_off_at IS NULL
-            AND (split_part(p.label, '-', 1) <> ALL (b.rolling)
-                 OR (p.ends_at <= statement_timestamp() AND (p.state = 'preparing' OR NOT b.kept_archives ? 'rolling')))) x
-    GROUP BY x.board_id ORDER BY x.board_id LIMIT 1;
-    IF NOT FOUND THEN
-        RETURN 0;
+    IF v_board_id IS NULL THEN
+        RETURN false;
     END IF;
     PERFORM centile_store.lock_structure(v_board_id, true);
-    -- The rankings first, while the periods still name them.
-    UPDATE centile_store.rankings g SET released_at = clock_timestamp()
-    FROM centile_store.periods p WHERE p.id = ANY (v_ids) AND g.id = p.ranking_id AND p.cut_off_at IS NULL;
-    UPDATE centile_store.periods p SET state = 'closed', ranking_id = NULL, closed_at = clock_timestamp()
-    WHERE p.id = ANY (v_ids) AND p.state <> 'closed' AND p.cut_off_at IS NULL;
-    GET DIAGNOSTICS v_released = ROW_COUNT;
-    RETURN v_released;
+    PERFORM centile_store.release_windows(v_board_id);
+    RETURN true;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.release_windows() IS 'Releases rolling windows that are no longer current, and returns their number. Example: SELECT centile_store.release_windows();';
+COMMENT ON FUNCTION centile_store.release_unused_windows() IS 'Releases the unused rolling windows of a board, and returns whether there were any. Example: SELECT centile_store.release_unused_windows();';
+
+CREATE FUNCTION centile_store.release_windows(p_board_id integer, p_all boolean DEFAULT false) RETURNS integer
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_ids bigint[] := ARRAY(SELECT u.period_id FROM centile_store.unused_windows(p_all) u WHERE u.board_id = p_board_id);
+BEGIN
+    -- The rankings first, while the periods still name them.
+    UPDATE centile_store.rankings g SET released_at = clock_timestamp()
+    FROM centile_store.periods p WHERE p.id = ANY (v_ids) AND g.id = p.ranking_id;
+    UPDATE centile_store.periods p SET state = 'closed', ranking_id = NULL, closed_at = clock_timestamp(), archive_differences = NULL
+    WHERE p.id = ANY (v_ids);
+    RETURN cardinality(v_ids);
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.release_windows(p_board_id integer, p_all boolean) IS 'Releases rolling windows of a board that are no longer used, and returns their number. Example: SELECT centile_store.lock_structure(1, true) IS NOT NULL AS is_locked, centile_store.release_windows(1);';
 
 CREATE FUNCTION centile_store.remove_released(p_limit integer DEFAULT 10000) RETURNS bigint
     LANGUAGE plpgsql
@@ -4615,6 +4636,19 @@ CREATE FUNCTION centile_store.try_index_lock() RETURNS boolean
 
 COMMENT ON FUNCTION centile_store.try_index_lock() IS 'Tries to take the session lock for loading a large rank index. Example: SELECT centile_store.try_index_lock();';
 
+CREATE FUNCTION centile_store.unused_windows(p_all boolean DEFAULT false) RETURNS TABLE(board_id integer, period_id bigint)
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT p.board_id, p.id
+    FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id
+    -- One that is cut off is closed and archived.
+    WHERE p.kind = 'rolling' AND p.state <> 'closed' AND p.cut_off_at IS NULL
+      AND (p_all OR split_part(p.label, '-', 1) <> ALL (b.rolling)
+           OR (p.ends_at <= statement_timestamp() - interval '5 minutes' AND (p.state = 'preparing' OR NOT b.kept_archives ? 'rolling')))
+$$;
+
+COMMENT ON FUNCTION centile_store.unused_windows(p_all boolean) IS 'Rolling windows to be released: see centile_store.release_windows. Example: SELECT * FROM centile_store.unused_windows();';
+
 CREATE FUNCTION centile_store.user_named(p_external_id text) RETURNS bigint
     LANGUAGE plpgsql STABLE
     AS $$
@@ -4631,21 +4665,21 @@ $$;
 
 COMMENT ON FUNCTION centile_store.user_named(p_external_id text) IS 'The internal id of a user; an error if the user does not exist. Example: SELECT centile_store.user_named(''ann'');';
 
-CREATE FUNCTION centile_store.wanted_windows() RETURNS TABLE(board_id integer, board text, label text, starts_at timestamp with time zone, ends_at timestamp with time zone, is_current boolean)
+CREATE FUNCTION centile_store.wanted_windows() RETURNS TABLE(board_id integer, board text, length text, at timestamp with time zone, label text, is_current boolean)
     LANGUAGE sql STABLE
     AS $$
-    SELECT b.id, b.slug, w.label, w.starts_at, w.ends_at, w.is_current
+    SELECT b.id, b.slug, r.length, w.current_from, w.label, w.is_current
     FROM centile_store.boards b
     CROSS JOIN unnest(b.rolling) AS r (length)
     CROSS JOIN LATERAL centile.rolling_window(r.length, statement_timestamp(), b.time_zone) AS c
     CROSS JOIN LATERAL (
-        SELECT c.label, c.starts_at, c.ends_at, true AS is_current
+        SELECT c.*, true AS is_current
         UNION ALL
-        SELECT n.label, n.starts_at, n.ends_at, false FROM centile.rolling_window(r.length, c.ends_at, b.time_zone) n
+        SELECT n.*, false FROM centile.rolling_window(r.length, c.ends_at, b.time_zone) n
         WHERE c.ends_at <= statement_timestamp() + CASE r.length WHEN '24h' THEN interval '10 minutes' ELSE interval '1 hour' END) w
     WHERE NOT EXISTS (SELECT FROM centile_store.periods p
                       WHERE p.board_id = b.id AND p.kind = 'rolling' AND p.label = w.label
-                        AND (p.state = 'open'
+                        AND (p.state = 'open' OR p.cut_off_at IS NOT NULL
                              -- Another session is filling it.
                              OR EXISTS (SELECT FROM centile_store.rankings g
                                         WHERE g.period_id = p.id AND g.released_at IS NULL AND centile_store.is_locked(1128615510, g.id))))
@@ -5191,7 +5225,9 @@ CREATE VIEW centile.period_status AS
             WHEN (p.state = ANY (ARRAY['closed'::text, 'preparing'::text])) THEN p.state
             WHEN (p.cut_off_at IS NOT NULL) THEN 'closing'::text
             WHEN (p.ends_at <= statement_timestamp()) THEN 'due'::text
-            WHEN (p.starts_at > statement_timestamp()) THEN 'upcoming'::text
+            WHEN ((p.starts_at > statement_timestamp()) OR ((p.kind = 'rolling'::text) AND (EXISTS ( SELECT
+               FROM centile.rolling_window(split_part(p.label, '-'::text, 1), statement_timestamp(), b.time_zone) w(label, starts_at, ends_at, current_from)
+              WHERE (w.ends_at < p.ends_at))))) THEN 'upcoming'::text
             ELSE 'open'::text
         END AS state,
     p.starts_at,
@@ -5251,7 +5287,9 @@ CREATE VIEW centile.periods AS
         CASE
             WHEN (p.state = ANY (ARRAY['closed'::text, 'preparing'::text])) THEN p.state
             WHEN (p.ends_at <= statement_timestamp()) THEN 'due'::text
-            WHEN (p.starts_at > statement_timestamp()) THEN 'upcoming'::text
+            WHEN ((p.starts_at > statement_timestamp()) OR ((p.kind = 'rolling'::text) AND (EXISTS ( SELECT
+               FROM centile.rolling_window(split_part(p.label, '-'::text, 1), statement_timestamp(), b.time_zone) w(label, starts_at, ends_at, current_from)
+              WHERE (w.ends_at < p.ends_at))))) THEN 'upcoming'::text
             ELSE 'open'::text
         END AS state,
         CASE
@@ -5276,7 +5314,7 @@ CREATE VIEW centile.periods AS
      JOIN centile_store.boards b ON ((b.id = p.board_id)))
      LEFT JOIN centile_store.rankings g ON ((g.id = p.ranking_id)));
 
-COMMENT ON VIEW centile.periods IS 'Periods opened so far, with their players and whether they are upcoming (seasons), preparing (rolling windows), open, due (over, not closed) or closed. Example: SELECT kind, label, state, players, archive, archive_revision FROM centile.periods WHERE board = ''main'' ORDER BY starts_at DESC, kind LIMIT 5;';
+COMMENT ON VIEW centile.periods IS 'Periods opened so far, with their players and whether they are upcoming (seasons, and the next rolling window), preparing (rolling windows), open, due (over, not closed) or closed. Example: SELECT kind, label, state, players, archive, archive_revision FROM centile.periods WHERE board = ''main'' ORDER BY starts_at DESC, kind LIMIT 5;';
 
 CREATE VIEW centile.quarantine AS
  SELECT q.id AS quarantine_id,
@@ -5420,8 +5458,9 @@ CREATE VIEW centile.upkeep AS
                     p_1.archive_differences,
                     p_1.archive_dropped_at,
                     p_1.frozen_top,
-                    ((p_1.state = 'open'::text) AND (p_1.ends_at <= statement_timestamp()) AND ((p_1.ends_at > g.created_at) OR (p_1.kind <> 'season'::text) OR (g.created_at < (statement_timestamp() - '01:00:00'::interval)))) AS is_due
-                   FROM (centile_store.periods p_1
+                    ((p_1.state = 'open'::text) AND (p_1.ends_at <= statement_timestamp()) AND ((p_1.ends_at > g.created_at) OR (p_1.kind <> 'season'::text) OR (g.created_at < (statement_timestamp() - '01:00:00'::interval))) AND ((p_1.kind <> 'rolling'::text) OR (b.kept_archives ? 'rolling'::text))) AS is_due
+                   FROM ((centile_store.periods p_1
+                     JOIN centile_store.boards b ON ((b.id = p_1.board_id)))
                      LEFT JOIN centile_store.rankings g ON ((g.id = p_1.ranking_id)))) p) d
      CROSS JOIN ( SELECT count(*) AS windows_missing
            FROM ((centile_store.boards b
@@ -5773,9 +5812,9 @@ CREATE INDEX named_players_user_ids_idx ON centile_store.named_players USING gin
 
 CREATE INDEX outbox_waiting_idx ON centile_store.outbox USING btree (board_id, next_attempt_at, id) WHERE (delivered_at IS NULL);
 
-CREATE INDEX periods_archived_idx ON centile_store.periods USING btree (board_id, ends_at) WHERE ((kind = ANY (ARRAY['snapshot'::text, 'rolling'::text])) AND (cut_off_at IS NOT NULL) AND (archive_dropped_at IS NULL));
-
 CREATE INDEX periods_due_idx ON centile_store.periods USING btree (ends_at) WHERE (state = 'open'::text);
+
+CREATE INDEX periods_snapshot_ends_idx ON centile_store.periods USING btree (board_id, ends_at) WHERE (kind = 'snapshot'::text);
 
 CREATE INDEX periods_starts_at_idx ON centile_store.periods USING btree (board_id, kind, starts_at);
 
@@ -6289,8 +6328,8 @@ GRANT ALL ON FUNCTION centile_store.note_signature(p_key_id text, p_signature by
 REVOKE ALL ON FUNCTION centile_store.open_snapshots() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.open_snapshots() TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.open_window(p_board_id integer, p_label text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.open_window(p_board_id integer, p_label text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.open_window(p_board_id integer, p_length text, p_at timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.open_window(p_board_id integer, p_length text, p_at timestamp with time zone) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.page_rows(p_ranking_id bigint, p_from bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.page_rows(p_ranking_id bigint, p_from bigint, p_limit integer) TO centile_service;
@@ -6364,8 +6403,11 @@ GRANT ALL ON FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor 
 REVOKE ALL ON FUNCTION centile_store.release_abandoned() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.release_abandoned() TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.release_windows() FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.release_windows() TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.release_unused_windows() FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.release_unused_windows() TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.release_windows(p_board_id integer, p_all boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.release_windows(p_board_id integer, p_all boolean) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.remove_released(p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.remove_released(p_limit integer) TO centile_service;
@@ -6411,6 +6453,9 @@ GRANT ALL ON FUNCTION centile_store.try_closing_lock() TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.try_index_lock() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.try_index_lock() TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.unused_windows(p_all boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.unused_windows(p_all boolean) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.user_named(p_external_id text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.user_named(p_external_id text) TO centile_service;

@@ -33,10 +33,7 @@ BEGIN
     INSERT INTO centile_store.board_lanes (board_id, lane)
     SELECT v_board_id, lane FROM generate_series(0, p_lanes - 1) AS lane;
     -- There are no scores to fill the windows with.
-    WITH opened AS (
-        SELECT centile_store.open_window(v_board_id, w.label, w.starts_at, w.ends_at) AS period_id
-        FROM unnest(p_rolling) AS r (length) CROSS JOIN LATERAL centile.rolling_window(r.length, statement_timestamp(), p_time_zone) w)
-    SELECT array_agg(o.period_id) INTO v_windows FROM opened o;
+    v_windows := ARRAY(SELECT centile_store.open_window(v_board_id, r.length, statement_timestamp()) FROM unnest(p_rolling) AS r (length));
     UPDATE centile_store.periods p SET state = 'open', ranking_id = centile_store.create_ranking(v_board_id, p.id) WHERE p.id = ANY (v_windows);
     PERFORM centile_store.note_act(p_actor, 'create_board', v_board_id, NULL, centile_store.board_rules(v_board_id), p_slug);
     RETURN v_board_id;

@@ -23,12 +23,13 @@ BEGIN
     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket (bucket, lane, ranking_id, rank_key, tie_key, user_key)
         SELECT k.bucket, k.lane, p_ranking_id, k.rank_key, k.tie_key, k.user_key FROM key k
+    ), tally AS MATERIALIZED (
+        SELECT k.lane, k.bucket, count(*) AS players FROM key k GROUP BY k.lane, k.bucket
     ), counted AS (
         INSERT INTO centile_store.bucket_counts (ranking_id, lane, counts)
         SELECT p_ranking_id, l.lane, ARRAY(
             SELECT coalesce(c.players, 0)::integer
-            FROM generate_series(0, 99) AS n
-            LEFT JOIN (SELECT k.bucket, count(*) AS players FROM key k WHERE k.lane = l.lane GROUP BY k.bucket) c ON c.bucket = n
+            FROM generate_series(0, 99) AS n LEFT JOIN tally c ON c.lane = l.lane AND c.bucket = n
             ORDER BY n)
         FROM centile_store.rankings g CROSS JOIN LATERAL generate_series(0, g.lanes - 1) AS l (lane)
         WHERE g.id = p_ranking_id

@@ -2,6 +2,8 @@
 CREATE OR REPLACE FUNCTION centile_store.fill_entries(p_ranking_id bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 SET work_mem = '128MB'
+-- The planner expects few entries from a function.
+SET enable_nestloop = off
 AS $$
 DECLARE
     v_entries bigint;

@@ -1,5 +1,5 @@
--- One look-up per kind, however many periods there are, the seasons, the rolling windows, and the
--- archives of snapshots and windows. A closed period has no ranking. A period that is cut off accepts no score, but acts still change
+-- One look-up per kind, however many periods there are, the seasons, the rolling windows that
+-- are not closed, and the snapshots taken. A closed period has no ranking. A period that is cut off accepts no score, but acts still change
 -- its ranking until it is closed.
 CREATE OR REPLACE FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamptz)
 RETURNS TABLE (period_id bigint, kind text, period text, ranking_id bigint, is_cut_off boolean)
@@ -21,11 +21,10 @@ AS $$
     FROM centile_store.periods p
     WHERE p.board_id = p_board_id AND p.kind = 'rolling' AND p.state <> 'closed' AND p.ranking_id IS NOT NULL AND p.starts_at <= p_at AND p_at < p.ends_at
     UNION ALL
-    -- Only corrections, voids and imports have times before the end of such a period.
-    SELECT p.id, p.kind, p.kind || ':' || p.label, NULL, true
+    -- Only corrections, voids and imports have times before the end of a snapshot.
+    SELECT p.id, p.kind, 'snapshot:' || p.label, NULL, true
     FROM centile_store.periods p
-    WHERE p.board_id = p_board_id AND p.kind IN ('snapshot', 'rolling') AND p.cut_off_at IS NOT NULL AND p.archive_dropped_at IS NULL
-      AND p.starts_at <= p_at AND p_at < p.ends_at AND (p.kind = 'snapshot' OR p.state = 'closed')
+    WHERE p.board_id = p_board_id AND p.kind = 'snapshot' AND p_at < p.ends_at AND p.cut_off_at IS NOT NULL AND p.archive_dropped_at IS NULL
 $$;
 
 COMMENT ON FUNCTION centile_store.periods_at(integer, text[], timestamptz) IS

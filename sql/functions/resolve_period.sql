@@ -37,10 +37,11 @@ BEGIN
             SELECT v_window.label, v_window.starts_at, v_window.ends_at INTO v_bounds;
             v_from := CASE WHEN v_label <> v_window.label THEN v_window.current_from ELSE v_from END;
         ELSE
-            -- The next window, or a former one whose archive is kept.
+            -- A former window that is still open, or whose archive is kept. The next one cannot be read.
             SELECT p.label, p.starts_at, p.ends_at INTO v_bounds
             FROM centile_store.periods p WHERE p.board_id = p_board_id AND p.kind = v_kind AND p.label = v_label
-              AND (p.state <> 'closed' OR p.archive_revision > 0);
+              AND (p.state <> 'closed' OR p.archive_revision > 0)
+              AND (p.ends_at <= v_window.ends_at OR v_window.label IS NULL);
         END IF;
         v_until := CASE WHEN v_now < v_bounds.ends_at THEN v_bounds.ends_at ELSE v_until END;
     ELSIF v_label IS NULL THEN
@@ -63,7 +64,8 @@ BEGIN
     END IF;
     RETURN QUERY
     SELECT v_kind, v_bounds.label, v_bounds.starts_at, v_bounds.ends_at, p.id, p.ranking_id,
-           CASE WHEN p.state = 'closed' THEN 'closed' WHEN p.state = 'preparing' OR (v_kind = 'rolling' AND p.id IS NULL) THEN 'preparing'
+           CASE WHEN p.state = 'preparing' OR (v_kind = 'rolling' AND p.ranking_id IS NULL AND p.frozen_top IS NULL AND v_now < v_bounds.ends_at) THEN 'preparing'
+                WHEN p.state = 'closed' THEN 'closed'
                 WHEN v_bounds.ends_at <= v_now THEN 'due' WHEN v_now < v_bounds.starts_at THEN 'upcoming' ELSE 'open' END,
            CASE WHEN p.frozen_top IS NOT NULL THEN p.archive_revision END, v_from, v_until
     FROM (SELECT) one

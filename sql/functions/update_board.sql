@@ -36,11 +36,15 @@ BEGIN
     RETURNING * INTO v_new;
     IF (v_new.mode, v_new.score_order, v_new.ties, v_new.lanes, v_new.time_zone)
            <> (v_board.mode, v_board.score_order, v_board.ties, v_board.lanes, v_board.time_zone)
-       AND (EXISTS (SELECT FROM centile_store.periods WHERE board_id = v_board.id)
+       AND (EXISTS (SELECT FROM centile_store.periods WHERE board_id = v_board.id AND kind <> 'rolling')
             OR EXISTS (SELECT FROM centile_store.board_lanes WHERE board_id = v_board.id AND batch > 0)
             OR EXISTS (SELECT FROM centile_store.quarantine WHERE board_id = v_board.id)) THEN
-        RAISE EXCEPTION 'board % has events, seasons or rolling windows: mode, order, ties, lanes and time zone cannot change any more', p_slug
+        RAISE EXCEPTION 'board % has events: mode, order, ties, lanes and time zone cannot change any more', p_slug
             USING ERRCODE = 'CB409', DETAIL = 'board_has_events', HINT = 'Create another board and import the events into it.';
+    END IF;
+    IF (v_new.lanes, v_new.time_zone) <> (v_board.lanes, v_board.time_zone) THEN
+        -- Those without an event are made anew.
+        PERFORM centile_store.release_windows(v_board.id, true);
     END IF;
     IF v_new.lanes <> v_board.lanes THEN
         DELETE FROM centile_store.board_lanes WHERE board_id = v_board.id AND lane >= v_new.lanes;

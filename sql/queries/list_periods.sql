@@ -1,12 +1,12 @@
--- By start; a snapshot, which begins with the board, by its end. Only what can be read: snapshots that
--- are taken, and windows that are open or archived.
+-- By start; snapshots and windows, which overlap, by their end. Only what can be read: snapshots that
+-- are taken; windows that are open, without the next one, or archived.
 SELECT p.kind AS "kind!", p.label AS "label!", nullif(p.starts_at, '-infinity') AS starts_at, nullif(p.ends_at, 'infinity') AS ends_at, p.state AS "state!"
-FROM (SELECT p.*, CASE kind WHEN 'snapshot' THEN p.ends_at ELSE p.starts_at END AS place FROM centile.periods p
+FROM (SELECT p.*, CASE WHEN kind IN ('snapshot', 'rolling') THEN p.ends_at ELSE p.starts_at END AS place FROM centile.periods p
       WHERE p.board = $1 AND (p.kind <> 'snapshot' OR p.state = 'closed')
-        AND (p.kind <> 'rolling' OR p.ranking_id IS NOT NULL OR p.archive IS NOT NULL)) p
+        AND (p.kind <> 'rolling' OR p.archive IS NOT NULL OR (p.ranking_id IS NOT NULL AND p.state <> 'upcoming'))) p
 WHERE ($2::text IS NULL OR p.kind = $2)
   AND ($3::text IS NULL OR (p.place, p.kind, p.label) < (
-      SELECT CASE l.kind WHEN 'snapshot' THEN l.ends_at ELSE l.starts_at END, l.kind, l.label
+      SELECT CASE WHEN l.kind IN ('snapshot', 'rolling') THEN l.ends_at ELSE l.starts_at END, l.kind, l.label
       FROM centile.periods l WHERE l.board = $1 AND l.kind = $3 AND l.label = $4))
 ORDER BY p.place DESC, p.kind DESC, p.label DESC
 LIMIT $5

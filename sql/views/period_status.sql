@@ -4,7 +4,8 @@
 CREATE OR REPLACE VIEW centile.period_status AS
 SELECT b.slug AS board, p.kind, p.label,
        CASE WHEN p.state IN ('closed', 'preparing') THEN p.state WHEN p.cut_off_at IS NOT NULL THEN 'closing'
-            WHEN p.ends_at <= statement_timestamp() THEN 'due' WHEN p.starts_at > statement_timestamp() THEN 'upcoming' ELSE 'open' END AS state,
+            WHEN p.ends_at <= statement_timestamp() THEN 'due' WHEN p.starts_at > statement_timestamp() OR (p.kind = 'rolling' AND EXISTS (
+                SELECT FROM centile.rolling_window(split_part(p.label, '-', 1), statement_timestamp(), b.time_zone) w WHERE w.ends_at < p.ends_at)) THEN 'upcoming' ELSE 'open' END AS state,
        p.starts_at, p.ends_at,
        CASE WHEN p.ranking_id IS NULL THEN p.archive_players
             ELSE (SELECT coalesce(sum(c.players), 0)::bigint

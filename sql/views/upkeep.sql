@@ -15,8 +15,10 @@ FROM (
     FROM (SELECT p.*, p.state = 'open' AND p.ends_at <= statement_timestamp()
                  -- A season that was over when it was created has an hour for its import, as in
                  -- centile_store.due_periods.
-                 AND (p.ends_at > g.created_at OR p.kind <> 'season' OR g.created_at < statement_timestamp() - interval '1 hour') AS is_due
-          FROM centile_store.periods p LEFT JOIN centile_store.rankings g ON g.id = p.ranking_id) p) d
+                 AND (p.ends_at > g.created_at OR p.kind <> 'season' OR g.created_at < statement_timestamp() - interval '1 hour')
+                 AND (p.kind <> 'rolling' OR b.kept_archives ? 'rolling') AS is_due
+          FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id
+          LEFT JOIN centile_store.rankings g ON g.id = p.ranking_id) p) d
 CROSS JOIN (
     SELECT count(*) AS windows_missing
     FROM centile_store.boards b

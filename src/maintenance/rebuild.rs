@@ -23,6 +23,9 @@ use crate::{
 /// Ledger rows applied while writers wait for the swap: a few tens of milliseconds.
 const SWAP_ROWS: i32 = 500;
 
+/// Maximum for a rolling window, which no operator watches: it catches up until a pause instead.
+const WINDOW_SWAP_ROWS: i32 = 4_000;
+
 /// Catch-up rounds without progress before writers wait for more rows.
 const STALLED_ROUNDS: u32 = 3;
 
@@ -108,6 +111,7 @@ pub async fn rebuild(
 ) -> Result<Rebuilt> {
     let begin = Instant::now();
     let mut rebuilder = store.rebuilder(period.board_id, period.period_id).await?;
+    rebuilder.read_lanes().await?;
     let (players, before) = build(&mut rebuilder, Some(act), &mut report).await?;
     let after = rebuilder.ranking_id;
     rebuilder.end().await;
@@ -130,13 +134,15 @@ pub(crate) async fn build(
     report(Step::Entries(rebuilder.fill_entries().await?));
     let players = rebuilder.fill_buckets().await?;
     report(Step::LaidOut(players));
-    Ok((players, swap(rebuilder, act, report).await?))
+    let most = if act.is_some() { i32::MAX } else { WINDOW_SWAP_ROWS };
+    Ok((players, swap(rebuilder, act, most, report).await?))
 }
 
 /// Catches up until few enough rows remain to apply while writers wait, then swaps the rankings.
 ///
-/// If scores arrive faster than rounds get shorter, the limit grows and writers wait longer.
-async fn swap(rebuilder: &mut Rebuilder, act: Option<&Act>, report: &mut impl FnMut(Step)) -> Result<i64> {
+/// If scores arrive faster than rounds get shorter, the limit grows up to `most`, and writers wait
+/// longer.
+async fn swap(rebuilder: &mut Rebuilder, act: Option<&Act>, most: i32, report: &mut impl FnMut(Step)) -> Result<i64> {
     let (mut limit, mut fewest, mut retries) = (SWAP_ROWS, u64::MAX, STALLED_ROUNDS);
     loop {
         let players = rebuilder.catch_up().await?;
@@ -149,7 +155,7 @@ async fn swap(rebuilder: &mut Rebuilder, act: Option<&Act>, report: &mut impl Fn
         } else if retries > 0 {
             retries -= 1;
         } else {
-            limit = limit.saturating_mul(2);
+            limit = limit.saturating_mul(2).min(most);
         }
     }
 }

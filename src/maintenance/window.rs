@@ -3,10 +3,13 @@
 //! The window accepts scores as soon as it is filled, so that it is complete at every moment. Until
 //! then it has no ranking. Nothing remains of a run that is killed, and the next one starts again.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::HashSet,
+    time::{Duration, Instant},
+};
 
 use crate::{
-    Error, Result,
+    Result,
     maintenance::rebuild,
     store::{Store, rebuild::WantedWindow},
 };
@@ -22,19 +25,20 @@ pub struct Prepared {
     pub result: Result<(u64, Duration)>,
 }
 
-/// Prepares all windows whose time has come, and reports each. Leaves out those that another process
-/// is preparing.
+/// Prepares all windows whose time has come, one after another, and reports each. Leaves out those that
+/// another process is preparing.
 ///
 /// Returns the last error, after trying all.
 pub async fn prepare_due(store: &Store, mut report: impl FnMut(Prepared)) -> Result<()> {
-    let mut outcome = Ok(());
-    for window in store.wanted_windows().await? {
-        let period = format!("rolling:{}", window.label);
-        let result = match prepare(store, &window).await {
-            // Another process has begun, or the board no longer keeps the window.
-            Err(Error::Conflict { .. }) => continue,
-            result => result,
+    let (mut outcome, mut tried) = (Ok(()), HashSet::new());
+    loop {
+        // Look again each time: preparing a window takes long.
+        let mut wanted = store.wanted_windows().await?.into_iter();
+        let Some(window) = wanted.find(|window| tried.insert((window.board_id, window.label.clone()))) else {
+            return outcome;
         };
+        let period = format!("rolling:{}", window.label);
+        let Some(result) = prepare(store, &window).await.transpose() else { continue };
         match &result {
             Ok((players, time)) => {
                 tracing::info!(
@@ -52,14 +56,14 @@ pub async fn prepare_due(store: &Store, mut report: impl FnMut(Prepared)) -> Res
         }
         report(Prepared { board: window.board, period, result });
     }
-    outcome
 }
 
-async fn prepare(store: &Store, window: &WantedWindow) -> Result<(u64, Duration)> {
+/// Fills a window. Returns its players and the time that this took; `None` if there was nothing to do.
+async fn prepare(store: &Store, window: &WantedWindow) -> Result<Option<(u64, Duration)>> {
     let begin = Instant::now();
-    let period_id = store.open_window(window).await?;
+    let Some(period_id) = store.open_window(window).await? else { return Ok(None) };
     let mut rebuilder = store.rebuilder(window.board_id, period_id).await?;
     let (players, _) = rebuild::build(&mut rebuilder, None, &mut |_| ()).await?;
     rebuilder.end().await;
-    Ok((players, begin.elapsed()))
+    Ok(Some((players, begin.elapsed())))
 }

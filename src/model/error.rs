@@ -180,6 +180,11 @@ impl Error {
         Self::Unauthorized { code, message: message.into() }
     }
 
+    /// Creates the error of a rolling window that is not filled yet.
+    pub(crate) fn preparing(period: &str) -> Self {
+        Self::unavailable(Code::PeriodPreparing, format!("{period} is being filled from the ledger; retry"))
+    }
+
     /// Creates an [`Error::Unavailable`] with a retry after one second.
     pub fn unavailable(code: Code, message: impl Into<String>) -> Self {
         Self::Unavailable { code, message: message.into(), retry_after: Duration::from_secs(1) }

@@ -66,7 +66,7 @@ pub enum Outcome {
 /// Returns `false`, and does nothing, while another process is closing periods.
 pub async fn close_due(store: &Store, cache: &Cache, mut report: impl FnMut(Outcome)) -> Result<bool> {
     store.open_snapshots().await?;
-    while store.release_windows().await? > 0 {}
+    while store.release_unused_windows().await? {}
     // Usually nothing is due, and the lock is not needed.
     if store.due_periods(None).await?.is_empty() {
         return Ok(true);
@@ -210,11 +210,15 @@ async fn cache_top(store: &Store, cache: &Cache, period_id: i64) {
 
 pub(crate) async fn named(store: &Store, board: &Board, selector: &PeriodSelector) -> Result<NamedPeriod> {
     let named = store.named_period(board.id, &selector.to_string()).await?;
-    named.ok_or_else(|| Error::NotFound {
+    let named = named.ok_or_else(|| Error::NotFound {
         what: Resource::Period,
         name: selector.to_string(),
         hint: Some(format!("board {} has no period of this name", board.slug)),
-    })
+    })?;
+    if named.state == PeriodState::Preparing {
+        return Err(Error::preparing(&named.name));
+    }
+    Ok(named)
 }
 
 /// A closed period whose archive was refreshed.

@@ -32,7 +32,7 @@ use tokio_util::{
 
 use crate::{
     Code, Error, Result,
-    model::name::Named as _,
+    model::{board::PeriodKind, name::Named as _},
     ranking::{
         batcher::{Answer, Batcher},
         index::RankKey,
@@ -62,6 +62,9 @@ const KEEP_CURRENT_FOR: Duration = Duration::from_mins(10);
 
 /// Interval between background checks of each board.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Interval between look-ups of the next rolling windows.
+const WINDOWS_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The indexes of this instance.
 #[derive(Debug)]
@@ -150,8 +153,15 @@ impl Indexes {
     pub(crate) async fn maintain(self: Arc<Self>) {
         let mut ticks = tokio::time::interval(CHECK_INTERVAL);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut windows_at = Instant::now();
         loop {
             ticks.tick().await;
+            if windows_at.elapsed() >= WINDOWS_INTERVAL {
+                windows_at = Instant::now();
+                if let Err(error) = self.load_next_windows().await {
+                    tracing::debug!(%error, "the next rolling windows could not be looked up");
+                }
+            }
             let boards: Vec<_> = self.boards().values().cloned().collect();
             let mut answers = Vec::new();
             for board in boards {
@@ -275,10 +285,29 @@ impl Indexes {
         let board = self.board(board_id);
         for named in self.store.indexable_rankings(board_id).await? {
             let name = match named.kind {
-                crate::model::board::PeriodKind::AllTime => format!("{slug}/all_time"),
+                PeriodKind::AllTime => format!("{slug}/all_time"),
                 kind => format!("{slug}/{}:{}", kind.name(), named.label),
             };
             self.start_load(&board, named.ranking, name.into());
+        }
+        Ok(())
+    }
+
+    /// Starts to load the next rolling window of each length whose current window is in memory. It is
+    /// read from the moment when it becomes current.
+    async fn load_next_windows(&self) -> Result<()> {
+        let boards: Vec<_> = self.boards().values().cloned().collect();
+        for board in boards {
+            let windows: HashMap<String, String> = board.rankings().values().filter_map(window_of).collect();
+            if windows.is_empty() {
+                continue;
+            }
+            for named in self.store.indexable_rankings(board.board).await? {
+                let slug = named.label.split('-').next().and_then(|length| windows.get(length));
+                if let (PeriodKind::Rolling, Some(slug)) = (named.kind, slug) {
+                    self.start_load(&board, named.ranking, format!("{slug}/rolling:{}", named.label).into());
+                }
+            }
         }
         Ok(())
     }
@@ -337,6 +366,13 @@ impl Indexes {
     pub(crate) fn memory(&self) -> u64 {
         self.memory
     }
+}
+
+/// Returns length and slug of a rolling window in memory.
+fn window_of(slot: &Slot) -> Option<(String, String)> {
+    let Slot::Ready(loaded) = slot else { return None };
+    let (slug, label) = loaded.name.split_once("/rolling:")?;
+    Some((label.split('-').next()?.to_owned(), slug.to_owned()))
 }
 
 impl Drop for Indexes {

@@ -46,8 +46,8 @@ pub async fn list_page(
     let after = after.as_ref().map(|(kind, label)| (*kind, label.as_str()));
     let one_more = i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1);
     let mut periods = rankings.store.list_periods(board, only, after, one_more).await?;
-    // A page with a cursor has at least one period.
-    if periods.is_empty() && cursor.is_some() {
+    // A page with a cursor has at least one period, unless rolling windows were released meanwhile.
+    if periods.is_empty() && after.is_some_and(|(kind, _)| kind != PeriodKind::Rolling) {
         return Err(refused());
     }
     let is_last = periods.len() <= limit;
@@ -142,10 +142,7 @@ pub(crate) async fn resolve(rankings: &Rankings, board: &Board, selector: &Perio
         });
     }
     if resolved.period.state == PeriodState::Preparing {
-        return Err(Error::unavailable(
-            Code::PeriodPreparing,
-            format!("{} is being filled from the ledger; retry", resolved.period.name()),
-        ));
+        return Err(Error::preparing(&resolved.period.name()));
     }
     if resolved.period.state == PeriodState::Upcoming {
         return Err(Error::NotFound {

@@ -14,7 +14,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Error, Result,
+    Code, Error, Result,
     cache::CacheKey,
     model::{
         board::Board,
@@ -182,7 +182,8 @@ pub async fn top(
     };
     match rankings.tops.refills.read(key.clone(), refill).await {
         Ok(kept) => Ok(answer(&kept, None)),
-        Err(error @ Error::Unavailable { .. }) => {
+        // The list of a former window does not stand for one that is not filled yet.
+        Err(error @ Error::Unavailable { code, .. }) if code != Code::PeriodPreparing => {
             let kept = rankings.tops.lists.get(&key).ok_or(error)?;
             telemetry::count_read("top", ReadSource::Stale);
             Ok(answer(&kept, Some(kept.confirmed_at.elapsed())))

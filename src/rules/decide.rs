@@ -233,7 +233,7 @@ impl Batch<'_> {
             let was = self.entries.get(&entry).or_else(|| entries.get(&entry)).copied();
             let now = Entry::after(was, rules.mode, rules.order, scored).ok_or(Refusal::Overflow)?;
             after.push((entry, now));
-            if self.source == EventSource::Live {
+            if self.source == EventSource::Live && period.is_shown {
                 standings.push(Standing {
                     user_id: player.id.unwrap_or_default(),
                     period_id: period.id,

@@ -27,6 +27,7 @@ fn facts(mode: Mode, order: Order, players: usize) -> Facts {
         starts_at: time(from),
         ends_at: time(until),
         ranking_id: Some(10 + id),
+        is_shown: true,
     };
     Facts {
         rules: Rules {

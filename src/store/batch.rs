@@ -511,7 +511,13 @@ fn periods(
         };
         let starts_at = starts[n].unwrap_or(DateTime::<Utc>::MIN_UTC);
         let ends_at = ends[n].unwrap_or(DateTime::<Utc>::MAX_UTC);
-        Ok(Period { id, kind, name, starts_at, ends_at, ranking_id: rankings[n] })
+        // Of windows of the same length that hold the time, the one that ends first is current.
+        let length = |label: &str| label.split('-').next().unwrap_or_default().to_owned();
+        let is_ahead = kind == PeriodKind::Rolling
+            && (0..labels.len()).any(|other| {
+                kinds[other] == kinds[n] && length(&labels[other]) == length(&labels[n]) && ends[other] < ends[n]
+            });
+        Ok(Period { id, kind, name, starts_at, ends_at, ranking_id: rankings[n], is_shown: !is_ahead })
     };
     ids.into_iter().enumerate().map(period).collect()
 }

@@ -23,7 +23,7 @@ pub(crate) struct Rebuilder {
     pub(crate) ranking_id: i64,
     /// Id of the last ledger row that the new ranking is known to include.
     reached: i64,
-    /// Last batch of each lane in the ledger when the entries were written.
+    /// Last batch of each lane in the ledger; empty unless read.
     batches: Vec<i64>,
     /// Time of the last event of each lane, likewise.
     times: Vec<DateTime<Utc>>,
@@ -36,12 +36,12 @@ pub(crate) struct WantedWindow {
     pub(crate) board_id: i32,
     /// The board's slug.
     pub(crate) board: String,
+    /// Length of the window.
+    pub(crate) length: String,
+    /// An instant at which it is current.
+    pub(crate) at: DateTime<Utc>,
     /// Label of the window.
     pub(crate) label: String,
-    /// Start of the window.
-    pub(crate) starts_at: DateTime<Utc>,
-    /// End of the window.
-    pub(crate) ends_at: DateTime<Utc>,
 }
 
 impl Store {
@@ -73,7 +73,7 @@ impl Store {
     pub(crate) async fn wanted_windows(&self) -> Result<Vec<WantedWindow>> {
         let wanted = sqlx::query_as!(
             WantedWindow,
-            r#"SELECT board_id AS "board_id!", board AS "board!", label AS "label!", starts_at AS "starts_at!", ends_at AS "ends_at!"
+            r#"SELECT board_id AS "board_id!", board AS "board!", label AS "label!", length AS "length!", at AS "at!"
                FROM centile_store.wanted_windows()"#
         )
         .fetch_all(&self.writers)
@@ -82,23 +82,24 @@ impl Store {
     }
 
     /// Makes a rolling window, still without a ranking; returns the id of the period.
-    pub(crate) async fn open_window(&self, window: &WantedWindow) -> Result<i64> {
+    ///
+    /// Returns `None` if the window is open already, another process is filling it, or the board no
+    /// longer wants it.
+    pub(crate) async fn open_window(&self, window: &WantedWindow) -> Result<Option<i64>> {
         let period_id = sqlx::query_scalar!(
-            r#"SELECT centile_store.open_window($1, $2, $3, $4) AS "period_id!""#,
+            "SELECT centile_store.open_window($1, $2, $3)",
             window.board_id,
-            window.label,
-            window.starts_at,
-            window.ends_at
+            window.length,
+            window.at
         )
         .fetch_one(&self.writers)
         .await?;
         Ok(period_id)
     }
 
-    /// Releases rolling windows that are no longer current; returns how many. Call it until it
-    /// returns 0.
-    pub(crate) async fn release_windows(&self) -> Result<i32> {
-        let released = sqlx::query_scalar!(r#"SELECT centile_store.release_windows() AS "released!""#)
+    /// Releases rolling windows of a board that are no longer used. Call it until it returns `false`.
+    pub(crate) async fn release_unused_windows(&self) -> Result<bool> {
+        let released = sqlx::query_scalar!(r#"SELECT centile_store.release_unused_windows() AS "released!""#)
             .fetch_one(&self.writers)
             .await?;
         Ok(released)
@@ -116,11 +117,9 @@ impl Store {
 }
 
 impl Rebuilder {
-    /// Writes the entries from the ledger; returns how many.
-    ///
-    /// Also reads the last batch and event time of each lane from the ledger, since the lane rows
-    /// may be damaged too.
-    pub(crate) async fn fill_entries(&mut self) -> Result<u64> {
+    /// Reads the last batch and event time of each lane from the ledger, all of it, to repair the
+    /// lane rows at the swap.
+    pub(crate) async fn read_lanes(&mut self) -> Result<()> {
         let lanes = sqlx::query!(
             r#"SELECT batches AS "batches!", times AS "times!" FROM centile_store.ledger_lanes($1)"#,
             self.board_id
@@ -128,6 +127,11 @@ impl Rebuilder {
         .fetch_one(&mut self.connection)
         .await?;
         (self.batches, self.times) = (lanes.batches, lanes.times);
+        Ok(())
+    }
+
+    /// Writes the entries from the ledger; returns how many.
+    pub(crate) async fn fill_entries(&mut self) -> Result<u64> {
         let entries = sqlx::query_scalar!(r#"SELECT centile_store.fill_entries($1) AS "entries!""#, self.ranking_id)
             .fetch_one(&mut self.connection)
             .await?;
