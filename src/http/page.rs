@@ -30,15 +30,16 @@ use crate::{
             home::{BoardSummary, page as home_page},
             link::{FRIENDS_MAX, Link},
             problem::page as problem_page,
+            table::Before,
         },
     },
     model::{
         board::{Board, BoardSlug, PeriodKind, Reading},
-        period::PeriodSelector,
+        period::{Period, PeriodSelector, Progress},
         rank::{Distribution, PageStart},
         user::UserId,
     },
-    ranking::{overview, read, top},
+    ranking::{overview, period, read, top},
     scoring,
 };
 
@@ -69,6 +70,9 @@ const AROUND: u32 = 4;
 
 /// Maximum transactions in the chart of a player's score.
 const TRANSACTIONS_MAX: u32 = 200;
+
+/// Maximum snapshots in the chart of a player's progress.
+const SNAPSHOTS_MAX: u64 = 60;
 
 /// Path of the pages that other sites show in a frame.
 const FRAMES: &str = "/embed/";
@@ -152,11 +156,12 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Markup> {
 
     // Each part is exact for its own version. The page does not reconcile them.
     let instance = &api.instance;
-    let (rows, periods, distribution, player, chosen) = futures::join!(
+    let (rows, periods, distribution, player, progress, chosen) = futures::join!(
         rows(api, &board, &selector, from, limit),
         overview::periods(&instance.rankings, &board),
         overview::distribution(&instance.rankings, &board, &selector),
         player(api, &board, &selector, user.as_ref()),
+        progress(api, &board, user.as_ref()),
         async {
             if friends.is_empty() {
                 Ok(None)
@@ -179,11 +184,15 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Markup> {
         spread => spread,
     };
     let distribution = distribution.filter(|spread| spread.header.period.name() == rows.period().name());
+    let periods = periods.as_deref().unwrap_or_default();
+    let before = before(api, &board, &selector, &rows, periods).await?;
     Ok(board_page(&BoardPage {
         view: RankingView { board: &board, link: &link, selector: &selector, limit, rows: &rows },
-        periods: periods.as_deref().unwrap_or_default(),
+        periods,
         distribution: distribution.as_deref(),
+        before,
         player: player?,
+        progress: progress?,
         friends,
     }))
 }
@@ -241,6 +250,40 @@ async fn player(
         Err(Error::Unavailable { .. }) => PlayerShown::Unavailable,
         Err(error) => return Err(error),
     }))
+}
+
+/// Reads the selected player's progress, which only boards with snapshots have.
+async fn progress(api: &Api, board: &Board, user: Option<&UserId>) -> Result<Vec<Progress>> {
+    let Some(user) = user.filter(|_| board.snapshots.is_some()) else { return Ok(Vec::new()) };
+    match period::progress(&api.instance.rankings, board, user, SNAPSHOTS_MAX).await {
+        Err(Error::NotFound { .. } | Error::Unavailable { .. }) => Ok(Vec::new()),
+        read => read,
+    }
+}
+
+/// Reads where the players of these all-time rows were in the newest snapshot.
+async fn before(
+    api: &Api,
+    board: &Board,
+    selector: &PeriodSelector,
+    rows: &Rows,
+    periods: &[Period],
+) -> Result<Option<Before>> {
+    let is_compared = board.snapshots.is_some() && *selector == PeriodSelector::default() && rows.stale_for.is_none();
+    // Periods come newest first.
+    let newest = periods.iter().find(|period| period.kind == PeriodKind::Snapshot);
+    let Some(snapshot) = newest.filter(|_| is_compared) else { return Ok(None) };
+    let selector = PeriodSelector::Labelled(PeriodKind::Snapshot, snapshot.label.clone());
+    let users: Vec<UserId> = rows.rows().iter().map(|row| row.user_id.parse()).collect::<Result<_>>()?;
+    match read::chosen(&api.instance.rankings, board, &selector, &users).await {
+        Ok(chosen) => {
+            let positions = chosen.rows.into_iter().map(|row| (row.user_id, row.position)).collect();
+            Ok(Some(Before { snapshot: snapshot.clone(), positions }))
+        }
+        // The board may keep no archive of a snapshot.
+        Err(Error::NotFound { .. } | Error::Unavailable { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Returns `None` for a read that failed because the database cannot be reached.

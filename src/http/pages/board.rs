@@ -7,12 +7,13 @@ use crate::{
         RankingView, figure,
         link::{FRIENDS_MAX, Link},
         number::{self, count, instant, number, percentile, period_title},
-        table::table,
+        progress,
+        table::{Before, table},
     },
     model::{
         board::{Mode, Order, PeriodKind, WindowLength},
         name::Named as _,
-        period::{Period, PeriodSelector, PeriodState},
+        period::{Period, PeriodSelector, PeriodState, Progress},
         rank::{Chosen, Distribution, Row, Standing},
         score::HistoryRow,
     },
@@ -27,8 +28,14 @@ pub(crate) struct BoardPage<'a> {
     pub(crate) periods: &'a [Period],
     /// Distribution of scores; absent while the database cannot be reached.
     pub(crate) distribution: Option<&'a Distribution>,
+    /// Positions in the newest snapshot; absent if the board has none, for other rankings than
+    /// `all_time`, and while the database cannot be reached.
+    pub(crate) before: Option<Before>,
     /// The selected player.
     pub(crate) player: Option<PlayerShown>,
+    /// The selected player in the newest snapshots, newest first; empty if the board takes none, and
+    /// while the database cannot be reached.
+    pub(crate) progress: Vec<Progress>,
     /// Friends with their ranks among each other; absent without friends, or while the database
     /// cannot be reached.
     pub(crate) friends: Option<Chosen>,
@@ -79,7 +86,8 @@ pub(crate) fn page(page: &BoardPage<'_>) -> Markup {
                         @else { "There are " (count(page.view.rows.players())) " players, none at this position. " a href=(page.view.link.from(1).href()) { "Go to the top" } }
                     }
                 }
-                (table(&format!("{} · {title}", board.title), page.view.rows.rows(), page.view.link, page.view.link.player.as_deref(), "top"))
+                (table(&format!("{} · {title}", board.title), page.view.rows.rows(), page.view.link, page.view.link.player.as_deref(), "top", page.before.as_ref()))
+                (since(page))
                 (pager(page))
             }
             aside {
@@ -197,6 +205,15 @@ fn kept(link: &Link) -> Markup {
     html! { @for (name, value) in link.parameters() { input type="hidden" name=(name) value=(value); } }
 }
 
+/// Renders what the changes of position in the table refer to.
+fn since(page: &BoardPage<'_>) -> Markup {
+    html! {
+        @if let Some(ends_at) = page.before.as_ref().and_then(|before| before.snapshot.ends_at) {
+            p.quiet.since #since { "Change: positions gained or lost since " (instant(ends_at, &page.view.board.time_zone)) }
+        }
+    }
+}
+
 /// Renders the links between pages of rows.
 fn pager(page: &BoardPage<'_>) -> Markup {
     let (from, limit) = (page.view.link.from, u64::from(page.view.limit));
@@ -248,10 +265,11 @@ fn player(page: &BoardPage<'_>) -> Markup {
                 Some(PlayerShown::Standing(standing, transactions)) => {
                     (card(page, standing))
                     (spread(Some(standing.player.score)))
-                    (table("Players around", &around(standing), page.view.link, Some(&standing.player.user_id), "around"))
+                    (table("Players around", &around(standing), page.view.link, Some(&standing.player.user_id), "around", None))
                     (figure::curve(transactions, page.view.board, page.view.rows.period(), standing.player.score))
                 }
             }
+            (progress::chart(&page.progress, &page.view.board.time_zone))
         }
     }
 }
@@ -292,7 +310,7 @@ fn friends(page: &BoardPage<'_>) -> Markup {
         section.friends aria-labelledby="friends-title" {
             h2 #friends-title { "Friends" }
             @if let Some(friends) = &page.friends {
-                (table("Friends among each other", &friends.rows, page.view.link, page.view.link.player.as_deref(), "friends"))
+                (table("Friends among each other", &friends.rows, page.view.link, page.view.link.player.as_deref(), "friends", None))
                 @if !friends.missing.is_empty() {
                     p.empty { "Without a score: " @for (n, id) in friends.missing.iter().enumerate() { @if n > 0 { ", " } bdi { (id) } } }
                 }

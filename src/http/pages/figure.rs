@@ -151,7 +151,8 @@ fn course(transactions: &[HistoryRow], mode: Mode, order: Order, score: i64) -> 
     course
 }
 
-fn decimal(number: f64) -> String {
+/// Formats a coordinate.
+pub(crate) fn decimal(number: f64) -> String {
     let text = format!("{number:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

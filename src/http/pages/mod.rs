@@ -12,7 +12,8 @@ pub(crate) mod link;
 mod number;
 pub(crate) mod ops;
 pub(crate) mod problem;
-mod table;
+mod progress;
+pub(crate) mod table;
 
 use std::{sync::Arc, time::Duration};
 

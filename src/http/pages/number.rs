@@ -1,7 +1,7 @@
 //! Numbers and times for people, in English. The page's script reformats them for the browser's
 //! language.
 
-use chrono::{DateTime, Datelike as _, NaiveDate, Utc};
+use chrono::{DateTime, Datelike as _, NaiveDate, TimeDelta, Utc};
 use chrono_tz::Tz;
 use maud::{Markup, html};
 
@@ -62,6 +62,21 @@ fn zone(name: &str) -> Tz {
 fn time(at: DateTime<Utc>, zone: Tz) -> Markup {
     let text = at.with_timezone(&zone).format("%-d %b %Y, %H:%M");
     html! { time datetime=(at.to_rfc3339()) data-zone=(zone.name()) { (text) } }
+}
+
+/// Returns the last date before an instant in the board's time zone.
+pub(crate) fn date_before(at: DateTime<Utc>, time_zone: &str) -> NaiveDate {
+    (at - TimeDelta::microseconds(1)).with_timezone(&zone(time_zone)).date_naive()
+}
+
+/// Formats a date.
+pub(crate) fn dated(date: NaiveDate) -> String {
+    date.format("%-d %b %Y").to_string()
+}
+
+/// Renders a date that the script reformats.
+pub(crate) fn date(date: NaiveDate) -> Markup {
+    html! { time datetime=(date) data-date=(date) { (dated(date)) } }
 }
 
 /// Returns the title of a period.

@@ -6,6 +6,7 @@
 mod file;
 pub mod markup;
 mod read;
+pub mod snapshots;
 mod wrong;
 
 use std::time::Instant;

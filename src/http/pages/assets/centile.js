@@ -21,6 +21,11 @@ for (const time of document.querySelectorAll("time[data-zone]")) {
     }
 }
 
+// The chart of a player's progress: labels are text of a drawing, and dates have no time zone.
+for (const label of document.querySelectorAll("text[data-value]")) label.textContent = whole.format(BigInt(label.dataset.value));
+const dated = new Intl.DateTimeFormat(navigator.languages, { dateStyle: "medium", timeZone: "UTC" });
+for (const date of document.querySelectorAll("[data-date]")) date.textContent = dated.format(new Date(date.dataset.date));
+
 /** Parses JSON without rounding scores, if the browser gives access to the source text of numbers. */
 function parsed(text) {
     return JSON.parse(text, (name, value, context) => (name === "score" && context?.source ? BigInt(context.source) : value));
@@ -62,6 +67,62 @@ function line(row) {
     return tr;
 }
 
+/** Creates a text with a class or an attribute. */
+function span(text, attributes) {
+    const span = document.createElement("span");
+    for (const [name, value] of Object.entries(attributes)) span.setAttribute(name, value);
+    span.textContent = text;
+    return span;
+}
+
+/** Shows how far a player has moved since the snapshot, with the elements that the server uses. */
+function compare(tr, position) {
+    const move = tr.querySelector(".move");
+    const { before } = tr.dataset;
+    // Not known yet, or not in the snapshot.
+    if (!before) {
+        move.textContent = before === undefined ? "" : "new";
+        return;
+    }
+    const gained = Number(before) - position;
+    const [kind, sign, word] = gained > 0 ? ["up", "▲", "up"] : gained < 0 ? ["down", "▼", "down"] : ["same", "=", "unchanged"];
+    const all = span("", { class: kind });
+    all.append(span(sign, { "aria-hidden": "true" }), span(word, { class: "unseen" }));
+    if (gained !== 0) {
+        all.append(" ");
+        write(all, Math.abs(gained));
+    }
+    move.replaceChildren(all);
+}
+
+let isLookingUp = false;
+
+/**
+ * Looks up players who have entered the table in its snapshot, after a short random delay, so that
+ * not all open pages ask at once.
+ */
+function lookUp(table) {
+    if (isLookingUp) return;
+    isLookingUp = true;
+    const unknown = () => [...table.tBodies[0].rows].filter((tr) => tr.dataset.before === undefined);
+    setTimeout(async () => {
+        const query = new URLSearchParams({ period: table.dataset.since });
+        const rows = unknown();
+        for (const tr of rows) query.append("user_id", tr.dataset.user);
+        // After a failure, the next event tries again.
+        const response = rows.length > 0 ? await fetch(`/v1/boards/${encodeURIComponent(ranking.dataset.board)}/scores/query?${query}`).catch(() => undefined) : undefined;
+        if (response?.ok) {
+            const found = new Map((await response.json()).data.map(({ user_id: user, position }) => [user, position]));
+            for (const tr of rows) {
+                tr.dataset.before = found.get(tr.dataset.user) ?? "";
+                compare(tr, Number(tr.dataset.position));
+            }
+        }
+        isLookingUp = false;
+        if (response?.ok && unknown().length > 0) lookUp(table);
+    }, 500 + Math.random() * 1500);
+}
+
 /** Duration of a row's move in milliseconds, shorter than the time to the next event. */
 const MOVE_MS = 200;
 
@@ -84,7 +145,10 @@ function show(table, rows, marked) {
         tr.querySelector("bdi").textContent = row.name;
         if (row.user_id === marked) tr.setAttribute("aria-current", "true");
         const climbed = known ? known.rank - row.rank : 0;
-        if (climbed !== 0 || !known) {
+        if (table.dataset.since) {
+            tr.dataset.position = row.position;
+            compare(tr, row.position);
+        } else if (climbed !== 0 || !known) {
             const move = tr.querySelector(".move");
             move.textContent = known ? `${climbed > 0 ? "▲" : "▼"} ${whole.format(Math.abs(climbed))}` : "new";
             clearTimeout(move.fading);
@@ -98,6 +162,7 @@ function show(table, rows, marked) {
         if (body.rows[n] !== tr) body.insertBefore(tr, body.rows[n] ?? null);
     });
     while (body.rows.length > now.length) body.lastElementChild.remove();
+    if (table.dataset.since && now.some((tr) => tr.dataset.before === undefined)) lookUp(table);
     if (focused?.isConnected && focused !== document.activeElement) focused.focus({ preventScroll: true });
     if (reducedMotion.matches) return;
     for (const tr of now) {

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     http::api::site::Site,
-    http::pages::{board, markup, players},
+    http::pages::{board, markup, players, snapshots},
     periods::closed::period::Past,
     support::{TestDb, amount},
 };
@@ -34,7 +34,8 @@ async fn violations(browser: &Browser) -> Value {
 /// A site whose pages have all their parts.
 async fn everything(db: &TestDb) -> Site {
     let site = Site::start(db, &[]).await;
-    let past = Past::new(db, "main", json!({"title": "The main board of a rather long name"}), &site).await;
+    let rules = json!({"title": "The main board of a rather long name", "snapshots": "day"});
+    let past = Past::new(db, "main", rules, &site).await;
     past.play(1, 40, 100, "2024-01-17");
     past.close("week:2024-01-15").await;
     for ((id, name), points) in markup::hostile().iter().zip(9_007_199_254_740_i64..) {
@@ -46,17 +47,21 @@ async fn everything(db: &TestDb) -> Site {
         players(60).iter().map(|(user, points)| json!({"user_id": user, "points": points})).collect();
     site.post(SCORES, Value::from(events)).await.is(200);
     site.post(SCORES, json!({"user_id": "p030", "points": 1})).await.is(200);
+    for days_ago in [2, 1] {
+        snapshots::take(db, days_ago).await;
+    }
     site.admin(reqwest::Method::POST, "/v1/boards", json!({"slug": "empty", "mode": "best"})).await.is(201);
     site
 }
 
 /// Pages of each kind.
-const PAGES: [&str; 9] = [
+const PAGES: [&str; 10] = [
     "/",
     "/boards/main",
     "/boards/main?player=p030&friends=p001&friends=nobody",
     "/boards/main?player=%3Cscript%3Ealert%281%29%3C%2Fscript%3E",
     "/boards/main?player=nobody&from=1000",
+    "/boards/main?player=p7",
     "/boards/main?period=week:2024-01-15&player=p7&from=26",
     "/boards/empty",
     "/boards/nowhere",

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Returns when the page reports that it is live.
-async fn until_live(browser: &Browser) {
+pub async fn until_live(browser: &Browser) {
     browser.until("document.querySelector('.state.live')?.textContent === 'live'").await;
 }
 
@@ -32,7 +32,7 @@ fn is_first(player: &str) -> String {
 }
 
 /// Sums up all layout shifts from now on (Layout Instability, 4).
-const WATCH_JUMPS: &str = "window.jumps = 0; new PerformanceObserver((list) => {
+pub const WATCH_JUMPS: &str = "window.jumps = 0; new PerformanceObserver((list) => {
     for (const entry of list.getEntries()) window.jumps += entry.value;
 }).observe({ type: 'layout-shift' })";
 

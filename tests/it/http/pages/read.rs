@@ -1,9 +1,12 @@
 //! An HTML parser for the pages: elements in order, their attributes, and the text between them.
 
+/// Names and values of an element's attributes.
+type Attributes = Vec<(String, String)>;
+
 /// A part of a page.
 #[derive(Debug, PartialEq, Eq)]
 enum Token {
-    Start(String, Vec<(String, String)>),
+    Start(String, Attributes),
     End(String),
     Text(String),
 }
@@ -13,7 +16,7 @@ fn unescaped(text: &str) -> String {
     text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&")
 }
 
-fn attributes(mut text: &str) -> Vec<(String, String)> {
+fn attributes(mut text: &str) -> Attributes {
     let mut found = Vec::new();
     loop {
         text = text.trim_start();
@@ -61,7 +64,7 @@ fn tokens(page: &str) -> Vec<Token> {
 }
 
 /// Returns all elements with their attributes.
-pub fn elements(page: &str) -> Vec<(String, Vec<(String, String)>)> {
+pub fn elements(page: &str) -> Vec<(String, Attributes)> {
     let starts = tokens(page).into_iter();
     starts
         .filter_map(|token| match token {
@@ -134,21 +137,50 @@ fn value(tokens: &[Token]) -> String {
     values.map(|(_, value)| value.clone()).next().expect("a number")
 }
 
-/// Returns id, name, rank and score of each row of the table with this name.
-pub fn rows(page: &str, table: &str) -> Vec<[String; 4]> {
-    let Some(at) = page.find(&format!("<table data-live=\"{table}\"")) else { return Vec::new() };
-    let table = &page[at..page[at..].find("</table>").expect("a table ends") + at];
-    let (_, body) = table.split_once("<tbody>").expect("a body");
+/// Returns the cells of each row of the first table in `text`, found by their classes: the parts
+/// within each. Also returns the attributes of the row.
+fn cells<const N: usize>(text: &str, classes: [&str; N]) -> Vec<(Attributes, [Vec<Token>; N])> {
+    let (_, body) = text.split_once("<tbody>").expect("a body");
+    let (body, _) = body.split_once("</tbody>").expect("its end");
     let lines = body.split("<tr").skip(1).map(|line| format!("<tr{line}"));
     lines
         .map(|line| {
-            let starts = elements(&line);
-            let (_, id) = starts[0].1.iter().find(|(name, _)| name == "data-user").expect("an id").clone();
             let cell = |class: &str| {
                 let found = within(&line, |attributes| has(attributes, "class", class));
                 found.into_iter().next().unwrap_or_else(|| panic!("no {class} in {line}"))
             };
-            [id, text(&cell("name")), value(&cell("rank")), value(&cell("score"))]
+            (elements(&line).swap_remove(0).1, classes.map(cell))
         })
         .collect()
+}
+
+fn id(attributes: &[(String, String)]) -> String {
+    attributes.iter().find(|(name, _)| name == "data-user").expect("an id").1.clone()
+}
+
+/// Returns id, name, rank and score of each row of the table with this name.
+pub fn rows(page: &str, table: &str) -> Vec<[String; 4]> {
+    let Some(at) = page.find(&format!("<table data-live=\"{table}\"")) else { return Vec::new() };
+    let rows = cells(&page[at..], ["name", "rank", "score"]).into_iter();
+    rows.map(|(row, [name, rank, score])| [id(&row), text(&name), value(&rank), value(&score)]).collect()
+}
+
+/// Returns id and change of position of each row of the ranking.
+pub fn changes(page: &str) -> Vec<[String; 2]> {
+    let at = page.find("<table data-live=\"top\"").expect("a ranking");
+    cells(&page[at..], ["move"]).into_iter().map(|(row, [change])| [id(&row), text(&change)]).collect()
+}
+
+/// Returns date, rank and score of each row of the table of a player's progress.
+pub fn progress(page: &str) -> Vec<[String; 3]> {
+    let at = page.find("<figure class=\"progress\"").expect("a chart");
+    let number = |cell: &[Token]| if text(cell) == "none" { "none".to_owned() } else { value(cell) };
+    let date = |cell: &[Token]| match &cell[0] {
+        Token::Start(_, attributes) => {
+            attributes.iter().find(|(name, _)| name == "datetime").expect("a date").1.clone()
+        }
+        other => panic!("{other:?}"),
+    };
+    let rows = cells(&page[at..], ["name", "rank", "score"]).into_iter();
+    rows.map(|(_, [name, rank, score])| [date(&name), number(&rank), number(&score)]).collect()
 }
