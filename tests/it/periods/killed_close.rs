@@ -1,17 +1,17 @@
-//! A killed close and a restored dump give the same bytes as an undisturbed run.
+//! A killed close and a restored dump give the same bytes as an undisturbed run, and a killed
+//! snapshot the ranking of the ledger.
 
 use std::{
+    cell::OnceCell,
     process::{Command, Stdio},
-    thread,
-    time::Instant,
 };
 
 use centile::dev::local::PostgresOptions;
-use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
+use chrono::{DateTime, Utc};
 use serde_json::Value;
-use sqlx::{AssertSqlSafe, PgPool};
+use sqlx::{AssertSqlSafe, PgPool, query_as, query_scalar};
 
-use crate::support::{Serve, amount, own_postgres, own_redis, run_at, spawn, wait::until_blocking};
+use crate::support::{Serve, amount, killing::Killing, own_postgres, own_redis, run_at};
 
 /// A board of 1,000 players and four lanes over five past weeks, with ties, a ban and a void.
 const PAST: &str = "
@@ -41,67 +41,131 @@ async fn digests(pool: &PgPool) -> Vec<String> {
     sqlx::query_scalar(DIGESTS).fetch_all(pool).await.expect("digests")
 }
 
+/// Closing, killed in the steps that these statements begin.
+fn closing<'a>(steps: &'a [&'a str], kills: usize) -> Killing<'a> {
+    Killing { command: &["close", "--due"], steps, kills, busy: "another process is closing" }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_close_ends_like_an_undisturbed_one() {
     let postgres = own_postgres(PostgresOptions::ephemeral()).await;
-    let url = |name: &str| postgres.url(name);
-    let admin = PgPool::connect(&url("template1")).await.expect("a connection");
-    let pool = PgPool::connect(&url("postgres")).await.expect("a connection");
+    let pool = PgPool::connect(&postgres.url("postgres")).await.expect("a connection");
     sqlx::raw_sql(PAST).execute(&pool).await.expect("scores of the past");
     pool.close().await;
-    let copy = async |name: &str| {
-        let statement = format!("CREATE DATABASE {name} TEMPLATE postgres STRATEGY file_copy");
-        sqlx::raw_sql(AssertSqlSafe(statement)).execute(&admin).await.expect("a copy");
-    };
-    copy("undisturbed").await;
-    let begin = Instant::now();
-    run_at(&url("undisturbed"), &["close", "--due"]).well();
-    let mut whole = begin.elapsed();
-    let pool = PgPool::connect(&url("undisturbed")).await.expect("a connection");
-    let wanted = digests(&pool).await;
-    assert_eq!(wanted.len(), 5);
+    let steps = ["cut_off_period", "build_archive", "compare_archive", "finish_close"];
+    let wanted = OnceCell::new();
+    closing(&steps, amount(3, 9))
+        .run(
+            &postgres,
+            async |_| {},
+            async |pool| {
+                let found = digests(pool).await;
+                assert_eq!(found.len(), 5);
+                assert_eq!(wanted.get_or_init(|| found.clone()), &found);
+                let messages = "SELECT count(*) FROM centile_store.outbox";
+                assert_eq!(query_scalar::<_, i64>(messages).fetch_one(pool).await.expect("the outbox"), 5);
+                assert_eq!(archives(pool).await, 5);
+            },
+        )
+        .await;
+}
 
-    let seed: u64 = rand::random();
-    let mut random = StdRng::seed_from_u64(seed);
-    let all: u32 = amount(8, 30);
-    let (mut rounds, mut kills) = (0, 0);
-    while kills < all {
-        let name = format!("killed_{rounds}");
-        copy(&name).await;
-        // Splits the duration of a close into as many parts as there are kills. Kills fall in the
-        // first half and the second half in turn.
-        let part = kills / 2;
-        for part in [part, part + all / 2] {
-            let moment = whole.mul_f64((f64::from(part) + random.random_range(0.0..1.0)) / f64::from(all));
-            let begin = Instant::now();
-            let mut closer = spawn(&url(&name), &["close", "--due"]);
-            thread::sleep(moment);
-            if closer.try_wait().expect("its state").is_some() {
-                whole = whole.min(begin.elapsed());
-                break;
-            }
-            closer.kill().expect("a kill");
-            closer.wait().expect("its end");
-            kills += 1;
-        }
-        // The killed closer's session may hold the lock for a moment.
-        until_blocking("a new closer gets the lock", || {
-            let output = run_at(&url(&name), &["close", "--due"]).well();
-            !output.contains("another process is closing")
-        });
-        let pool = PgPool::connect(&url(&name)).await.expect("a connection");
-        assert_eq!(digests(&pool).await, wanted, "seed {seed}, after {kills} kills");
-        let output: i64 =
-            sqlx::query_scalar("SELECT count(*) FROM centile_store.outbox").fetch_one(&pool).await.expect("the outbox");
-        assert_eq!(output, 5, "seed {seed}");
-        let left: i64 = sqlx::query_scalar("SELECT count(*) FROM pg_matviews WHERE schemaname = 'centile_archive'")
-            .fetch_one(&pool)
+/// Number of archives, also of those that no period names.
+async fn archives(pool: &PgPool) -> i64 {
+    let count = "SELECT count(*) FROM pg_matviews WHERE schemaname = 'centile_archive'";
+    query_scalar(count).fetch_one(pool).await.expect("the archives")
+}
+
+/// A board of 1,000 players with scores in the last five months, a ban and a void. Three snapshots
+/// are due after an earlier one, which is due too.
+const SNAPSHOTS: &str = "
+    SELECT centile.create_board('arena', p_periods => '{all_time}', p_lanes => 4::smallint);
+    SELECT centile.ensure_users(ARRAY(SELECT 'p' || n FROM generate_series(1, 1000) n));
+    SELECT centile.ensure_ledger_months(now() - interval '6 months', now());
+    SELECT centile.open_periods(1, ARRAY[now()]);
+    SELECT count(r)
+    FROM (SELECT n / 1000 AS batch, centile.lane_hash('p' || n % 1000 + 1) % 4 AS lane, array_agg('p' || n % 1000 + 1 ORDER BY n) AS users,
+                 array_agg((n * 7919::bigint) % 500 + 1 ORDER BY n) AS points,
+                 array_agg(now() - interval '5 months' + n * interval '50 minutes' ORDER BY n) AS times
+          FROM generate_series(1, 4000) n GROUP BY 1, 2) e
+    CROSS JOIN LATERAL testing.record_scores(1, e.lane::smallint, e.users, e.points, '{}', '{}', '{}', e.times) r;
+    SELECT centile.ban_user('arena', 'p5', true);
+    SELECT centile.void_score('arena', 100);
+    UPDATE centile_store.boards SET snapshots = 'month';
+    INSERT INTO centile_store.periods (board_id, kind, label, starts_at, ends_at)
+    SELECT 1, 'snapshot', 'month-' || to_char(p.ends_at - interval '1 day', 'YYYY-MM'), '-infinity', p.ends_at AT TIME ZONE 'UTC'
+    FROM (SELECT date_trunc('month', now() AT TIME ZONE 'UTC') - interval '3 months') AS p (ends_at)";
+
+/// End and cut-off of a snapshot, with name, players and revision of its archive.
+type Snapshot = (DateTime<Utc>, DateTime<Utc>, String, i64, i64);
+
+/// Position, rank, player, score and its time.
+type Row = (i64, i64, i64, i64, DateTime<Utc>);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_snapshot_is_the_ranking_of_the_ledger() {
+    let postgres = own_postgres(PostgresOptions::ephemeral()).await;
+    let pool = PgPool::connect(&postgres.url("postgres")).await.expect("a connection");
+    sqlx::raw_sql(SNAPSHOTS).execute(&pool).await.expect("scores of the past");
+    pool.close().await;
+    let steps = ["open_snapshots", "cut_off_period", "build_archive", "compare_archive", "finish_close"];
+    // The archive of a killed attempt lacks this ban.
+    let ban = async |pool: &PgPool| {
+        sqlx::raw_sql("SELECT centile.ban_user('arena', 'p7', true)").execute(pool).await.expect("a ban");
+    };
+    closing(&steps, amount(3, 30))
+        .run(&postgres, ban, async |pool| {
+            let snapshots: Vec<Snapshot> = query_as(
+                "SELECT p.ends_at, p.cut_off_at, p.archive_name, p.archive_players, p.archive_revision::bigint FROM centile_store.periods p
+                 WHERE p.kind = 'snapshot' AND p.state = 'closed' AND p.frozen_top IS NOT NULL ORDER BY p.ends_at",
+            )
+            .fetch_all(pool)
             .await
-            .expect("the archives");
-        assert_eq!(left, 5, "seed {seed}");
-        rounds += 1;
-    }
-    eprintln!("seed {seed}: {kills} kills in {rounds} closings of {whole:?}");
+            .expect("the snapshots");
+            let ends: Vec<DateTime<Utc>> = query_scalar(
+                "SELECT (date_trunc('month', now() AT TIME ZONE 'UTC') - n * interval '1 month') AT TIME ZONE 'UTC' FROM generate_series(3, 0, -1) n",
+            )
+            .fetch_all(pool)
+            .await
+            .expect("the ends of months");
+            assert_eq!(snapshots.iter().map(|snapshot| snapshot.0).collect::<Vec<_>>(), ends);
+            for (end, cut_off, archive, players, revision) in snapshots {
+                let found: Vec<Row> = query_as(AssertSqlSafe(format!(
+                    "SELECT position, rank, user_id, score, reached_at FROM centile_archive.\"{archive}\" ORDER BY position"
+                )))
+                .fetch_all(pool)
+                .await
+                .expect("an archive");
+                // Scores before the end, without voids and players banned before the cut-off.
+                let wanted: Vec<Row> = query_as(
+                    "SELECT row_number() OVER (ORDER BY score DESC, reached_at, user_id), rank() OVER (ORDER BY score DESC), user_id, score, reached_at
+                     FROM (SELECT t.user_id, sum(t.points)::bigint AS score, max(t.occurred_at) AS reached_at
+                           FROM centile_store.score_transactions t
+                           WHERE t.kind = 'score' AND t.occurred_at < $1
+                             AND NOT EXISTS (SELECT FROM centile_store.score_transactions v WHERE v.voids_id = t.id)
+                             AND NOT EXISTS (SELECT FROM centile_store.score_transactions b
+                                             WHERE b.kind = 'ban' AND b.user_id = t.user_id AND b.occurred_at < $2)
+                           GROUP BY t.user_id) s
+                     ORDER BY 1",
+                )
+                .bind(end)
+                .bind(cut_off)
+                .fetch_all(pool)
+                .await
+                .expect("a ranking");
+                assert!(found == wanted, "{archive} differs from the ledger");
+                assert_eq!((players, revision), (i64::try_from(wanted.len()).unwrap(), 1));
+            }
+            assert_eq!(archives(pool).await, 4);
+            let left: (i64, i64) = query_as(
+                "SELECT (SELECT count(*) FROM centile_store.outbox), (SELECT count(*) FROM centile_store.periods WHERE state <> 'closed' AND kind <> 'all_time')",
+            )
+            .fetch_one(pool)
+            .await
+            .expect("what is left");
+            assert_eq!(left, (0, 0));
+        })
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -16,6 +16,7 @@ pub mod demo;
 pub mod faults;
 pub mod freshness;
 mod import;
+pub mod killing;
 pub mod layout;
 pub mod load;
 pub mod markup;
