@@ -158,6 +158,7 @@ mod tests {
             gain_max: GainMax::new(),
             on_violation: OnViolation::Refuse,
             snapshots: None,
+            combination: None,
             created_at: DateTime::UNIX_EPOCH,
         })
     }

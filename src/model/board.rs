@@ -6,7 +6,10 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
-use crate::{Error, Result};
+use crate::{
+    Error, Result,
+    model::combination::{Combination, CombinationChange, NewCombination},
+};
 
 /// How a player's score in a period follows from the player's score transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, EnumString, IntoStaticStr, VariantNames)]
@@ -19,6 +22,8 @@ pub enum Mode {
     Best,
     /// The latest event.
     Latest,
+    /// Computed from periods of other boards. Such a board has no events.
+    Combined,
 }
 
 /// Which scores are better.
@@ -280,6 +285,8 @@ pub struct NewBoard {
     pub on_violation: OnViolation,
     /// When the all-time ranking is archived, if ever.
     pub snapshots: Option<SnapshotKind>,
+    /// How a combined board is computed; none for other boards.
+    pub combination: Option<NewCombination>,
 }
 
 /// Changes to a board.
@@ -317,6 +324,8 @@ pub struct BoardChange {
     pub on_violation: Option<OnViolation>,
     /// When the all-time ranking is archived; `Some(None)` for never.
     pub snapshots: Option<Option<SnapshotKind>>,
+    /// Changes to the computation of a combined board.
+    pub combination: Option<CombinationChange>,
 }
 
 /// A stored board.
@@ -358,6 +367,8 @@ pub struct Board {
     pub on_violation: OnViolation,
     /// When the all-time ranking is archived, if ever.
     pub snapshots: Option<SnapshotKind>,
+    /// How a combined board is computed; none for other boards.
+    pub combination: Option<Combination>,
     /// Time of creation.
     pub created_at: DateTime<Utc>,
 }

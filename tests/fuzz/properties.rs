@@ -221,6 +221,7 @@ fn board(ties: Ties) -> Board {
         gain_max: BTreeMap::new(),
         on_violation: OnViolation::Refuse,
         snapshots: None,
+        combination: None,
         created_at: DateTime::<Utc>::UNIX_EPOCH,
     }
 }

@@ -135,6 +135,7 @@ fn main_board() -> Result<NewBoard> {
         gain_max: GainMax::new(),
         on_violation: OnViolation::Refuse,
         snapshots: None,
+        combination: None,
     })
 }
 

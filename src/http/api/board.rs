@@ -17,6 +17,7 @@ use crate::{
     http::{
         Api,
         api::{
+            combination::{ChangeCombination, CombinationResponse, CreateCombination},
             problem::{ListProblems, ReadProblems, WriteProblems},
             reply,
         },
@@ -34,6 +35,7 @@ use crate::{
             FirstLayout, GainMax, GainMaxChange, KeptArchives, KeptArchivesChange, Mode, NewBoard, OnViolation, Order,
             PeriodKind, Reading, SnapshotKind, Ties,
         },
+        combination::{CombinationChange, NewCombination},
         user::check_text,
     },
 };
@@ -100,12 +102,38 @@ pub(crate) struct CreateBoard {
     /// The end of each such period archives the all-time ranking, as `snapshot:week-2024-01-15`;
     /// never when absent. The board must keep `all_time`.
     snapshots: Option<SnapshotKind>,
+    /// How a board of mode `combined` is computed. Such a board keeps `all_time` only; of the other
+    /// fields it has title, order, ties, time zone, frozen top and reading.
+    combination: Option<CreateCombination>,
+}
+
+impl CreateBoard {
+    /// Refuses rules about events for a board that has none.
+    fn check_combined(&self) -> Result<()> {
+        let given = [
+            ("periods", self.periods.is_some()),
+            ("lanes", self.lanes.is_some()),
+            ("points_min", self.points_min.is_some()),
+            ("points_max", self.points_max.is_some()),
+            ("first_layout", self.first_layout.is_some()),
+            ("kept_archives", self.kept_archives.is_some()),
+            ("events_per_minute", self.events_per_minute.is_some()),
+            ("gain_max", self.gain_max.is_some()),
+            ("on_violation", self.on_violation.is_some()),
+            ("snapshots", self.snapshots.is_some()),
+        ];
+        match given.into_iter().find(|(_, is_given)| *is_given && self.mode == Mode::Combined) {
+            Some((field, _)) => Err(Error::invalid(field, "does not apply to a combined board")),
+            None => Ok(()),
+        }
+    }
 }
 
 impl TryFrom<CreateBoard> for NewBoard {
     type Error = Error;
 
     fn try_from(request: CreateBoard) -> Result<Self> {
+        request.check_combined()?;
         check_time_zone(request.time_zone.as_deref())?;
         Ok(Self {
             slug: request.slug.parse().map_err(|error: Error| error.in_field("slug"))?,
@@ -130,6 +158,7 @@ impl TryFrom<CreateBoard> for NewBoard {
             gain_max: gain_max(request.gain_max)?.into_iter().filter_map(|(kind, most)| Some((kind, most?))).collect(),
             on_violation: request.on_violation.unwrap_or_default(),
             snapshots: request.snapshots,
+            combination: request.combination.map(NewCombination::try_from).transpose()?,
         })
     }
 }
@@ -246,6 +275,9 @@ pub(crate) struct UpdateBoard {
     #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
     #[schema(value_type = Option<SnapshotKind>)]
     snapshots: Option<Option<SnapshotKind>>,
+    /// Changes to the computation of a combined board. Its ranking answers until the board is computed
+    /// again, within seconds.
+    combination: Option<ChangeCombination>,
 }
 
 impl TryFrom<UpdateBoard> for BoardChange {
@@ -269,6 +301,7 @@ impl TryFrom<UpdateBoard> for BoardChange {
             gain_max: gain_max(request.gain_max)?,
             on_violation: request.on_violation,
             snapshots: request.snapshots,
+            combination: request.combination.map(CombinationChange::try_from).transpose()?,
         })
     }
 }
@@ -282,7 +315,8 @@ pub(crate) struct BoardResponse {
     /// Title shown to people.
     #[schema(example = "Arena")]
     title: String,
-    /// How scores combine: `sum`, `best` or `latest`.
+    /// How scores combine: `sum`, `best` or `latest`; `combined` for a board that is computed from
+    /// others.
     #[schema(value_type = String, example = "sum")]
     mode: Mode,
     /// Which scores are better: `desc` for high ones, `asc` for low ones.
@@ -310,6 +344,10 @@ pub(crate) struct BoardResponse {
     /// `day`, `week` or `month` if the all-time ranking is archived at the end of each; null if not.
     #[schema(required = true, value_type = Option<String>, example = "week")]
     snapshots: Option<SnapshotKind>,
+    /// How a combined board is computed. Absent for other boards.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    combination: Option<CombinationResponse>,
     /// When the board was created.
     created_at: DateTime<Utc>,
     #[serde(flatten)]
@@ -354,6 +392,7 @@ impl BoardResponse {
             kept_archives: board.kept_archives.clone(),
             reading: board.reading,
             snapshots: board.snapshots,
+            combination: board.combination.as_ref().map(CombinationResponse::public),
             created_at: board.created_at,
             limits: None,
         }
@@ -371,7 +410,8 @@ impl From<&Board> for BoardResponse {
             gain_max: board.gain_max.clone(),
             on_violation: board.on_violation,
         };
-        Self { limits: Some(limits), ..Self::public(board) }
+        let combination = board.combination.as_ref().map(CombinationResponse::from);
+        Self { limits: Some(limits), combination, ..Self::public(board) }
     }
 }
 
