@@ -30,7 +30,9 @@ BEGIN
     v_key := CASE v_board.score_order WHEN 'asc' THEN 'e.score' ELSE 'e.score DESC' END;
     v_order := v_key || ', e.reached_at, e.user_id';
     BEGIN
-        RETURN QUERY EXECUTE format('SELECT row_number() OVER (ORDER BY %s), %s, e.user_id, e.score::bigint, e.reached_at FROM (%s) e', v_order,
+        -- Sorts bigint, which is faster than numeric.
+        RETURN QUERY EXECUTE format('SELECT row_number() OVER (ORDER BY %s), %s, e.user_id, e.score, e.reached_at
+                                     FROM (SELECT x.user_id, x.score::bigint AS score, x.reached_at FROM (%s) x) e', v_order,
             CASE v_board.ties WHEN 'shared' THEN format('rank() OVER (ORDER BY %s)', v_key) ELSE format('row_number() OVER (ORDER BY %s)', v_order) END,
             v_entries);
     EXCEPTION WHEN numeric_value_out_of_range THEN

@@ -21,7 +21,7 @@ pub enum PeriodSelector {
     Current(PeriodKind),
     /// The period before the current one, by the database's clock, closed or not.
     Previous(PeriodKind),
-    /// The period this many periods before the current one, from 2 to [`BACK_MAX`].
+    /// The period this many periods before the current one, from 1 to [`BACK_MAX`].
     Back(PeriodKind, u16),
     /// The period with this label, or the season with this name.
     Labelled(PeriodKind, String),
@@ -69,7 +69,7 @@ impl FromStr for PeriodSelector {
             (PeriodKind::Season | PeriodKind::Snapshot, Some(label)) => {
                 check_label(kind, label).map(|()| Self::Labelled(kind, label.to_owned()))
             }
-            (_, Some("previous" | "-1")) => Ok(Self::Previous(kind)),
+            (_, Some("previous")) => Ok(Self::Previous(kind)),
             (_, Some(label)) if label.starts_with('-') => back(label).map(|back| Self::Back(kind, back)),
             (_, Some(label)) => check_label(kind, label).map(|()| Self::Labelled(kind, label.to_owned())),
         }
