@@ -1,5 +1,6 @@
--- Defines the materialized views of combined boards. A view that named the views of the sources
--- would keep retention from dropping them. pg_restore may call this before it has restored them;
+-- Defines the materialized views of combined boards, which exist longer than any version of this
+-- function: keep its arguments and columns. A view that named the views of the sources would keep
+-- retention from dropping them. pg_restore may call this before it has restored them;
 -- the ranking is then empty until the next refresh, which is due after a restore.
 CREATE OR REPLACE FUNCTION centile_store.combined_ranking(p_board_id integer)
 RETURNS TABLE ("position" bigint, rank bigint, user_id bigint, score bigint, reached_at timestamptz)

@@ -5,6 +5,7 @@ mod failure;
 mod killed;
 mod oracle;
 mod refused;
+mod restored;
 mod writes;
 
 use reqwest::Method;
@@ -214,6 +215,10 @@ async fn every_read_answers_for_a_combined_board() {
         .unwrap();
     assert_eq!(sql, rows.iter().map(|row| row.score).collect::<Vec<_>>());
 
+    let explained = run(&db, &["explain", second, "--board", "hero"]).well();
+    assert!(explained.contains(&rows[1].score.to_string()), "{explained}");
+    assert_eq!(site.get(&format!("/v1/boards/hero/scores/{second}/history")).await.is(200)["data"], json!([]));
+
     // The same players and another version after the next refresh; the old view goes later.
     site.post("/v1/boards/duels/scores", json!({"user_id": "p1", "points": 1_000})).await.is(200);
     assert_eq!(list(&site, "hero").await, rows);
@@ -233,6 +238,14 @@ async fn every_read_answers_for_a_combined_board() {
     .await;
     run(&db, &["refresh", "--due"]).well();
     assert_eq!(views().await, 1);
+
+    // An erased player has another id in the frozen top.
+    run(&db, &["user", "erase", "p1"]).well();
+    until("the erased id is gone", async || {
+        let top = site.get("/v1/boards/hero/scores?limit=5").await.is(200);
+        top["data"].as_array().unwrap().iter().all(|row| row["user_id"] != "p1")
+    })
+    .await;
 
     // What was done is in the audit log.
     let acts: Vec<String> = query_scalar(
