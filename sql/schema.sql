@@ -2044,6 +2044,8 @@ BEGIN
         next_batches = (SELECT jsonb_object_agg(b.id, centile_store.lane_batches(b.id, b.lanes))
                         FROM centile_store.boards b WHERE b.id IN (SELECT centile_store.source_boards(p_board_id)))
     WHERE c.board_id = p_board_id;
+    -- Without it, centile_store.combined_ranking tolerates a missing archive.
+    PERFORM set_config('centile.building', 'on', true);
     EXECUTE format('CREATE MATERIALIZED VIEW centile_archive.%I AS SELECT * FROM centile_store.combined_ranking(%s)', v_name, p_board_id);
     EXECUTE format('CREATE UNIQUE INDEX %I ON centile_archive.%I ("position")', format('combined_%s_position', v_id), v_name);
     EXECUTE format('CREATE UNIQUE INDEX %I ON centile_archive.%I (user_id)', format('combined_%s_user', v_id), v_name);
@@ -2317,18 +2319,18 @@ $_$;
 
 COMMENT ON FUNCTION centile_store.combined_differences(p_period_id bigint) IS 'Differences between the view of a combined board, its number of players and its frozen top. Example: SELECT d.* FROM centile.periods p CROSS JOIN LATERAL centile_store.combined_differences(p.period_id) d WHERE p.archive IS NOT NULL;';
 
-CREATE FUNCTION centile_store.combined_entries_query(p_board_id integer, p_sources jsonb) RETURNS text
+CREATE FUNCTION centile_store.combined_entries_query(p_board_id integer, p_sources jsonb, p_numeric boolean) RETURNS text
     LANGUAGE plpgsql STABLE
     AS $$
 DECLARE
-    v_rules    record;
-    v_numeric  boolean := EXISTS (SELECT FROM jsonb_array_elements(p_sources) s WHERE (s ->> 'weight')::integer <> 1);
-    v_entries  text;
+    v_rules   record;
+    v_entries text;
 BEGIN
     SELECT c.join_rule, c.aggregate INTO STRICT v_rules FROM centile_store.combinations c WHERE c.board_id = p_board_id;
     SELECT string_agg(format(
-               'SELECT e.user_id, %s AS score, e.reached_at FROM %s%s',
-               CASE WHEN NOT v_numeric THEN 'e.score' WHEN s.weight = 1 THEN 'e.score::numeric' ELSE format('e.score * %s::numeric', s.weight) END,
+               'SELECT e.user_id, e.score%s%s AS score, e.reached_at FROM %s%s',
+               CASE WHEN p_numeric THEN '::numeric' END,
+               CASE WHEN s.weight <> 1 THEN format(' * (%s)', s.weight) END,
                CASE WHEN s.archive IS NOT NULL THEN format('centile_archive.%I e WHERE true', s.archive)
                     WHEN s.ranking_id IS NOT NULL THEN format('centile_store.leaderboard e WHERE e.ranking_id = %s', s.ranking_id)
                     -- A period without scores.
@@ -2345,7 +2347,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.combined_entries_query(p_board_id integer, p_sources jsonb) IS 'Text of the query that computes the scores of a combined board from resolved sources. Example: SELECT centile_store.combined_entries_query(4, ''[{"place": 1, "board_id": 1, "weight": 1, "ranking_id": 1}]'') LIKE ''SELECT s.user_id%'' AS is_query;';
+COMMENT ON FUNCTION centile_store.combined_entries_query(p_board_id integer, p_sources jsonb, p_numeric boolean) IS 'Text of the query that computes the scores of a combined board from resolved sources. Example: SELECT centile_store.combined_entries_query(4, ''[{"place": 1, "board_id": 1, "weight": 1, "ranking_id": 1}]'', false) LIKE ''SELECT s.user_id%'' AS is_query;';
 
 CREATE FUNCTION centile_store.combined_ranking(p_board_id integer) RETURNS TABLE("position" bigint, rank bigint, user_id bigint, score bigint, reached_at timestamp with time zone)
     LANGUAGE plpgsql STABLE ROWS 1e+06
@@ -2355,6 +2357,7 @@ CREATE FUNCTION centile_store.combined_ranking(p_board_id integer) RETURNS TABLE
 DECLARE
     v_board   record;
     v_missing text;
+    v_numeric boolean;
     v_entries text;
     v_key     text;
     v_order   text;
@@ -2367,25 +2370,32 @@ BEGIN
     WHERE s.archive IS NOT NULL
       AND NOT EXISTS (SELECT FROM pg_catalog.pg_class c
                       WHERE c.relnamespace = 'centile_archive'::regnamespace AND c.relname = s.archive AND c.relispopulated);
-    IF v_missing IS NOT NULL THEN
+    IF v_missing IS NOT NULL AND current_setting('centile.building', true) = 'on' THEN
+        RAISE EXCEPTION 'the archive centile_archive.% is missing', v_missing USING ERRCODE = 'CB409';
+    ELSIF v_missing IS NOT NULL THEN
         RAISE WARNING 'the archive % is missing: the combined ranking stays empty until its next refresh', v_missing;
         RETURN;
     END IF;
-    v_entries := centile_store.combined_entries_query(p_board_id, v_board.sources);
     v_key := CASE v_board.score_order WHEN 'asc' THEN 'e.score' ELSE 'e.score DESC' END;
     v_order := v_key || ', e.reached_at, e.user_id';
-    BEGIN
-        -- Sorts bigint, which is faster than numeric.
-        RETURN QUERY EXECUTE format('SELECT row_number() OVER (ORDER BY %s), %s, e.user_id, e.score, e.reached_at
-                                     FROM (SELECT x.user_id, x.score::bigint AS score, x.reached_at FROM (%s) x) e', v_order,
-            CASE v_board.ties WHEN 'shared' THEN format('rank() OVER (ORDER BY %s)', v_key) ELSE format('row_number() OVER (ORDER BY %s)', v_order) END,
-            v_entries);
-    EXCEPTION WHEN numeric_value_out_of_range THEN
-        EXECUTE format('SELECT u.external_id FROM (%s) e JOIN centile_store.users u ON u.id = e.user_id
-                        WHERE e.score NOT BETWEEN -9223372036854775807 AND 9223372036854775807 ORDER BY u.id LIMIT 1', v_entries)
-        INTO v_user;
-        RAISE EXCEPTION 'the score of player % would leave the range of 64 bits', quote_nullable(v_user) USING ERRCODE = 'CB409', DETAIL = 'score_out_of_range';
-    END;
+    FOREACH v_numeric IN ARRAY '{false,true}'::boolean[] LOOP
+        v_entries := centile_store.combined_entries_query(p_board_id, v_board.sources, v_numeric);
+        BEGIN
+            -- Sorts bigint, which is faster than numeric.
+            RETURN QUERY EXECUTE format('SELECT row_number() OVER (ORDER BY %s), %s, e.user_id, e.score, e.reached_at
+                                         FROM (SELECT x.user_id, x.score::bigint AS score, x.reached_at FROM (%s) x) e', v_order,
+                CASE v_board.ties WHEN 'shared' THEN format('rank() OVER (ORDER BY %s)', v_key) ELSE format('row_number() OVER (ORDER BY %s)', v_order) END,
+                v_entries);
+            RETURN;
+        EXCEPTION WHEN numeric_value_out_of_range THEN
+            -- A product, or a score. A product may leave the range without the score.
+            NULL;
+        END;
+    END LOOP;
+    EXECUTE format('SELECT u.external_id FROM (%s) e JOIN centile_store.users u ON u.id = e.user_id
+                    WHERE e.score NOT BETWEEN -9223372036854775807 AND 9223372036854775807 ORDER BY u.id LIMIT 1', v_entries)
+    INTO v_user;
+    RAISE EXCEPTION 'the score of player % would leave the range of 64 bits', quote_nullable(v_user) USING ERRCODE = 'CB409', DETAIL = 'score_out_of_range';
 END
 $$;
 
@@ -6561,8 +6571,8 @@ GRANT ALL ON FUNCTION centile_store.combined_boards(p_board_id integer) TO centi
 REVOKE ALL ON FUNCTION centile_store.combined_differences(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.combined_differences(p_period_id bigint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.combined_entries_query(p_board_id integer, p_sources jsonb) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.combined_entries_query(p_board_id integer, p_sources jsonb) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.combined_entries_query(p_board_id integer, p_sources jsonb, p_numeric boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.combined_entries_query(p_board_id integer, p_sources jsonb, p_numeric boolean) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.combined_ranking(p_board_id integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.combined_ranking(p_board_id integer) TO centile_service;

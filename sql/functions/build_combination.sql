@@ -35,6 +35,8 @@ BEGIN
         next_batches = (SELECT jsonb_object_agg(b.id, centile_store.lane_batches(b.id, b.lanes))
                         FROM centile_store.boards b WHERE b.id IN (SELECT centile_store.source_boards(p_board_id)))
     WHERE c.board_id = p_board_id;
+    -- Without it, centile_store.combined_ranking tolerates a missing archive.
+    PERFORM set_config('centile.building', 'on', true);
     EXECUTE format('CREATE MATERIALIZED VIEW centile_archive.%I AS SELECT * FROM centile_store.combined_ranking(%s)', v_name, p_board_id);
     EXECUTE format('CREATE UNIQUE INDEX %I ON centile_archive.%I ("position")', format('combined_%s_position', v_id), v_name);
     EXECUTE format('CREATE UNIQUE INDEX %I ON centile_archive.%I (user_id)', format('combined_%s_user', v_id), v_name);

@@ -1,18 +1,18 @@
 -- The players of sources that build_combination has resolved. Leaves out players who are banned by
--- now from a board of the source. Sums of bigint are exact and fast; a weight other than 1 makes all
--- scores numeric.
-CREATE OR REPLACE FUNCTION centile_store.combined_entries_query(p_board_id integer, p_sources jsonb) RETURNS text
+-- now from a board of the source. Sums of bigint are exact; products are only with p_numeric, which
+-- takes longer.
+CREATE OR REPLACE FUNCTION centile_store.combined_entries_query(p_board_id integer, p_sources jsonb, p_numeric boolean) RETURNS text
 LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
-    v_rules    record;
-    v_numeric  boolean := EXISTS (SELECT FROM jsonb_array_elements(p_sources) s WHERE (s ->> 'weight')::integer <> 1);
-    v_entries  text;
+    v_rules   record;
+    v_entries text;
 BEGIN
     SELECT c.join_rule, c.aggregate INTO STRICT v_rules FROM centile_store.combinations c WHERE c.board_id = p_board_id;
     SELECT string_agg(format(
-               'SELECT e.user_id, %s AS score, e.reached_at FROM %s%s',
-               CASE WHEN NOT v_numeric THEN 'e.score' WHEN s.weight = 1 THEN 'e.score::numeric' ELSE format('e.score * %s::numeric', s.weight) END,
+               'SELECT e.user_id, e.score%s%s AS score, e.reached_at FROM %s%s',
+               CASE WHEN p_numeric THEN '::numeric' END,
+               CASE WHEN s.weight <> 1 THEN format(' * (%s)', s.weight) END,
                CASE WHEN s.archive IS NOT NULL THEN format('centile_archive.%I e WHERE true', s.archive)
                     WHEN s.ranking_id IS NOT NULL THEN format('centile_store.leaderboard e WHERE e.ranking_id = %s', s.ranking_id)
                     -- A period without scores.
@@ -29,5 +29,5 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.combined_entries_query(integer, jsonb) IS
-'Text of the query that computes the scores of a combined board from resolved sources. Example: SELECT centile_store.combined_entries_query(4, ''[{"place": 1, "board_id": 1, "weight": 1, "ranking_id": 1}]'') LIKE ''SELECT s.user_id%'' AS is_query;';
+COMMENT ON FUNCTION centile_store.combined_entries_query(integer, jsonb, boolean) IS
+'Text of the query that computes the scores of a combined board from resolved sources. Example: SELECT centile_store.combined_entries_query(4, ''[{"place": 1, "board_id": 1, "weight": 1, "ranking_id": 1}]'', false) LIKE ''SELECT s.user_id%'' AS is_query;';

@@ -237,9 +237,8 @@ impl RefreshRule {
         let by_time = |is_due| if is_due { Due::Now } else { Due::Later };
         match self {
             Self::Manual => Due::Later,
-            Self::OnClose | Self::After(_) => Due::IfChanged,
             Self::Every(time) if state.now < as_of + *time => Due::Later,
-            Self::Every(_) => Due::IfChanged,
+            Self::Every(_) | Self::OnClose | Self::After(_) => Due::IfChanged,
             Self::Cron(text) => by_time(next(text, &state.time_zone, as_of).is_some_and(|next| next <= state.now)),
         }
     }

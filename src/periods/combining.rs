@@ -16,7 +16,7 @@ use crate::{
     periods::closing,
     store::{
         Store,
-        combination::{Combined, Combiner},
+        combination::{Combined, Refresher},
     },
 };
 
@@ -46,10 +46,10 @@ pub async fn refresh(store: &Store, cache: &Cache, board: &Board, by: &Actor) ->
     };
     let another =
         || Error::unavailable(Code::ConcurrentChange, "another process is refreshing combined boards; retry later");
-    let mut combiner = store.combiner().await?.ok_or_else(another)?;
-    let refreshed = combine(store, cache, &mut combiner, &combined, Some(by)).await;
-    combiner.end().await;
-    refreshed
+    let mut refresher = store.refresher().await?.ok_or_else(another)?;
+    let done = combine(store, cache, &mut refresher, &combined, Some(by)).await;
+    refresher.end().await;
+    done
 }
 
 /// Refreshes all combined boards that are due, one by one, and reports each result at once.
@@ -68,22 +68,22 @@ pub async fn refresh_due(
     if !has_work {
         return Ok(true);
     }
-    let Some(mut combiner) = store.combiner().await? else { return Ok(false) };
+    let Some(mut refresher) = store.refresher().await? else { return Ok(false) };
     // A board comes after those that it is computed from, so that their changes count.
     for Combined { board_id, .. } in store.combined(None).await? {
         // Another process may have refreshed it, and the rules may have changed.
         let Some(combined) = store.combined(Some(board_id)).await?.pop() else { continue };
         if combined.has_old_views
-            && let Err(error) = combiner.drop_old_views(board_id).await
+            && let Err(error) = refresher.drop_old_views(board_id).await
         {
             let board = combined.board.as_str();
             tracing::warn!(board, %error, "a replaced ranking could not be dropped; the next run retries it");
         }
         if is_due(store, &combined).await? {
-            report(&combined.board, combine(store, cache, &mut combiner, &combined, None).await);
+            report(&combined.board, combine(store, cache, &mut refresher, &combined, None).await);
         }
     }
-    combiner.end().await;
+    refresher.end().await;
     Ok(true)
 }
 
@@ -102,14 +102,14 @@ async fn is_due(store: &Store, combined: &Combined) -> Result<bool> {
 async fn combine(
     store: &Store,
     cache: &Cache,
-    combiner: &mut Combiner,
+    refresher: &mut Refresher,
     combined: &Combined,
     by: Option<&Actor>,
 ) -> Result<Combination> {
     let (begin, board) = (Instant::now(), combined.board.as_str());
-    let built = combiner.build(combined.board_id).await;
+    let built = refresher.build(combined.board_id).await;
     let done = match built {
-        Ok(()) => combiner.finish(combined.board_id, by, begin.elapsed()).await,
+        Ok(()) => refresher.finish(combined.board_id, by, begin.elapsed()).await,
         Err(error) => Err(error),
     };
     match done {

@@ -92,7 +92,7 @@ pub(crate) struct Finished {
 
 /// The only process that refreshes: an unlimited connection that holds the combining lock.
 #[derive(Debug)]
-pub(crate) struct Combiner(PgConnection);
+pub(crate) struct Refresher(PgConnection);
 
 impl Store {
     /// Returns all combined boards, or one. A board comes after the boards that it is computed from.
@@ -148,16 +148,16 @@ impl Store {
     }
 
     /// Takes the combining lock; returns `None` while another process holds it.
-    pub(crate) async fn combiner(&self) -> Result<Option<Combiner>> {
+    pub(crate) async fn refresher(&self) -> Result<Option<Refresher>> {
         let mut connection = self.unlimited_connection().await?;
         let is_ours = sqlx::query_scalar!(r#"SELECT centile_store.try_combining_lock() AS "is_ours!""#)
             .fetch_one(&mut connection)
             .await?;
-        Ok(is_ours.then_some(Combiner(connection)))
+        Ok(is_ours.then_some(Refresher(connection)))
     }
 }
 
-impl Combiner {
+impl Refresher {
     /// Computes the ranking into a new view, in one snapshot. The last ranking still answers.
     pub(crate) async fn build(&mut self, board_id: i32) -> Result<()> {
         let mut transaction = self.0.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ").await?;

@@ -105,32 +105,52 @@ async fn a_combination_is_the_fold_of_its_sources() {
     run(&db, &["verify", "--board", "c0"]).well();
 }
 
+/// Creates the board `hero` of two sources with scores and one without, which is not computed yet.
+async fn hero(site: &Site, db: &TestDb) {
+    sources(site, db).await;
+    let rules = Rules {
+        sources: vec![
+            source("arena", "week:2024-01-01", 1),
+            source("duels", "all_time", 2),
+            source("arena", "day:2024-03-01", 1),
+        ],
+        join: "union",
+        aggregate: "sum",
+        ties: "shared",
+        order: "desc",
+    };
+    site.admin(Method::POST, "/v1/boards", definition("hero", &rules)).await.is(201);
+}
+
+/// Reads the board by cursor, as a distribution, as a file and as pages.
+async fn pages_and_files(site: &Site, rows: &[oracle::Row]) {
+    let (mut paged, mut path) = (Vec::new(), "/v1/boards/hero/scores?limit=4".to_owned());
+    loop {
+        let page = site.get(&path).await.is(200);
+        paged.extend(page["data"].as_array().unwrap().iter().map(|row| row["user_id"].as_str().unwrap().to_owned()));
+        let Some(cursor) = page["next_cursor"].as_str() else { break };
+        path = format!("/v1/boards/hero/scores?limit=4&cursor={cursor}");
+    }
+    assert_eq!(paged, rows.iter().map(|row| row.user.clone()).collect::<Vec<_>>());
+
+    let distribution = site.get("/v1/boards/hero/distribution").await.is(200);
+    let histogram = distribution["histogram"].as_array().unwrap();
+    assert_eq!(histogram.iter().map(|bar| bar["players"].as_u64().unwrap()).sum::<u64>(), rows.len() as u64,);
+    let exported = site.get("/v1/boards/hero/scores.csv").await;
+    assert_eq!((exported.status, exported.text.lines().count()), (200, rows.len() + 1));
+    for page in ["/boards/hero", "/embed/hero"] {
+        let page = site.get(page).await;
+        assert_eq!(page.status, 200);
+        assert!(page.text.contains(&rows[0].user), "{}", page.text);
+    }
+}
+
 #[tokio::test]
 async fn every_read_answers_for_a_combined_board() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--no-maintenance"]).await;
-    sources(&site, &db).await;
+    hero(&site, &db).await;
     let empty = json!({"as_of": null, "sources": []});
-    site.admin(
-        Method::POST,
-        "/v1/boards",
-        definition(
-            "hero",
-            &Rules {
-                sources: vec![
-                    source("arena", "week:2024-01-01", 1),
-                    source("duels", "all_time", 2),
-                    source("arena", "day:2024-03-01", 1),
-                ],
-                join: "union",
-                aggregate: "sum",
-                ties: "shared",
-                order: "desc",
-            },
-        ),
-    )
-    .await
-    .is(201);
     assert_eq!(site.get("/v1/boards/hero/scores").await.is(200)["combination"], empty);
     site.get("/v1/boards/hero/scores/p1").await.is(404);
     let printed = run(&db, &["refresh", "--board", "hero", "--by", "dora"]).well();
@@ -179,33 +199,8 @@ async fn every_read_answers_for_a_combined_board() {
     assert_eq!(standing["above"][0]["user_id"], rows[0].user);
     let known = [("if-none-match", &*tag)];
     assert_eq!(site.send(Method::GET, "/v1/boards/hero/scores?limit=3", &known, String::new()).await.status, 304);
-
-    // Pages by cursor have each player once.
-    let (mut paged, mut path) = (Vec::new(), "/v1/boards/hero/scores?limit=4".to_owned());
-    loop {
-        let page = site.get(&path).await.is(200);
-        paged.extend(page["data"].as_array().unwrap().iter().map(|row| row["user_id"].as_str().unwrap().to_owned()));
-        let Some(cursor) = page["next_cursor"].as_str() else { break };
-        path = format!("/v1/boards/hero/scores?limit=4&cursor={cursor}");
-    }
-    assert_eq!(paged, rows.iter().map(|row| row.user.clone()).collect::<Vec<_>>());
-
-    let distribution = site.get("/v1/boards/hero/distribution").await.is(200);
-    assert_eq!(distribution["combination"], combination);
-    let scores = (rows.iter().map(|row| row.score).min(), rows.iter().map(|row| row.score).max());
-    let histogram = distribution["histogram"].as_array().unwrap();
-    assert_eq!(
-        histogram.iter().map(|bar| bar["players"].as_u64().unwrap()).sum::<u64>(),
-        rows.len() as u64,
-        "{scores:?}"
-    );
-    let exported = site.get("/v1/boards/hero/scores.csv").await;
-    assert_eq!((exported.status, exported.text.lines().count()), (200, rows.len() + 1));
-    for page in ["/boards/hero", "/embed/hero"] {
-        let page = site.get(page).await;
-        assert_eq!(page.status, 200);
-        assert!(page.text.contains(&rows[0].user), "{}", page.text);
-    }
+    pages_and_files(&site, &rows).await;
+    assert_eq!(site.get("/v1/boards/hero/distribution").await.is(200)["combination"], combination);
     let as_of = combination["as_of"].as_str().unwrap();
     let page = site.get("/boards/hero").await.text;
     assert!(page.contains("computed from other boards") && page.contains(&as_of[..10]), "{page}");
@@ -218,8 +213,15 @@ async fn every_read_answers_for_a_combined_board() {
     let explained = run(&db, &["explain", second, "--board", "hero"]).well();
     assert!(explained.contains(&rows[1].score.to_string()), "{explained}");
     assert_eq!(site.get(&format!("/v1/boards/hero/scores/{second}/history")).await.is(200)["data"], json!([]));
+}
 
-    // The same players and another version after the next refresh; the old view goes later.
+#[tokio::test]
+async fn a_refresh_replaces_the_ranking_and_then_the_view() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &["--no-maintenance"]).await;
+    hero(&site, &db).await;
+    run(&db, &["refresh", "--board", "hero", "--by", "dora"]).well();
+    let rows = list(&site, "hero").await;
     site.post("/v1/boards/duels/scores", json!({"user_id": "p1", "points": 1_000})).await.is(200);
     assert_eq!(list(&site, "hero").await, rows);
     run(&db, &["refresh", "--board", "hero"]).well();

@@ -55,10 +55,15 @@ async fn a_failed_refresh_leaves_the_last_ranking() {
     refresh().refused(1, &["was dropped"]);
     assert!(site.get("/metrics").await.text.contains("centile_combination_failures{board=\"hero\"} 2"));
 
+    // An archive that somebody has dropped by hand. The ranking does not become empty.
+    let replace = |source: &str| run(&db, &["board", "combine", "hero", "--replace", "--source", source]);
+    db.execute("DROP MATERIALIZED VIEW centile_archive.main_day_2024_01_02").await;
+    replace("main@day:2024-01-02").refused(1, &["the archive centile_archive.main_day_2024_01_02 is missing"]);
+    is_unchanged(&site, &rows, &as_of).await;
+
     // A season that has not begun, then one that nobody created.
     let season = json!({"name": "later", "starts_at": "2050-01-01T00:00:00Z", "ends_at": "2050-02-01T00:00:00Z"});
     site.admin(Method::POST, "/v1/boards/main/seasons", season).await.is(201);
-    let replace = |source: &str| run(&db, &["board", "combine", "hero", "--replace", "--source", source]);
     replace("main@season:later").refused(1, &["season:later of board main has not begun"]);
     replace("main@season:none").refused(1, &["board main has no period season:none"]);
     is_unchanged(&site, &rows, &as_of).await;
@@ -71,6 +76,10 @@ async fn a_failed_refresh_leaves_the_last_ranking() {
             .refused(1, &["the score of player 'bob' would leave the range of 64 bits"]);
     }
     is_unchanged(&site, &rows, &as_of).await;
+    // A product outside 64 bits whose sum is inside.
+    run(&db, &["board", "combine", "hero", "--replace", "--source", "main@all_time*2", "--source", "main@all_time*-1"])
+        .well();
+    assert_eq!(list(&site, "hero").await[0].score, i64::MAX);
     // The largest scores themselves fit.
     replace("main@all_time").well();
     assert_eq!(list(&site, "hero").await[0].score, i64::MAX);
@@ -89,7 +98,7 @@ async fn a_failed_refresh_leaves_the_last_ranking() {
         "{due:?}"
     );
     assert!(due.err.contains("1 could not be refreshed; their last rankings answer"), "{due:?}");
-    run(&db, &["verify"]).well();
+    run(&db, &["verify", "--board", "hero"]).well();
 }
 
 #[tokio::test]

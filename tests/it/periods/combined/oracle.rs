@@ -36,13 +36,16 @@ pub struct Row {
     pub reached_at: DateTime<Utc>,
 }
 
+/// A player by internal and external id.
+type Player = (i64, String);
+
 /// A score in a ledger: internal and external id of the player, points, time, batch.
 type Event = (i64, String, i64, DateTime<Utc>, i64);
 
 /// Returns the ranking of the batches up to `last` of each board.
 pub async fn wanted(db: &TestDb, rules: &Rules, last: impl Fn(&str) -> i64) -> Vec<Row> {
     let pool = db.pool().await;
-    let mut scores: BTreeMap<(i64, String), Vec<(i128, DateTime<Utc>)>> = BTreeMap::new();
+    let mut scores: BTreeMap<Player, Vec<(i128, DateTime<Utc>)>> = BTreeMap::new();
     for source in &rules.sources {
         let events: Vec<Event> = query_as(
             "SELECT u.id, u.external_id, t.points, t.occurred_at, t.batch
@@ -59,7 +62,7 @@ pub async fn wanted(db: &TestDb, rules: &Rules, last: impl Fn(&str) -> i64) -> V
         .fetch_all(&pool)
         .await
         .unwrap();
-        let mut entries: BTreeMap<(i64, String), (i64, DateTime<Utc>)> = BTreeMap::new();
+        let mut entries: BTreeMap<Player, (i64, DateTime<Utc>)> = BTreeMap::new();
         for (id, user, points, at, _) in events.into_iter().filter(|event| event.4 <= last(source.board)) {
             let entry = entries.entry((id, user)).or_insert((if source.board == "duels" { points } else { 0 }, at));
             if source.board == "duels" {
@@ -72,7 +75,7 @@ pub async fn wanted(db: &TestDb, rules: &Rules, last: impl Fn(&str) -> i64) -> V
             scores.entry(user).or_default().push((i128::from(score) * i128::from(source.weight), at));
         }
     }
-    let mut rows: Vec<(i128, DateTime<Utc>, (i64, String))> = Vec::new();
+    let mut rows: Vec<(i128, DateTime<Utc>, Player)> = Vec::new();
     for (user, found) in scores {
         if rules.join == "intersection" && found.len() < rules.sources.len() {
             continue;
@@ -89,7 +92,7 @@ pub async fn wanted(db: &TestDb, rules: &Rules, last: impl Fn(&str) -> i64) -> V
     rows.sort_by_key(|(score, at, (id, _))| (score * sign, *at, *id));
     let scores: Vec<i128> = rows.iter().map(|row| row.0).collect();
     let place = |n: usize| i64::try_from(n).unwrap() + 1;
-    let row = |(n, (score, reached_at, (_, user))): (usize, (i128, DateTime<Utc>, (i64, String)))| Row {
+    let row = |(n, (score, reached_at, (_, user))): (usize, (i128, DateTime<Utc>, Player))| Row {
         position: place(n),
         rank: if rules.ties == "shared" {
             place(scores.iter().position(|other| *other == score).unwrap())
