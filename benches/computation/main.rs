@@ -81,6 +81,7 @@ fn board() -> Result<Board, Box<dyn Error>> {
         on_violation: OnViolation::Refuse,
         snapshots: None,
         rolling: Vec::new(),
+        combination: None,
         created_at: DateTime::<Utc>::UNIX_EPOCH,
     })
 }
@@ -107,7 +108,14 @@ fn page(size: u64) -> Page {
     };
     let version = "4288b18ab3c2.7.100-101-102-103".to_owned();
     Page {
-        header: Header { period: period(), version, players: 1_000_000, etag: None, answered_by: AnsweredBy::Index },
+        header: Header {
+            period: period(),
+            version,
+            players: 1_000_000,
+            etag: None,
+            answered_by: AnsweredBy::Index,
+            combined: None,
+        },
         rows: (1..=size).map(row).collect(),
         next: None,
     }

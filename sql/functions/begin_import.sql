@@ -8,7 +8,7 @@ AS $$
 DECLARE
     v_import_id bigint;
 BEGIN
-    PERFORM centile_store.lock_structure(p_board_id, true);
+    PERFORM centile_store.check_written(centile_store.lock_structure(p_board_id, true));
     UPDATE centile_store.periods SET cut_off_at = NULL
     WHERE board_id = p_board_id AND state = 'open' AND cut_off_at IS NOT NULL;
     SELECT i.id INTO v_import_id FROM centile_store.imports i

@@ -13,6 +13,7 @@ DECLARE
     v_closed   bigint[];
     v_closing  text;
 BEGIN
+    PERFORM centile_store.check_written(v_board);
     IF p_reason IS NULL OR p_actor IS NULL THEN
         RAISE EXCEPTION 'a correction needs a reason and an actor' USING ERRCODE = 'CB422', DETAIL = CASE WHEN p_reason IS NULL THEN 'reason' ELSE 'by' END;
     ELSIF p_tiebreak IS NOT NULL AND (v_board.ties <> 'tiebreak' OR p_tiebreak NOT BETWEEN -2048 AND 2047) THEN

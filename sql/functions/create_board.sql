@@ -16,6 +16,9 @@ DECLARE
     v_kept     jsonb := jsonb_strip_nulls(jsonb_build_object(
         'hour', CASE WHEN 'hour' = ANY (p_periods) THEN 168 END, 'snapshot', CASE WHEN p_snapshots IS NOT NULL THEN 60 END));
 BEGIN
+    IF p_mode = 'combined' THEN
+        RAISE EXCEPTION 'a combined board needs sources' USING ERRCODE = 'CB422', DETAIL = 'mode', HINT = 'Call centile.combine_board.';
+    END IF;
     -- So the first score need not create ledger months.
     PERFORM centile.ensure_ledger_months();
     PERFORM centile_store.check_time_zone(p_time_zone);

@@ -6,6 +6,7 @@ DECLARE
     v_period_id  bigint;
     v_ranking_id bigint;
 BEGIN
+    PERFORM centile_store.check_written(v_board);
     PERFORM centile_store.lock_structure(v_board.id, true);
     IF p_starts_at IS NULL OR p_ends_at IS NULL OR NOT p_starts_at < p_ends_at THEN
         RAISE EXCEPTION 'a season must begin before it ends' USING ERRCODE = 'CB422', DETAIL = 'ends_at';

@@ -5,7 +5,7 @@
 --
 -- Of an open period: its ranking, entries, bucket rows, layout, bucket counts and the rows of each
 -- lane. Of a closed period: the archive as of its cut-off, and the frozen top, while the archive is
--- kept.
+-- kept. Of a combined board, whose all_time is closed: its view, players and frozen top.
 CREATE OR REPLACE FUNCTION centile_store.differences(p_period_id bigint, p_limit integer DEFAULT 10)
 RETURNS TABLE (kind text, subject text, expected jsonb, found jsonb, total bigint)
 LANGUAGE plpgsql STABLE
@@ -26,6 +26,8 @@ BEGIN
               FROM centile_store.layout_differences(v_period.ranking_id) l) d
         WHERE d.n <= p_limit
         ORDER BY d.kind, d.n;
+    ELSIF v_period.frozen_top IS NOT NULL AND v_period.kind = 'all_time' THEN
+        RETURN QUERY SELECT * FROM centile_store.combined_differences(p_period_id);
     ELSIF v_period.frozen_top IS NOT NULL THEN
         RETURN QUERY SELECT * FROM centile_store.closed_differences(p_period_id, p_limit);
     END IF;

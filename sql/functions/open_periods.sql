@@ -11,6 +11,7 @@ DECLARE
 BEGIN
     PERFORM centile_store.lock_structure(p_board_id, true);
     SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
+    PERFORM centile_store.check_written(v_board);
     FOR v_period IN
         SELECT DISTINCT k.kind, p.label, p.starts_at, p.ends_at
         FROM unnest(v_board.periods) AS k (kind)

@@ -19,6 +19,7 @@ BEGIN
     -- wait for it, and with it the scores of its lane.
     PERFORM FROM centile_store.cut_offs WHERE period_id = p_period_id FOR UPDATE;
     SELECT * INTO STRICT v_before FROM centile_store.periods WHERE id = p_period_id;
+    PERFORM centile_store.check_written(b) FROM centile_store.boards b WHERE b.id = v_before.board_id;
     IF v_before.frozen_top IS NULL THEN
         RAISE EXCEPTION 'the period has no archive: it is %', CASE v_before.state WHEN 'closed' THEN 'closed, and the archive was dropped' ELSE 'not closed' END
             USING ERRCODE = 'CB409';

@@ -6,6 +6,7 @@ DECLARE
     v_user_id bigint := centile_store.user_named(p_user);
     v_lane    centile_store.board_lanes;
 BEGIN
+    PERFORM centile_store.check_written(v_board);
     PERFORM centile.ensure_ledger_months(now(), now());
     v_lane := centile_store.lock_lane(v_board, p_user);
     RETURN centile_store.record_act(v_board, v_lane, v_user_id, 'reset', p_reason, p_actor => p_actor);

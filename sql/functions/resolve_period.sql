@@ -1,6 +1,5 @@
--- By the database's clock: 'week', 'week:previous', 'week:2024-01-15', 'season:spring', 'rolling:7d'.
--- No row if
--- the period cannot exist; no period_id if it has no scores. The selector means this period from
+-- By the database's clock: 'week', 'week:previous', 'week:-4', 'week:2024-01-15', 'season:spring',
+-- 'rolling:7d'. No row if the period cannot exist; no period_id if it has no scores. The selector means this period from
 -- valid_from to valid_until, so that the service may cache it. archive_revision is NULL unless the
 -- period is closed and its archive kept.
 CREATE OR REPLACE FUNCTION centile.resolve_period(p_board_id integer, p_selector text)
@@ -48,10 +47,14 @@ BEGIN
         SELECT * INTO v_bounds FROM centile_store.period_holding(p_board_id, v_kind, v_now, v_zone);
         v_from := v_bounds.starts_at;
         v_until := v_bounds.ends_at;
-    ELSIF v_label = 'previous' THEN
-        SELECT c.starts_at, c.ends_at INTO v_from, v_until FROM centile_store.period_holding(p_board_id, v_kind, v_now, v_zone) c;
-        SELECT * INTO v_bounds FROM centile_store.period_holding(p_board_id, v_kind, v_from - interval '1 microsecond', v_zone)
-        WHERE isfinite(v_from);
+    ELSIF v_label = 'previous' OR v_label ~ '^-([1-9][0-9]?|[12][0-9]{2}|3[0-5][0-9]|36[0-6])$' THEN
+        SELECT * INTO v_bounds FROM centile_store.period_holding(p_board_id, v_kind, v_now, v_zone);
+        v_from := v_bounds.starts_at;
+        v_until := v_bounds.ends_at;
+        FOR v_back IN 1 .. CASE v_label WHEN 'previous' THEN 1 ELSE -v_label::integer END LOOP
+            SELECT * INTO v_bounds FROM centile_store.period_holding(p_board_id, v_kind, v_bounds.starts_at - interval '1 microsecond', v_zone)
+            WHERE isfinite(v_bounds.starts_at);
+        END LOOP;
     ELSE
         SELECT c.label, coalesce(p.starts_at, c.starts_at) AS starts_at, coalesce(p.ends_at, c.ends_at) AS ends_at INTO v_bounds
         FROM centile.period_named(v_kind, v_label, v_zone) c

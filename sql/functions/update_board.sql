@@ -46,6 +46,9 @@ BEGIN
         -- Those without an event are made anew.
         PERFORM centile_store.release_windows(v_board.id, true);
     END IF;
+    IF v_new.mode <> v_board.mode AND 'combined' IN (v_new.mode, v_board.mode) THEN
+        RAISE EXCEPTION 'a board cannot become combined or stop to be' USING ERRCODE = 'CB422', DETAIL = 'mode', HINT = 'Create another board.';
+    END IF;
     IF v_new.lanes <> v_board.lanes THEN
         DELETE FROM centile_store.board_lanes WHERE board_id = v_board.id AND lane >= v_new.lanes;
         INSERT INTO centile_store.board_lanes (board_id, lane)

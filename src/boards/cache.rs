@@ -159,6 +159,7 @@ mod tests {
             on_violation: OnViolation::Refuse,
             snapshots: None,
             rolling: Vec::new(),
+            combination: None,
             created_at: DateTime::UNIX_EPOCH,
         })
     }

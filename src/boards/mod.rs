@@ -10,8 +10,9 @@ use crate::{
         act::Actor,
         board::{
             ArchivedKind, Board, BoardChange, BoardSlug, DEFAULT_POINTS_BOUND, EVENTS_PER_MINUTE_MAX, FROZEN_TOP_MAX,
-            FirstLayout, KEPT_ARCHIVES_MAX, NewBoard, PeriodKind, WindowLength,
+            FirstLayout, KEPT_ARCHIVES_MAX, Mode, NewBoard, PeriodKind, WindowLength,
         },
+        combination::{SOURCES_MAX, Source},
         name::Named as _,
         user::check_text,
     },
@@ -80,6 +81,13 @@ pub async fn create(boards: &Boards, new: NewBoard, by: &Actor) -> Result<Board>
     if let Some(title) = &new.title {
         check_text("title", title, 128)?;
     }
+    if (new.mode == Mode::Combined) != new.combination.is_some() {
+        return Err(Error::invalid("combination", "is required for mode combined, and only for this mode"));
+    }
+    if let Some(combination) = &new.combination {
+        check_sources(&combination.sources)?;
+        combination.refresh.check(&new.time_zone)?;
+    }
     let mut kinds = new.periods.clone();
     kinds.sort_unstable();
     kinds.dedup();
@@ -125,6 +133,15 @@ pub async fn update(boards: &Boards, slug: &BoardSlug, change: BoardChange, by: 
     if let Some(title) = &change.title {
         check_text("title", title, 128)?;
     }
+    if let Some(combination) = &change.combination {
+        if let Some(sources) = &combination.sources {
+            check_sources(sources)?;
+        }
+        if let Some(refresh) = &combination.refresh {
+            let time_zone = change.time_zone.clone().unwrap_or(find(boards, slug).await?.time_zone.clone());
+            refresh.check(&time_zone)?;
+        }
+    }
     boards.store.update_board(slug.as_str(), &change, by).await?;
     boards.cache.forget(slug);
     find(boards, slug).await.map(|board| Board::clone(&board))
@@ -134,6 +151,14 @@ fn check_lanes(lanes: Option<i16>) -> Result<()> {
     match lanes {
         Some(lanes) if !(1..=64).contains(&lanes) => Err(Error::invalid("lanes", "must be 1 to 64")),
         _ => Ok(()),
+    }
+}
+
+fn check_sources(sources: &[Source]) -> Result<()> {
+    if (1..=SOURCES_MAX).contains(&sources.len()) {
+        Ok(())
+    } else {
+        Err(Error::invalid("sources", format!("must be 1 to {SOURCES_MAX}, not {}", sources.len())))
     }
 }
 

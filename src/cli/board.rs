@@ -18,12 +18,15 @@ use crate::{
         with_instance,
     },
     config::{Config, named, value},
+    instance::Instance,
     model::board::{
         ArchivedKind, Board, BoardChange, BoardSlug, DEFAULT_FROZEN_TOP_SIZE, DEFAULT_PERIODS, DEFAULT_POINTS_BOUND,
         EVENTS_PER_MINUTE_MAX, FROZEN_TOP_MAX, FirstLayout, GainMax, KEPT_ARCHIVES_MAX, KeptArchives, Mode, NewBoard,
         OnViolation, Order, PeriodKind, Reading, SnapshotKind, Ties, WindowLength,
     },
+    model::combination::{Aggregate, Combination, CombinationChange, Join, NewCombination, RefreshRule, Source},
     model::name::{self, Named as _},
+    periods::combining,
 };
 
 /// Subcommands of `centile board`.
@@ -31,6 +34,10 @@ use crate::{
 pub(super) enum Command {
     /// Create a board
     Create(Create),
+    /// Create a board that is computed from periods of other boards, or change its computation
+    ///
+    /// The first ranking is computed at once.
+    Combine(Combine),
     /// Change the settings of a board
     Change(Change),
     /// List all boards
@@ -62,7 +69,7 @@ pub(super) struct Create {
     /// How events combine into a player's score
     ///
     /// `sum` adds all points. `best` keeps the best event, `latest` the latest one.
-    #[arg(long, value_parser = named::<Mode>(), default_value = "sum")]
+    #[arg(long, value_parser = event_modes(), default_value = "sum")]
     mode: Mode,
     /// Sort order: higher scores (`desc`) or lower scores (`asc`, lap times) are better
     #[arg(long, value_parser = named::<Order>(), default_value = "desc")]
@@ -131,6 +138,66 @@ pub(super) struct Create {
     by: By,
 }
 
+/// A combined board.
+#[derive(Debug, Args)]
+pub(super) struct Combine {
+    /// Name in URLs: 1 to 40 lower-case letters, digits, `-` and `_`, starting with a letter
+    #[arg(value_name = "SLUG", value_parser = value::<BoardSlug>)]
+    slug: BoardSlug,
+    /// Board, period and weight of a source, such as `arena@week:previous*2`; repeat for each
+    ///
+    /// The weight is a factor of the scores, 1 when absent.
+    #[arg(long = "source", value_name = "BOARD@PERIOD[*WEIGHT]", value_parser = value::<Source>, required = true)]
+    sources: Vec<Source>,
+    /// Players of any source, or of every source
+    #[arg(long, value_parser = named::<Join>(), default_value = "union")]
+    join: Join,
+    /// Sum, minimum or maximum of a player's scores in the sources
+    #[arg(long, value_parser = named::<Aggregate>(), default_value = "sum")]
+    aggregate: Aggregate,
+    /// When to compute the board again
+    ///
+    /// `manual`: by `centile refresh`. `on-close`: after a period of a source was closed or an
+    /// archive changed. `after=10000`: after this many scores in the boards of the sources.
+    /// `every=5m`: this often, while the sources change. Or a cron expression of five fields in the
+    /// board's time zone, such as `0 3 * * *`.
+    #[arg(long, value_name = "WHEN", value_parser = value::<RefreshRule>, default_value = "manual")]
+    refresh: RefreshRule,
+    /// Change the computation of the existing board SLUG
+    ///
+    /// Its title and all other settings stay. Its last ranking answers until the new one is
+    /// computed.
+    #[arg(long, conflicts_with_all = ["title", "order", "ties", "time_zone", "reading", "frozen_top_size"])]
+    replace: bool,
+    /// Display title [default: the slug]
+    #[arg(long)]
+    title: Option<String>,
+    /// Sort order: higher scores (`desc`) or lower scores (`asc`) are better
+    #[arg(long, value_parser = named::<Order>(), default_value = "desc")]
+    order: Order,
+    /// How to rank equal scores
+    ///
+    /// `shared`: they share a rank. `first`: the player whose latest score in the sources is
+    /// earlier is ahead.
+    #[arg(long, value_parser = PossibleValuesParser::new(["shared", "first"]).try_map(|name| name.parse::<Ties>()), default_value = "shared")]
+    ties: Ties,
+    /// IANA time zone of the cron expression
+    #[arg(long, value_name = "ZONE", default_value = "UTC")]
+    time_zone: String,
+    /// Readers of the board; `key` requires a reader, server or admin key
+    #[arg(long, value_parser = named::<Reading>(), default_value = "public")]
+    reading: Reading,
+    /// Size of the frozen top, 1 to 1000
+    #[arg(long = "frozen-top", value_name = "N", default_value_t = DEFAULT_FROZEN_TOP_SIZE)]
+    #[arg(value_parser = clap::value_parser!(i32).range(1..=i64::from(FROZEN_TOP_MAX)))]
+    frozen_top_size: i32,
+    /// Print the board as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    by: By,
+}
+
 /// Changes to a board.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("changes").required(true).multiple(true)
@@ -179,6 +246,12 @@ pub(super) struct Change {
     json: bool,
     #[command(flatten)]
     by: By,
+}
+
+/// Parses a mode of a board with events.
+fn event_modes() -> impl TypedValueParser<Value = Mode> {
+    let names = Mode::VARIANTS.iter().filter(|name| **name != Mode::Combined.name());
+    PossibleValuesParser::new(names).try_map(|name| name.parse())
 }
 
 /// Parses a kind of period that a board may keep. Seasons are created one by one; snapshots and
@@ -271,6 +344,18 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
                 output::print(format!("board {} created", board.slug))
             }
         }
+        Command::Combine(combine) => {
+            let json = combine.json;
+            let spinner = output::spinner("combining");
+            let done = with_instance(config, async |instance| combine_board(instance, combine).await).await;
+            spinner.finish_and_clear();
+            let (board, refreshed) = done?;
+            if json {
+                output::print_json(&Line::from(&board))
+            } else {
+                output::print(format!("board {} combined: {} players", board.slug, thousands(refreshed.players)))
+            }
+        }
         Command::Change(change) => {
             let (slug, json, by) = (change.slug, change.json, change.by.actor()?);
             let change = BoardChange {
@@ -310,7 +395,49 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     }
 }
 
-async fn create_board(instance: &crate::instance::Instance, create: Create) -> Result<Board> {
+/// Creates a combined board, or changes one, and computes its ranking. If that fails, the board
+/// remains.
+async fn combine_board(instance: &Instance, combine: Combine) -> Result<(Board, combining::Combination)> {
+    let by = combine.by.actor()?;
+    let Combine { sources, join, aggregate, refresh, .. } = combine;
+    let board = if combine.replace {
+        let combination = CombinationChange {
+            sources: Some(sources),
+            join: Some(join),
+            aggregate: Some(aggregate),
+            refresh: Some(refresh),
+        };
+        let change = BoardChange { combination: Some(combination), ..BoardChange::default() };
+        boards::update(&instance.boards, &combine.slug, change, &by).await?
+    } else {
+        let new = NewBoard {
+            slug: combine.slug,
+            title: combine.title,
+            mode: Mode::Combined,
+            order: combine.order,
+            ties: combine.ties,
+            periods: vec![PeriodKind::AllTime],
+            lanes: None,
+            time_zone: combine.time_zone,
+            points_min: -DEFAULT_POINTS_BOUND,
+            points_max: DEFAULT_POINTS_BOUND,
+            first_layout: None,
+            frozen_top_size: combine.frozen_top_size,
+            kept_archives: KeptArchives::new(),
+            reading: combine.reading,
+            events_per_minute: None,
+            gain_max: GainMax::new(),
+            on_violation: OnViolation::Refuse,
+            snapshots: None,
+            combination: Some(NewCombination { sources, join, aggregate, refresh }),
+        };
+        boards::create(&instance.boards, new, &by).await?
+    };
+    let refreshed = combining::refresh(&instance.store, &instance.cache, &board, &by).await?;
+    boards::find(&instance.boards, &board.slug).await.map(|board| (Board::clone(&board), refreshed))
+}
+
+async fn create_board(instance: &Instance, create: Create) -> Result<Board> {
     let by = create.by.actor()?;
     let layout_flag = if create.expected_points.is_some() { "expected_points" } else { "layout_bounds" };
     let bounds = Some(create.layout_bounds).filter(|bounds| !bounds.is_empty()).map(FirstLayout::Bounds);
@@ -341,6 +468,7 @@ async fn create_board(instance: &crate::instance::Instance, create: Create) -> R
         on_violation: create.on_violation,
         snapshots: create.snapshots,
         rolling: create.rolling,
+        combination: None,
     };
     boards::create(&instance.boards, new, &by).await.map_err(|error| match error {
         Error::Invalid { field, message, .. } if field.starts_with("first_layout") => {
@@ -371,7 +499,35 @@ struct Line<'a> {
     on_violation: OnViolation,
     snapshots: Option<SnapshotKind>,
     rolling: &'a [WindowLength],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    combination: Option<CombinationLine<'a>>,
     created_at: DateTime<Utc>,
+}
+
+/// The computation of a combined board as JSON.
+#[derive(Debug, Serialize)]
+struct CombinationLine<'a> {
+    join: Join,
+    aggregate: Aggregate,
+    sources: Vec<String>,
+    refresh: String,
+    as_of: Option<DateTime<Utc>>,
+    failed_at: Option<DateTime<Utc>>,
+    failure: Option<&'a str>,
+}
+
+impl<'a> From<&'a Combination> for CombinationLine<'a> {
+    fn from(Combination { rules, as_of, failure }: &'a Combination) -> Self {
+        Self {
+            join: rules.join,
+            aggregate: rules.aggregate,
+            sources: rules.sources.iter().map(ToString::to_string).collect(),
+            refresh: rules.refresh.to_string(),
+            as_of: *as_of,
+            failed_at: failure.as_ref().map(|(at, _)| *at),
+            failure: failure.as_ref().map(|(_, detail)| detail.as_str()),
+        }
+    }
 }
 
 impl<'a> From<&'a Board> for Line<'a> {
@@ -395,6 +551,7 @@ impl<'a> From<&'a Board> for Line<'a> {
             on_violation: board.on_violation,
             snapshots: board.snapshots,
             rolling: &board.rolling,
+            combination: board.combination.as_ref().map(CombinationLine::from),
             created_at: board.created_at,
         }
     }
@@ -435,7 +592,7 @@ fn gains(board: &Board) -> String {
 }
 
 fn description(board: &Board) -> String {
-    fields(&[
+    let mut shown = vec![
         ("slug", board.slug.to_string()),
         ("title", board.title.clone()),
         ("mode", board.mode.name().to_owned()),
@@ -459,5 +616,18 @@ fn description(board: &Board) -> String {
         ("snapshots", board.snapshots.map_or("none", |kind| kind.name()).to_owned()),
         ("rolling", list(&board.rolling.iter().map(ToString::to_string).collect::<Vec<_>>(), "none")),
         ("created", output::time(Some(board.created_at))),
-    ])
+    ];
+    if let Some(Combination { rules, as_of, failure }) = &board.combination {
+        let sources: Vec<String> = rules.sources.iter().map(ToString::to_string).collect();
+        shown.extend([
+            ("sources", sources.join(", ")),
+            ("combined", format!("{} of the {}", rules.aggregate.name(), rules.join.name())),
+            ("refresh", rules.refresh.to_string()),
+            ("as of", as_of.map_or_else(|| "not computed yet".to_owned(), |at| output::time(Some(at)))),
+        ]);
+        if let Some((at, detail)) = failure {
+            shown.push(("failed", format!("{}: {detail}", output::time(Some(*at)))));
+        }
+    }
+    fields(&shown)
 }

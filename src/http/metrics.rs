@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 
 use metrics::{counter, gauge};
 
-use crate::{Error, Result, instance::Instance, ranking::IndexStatus, telemetry::RECORDER};
+use crate::{
+    Error, Result, instance::Instance, ranking::IndexStatus, store::combination::Combined, telemetry::RECORDER,
+};
 
 /// Renders all metrics in the text format of Prometheus. [`Error::Unavailable`] while PostgreSQL
 /// does not respond.
@@ -42,7 +44,32 @@ pub async fn render(instance: &Instance) -> Result<String> {
     }
     gauge!("centile_oldest_due_age_seconds").set(upkeep.oldest_due_age_seconds);
     gauge!("centile_outbox_oldest_age_seconds").set(upkeep.outbox_oldest_age_seconds);
-    Ok(handle.render() + &index_numbers(instance))
+    let combined = instance.store.combined(None).await?;
+    Ok(handle.render() + &index_numbers(instance) + &combination_numbers(&combined))
+}
+
+/// Renders the metrics of the combined boards, as the database knows them.
+fn combination_numbers(combined: &[Combined]) -> String {
+    let mut text = String::new();
+    let mut add = |name: &str, help: &str, value: fn(&Combined) -> Option<f64>| {
+        // Writing to a String cannot fail.
+        writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge").ok();
+        for board in combined {
+            if let Some(value) = value(board) {
+                writeln!(text, "{name}{{board=\"{}\"}} {value}", board.board).ok();
+            }
+        }
+    };
+    add("centile_combination_age_seconds", "Time since the snapshot of a combined board.", |board| {
+        board.state.as_of.map(|as_of| (board.state.now - as_of).as_seconds_f64())
+    });
+    add("centile_combination_failures", "Failed refreshes of a combined board since the last success.", |board| {
+        Some(f64::from(board.state.failures))
+    });
+    add("centile_combination_refresh_seconds", "Duration of the last refresh of a combined board.", |board| {
+        board.seconds
+    });
+    text
 }
 
 /// Renders the metrics of the rank indexes. Indexes come and go, but the recorder would keep every

@@ -18,7 +18,10 @@ use crate::{
         window,
     },
     model::encryption::MasterKeys,
-    periods::closing::{self, Outcome},
+    periods::{
+        closing::{self, Outcome},
+        combining,
+    },
     ranking::Rankings,
     scoring::accepted::AcceptedScores,
     store::Store,
@@ -81,6 +84,15 @@ impl Scheduler {
                 closing::remove_released(store).await.map(drop),
             );
             closed
+        });
+        self.repeat(background, every, "combined boards could not be refreshed", |this| async move {
+            combining::refresh_due(&this.rankings.store, &this.rankings.cache, |board, result| {
+                if let Err(error) = result {
+                    tracing::error!(board, %error, "a combined board could not be refreshed");
+                }
+            })
+            .await
+            .map(drop)
         });
         let this = Arc::clone(self);
         background.spawn(async move {

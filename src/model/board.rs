@@ -6,7 +6,10 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
-use crate::{Error, Result};
+use crate::{
+    Error, Result,
+    model::combination::{Combination, CombinationChange, NewCombination},
+};
 
 /// How a player's score in a period follows from the player's score transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, EnumString, IntoStaticStr, VariantNames)]
@@ -19,6 +22,8 @@ pub enum Mode {
     Best,
     /// The latest event.
     Latest,
+    /// Computed from periods of other boards. Such a board has no events.
+    Combined,
 }
 
 /// Which scores are better.
@@ -326,6 +331,8 @@ pub struct NewBoard {
     pub snapshots: Option<SnapshotKind>,
     /// Lengths of the rolling windows.
     pub rolling: Vec<WindowLength>,
+    /// How a combined board is computed; none for other boards.
+    pub combination: Option<NewCombination>,
 }
 
 /// Changes to a board.
@@ -365,6 +372,8 @@ pub struct BoardChange {
     pub snapshots: Option<Option<SnapshotKind>>,
     /// New lengths of the rolling windows, instead of all earlier ones.
     pub rolling: Option<Vec<WindowLength>>,
+    /// Changes to the computation of a combined board.
+    pub combination: Option<CombinationChange>,
 }
 
 /// A stored board.
@@ -408,6 +417,8 @@ pub struct Board {
     pub snapshots: Option<SnapshotKind>,
     /// Lengths of the rolling windows.
     pub rolling: Vec<WindowLength>,
+    /// How a combined board is computed; none for other boards.
+    pub combination: Option<Combination>,
     /// Time of creation.
     pub created_at: DateTime<Utc>,
 }

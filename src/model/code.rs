@@ -65,6 +65,8 @@ pub enum Code {
     BoardExists,
     /// The board has events, so this rule can no longer change.
     BoardHasEvents,
+    /// The board is computed from other boards, so nothing can be written to it.
+    BoardCombined,
     /// The board has a season with this name.
     SeasonExists,
     /// The board already has scores between the season's start and end.
@@ -159,6 +161,7 @@ impl Code {
             | Self::PeriodClosed
             | Self::BoardExists
             | Self::BoardHasEvents
+            | Self::BoardCombined
             | Self::SeasonExists
             | Self::SeasonHasScores
             | Self::TooManyKeys

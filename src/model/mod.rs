@@ -4,6 +4,7 @@ pub mod act;
 pub mod board;
 pub mod closing;
 pub mod code;
+pub mod combination;
 pub mod encryption;
 pub mod error;
 pub mod explain;

@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// A caller's choice of a period. Text forms: `all_time`, `day`, `week:previous`,
+/// A caller's choice of a period. Text forms: `all_time`, `day`, `week:previous`, `day:-7`,
 /// `hour:2024-01-15T14`, `week:2024-01-15`, `month:2024-01`, `quarter:2024-Q1`, `year:2024`,
 /// `season:spring`, `rolling:7d`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -23,6 +23,8 @@ pub enum PeriodSelector {
     Previous(PeriodKind),
     /// The current rolling window of this length, by the database's clock.
     Window(WindowLength),
+    /// The period this many periods before the current one, from 1 to [`BACK_MAX`].
+    Back(PeriodKind, u16),
     /// The period with this label, or the season with this name.
     Labelled(PeriodKind, String),
 }
@@ -32,7 +34,7 @@ impl PeriodSelector {
     #[must_use]
     pub fn kind(&self) -> PeriodKind {
         match self {
-            Self::Current(kind) | Self::Previous(kind) | Self::Labelled(kind, _) => *kind,
+            Self::Current(kind) | Self::Previous(kind) | Self::Back(kind, _) | Self::Labelled(kind, _) => *kind,
             Self::Window(_) => PeriodKind::Rolling,
         }
     }
@@ -53,7 +55,7 @@ impl FromStr for PeriodSelector {
             Error::invalid(
                 "period",
                 format!(
-                    "{text:?} is not a period; use all_time, hour, day, week, month, quarter or year, with :previous or a label such as :2024-01-15 after it, or season:NAME, snapshot:NAME or rolling:7d"
+                    "{text:?} is not a period; use all_time, hour, day, week, month, quarter or year, with :previous, :-7 or a label such as :2024-01-15 after it, or season:NAME, snapshot:NAME or rolling:7d"
                 ),
             )
         })?;
@@ -74,7 +76,11 @@ impl FromStr for PeriodSelector {
             }
             (_, None) => Ok(Self::Current(kind)),
             (PeriodKind::AllTime, Some(_)) => Err(Error::invalid("period", "all_time has no label")),
+            (PeriodKind::Season | PeriodKind::Snapshot | PeriodKind::Rolling, Some(label)) => {
+                check_label(kind, label).map(|()| Self::Labelled(kind, label.to_owned()))
+            }
             (_, Some("previous")) => Ok(Self::Previous(kind)),
+            (_, Some(label)) if label.starts_with('-') => back(label).map(|back| Self::Back(kind, back)),
             (_, Some(label)) => check_label(kind, label).map(|()| Self::Labelled(kind, label.to_owned())),
         }
     }
@@ -86,9 +92,21 @@ impl fmt::Display for PeriodSelector {
             Self::Current(kind) => f.write_str(kind.name()),
             Self::Previous(kind) => write!(f, "{}:previous", kind.name()),
             Self::Window(length) => write!(f, "{}:{length}", PeriodKind::Rolling.name()),
+            Self::Back(kind, back) => write!(f, "{}:-{back}", kind.name()),
             Self::Labelled(kind, label) => write!(f, "{}:{label}", kind.name()),
         }
     }
+}
+
+/// Largest number of periods before the current one that a selector may name.
+pub const BACK_MAX: u16 = 366;
+
+/// Parses a number of periods before the current one, such as `-7`.
+fn back(label: &str) -> Result<u16> {
+    let digits = label.trim_start_matches('-');
+    let is_canonical = label.len() == digits.len() + 1 && !digits.starts_with(['0', '+']);
+    let number = digits.parse().ok().filter(|number| is_canonical && (1..=BACK_MAX).contains(number));
+    number.ok_or_else(|| Error::invalid("period", format!("{label:?} is not from -1 to -{BACK_MAX}")))
 }
 
 /// Checks that a label is possible for the kind. The database decides whether the period exists.

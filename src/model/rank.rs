@@ -1,8 +1,10 @@
 //! Answers to reads of a ranking.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
 
-use crate::model::period::Period;
+use crate::model::{combination::CombinedFrom, period::Period};
 
 /// Source of an answer.
 #[derive(
@@ -29,6 +31,9 @@ pub struct Header {
     pub etag: Option<String>,
     /// Source of the answer.
     pub answered_by: AnsweredBy,
+    /// Snapshot of the sources of a combined board; none before the first refresh.
+    #[serde(skip)]
+    pub combined: Option<Arc<CombinedFrom>>,
 }
 
 /// One player's row in a list.

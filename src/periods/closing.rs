@@ -192,7 +192,7 @@ async fn waiting_import(store: &Store, period_id: i64, board: &str, period: &str
 }
 
 /// Puts a frozen top into the cache, for a day. On failure the first reader does it.
-async fn cache_top(store: &Store, cache: &Cache, period_id: i64) {
+pub(crate) async fn cache_top(store: &Store, cache: &Cache, period_id: i64) {
     match store.closed_top(period_id).await {
         Ok(Some(top)) => {
             let key = CacheKey::Closed {

@@ -1,4 +1,5 @@
 //! Periods: seasons, closing, corrections, retention.
 
 pub(crate) mod closing;
+pub(crate) mod combining;
 pub(crate) mod season;

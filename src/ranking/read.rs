@@ -63,12 +63,12 @@ pub async fn page(
                         .map(|found| of_ranking(period, found))
                 }
                 (PeriodSource::Archive(archive), None) => {
-                    store.archive_page(&resolved, archive, from, limit).await?.map(|found| of_archive(period, found))
+                    store.archive_page(&resolved, archive, from, limit).await?.map(|found| of_archive(&resolved, found))
                 }
                 (PeriodSource::Archive(archive), Some(key)) => store
                     .archive_page_after(&resolved, archive, key, limit)
                     .await?
-                    .map(|found| of_archive(period, found)),
+                    .map(|found| of_archive(&resolved, found)),
             };
             Ok(found.map(|(header, rows)| page_of(board, header, rows)))
         }
@@ -94,17 +94,19 @@ pub(crate) fn header(period: &Period, state: &RankingState) -> Header {
         players: state.players,
         etag: None,
         answered_by: state.answered_by,
+        combined: None,
     }
 }
 
 /// Returns the header of an answer from an archive.
-pub(crate) fn archive_header(period: &Period, state: &ArchiveState) -> Header {
+pub(crate) fn archive_header(resolved: &ResolvedPeriod, state: &ArchiveState) -> Header {
     Header {
-        period: period.clone(),
+        period: resolved.period.clone(),
         version: state.version(),
         players: state.players,
         etag: Some(state.etag()),
         answered_by: AnsweredBy::Sql,
+        combined: resolved.combined.clone(),
     }
 }
 
@@ -112,8 +114,8 @@ fn of_ranking<T>(period: &Period, (state, found): (RankingState, T)) -> (Header,
     (header(period, &state), found)
 }
 
-fn of_archive<T>(period: &Period, (state, found): (ArchiveState, T)) -> (Header, T) {
-    (archive_header(period, &state), found)
+fn of_archive<T>(resolved: &ResolvedPeriod, (state, found): (ArchiveState, T)) -> (Header, T) {
+    (archive_header(resolved, &state), found)
 }
 
 /// Reads from the ranking or archive of the period that `selector` means. `empty` answers for a
@@ -149,7 +151,7 @@ pub(crate) async fn snapshot(
         Ok(found.map(|(snapshot, state)| {
             let header = match state {
                 State::Live(state) => header(&resolved.period, &state),
-                State::Archive(state) => archive_header(&resolved.period, &state),
+                State::Archive(state) => archive_header(&resolved, &state),
             };
             (header, Some(snapshot))
         }))
@@ -177,7 +179,7 @@ pub async fn standing(
             }
             PeriodSource::Archive(archive) => {
                 let found = rankings.store.archive_standing(&resolved, archive, user, around).await?;
-                found.map(|found| of_archive(period, found))
+                found.map(|found| of_archive(&resolved, found))
             }
         };
         let Some((header, found)) = found else { return Ok(None) };
@@ -242,7 +244,7 @@ pub async fn chosen(
                     open.chosen(wanted).await?.map(|found| of_ranking(period, found))
                 }
                 PeriodSource::Archive(archive) => {
-                    store.archive_chosen(&resolved, archive, wanted).await?.map(|found| of_archive(period, found))
+                    store.archive_chosen(&resolved, archive, wanted).await?.map(|found| of_archive(&resolved, found))
                 }
             };
             Ok(found.map(|(header, rows)| chosen_of(header, rows)))
@@ -270,9 +272,11 @@ pub async fn newcomer(
                 let open = Open { rankings, board, resolved: &resolved, ranking, is_shared: false };
                 open.newcomer(score).await?.map(|found| of_ranking(period, found))
             }
-            PeriodSource::Archive(archive) => {
-                rankings.store.archive_newcomer(&resolved, archive, score).await?.map(|found| of_archive(period, found))
-            }
+            PeriodSource::Archive(archive) => rankings
+                .store
+                .archive_newcomer(&resolved, archive, score)
+                .await?
+                .map(|found| of_archive(&resolved, found)),
         })
     };
     on_period(rankings, board, selector, read, |period, state| Ok((header(&period, &state), 1))).await
@@ -288,7 +292,7 @@ pub async fn distribution(rankings: &Rankings, board: &Board, selector: &PeriodS
                 open.distribution().await?.map(|found| of_ranking(period, found))
             }
             PeriodSource::Archive(archive) => {
-                store.archive_distribution(&resolved, archive).await?.map(|found| of_archive(period, found))
+                store.archive_distribution(&resolved, archive).await?.map(|found| of_archive(&resolved, found))
             }
         };
         Ok(found.map(|(header, (percentiles, histogram))| Distribution { header, percentiles, histogram }))

@@ -284,7 +284,7 @@ async fn closed(
         let etag = format!("{}.{limit}", state.etag());
         (state, rows, etag)
     };
-    let page = read::page_of(board, read::archive_header(&resolved.period, &state), rows);
+    let page = read::page_of(board, read::archive_header(resolved, &state), rows);
     CachedTop::new(board, page, etag, coverage, asked_at, render).map(Some)
 }
 

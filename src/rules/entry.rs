@@ -53,7 +53,8 @@ impl Entry {
         let wins = match mode {
             Mode::Sum => return before.plus(alone),
             Mode::Best => (alone.rank_key, alone.tie_key) > (before.rank_key, before.tie_key),
-            Mode::Latest => time_of(alone.tie_key) >= time_of(before.tie_key),
+            // A combined board has no events.
+            Mode::Latest | Mode::Combined => time_of(alone.tie_key) >= time_of(before.tie_key),
         };
         Some(Self { only_zeros, ..if wins { alone } else { before } })
     }

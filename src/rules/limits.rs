@@ -98,7 +98,7 @@ impl Limited {
         match rules.mode {
             Mode::Sum => (key > 0).then(|| self.past.won + i128::from(key)),
             Mode::Best if self.best.is_some_and(|best| key <= best) => None,
-            Mode::Best | Mode::Latest => {
+            Mode::Best | Mode::Latest | Mode::Combined => {
                 let base = self.past.base.or(first).unwrap_or(key);
                 Some(i128::from(key) - i128::from(base))
             }

@@ -91,7 +91,7 @@ fn by_definition(mode: Mode, order: Order, events: &[ScoredEvent]) -> Option<Ent
                 events.iter().max_by_key(|event| (sign * event.points, event.tiebreak, -event.at.timestamp_micros()));
             best.map(single)
         }
-        Mode::Latest => events.iter().max_by_key(|event| event.at).map(single),
+        Mode::Latest | Mode::Combined => events.iter().max_by_key(|event| event.at).map(single),
     }
 }
 

@@ -12,11 +12,11 @@ use chrono::DateTime;
 use sha2::{Digest as _, Sha256};
 
 use crate::{
-    Error, Resource, Result,
+    Code, Error, Resource, Result,
     boards::Boards,
     model::{
         act::Act,
-        board::{Board, BoardSlug},
+        board::{Board, BoardSlug, Mode},
         score::{Accepted, Event, HistoryRow, NewStanding, Outcome, Quarantined},
         user::UserId,
     },
@@ -47,6 +47,10 @@ fn count_refused(_: &Error) {
 ///
 /// Returns [`Error::Unavailable`] when all of them would wait too long.
 pub async fn submit(writers: &Writers, rankings: &Rankings, board: &Board, events: Vec<Event>) -> Result<Vec<Outcome>> {
+    if board.mode == Mode::Combined {
+        let message = format!("board {} is computed from other boards: write to those", board.slug);
+        return Err(Error::conflict(Code::BoardCombined, message));
+    }
     writers.check(board).inspect_err(count_refused)?;
     let ranks_wanted: Vec<bool> = events.iter().map(|event| event.ranks).collect();
     let mut by_lane: BTreeMap<i16, (Vec<usize>, Vec<Event>)> = BTreeMap::new();

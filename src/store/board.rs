@@ -3,15 +3,20 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::Value;
+use sqlx::types::Json;
 
 use crate::{
     Error, Result,
     model::{
         act::Actor,
         board::{Board, BoardChange, Mode, NewBoard, OnViolation, Order, Reading, SnapshotKind, Ties, WindowLength},
+        combination::{Aggregate, Combination, Join},
         name::Named as _,
     },
-    store::Store,
+    store::{
+        Store,
+        combination::{self, StoredCombination},
+    },
 };
 
 /// A row of `centile.boards`.
@@ -35,6 +40,7 @@ struct StoredBoard {
     on_violation: String,
     snapshots: Option<String>,
     rolling: Vec<String>,
+    combination: Option<Json<StoredCombination>>,
     created_at: DateTime<Utc>,
 }
 
@@ -66,6 +72,11 @@ impl TryFrom<StoredBoard> for Board {
                 .map(|length| length.parse())
                 .collect::<Result<_>>()
                 .map_err(|_| unknown("rolling window"))?,
+            combination: stored
+                .combination
+                .map(|Json(combination)| Combination::try_from(combination))
+                .transpose()
+                .map_err(|error| Error::Internal(format!("board {}: {error}", stored.slug)))?,
             slug: stored.slug.parse()?,
             title: stored.title,
             lanes: stored.lanes,
@@ -102,6 +113,26 @@ impl Store {
         layout_bounds: &[i64],
         by: &Actor,
     ) -> Result<()> {
+        if let Some(combination) = &new.combination {
+            sqlx::query!(
+                "SELECT centile.combine_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+                new.slug.as_str(),
+                combination::json(&combination.sources),
+                combination.join.name(),
+                combination.aggregate.name(),
+                combination.refresh.to_string(),
+                new.title,
+                new.order.name(),
+                new.ties.name(),
+                new.time_zone,
+                new.reading.name(),
+                new.frozen_top_size,
+                by.as_str(),
+            )
+            .fetch_one(&self.writers)
+            .await?;
+            return Ok(());
+        }
         let periods: Vec<String> = new.periods.iter().map(|kind| kind.name().to_owned()).collect();
         sqlx::query!(
             "SELECT centile.create_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)",
@@ -134,8 +165,10 @@ impl Store {
     /// Changes a board.
     pub(crate) async fn update_board(&self, slug: &str, change: &BoardChange, by: &Actor) -> Result<()> {
         let rolling = change.rolling.as_deref().map(texts);
+        let combination = change.combination.as_ref();
         sqlx::query!(
-            "SELECT centile.update_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)",
+            "SELECT centile.update_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18),
+                    CASE WHEN $19 THEN centile.change_combination($1, $20, $21, $22, $23, $18) END",
             slug,
             change.title,
             change.mode.map(Mode::name),
@@ -156,6 +189,11 @@ impl Store {
             change.snapshots.map(|kind| kind.map_or("none", SnapshotKind::name)),
             rolling.as_deref(),
             by.as_str(),
+            combination.is_some(),
+            combination.and_then(|combination| combination.sources.as_deref()).map(combination::json),
+            combination.and_then(|combination| combination.join).map(Join::name),
+            combination.and_then(|combination| combination.aggregate).map(Aggregate::name),
+            combination.and_then(|combination| combination.refresh.as_ref()).map(ToString::to_string),
         )
         .fetch_one(&self.writers)
         .await?;

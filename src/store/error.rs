@@ -7,7 +7,7 @@ use sqlx::{error::DatabaseError, postgres::PgDatabaseError};
 use crate::{Code, Error, Resource};
 
 /// Constraint, the field that it concerns, and the error detail.
-const CONSTRAINTS: [(&str, &str, &str); 24] = [
+const CONSTRAINTS: [(&str, &str, &str); 29] = [
     (
         "boards_slug_form",
         "slug",
@@ -28,6 +28,15 @@ const CONSTRAINTS: [(&str, &str, &str); 24] = [
     ("boards_kept_archives_positive", "kept_archives", "must be whole numbers from 1 to 1000000"),
     ("boards_snapshots_known", "snapshots", "must be day, week or month, on a board that keeps all_time"),
     ("boards_rolling_lengths", "rolling", "must be up to 8 lengths of windows: 2d to 366d, or 24h"),
+    (
+        "boards_combined_rules",
+        "mode",
+        "a combined board keeps all_time only, and has one lane, ties shared or first, and neither snapshots nor rolling windows",
+    ),
+    ("combinations_join_rule_known", "join", "must be union or intersection"),
+    ("combinations_aggregate_known", "aggregate", "must be sum, min or max"),
+    ("combinations_refresh_length", "refresh", "must have 1 to 128 bytes"),
+    ("combination_sources_weight_range", "sources", "a weight must be from -1000000 to 1000000, and not 0"),
     ("boards_reading_known", "reading", "must be public or key"),
     ("boards_events_per_minute_range", "events_per_minute", "must be 1 to 10000"),
     (

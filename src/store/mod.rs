@@ -4,6 +4,7 @@ pub(crate) mod archive;
 pub(crate) mod batch;
 pub(crate) mod board;
 pub(crate) mod closing;
+pub(crate) mod combination;
 mod error;
 pub(crate) mod explain;
 pub(crate) mod export;

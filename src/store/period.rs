@@ -1,13 +1,15 @@
 //! SQL of periods.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use chrono::{DateTime, Utc};
+use sqlx::types::Json;
 
 use crate::{
     Error, Result,
     model::{
         board::{Board, PeriodKind},
+        combination::CombinedFrom,
         name::Named as _,
         period::{Period, PeriodSelector, PeriodState, Progress},
     },
@@ -25,6 +27,8 @@ pub(crate) struct ResolvedPeriod {
     pub(crate) valid_from: Option<DateTime<Utc>>,
     /// End of the time in which the selector means the period; `None` if unbounded.
     pub(crate) valid_until: Option<DateTime<Utc>>,
+    /// Snapshot of the sources of a combined board.
+    pub(crate) combined: Option<Arc<CombinedFrom>>,
 }
 
 /// The source that answers reads of a period.
@@ -103,6 +107,7 @@ impl Store {
                 },
                 valid_from: row.valid_from,
                 valid_until: row.valid_until,
+                combined: row.combined.map(|Json(combined)| Arc::new(combined)),
             };
             Ok((resolved, Version { epoch: row.epoch, layout: 0, batches: row.batches }, row.revision))
         })

@@ -38,7 +38,12 @@ pub fn period(data: &[u8]) {
 /// Returns whether a text is a valid selector, by its characters and the calendar.
 fn is_selector(text: &str) -> bool {
     let (kind, label) = text.split_once(':').map_or((text, None), |(kind, label)| (kind, Some(label)));
+    let is_back = |label: &str| {
+        let number = label.strip_prefix('-').filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+        number.is_some_and(|digits| !digits.starts_with('0') && (1..=366).contains(&digits.parse().unwrap_or(0)))
+    };
     match (kind, label) {
+        ("hour" | "day" | "week" | "month" | "quarter" | "year", Some(label)) if is_back(label) => true,
         ("all_time" | "day" | "week" | "month", None) | ("day" | "week" | "month", Some("previous")) => true,
         ("day", Some(label)) => weekday(label).is_some(),
         ("week", Some(label)) => weekday(label) == Some(1),
@@ -222,6 +227,7 @@ fn board(ties: Ties) -> Board {
         on_violation: OnViolation::Refuse,
         snapshots: None,
         rolling: Vec::new(),
+        combination: None,
         created_at: DateTime::<Utc>::UNIX_EPOCH,
     }
 }

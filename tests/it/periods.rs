@@ -4,6 +4,7 @@ pub mod boundary;
 pub mod calendar;
 pub mod close;
 pub mod closed;
+pub mod combined;
 pub mod killed_close;
 pub mod kinds;
 pub mod rolling;

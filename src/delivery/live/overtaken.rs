@@ -144,7 +144,7 @@ mod tests {
             ends_at: None,
             state: crate::model::period::PeriodState::Open,
         };
-        Header { period, version: String::new(), players: 0, etag: None, answered_by: AnsweredBy::Sql }
+        Header { period, version: String::new(), players: 0, etag: None, answered_by: AnsweredBy::Sql, combined: None }
     }
 
     /// Returns the overtakings as (passed, passing, old rank, new rank).

@@ -166,7 +166,7 @@ async fn of_archive(
         let Some((_, rows)) = rankings.store.archive_page(resolved, archive, 1, rows).await? else { return Ok(None) };
         rows
     };
-    let header = read::archive_header(&resolved.period, state);
+    let header = read::archive_header(resolved, state);
     let known = last.filter(|last| last.tag == tag).map(|last| &last.standings);
     let mut standings = HashMap::with_capacity(interests.users.len());
     for user in interests.users.keys() {

@@ -136,6 +136,7 @@ fn main_board() -> Result<NewBoard> {
         on_violation: OnViolation::Refuse,
         snapshots: None,
         rolling: Vec::new(),
+        combination: None,
     })
 }
 

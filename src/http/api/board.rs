@@ -17,6 +17,7 @@ use crate::{
     http::{
         Api,
         api::{
+            combination::{ChangeCombination, CombinationResponse, CreateCombination},
             problem::{ListProblems, ReadProblems, WriteProblems},
             reply,
         },
@@ -34,6 +35,7 @@ use crate::{
             FirstLayout, GainMax, GainMaxChange, KeptArchives, KeptArchivesChange, Mode, NewBoard, OnViolation, Order,
             PeriodKind, Reading, SnapshotKind, Ties, WindowLength,
         },
+        combination::{CombinationChange, NewCombination},
         user::check_text,
     },
 };
@@ -105,12 +107,39 @@ pub(crate) struct CreateBoard {
     /// `rolling:7d` is then the seven days that end with the current one.
     #[schema(value_type = Option<Vec<String>>, example = json!(["7d", "24h"]), max_items = 8)]
     rolling: Option<Vec<String>>,
+    /// How a board of mode `combined` is computed. Such a board keeps `all_time` only; of the other
+    /// fields it has title, order, ties, time zone, frozen top and reading.
+    combination: Option<CreateCombination>,
+}
+
+impl CreateBoard {
+    /// Refuses rules about events for a board that has none.
+    fn check_combined(&self) -> Result<()> {
+        let given = [
+            ("periods", self.periods.is_some()),
+            ("lanes", self.lanes.is_some()),
+            ("points_min", self.points_min.is_some()),
+            ("points_max", self.points_max.is_some()),
+            ("first_layout", self.first_layout.is_some()),
+            ("kept_archives", self.kept_archives.is_some()),
+            ("events_per_minute", self.events_per_minute.is_some()),
+            ("gain_max", self.gain_max.is_some()),
+            ("on_violation", self.on_violation.is_some()),
+            ("snapshots", self.snapshots.is_some()),
+            ("rolling", self.rolling.is_some()),
+        ];
+        match given.into_iter().find(|(_, is_given)| *is_given && self.mode == Mode::Combined) {
+            Some((field, _)) => Err(Error::invalid(field, "does not apply to a combined board")),
+            None => Ok(()),
+        }
+    }
 }
 
 impl TryFrom<CreateBoard> for NewBoard {
     type Error = Error;
 
     fn try_from(request: CreateBoard) -> Result<Self> {
+        request.check_combined()?;
         check_time_zone(request.time_zone.as_deref())?;
         Ok(Self {
             slug: request.slug.parse().map_err(|error: Error| error.in_field("slug"))?,
@@ -136,6 +165,7 @@ impl TryFrom<CreateBoard> for NewBoard {
             on_violation: request.on_violation.unwrap_or_default(),
             snapshots: request.snapshots,
             rolling: windows(&request.rolling.unwrap_or_default())?,
+            combination: request.combination.map(NewCombination::try_from).transpose()?,
         })
     }
 }
@@ -260,6 +290,9 @@ pub(crate) struct UpdateBoard {
     /// Lengths of rolling windows from now on, instead of all earlier ones.
     #[schema(value_type = Option<Vec<String>>, example = json!(["7d", "24h"]), max_items = 8)]
     rolling: Option<Vec<String>>,
+    /// Changes to the computation of a combined board. Its ranking answers until the board is computed
+    /// again, within seconds.
+    combination: Option<ChangeCombination>,
 }
 
 impl TryFrom<UpdateBoard> for BoardChange {
@@ -284,6 +317,7 @@ impl TryFrom<UpdateBoard> for BoardChange {
             on_violation: request.on_violation,
             snapshots: request.snapshots,
             rolling: request.rolling.as_deref().map(windows).transpose()?,
+            combination: request.combination.map(CombinationChange::try_from).transpose()?,
         })
     }
 }
@@ -297,7 +331,8 @@ pub(crate) struct BoardResponse {
     /// Title shown to people.
     #[schema(example = "Arena")]
     title: String,
-    /// How scores combine: `sum`, `best` or `latest`.
+    /// How scores combine: `sum`, `best` or `latest`; `combined` for a board that is computed from
+    /// others.
     #[schema(value_type = String, example = "sum")]
     mode: Mode,
     /// Which scores are better: `desc` for high ones, `asc` for low ones.
@@ -328,6 +363,10 @@ pub(crate) struct BoardResponse {
     /// Lengths of the rolling windows that the board keeps.
     #[schema(value_type = Vec<String>, example = json!(["7d"]))]
     rolling: Vec<WindowLength>,
+    /// How a combined board is computed. Absent for other boards.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    combination: Option<CombinationResponse>,
     /// When the board was created.
     created_at: DateTime<Utc>,
     #[serde(flatten)]
@@ -373,6 +412,7 @@ impl BoardResponse {
             reading: board.reading,
             snapshots: board.snapshots,
             rolling: board.rolling.clone(),
+            combination: board.combination.as_ref().map(CombinationResponse::public),
             created_at: board.created_at,
             limits: None,
         }
@@ -390,7 +430,8 @@ impl From<&Board> for BoardResponse {
             gain_max: board.gain_max.clone(),
             on_violation: board.on_violation,
         };
-        Self { limits: Some(limits), ..Self::public(board) }
+        let combination = board.combination.as_ref().map(CombinationResponse::from);
+        Self { limits: Some(limits), combination, ..Self::public(board) }
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod board;
 pub(crate) mod classic;
+mod combination;
 pub(crate) mod distribution;
 pub(crate) mod docs;
 pub(crate) mod endpoint;

@@ -11,6 +11,7 @@ use utoipa::{
 
 use crate::model::{
     board::{ArchivedKind, Mode, OnViolation, Order, PeriodKind, Reading, SnapshotKind, Ties},
+    combination::{Aggregate, Join},
     key::Role,
     quarantine::State,
 };
@@ -37,6 +38,8 @@ schemas! {
     PeriodKind: "Kinds of period.",
     ArchivedKind: "Kinds of period with archives.",
     SnapshotKind: "When the all-time ranking is archived.",
+    Join: "Which players of its sources a combined board has.",
+    Aggregate: "How the scores of a player in the sources combine.",
     Role: "Permissions of a key.",
     State: "State of an event in quarantine.",
 }

@@ -9,7 +9,8 @@ use utoipa::ToSchema;
 use crate::{
     http::api::{period::PeriodResponse, timestamp},
     model::{
-        board::Board,
+        board::{Board, Mode},
+        combination::{CombinedFrom, SourceState},
         rank::{Header, Row},
     },
 };
@@ -28,6 +29,48 @@ pub(crate) struct RankingResponse<'a> {
     /// Players in the ranking.
     #[schema(example = 1_000_000)]
     players: u64,
+    /// Snapshot from which a combined board was computed. Absent for other boards.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    combination: Option<CombinedFromResponse<'a>>,
+}
+
+/// The snapshot from which a combined board was computed.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct CombinedFromResponse<'a> {
+    /// Time of the snapshot; null if the board has not been computed yet.
+    #[schema(required = true)]
+    as_of: Option<DateTime<Utc>>,
+    /// The sources in the snapshot.
+    sources: Vec<SourceStateResponse<'a>>,
+}
+
+/// The state of a source in a snapshot.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SourceStateResponse<'a> {
+    /// Name of the board.
+    #[schema(example = "arena")]
+    board: &'a str,
+    /// Name of the period.
+    #[schema(example = "week:2024-01-15")]
+    period: &'a str,
+    /// Version of its ranking; null if it had no scores.
+    #[schema(required = true)]
+    version: Option<&'a str>,
+}
+
+impl<'a> CombinedFromResponse<'a> {
+    fn new(board: &Board, combined: Option<&'a CombinedFrom>) -> Option<Self> {
+        let source = |source: &'a SourceState| SourceStateResponse {
+            board: &source.board,
+            period: &source.period,
+            version: source.version.as_deref(),
+        };
+        (board.mode == Mode::Combined).then(|| Self {
+            as_of: combined.map(|combined| combined.as_of),
+            sources: combined.into_iter().flat_map(|combined| &combined.sources).map(source).collect(),
+        })
+    }
 }
 
 impl<'a> RankingResponse<'a> {
@@ -38,6 +81,7 @@ impl<'a> RankingResponse<'a> {
             period: PeriodResponse::from(&header.period),
             version: &header.version,
             players: header.players,
+            combination: CombinedFromResponse::new(board, header.combined.as_deref()),
         }
     }
 }

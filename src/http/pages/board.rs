@@ -65,7 +65,7 @@ pub(crate) fn page(page: &BoardPage<'_>) -> Markup {
             h1 { (board.title) }
             p.quiet {
                 span data-live="players" { (count(page.view.rows.players())) } " players · "
-                @match board.mode { Mode::Sum => "all points", Mode::Best => "best score", Mode::Latest => "latest score" }
+                @match board.mode { Mode::Sum => "all points", Mode::Best => "best score", Mode::Latest => "latest score", Mode::Combined => "computed from other boards" }
                 @match board.order { Order::Desc => ", highest first", Order::Asc => ", lowest first" }
             }
         }
@@ -77,7 +77,7 @@ pub(crate) fn page(page: &BoardPage<'_>) -> Markup {
         }
         div.columns.chosen[page.view.link.player.is_some()] {
             section.ranking data-board=(board.slug) data-period=(follow) data-limit=(page.view.limit) data-from=(page.view.link.from)
-                data-state=[page.view.rows.stale_for.is_none().then(|| page.view.rows.period().state.name())] data-over=[crate::http::pages::over(page.view.rows.period().state)] {
+                data-state=[page.view.rows.stale_for.is_none().then(|| page.view.rows.period().state.name())] data-over=[page.view.rows.over()] {
                 (find(page))
                 @if page.view.rows.rows().is_empty() {
                     p.empty {
@@ -163,6 +163,9 @@ fn span(page: &BoardPage<'_>) -> Markup {
         @if let (Some(starts_at), Some(ends_at)) = (page.view.rows.period().starts_at, page.view.rows.period().ends_at) {
             span.quiet { (number::span(starts_at, ends_at, &page.view.board.time_zone)) }
         }
+        @if let Some(combined) = &page.view.rows.page.header.combined {
+            span.quiet { "as of " (instant(combined.as_of, &page.view.board.time_zone)) }
+        }
     }
 }
 
@@ -173,7 +176,7 @@ fn state(page: &BoardPage<'_>) -> Markup {
             span.warning { "The database cannot be reached. Shown as of " (age.as_secs()) " s ago." }
         } @else {
             // The script does not update rows further down.
-            (crate::http::pages::over(page.view.rows.period().state).unwrap_or(if page.view.link.from > 1 { "as of page load" } else { "" }))
+            (page.view.rows.over().unwrap_or(if page.view.link.from > 1 { "as of page load" } else { "" }))
         }
     }
 }

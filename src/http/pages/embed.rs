@@ -69,7 +69,7 @@ pub(crate) fn page(page: RankingView<'_>, appearance: Appearance) -> Markup {
             span.state role="status" data-live="state" { (state(rows)) }
         }
         section data-board=(page.board.slug) data-period=(page.selector) data-limit=(page.limit) data-from="1" data-plain
-            data-state=[rows.stale_for.is_none().then(|| rows.period().state.name())] data-over=[crate::http::pages::over(rows.period().state)] {
+            data-state=[rows.stale_for.is_none().then(|| rows.period().state.name())] data-over=[rows.over()] {
             @if rows.rows().is_empty() { p.empty { "No scores in this period." } }
             (table(&whole, rows.rows()))
         }
@@ -107,7 +107,7 @@ fn state(rows: &Rows) -> Markup {
     html! {
         @match rows.stale_for {
             Some(age) => span.warning { "as of " (age.as_secs()) " s ago" }
-            None => (crate::http::pages::over(rows.period().state).unwrap_or_default())
+            None => (rows.over().unwrap_or_default())
         }
     }
 }

@@ -138,7 +138,7 @@ fn course(transactions: &[HistoryRow], mode: Mode, order: Order, score: i64) -> 
             (Mode::Sum, Some(before)) => before.saturating_add(points),
             (Mode::Best, Some(before)) if order == Order::Asc => before.min(points),
             (Mode::Best, Some(before)) => before.max(points),
-            (Mode::Sum | Mode::Best, None) | (Mode::Latest, _) => points,
+            (Mode::Sum | Mode::Best, None) | (Mode::Latest | Mode::Combined, _) => points,
         };
         value = Some(now);
         course.push((transaction.occurred_at, now));

@@ -48,6 +48,11 @@ impl Rows {
         self.page.header.players
     }
 
+    /// Returns the label of a ranking that no longer takes scores.
+    pub(crate) fn over(&self) -> Option<&'static str> {
+        if self.page.header.combined.is_some() { Some("computed") } else { over(self.period().state) }
+    }
+
     /// Returns the rows.
     pub(crate) fn rows(&self) -> &[Row] {
         &self.page.rows

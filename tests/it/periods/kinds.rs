@@ -1,5 +1,7 @@
 //! Hours, quarters and years: written, closed and read like days, weeks and months.
 
+use chrono::{DateTime, Datelike as _, Days, Months, TimeDelta, Timelike as _, Utc};
+use chrono_tz::America::St_Johns;
 use serde_json::{Value, json};
 
 use crate::{
@@ -14,6 +16,59 @@ async fn scores(site: &Site, period: &str) -> Vec<(String, i64)> {
     let page = site.get(&format!("{SCORES}?period={period}")).await.is(200);
     let pair = |row: &Value| (row["user_id"].as_str().unwrap().to_owned(), row["score"].as_i64().unwrap());
     page["data"].as_array().unwrap().iter().map(pair).collect()
+}
+
+/// Returns the label of the period of a kind, so many periods before the one that holds `now`.
+fn back(kind: &str, by: u32, now: DateTime<Utc>) -> String {
+    let days = |at: DateTime<Utc>, days: u64| at.with_timezone(&St_Johns).date_naive() - Days::new(days);
+    let date = days(now, 0);
+    match kind {
+        "hour" => {
+            let at = (now - TimeDelta::hours(i64::from(by))).with_timezone(&St_Johns);
+            format!("{}T{:02}", at.date_naive(), at.hour())
+        }
+        "day" => days(now, u64::from(by)).to_string(),
+        "week" => days(now, u64::from(7 * by + date.weekday().num_days_from_monday())).to_string(),
+        "month" => (date.with_day(1).unwrap() - Months::new(by)).format("%Y-%m").to_string(),
+        "quarter" => {
+            let first = date.with_day(1).unwrap() - Months::new(3 * by);
+            format!("{}-Q{}", first.year(), first.quarter())
+        }
+        _ => format!("{:04}", date.year() - i32::try_from(by).unwrap()),
+    }
+}
+
+#[tokio::test]
+async fn a_period_is_named_by_its_distance_from_now() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    let kinds = ["hour", "day", "week", "month", "quarter", "year"];
+    let periods = format!("all_time,{}", kinds.join(","));
+    run(&db, &["board", "create", "arena", "--periods", &periods, "--time-zone", "America/St_Johns"]).well();
+    for kind in kinds {
+        for by in [1, 2, 7, 31, 99, 366] {
+            // The clock may pass the end of a period meanwhile, or may have repeated an hour.
+            let before = Utc::now();
+            let period = site.get(&format!("{SCORES}?period={kind}:-{by}")).await.is(200)["period"].clone();
+            let label = period["label"].as_str().unwrap();
+            let hours = |more: i64| back(kind, by, before + TimeDelta::hours(more));
+            let near: Vec<String> = if kind == "hour" { (-1..=1).map(hours).collect() } else { vec![] };
+            let wanted = [back(kind, by, before), back(kind, by, Utc::now())];
+            assert!(
+                wanted.iter().chain(&near).any(|wanted| wanted == label),
+                "{kind}:-{by} is {label}, not {wanted:?}"
+            );
+        }
+        let previous = site.get(&format!("{SCORES}?period={kind}:previous")).await.is(200)["period"].clone();
+        let one = site.get(&format!("{SCORES}?period={kind}:-1")).await.is(200)["period"].clone();
+        let again = site.get(&format!("{SCORES}?period={kind}:previous")).await.is(200)["period"].clone();
+        assert!(one == previous || one == again, "{kind}: {one} {previous}");
+    }
+    for bad in
+        ["day:-0", "day:-367", "day:-01", "day:--1", "day:-", "day:-+1", "all_time:-1", "season:-1", "snapshot:-1"]
+    {
+        site.get(&format!("{SCORES}?period={bad}")).await.is(422);
+    }
 }
 
 #[tokio::test]

@@ -59,3 +59,9 @@ CROSS JOIN LATERAL testing.record_scores(3, 0::smallint, '{eve,ann}', '{70,60}',
 SELECT testing.submit_score('ladder', 'bob', 8);
 INSERT INTO centile_store.quarantine (board_id, user_id, points, reason, rule, detail, submitted_at)
 SELECT 3, u.id, 5000, 'won a cup', 'points_out_of_bounds', '-9007199254740991 to 1000', now() FROM centile_store.users u WHERE u.external_id = 'eve';
+
+-- A board that is computed from two others.
+SELECT centile.combine_board('hero', '[{"board": "main", "period": "week:2024-01-15"}, {"board": "arena", "period": "week:previous", "weight": 2}]',
+    p_refresh => 'on-close', p_title => 'Heroes');
+SELECT centile_store.build_combination(4);
+SELECT centile_store.finish_combination(4, 'dora', 0.1);

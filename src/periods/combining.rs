@@ -1,0 +1,129 @@
+//! Refreshes of combined boards: by command, and those that are due.
+//!
+//! One process refreshes at a time. A refresh may be killed at any point: until its second
+//! transaction commits, the last ranking answers, and the next refresh starts again.
+
+use std::time::{Duration, Instant};
+
+use crate::{
+    Code, Error, Result,
+    cache::Cache,
+    model::{
+        act::Actor,
+        board::Board,
+        combination::{Due, RefreshRule},
+    },
+    periods::closing,
+    store::{
+        Store,
+        combination::{Combined, Refresher},
+    },
+};
+
+/// A combined board that was computed again.
+#[derive(Debug)]
+pub struct Combination {
+    /// The board's slug.
+    pub board: String,
+    /// Revision of the ranking, from 1.
+    pub revision: i32,
+    /// Players in it.
+    pub players: u64,
+    /// Duration.
+    pub time: Duration,
+}
+
+/// Refreshes a combined board now.
+///
+/// Returns [`Error::Conflict`] if a source cannot be read, [`Error::Unavailable`] while another
+/// process refreshes. The last ranking then still answers.
+pub async fn refresh(store: &Store, cache: &Cache, board: &Board, by: &Actor) -> Result<Combination> {
+    let Some(combined) = store.combined(Some(board.id)).await?.pop() else {
+        return Err(Error::invalid(
+            "period",
+            format!("name a closed period of board {}; only a combined board is refreshed as a whole", board.slug),
+        ));
+    };
+    let another =
+        || Error::unavailable(Code::ConcurrentChange, "another process is refreshing combined boards; retry later");
+    let mut refresher = store.refresher().await?.ok_or_else(another)?;
+    let done = combine(store, cache, &mut refresher, &combined, Some(by)).await;
+    refresher.end().await;
+    done
+}
+
+/// Refreshes all combined boards that are due, one by one, and reports each result at once.
+///
+/// Returns `false`, and does nothing, while another process refreshes.
+pub async fn refresh_due(
+    store: &Store,
+    cache: &Cache,
+    mut report: impl FnMut(&str, Result<Combination>),
+) -> Result<bool> {
+    // Usually nothing is due, and the lock is not needed.
+    let mut has_work = false;
+    for combined in store.combined(None).await? {
+        has_work = has_work || combined.has_old_views || is_due(store, &combined).await?;
+    }
+    if !has_work {
+        return Ok(true);
+    }
+    let Some(mut refresher) = store.refresher().await? else { return Ok(false) };
+    // A board comes after those that it is computed from, so that their changes count.
+    for Combined { board_id, .. } in store.combined(None).await? {
+        // Another process may have refreshed it, and the rules may have changed.
+        let Some(combined) = store.combined(Some(board_id)).await?.pop() else { continue };
+        if combined.has_old_views
+            && let Err(error) = refresher.drop_old_views(board_id).await
+        {
+            let board = combined.board.as_str();
+            tracing::warn!(board, %error, "a replaced ranking could not be dropped; the next run retries it");
+        }
+        if is_due(store, &combined).await? {
+            report(&combined.board, combine(store, cache, &mut refresher, &combined, None).await);
+        }
+    }
+    refresher.end().await;
+    Ok(true)
+}
+
+async fn is_due(store: &Store, combined: &Combined) -> Result<bool> {
+    Ok(match combined.refresh.due(&combined.state) {
+        Due::Now => true,
+        Due::Later => false,
+        Due::IfChanged => {
+            let scores = if let RefreshRule::After(scores) = combined.refresh { scores } else { 0 };
+            combined.refresh.is_met(&store.source_changes(combined.board_id, scores).await?)
+        }
+    })
+}
+
+/// Runs both steps of a refresh. Records a failure with the board.
+async fn combine(
+    store: &Store,
+    cache: &Cache,
+    refresher: &mut Refresher,
+    combined: &Combined,
+    by: Option<&Actor>,
+) -> Result<Combination> {
+    let (begin, board) = (Instant::now(), combined.board.as_str());
+    let built = refresher.build(combined.board_id).await;
+    let done = match built {
+        Ok(()) => refresher.finish(combined.board_id, by, begin.elapsed()).await,
+        Err(error) => Err(error),
+    };
+    match done {
+        Ok(done) => {
+            closing::cache_top(store, cache, done.period_id).await;
+            let (time, players) = (begin.elapsed(), done.players.unsigned_abs());
+            tracing::info!(board, players, duration_ms = time.as_millis(), "combined board refreshed");
+            Ok(Combination { board: combined.board.clone(), revision: done.revision, players, time })
+        }
+        Err(error) => {
+            if let Err(error) = store.fail_combination(combined.board_id, &error.to_string()).await {
+                tracing::warn!(board, %error, "the failure of a refresh could not be recorded");
+            }
+            Err(error)
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! SQL of combined boards. Refreshes run in two transactions, on their own connection.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use sqlx::{Connection as _, PgConnection};
+
+use crate::{
+    Error, Result,
+    model::{
+        act::Actor,
+        combination::{Combination, NewCombination, RefreshRule, RefreshState, Source, SourceChanges},
+        name,
+    },
+    store::Store,
+};
+
+/// A row of `centile.combinations`.
+#[derive(Debug, Deserialize)]
+pub(super) struct StoredCombination {
+    join_rule: String,
+    aggregate: String,
+    sources: Vec<StoredSource>,
+    refresh: String,
+    as_of: Option<DateTime<Utc>>,
+    failed_at: Option<DateTime<Utc>>,
+    failure: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct StoredSource {
+    board: String,
+    period: String,
+    weight: i32,
+}
+
+impl TryFrom<StoredCombination> for Combination {
+    type Error = Error;
+
+    fn try_from(stored: StoredCombination) -> Result<Self> {
+        let source = |source: StoredSource| {
+            Ok(Source { board: source.board.parse()?, period: source.period.parse()?, weight: source.weight })
+        };
+        Ok(Self {
+            rules: NewCombination {
+                sources: stored.sources.into_iter().map(source).collect::<Result<_>>()?,
+                join: name::parse("join", &stored.join_rule)?,
+                aggregate: name::parse("aggregate", &stored.aggregate)?,
+                refresh: stored.refresh.parse()?,
+            },
+            as_of: stored.as_of,
+            failure: stored.failed_at.zip(stored.failure),
+        })
+    }
+}
+
+/// Returns sources in the form of `centile.combine_board`.
+pub(super) fn json(sources: &[Source]) -> Value {
+    let source = |source: &Source| json!({"board": source.board.as_str(), "period": source.period.to_string(), "weight": source.weight});
+    sources.iter().map(source).collect()
+}
+
+/// A combined board, and what decides whether its refresh is due.
+#[derive(Debug)]
+pub(crate) struct Combined {
+    /// Internal id.
+    pub(crate) board_id: i32,
+    /// The board's slug.
+    pub(crate) board: String,
+    /// When it is computed.
+    pub(crate) refresh: RefreshRule,
+    /// What decides by the clock.
+    pub(crate) state: RefreshState,
+    /// Duration of the last refresh, in seconds.
+    pub(crate) seconds: Option<f64>,
+    /// Whether replaced views wait to be dropped.
+    pub(crate) has_old_views: bool,
+}
+
+/// A ranking that answers from now on.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    /// Id of the board's only period.
+    pub(crate) period_id: i64,
+    /// Revision of the ranking, from 1.
+    pub(crate) revision: i32,
+    /// Players in it.
+    pub(crate) players: i64,
+}
+
+/// The only process that refreshes: an unlimited connection that holds the combining lock.
+#[derive(Debug)]
+pub(crate) struct Refresher(PgConnection);
+
+impl Store {
+    /// Returns all combined boards, or one. A board comes after the boards that it is computed from.
+    pub(crate) async fn combined(&self, board_id: Option<i32>) -> Result<Vec<Combined>> {
+        let rows = sqlx::query!(
+            r#"SELECT board_id AS "board_id!", board AS "board!", time_zone AS "time_zone!", refresh AS "refresh!",
+                      now AS "now!", defined_at AS "defined_at!", as_of, is_restored AS "is_restored!",
+                      failures AS "failures!", failed_at, seconds, has_old_views AS "has_old_views!"
+               FROM centile_store.combined_boards($1)"#,
+            board_id
+        )
+        .fetch_all(&self.writers)
+        .await?;
+        rows.into_iter()
+            .map(|row| {
+                Ok(Combined {
+                    board_id: row.board_id,
+                    board: row.board,
+                    refresh: row.refresh.parse()?,
+                    state: RefreshState {
+                        now: row.now,
+                        time_zone: row.time_zone,
+                        defined_at: row.defined_at,
+                        as_of: row.as_of,
+                        is_restored: row.is_restored,
+                        failures: row.failures.unsigned_abs(),
+                        failed_at: row.failed_at,
+                    },
+                    seconds: row.seconds,
+                    has_old_views: row.has_old_views,
+                })
+            })
+            .collect()
+    }
+
+    /// Returns what has changed in the sources of a combined board. Counts up to `limit` scores.
+    pub(crate) async fn source_changes(&self, board_id: i32, limit: u32) -> Result<SourceChanges> {
+        let row = sqlx::query!(
+            r#"SELECT any_changed AS "any!", closed_changed AS "closed!", scores AS "scores!"
+               FROM centile_store.source_changes($1, $2)"#,
+            board_id,
+            i64::from(limit)
+        )
+        .fetch_one(&self.writers)
+        .await?;
+        Ok(SourceChanges { any: row.any, closed: row.closed, scores: row.scores.unsigned_abs() })
+    }
+
+    /// Records that a refresh failed.
+    pub(crate) async fn fail_combination(&self, board_id: i32, failure: &str) -> Result<()> {
+        sqlx::query!("SELECT centile_store.fail_combination($1, $2)", board_id, failure).execute(&self.writers).await?;
+        Ok(())
+    }
+
+    /// Takes the combining lock; returns `None` while another process holds it.
+    pub(crate) async fn refresher(&self) -> Result<Option<Refresher>> {
+        let mut connection = self.unlimited_connection().await?;
+        let is_ours = sqlx::query_scalar!(r#"SELECT centile_store.try_combining_lock() AS "is_ours!""#)
+            .fetch_one(&mut connection)
+            .await?;
+        Ok(is_ours.then_some(Refresher(connection)))
+    }
+}
+
+impl Refresher {
+    /// Computes the ranking into a new view, in one snapshot. The last ranking still answers.
+    pub(crate) async fn build(&mut self, board_id: i32) -> Result<()> {
+        let mut transaction = self.0.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ").await?;
+        sqlx::query!("SELECT centile_store.build_combination($1)", board_id).execute(&mut *transaction).await?;
+        transaction.commit().await?;
+        Ok(())
+    }
+
+    /// Lets the new ranking answer. The audit log has a refresh only if somebody asked for it.
+    pub(crate) async fn finish(&mut self, board_id: i32, by: Option<&Actor>, duration: Duration) -> Result<Finished> {
+        let finished = sqlx::query_as!(
+            Finished,
+            r#"SELECT period_id AS "period_id!", revision AS "revision!", players AS "players!"
+               FROM centile_store.finish_combination($1, $2, $3)"#,
+            board_id,
+            by.map(Actor::as_str),
+            duration.as_secs_f64()
+        )
+        .fetch_one(&mut self.0)
+        .await?;
+        Ok(finished)
+    }
+
+    /// Drops replaced views that no statement reads any more.
+    pub(crate) async fn drop_old_views(&mut self, board_id: i32) -> Result<()> {
+        sqlx::query!("SELECT centile_store.drop_old_views($1)", board_id).execute(&mut self.0).await?;
+        Ok(())
+    }
+
+    /// Closes the connection, which releases the lock.
+    pub(crate) async fn end(self) {
+        self.0.close().await.ok();
+    }
+}
