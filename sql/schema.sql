@@ -162,6 +162,60 @@ $$;
 
 COMMENT ON FUNCTION centile.calendar_kind(p_kind text) IS 'The form of the labels of a kind of period, for to_char, and its length on a calendar. Example: SELECT * FROM centile.calendar_kind(''quarter'');';
 
+CREATE FUNCTION centile.change_combination(p_slug text, p_sources jsonb DEFAULT NULL::jsonb, p_join text DEFAULT NULL::text, p_aggregate text DEFAULT NULL::text, p_refresh text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER) RETURNS integer
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_board centile_store.boards := centile_store.board_named(p_slug);
+    v_was   jsonb;
+    v_is    jsonb;
+BEGIN
+    PERFORM FROM centile_store.combinations WHERE board_id = v_board.id FOR UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'board % is not computed from others', p_slug USING ERRCODE = 'CB422', DETAIL = 'combination', HINT = 'Create a combined board.';
+    END IF;
+    v_was := centile_store.combination_rules(v_board.id);
+    UPDATE centile_store.combinations c
+    SET join_rule = coalesce(p_join, c.join_rule), aggregate = coalesce(p_aggregate, c.aggregate), refresh = coalesce(p_refresh, c.refresh)
+    WHERE c.board_id = v_board.id;
+    IF p_sources IS NOT NULL THEN
+        PERFORM centile_store.set_sources(v_board.id, p_sources);
+    END IF;
+    v_is := centile_store.combination_rules(v_board.id);
+    IF v_is - 'refresh' <> v_was - 'refresh' THEN
+        UPDATE centile_store.combinations SET defined_at = clock_timestamp(), failures = 0, failed_at = NULL, failure = NULL WHERE board_id = v_board.id;
+    END IF;
+    PERFORM centile_store.note_act(p_actor, 'change_board', v_board.id, v_was, v_is, p_slug);
+    RETURN v_board.id;
+END
+$$;
+
+COMMENT ON FUNCTION centile.change_combination(p_slug text, p_sources jsonb, p_join text, p_aggregate text, p_refresh text, p_actor text) IS 'Changes the sources of a combined board or how they are joined, aggregated and refreshed. Example: SELECT centile.change_combination(''hero'', p_join => ''intersection'');';
+
+CREATE FUNCTION centile.combine_board(p_slug text, p_sources jsonb, p_join text DEFAULT 'union'::text, p_aggregate text DEFAULT 'sum'::text, p_refresh text DEFAULT 'manual'::text, p_title text DEFAULT NULL::text, p_order text DEFAULT 'desc'::text, p_ties text DEFAULT 'shared'::text, p_time_zone text DEFAULT 'UTC'::text, p_reading text DEFAULT 'public'::text, p_frozen_top_size integer DEFAULT 100, p_actor text DEFAULT SESSION_USER) RETURNS integer
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_board_id integer;
+BEGIN
+    PERFORM centile_store.check_time_zone(p_time_zone);
+    INSERT INTO centile_store.boards
+        (slug, title, mode, score_order, ties, periods, lanes, time_zone, points_min, points_max, frozen_top_size, reading)
+    VALUES (p_slug, coalesce(p_title, p_slug), 'combined', p_order, p_ties, '{all_time}', 1, p_time_zone,
+            -9007199254740991, 9007199254740991, coalesce(p_frozen_top_size, 100), coalesce(p_reading, 'public'))
+    RETURNING id INTO v_board_id;
+    INSERT INTO centile_store.board_lanes (board_id, lane) VALUES (v_board_id, 0);
+    INSERT INTO centile_store.combinations (board_id, join_rule, aggregate, refresh)
+    VALUES (v_board_id, p_join, p_aggregate, coalesce(p_refresh, 'manual'));
+    PERFORM centile_store.set_sources(v_board_id, p_sources);
+    PERFORM centile_store.note_act(p_actor, 'create_board', v_board_id, NULL,
+        centile_store.board_rules(v_board_id) || centile_store.combination_rules(v_board_id), p_slug);
+    RETURN v_board_id;
+END
+$$;
+
+COMMENT ON FUNCTION centile.combine_board(p_slug text, p_sources jsonb, p_join text, p_aggregate text, p_refresh text, p_title text, p_order text, p_ties text, p_time_zone text, p_reading text, p_frozen_top_size integer, p_actor text) IS 'Creates a board that is computed from periods of other boards and returns its id. Example: SELECT centile.combine_board(''overall'', ''[{"board": "main", "period": "week:previous", "weight": 2}, {"board": "arena", "period": "week:previous"}]'', p_join => ''intersection'');';
+
 CREATE FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint DEFAULT NULL::smallint, OUT transaction_id bigint, OUT to_refresh text[]) RETURNS record
     LANGUAGE plpgsql
     AS $$
@@ -174,6 +228,7 @@ DECLARE
     v_closed   bigint[];
     v_closing  text;
 BEGIN
+    PERFORM centile_store.check_written(v_board);
     IF p_reason IS NULL OR p_actor IS NULL THEN
         RAISE EXCEPTION 'a correction needs a reason and an actor' USING ERRCODE = 'CB422', DETAIL = CASE WHEN p_reason IS NULL THEN 'reason' ELSE 'by' END;
     ELSIF p_tiebreak IS NOT NULL AND (v_board.ties <> 'tiebreak' OR p_tiebreak NOT BETWEEN -2048 AND 2047) THEN
@@ -231,6 +286,9 @@ DECLARE
     v_kept     jsonb := jsonb_strip_nulls(jsonb_build_object(
         'hour', CASE WHEN 'hour' = ANY (p_periods) THEN 168 END, 'snapshot', CASE WHEN p_snapshots IS NOT NULL THEN 60 END));
 BEGIN
+    IF p_mode = 'combined' THEN
+        RAISE EXCEPTION 'a combined board needs sources' USING ERRCODE = 'CB422', DETAIL = 'mode', HINT = 'Call centile.combine_board.';
+    END IF;
     -- So the first score need not create ledger months.
     PERFORM centile.ensure_ledger_months();
     PERFORM centile_store.check_time_zone(p_time_zone);
@@ -307,6 +365,7 @@ DECLARE
     v_period_id  bigint;
     v_ranking_id bigint;
 BEGIN
+    PERFORM centile_store.check_written(v_board);
     PERFORM centile_store.lock_structure(v_board.id, true);
     IF p_starts_at IS NULL OR p_ends_at IS NULL OR NOT p_starts_at < p_ends_at THEN
         RAISE EXCEPTION 'a season must begin before it ends' USING ERRCODE = 'CB422', DETAIL = 'ends_at';
@@ -645,6 +704,7 @@ DECLARE
 BEGIN
     PERFORM centile_store.lock_structure(p_board_id, true);
     SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
+    PERFORM centile_store.check_written(v_board);
     FOR v_period IN
         SELECT DISTINCT k.kind, p.label, p.starts_at, p.ends_at
         FROM unnest(v_board.periods) AS k (kind)
@@ -1028,6 +1088,7 @@ DECLARE
     v_user_id bigint := centile_store.user_named(p_user);
     v_lane    centile_store.board_lanes;
 BEGIN
+    PERFORM centile_store.check_written(v_board);
     PERFORM centile.ensure_ledger_months(now(), now());
     v_lane := centile_store.lock_lane(v_board, p_user);
     RETURN centile_store.record_act(v_board, v_lane, v_user_id, 'reset', p_reason, p_actor => p_actor);
@@ -1039,7 +1100,7 @@ COMMENT ON FUNCTION centile.reset_player(p_board text, p_user text, p_reason tex
 CREATE FUNCTION centile.resolve_period(p_board_id integer, p_selector text) RETURNS TABLE(kind text, label text, starts_at timestamp with time zone, ends_at timestamp with time zone, period_id bigint, ranking_id bigint, state text, archive_revision integer, valid_from timestamp with time zone, valid_until timestamp with time zone)
     LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 1
     SET search_path TO 'pg_catalog', 'pg_temp'
-    AS $$
+    AS $_$
 #variable_conflict use_column
 DECLARE
     v_now   timestamptz := statement_timestamp();
@@ -1079,10 +1140,14 @@ BEGIN
         SELECT * INTO v_bounds FROM centile_store.period_holding(p_board_id, v_kind, v_now, v_zone);
         v_from := v_bounds.starts_at;
         v_until := v_bounds.ends_at;
-    ELSIF v_label = 'previous' THEN
-        SELECT c.starts_at, c.ends_at INTO v_from, v_until FROM centile_store.period_holding(p_board_id, v_kind, v_now, v_zone) c;
-        SELECT * INTO v_bounds FROM centile_store.period_holding(p_board_id, v_kind, v_from - interval '1 microsecond', v_zone)
-        WHERE isfinite(v_from);
+    ELSIF v_label = 'previous' OR v_label ~ '^-([1-9][0-9]?|[12][0-9]{2}|3[0-5][0-9]|36[0-6])$' THEN
+        SELECT * INTO v_bounds FROM centile_store.period_holding(p_board_id, v_kind, v_now, v_zone);
+        v_from := v_bounds.starts_at;
+        v_until := v_bounds.ends_at;
+        FOR v_back IN 1 .. CASE v_label WHEN 'previous' THEN 1 ELSE -v_label::integer END LOOP
+            SELECT * INTO v_bounds FROM centile_store.period_holding(p_board_id, v_kind, v_bounds.starts_at - interval '1 microsecond', v_zone)
+            WHERE isfinite(v_bounds.starts_at);
+        END LOOP;
     ELSE
         SELECT c.label, coalesce(p.starts_at, c.starts_at) AS starts_at, coalesce(p.ends_at, c.ends_at) AS ends_at INTO v_bounds
         FROM centile.period_named(v_kind, v_label, v_zone) c
@@ -1102,7 +1167,7 @@ BEGIN
     FROM (SELECT) one
     LEFT JOIN centile_store.periods p ON p.board_id = p_board_id AND p.kind = v_kind AND p.label = v_bounds.label;
 END
-$$;
+$_$;
 
 COMMENT ON FUNCTION centile.resolve_period(p_board_id integer, p_selector text) IS 'The period that a selector means now. Example: SELECT r.kind, r.label, r.starts_at, r.ends_at, r.period_id, r.state FROM centile.boards b CROSS JOIN LATERAL centile.resolve_period(b.board_id, ''week:2024-01-15'') r WHERE b.slug = ''main'';';
 
@@ -1235,6 +1300,9 @@ BEGIN
     IF (v_new.lanes, v_new.time_zone) <> (v_board.lanes, v_board.time_zone) THEN
         -- Those without an event are made anew.
         PERFORM centile_store.release_windows(v_board.id, true);
+    END IF;
+    IF v_new.mode <> v_board.mode AND 'combined' IN (v_new.mode, v_board.mode) THEN
+        RAISE EXCEPTION 'a board cannot become combined or stop to be' USING ERRCODE = 'CB422', DETAIL = 'mode', HINT = 'Create another board.';
     END IF;
     IF v_new.lanes <> v_board.lanes THEN
         DELETE FROM centile_store.board_lanes WHERE board_id = v_board.id AND lane >= v_new.lanes;
@@ -1681,6 +1749,7 @@ CREATE TABLE centile_store.boards (
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     snapshots text,
     rolling text[] DEFAULT '{}'::text[] NOT NULL,
+    CONSTRAINT boards_combined_rules CHECK (((mode <> 'combined'::text) OR ((periods = '{all_time}'::text[]) AND (lanes = 1) AND (ties <> 'tiebreak'::text) AND (snapshots IS NULL) AND (rolling = '{}'::text[])))),
     CONSTRAINT boards_events_per_minute_range CHECK (((events_per_minute >= 1) AND (events_per_minute <= 10000))),
     CONSTRAINT boards_frozen_top_size_range CHECK (((frozen_top_size >= 1) AND (frozen_top_size <= 1000))),
     CONSTRAINT boards_gain_max_kinds CHECK (((jsonb_typeof(gain_max) = 'object'::text) AND ((gain_max - (periods || '{season}'::text[])) = '{}'::jsonb))),
@@ -1689,7 +1758,7 @@ CREATE TABLE centile_store.boards (
     CONSTRAINT boards_kept_archives_positive CHECK (((NOT jsonb_path_exists(kept_archives, '$.*?(!((@.type() == "number" && @ >= 1) && @ <= 1000000))'::jsonpath)) AND (POSITION(('.'::text) IN ((kept_archives)::text)) = 0))),
     CONSTRAINT boards_lanes_range CHECK (((lanes >= 1) AND (lanes <= 64))),
     CONSTRAINT boards_layout_bounds_count CHECK ((cardinality(layout_bounds) <= 99)),
-    CONSTRAINT boards_mode_known CHECK ((mode = ANY (ARRAY['sum'::text, 'best'::text, 'latest'::text]))),
+    CONSTRAINT boards_mode_known CHECK ((mode = ANY (ARRAY['sum'::text, 'best'::text, 'latest'::text, 'combined'::text]))),
     CONSTRAINT boards_on_violation_known CHECK ((on_violation = ANY (ARRAY['refuse'::text, 'quarantine'::text]))),
     CONSTRAINT boards_periods_known CHECK (((periods <@ '{all_time,hour,day,week,month,quarter,year}'::text[]) AND (cardinality(periods) >= 1))),
     CONSTRAINT boards_points_range CHECK (((points_min <= points_max) AND (points_min > '-9223372036854775808'::bigint))),
@@ -1787,7 +1856,7 @@ CREATE FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_
 DECLARE
     v_import_id bigint;
 BEGIN
-    PERFORM centile_store.lock_structure(p_board_id, true);
+    PERFORM centile_store.check_written(centile_store.lock_structure(p_board_id, true));
     UPDATE centile_store.periods SET cut_off_at = NULL
     WHERE board_id = p_board_id AND state = 'open' AND cut_off_at IS NOT NULL;
     SELECT i.id INTO v_import_id FROM centile_store.imports i
@@ -2004,6 +2073,62 @@ $$;
 
 COMMENT ON FUNCTION centile_store.build_archive(p_period_id bigint) IS 'Builds the archive of a period from the ledger as of the cut-off. Example: SELECT centile_store.cut_off_period(2) IS NOT NULL AS is_cut_off, centile_store.build_archive(2);';
 
+CREATE FUNCTION centile_store.build_combination(p_board_id integer) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET work_mem TO '128MB'
+    SET maintenance_work_mem TO '128MB'
+    SET lock_timeout TO '10s'
+    SET client_min_messages TO 'warning'
+    AS $_$
+DECLARE
+    v_slug    text := (SELECT b.slug FROM centile_store.boards b WHERE b.id = p_board_id);
+    v_state   centile_store.combinations;
+    v_sources jsonb;
+    v_problem text;
+    v_id      bigint;
+    v_name    text;
+    v_worst   bigint;
+BEGIN
+    SELECT * INTO STRICT v_state FROM centile_store.combinations WHERE board_id = p_board_id FOR UPDATE;
+    IF v_state.next_view IS NOT NULL THEN
+        EXECUTE format('DROP MATERIALIZED VIEW IF EXISTS centile_archive.%I', v_state.next_view);
+    END IF;
+    SELECT jsonb_agg(to_jsonb(r) - '{problem}'::text[] ORDER BY r.place), (array_agg(r.problem ORDER BY r.place) FILTER (WHERE r.problem IS NOT NULL))[1] INTO v_sources, v_problem
+    FROM centile_store.resolve_sources(p_board_id) r;
+    IF v_problem IS NOT NULL THEN
+        RAISE EXCEPTION '%', v_problem USING ERRCODE = 'CB409';
+    END IF;
+    -- No two views have the same number, so that the old one can stay until nobody reads it.
+    v_id := nextval('centile_store.combined_view_number');
+    v_name := left(replace(v_slug, '-', '_'), 32) || '_combined_' || v_id;
+    UPDATE centile_store.combinations c
+    SET next_view = v_name, next_as_of = statement_timestamp(), next_sources = v_sources, next_end = centile_store.ledger_end(),
+        next_batches = (SELECT jsonb_object_agg(b.id, centile_store.lane_batches(b.id, b.lanes))
+                        FROM centile_store.boards b WHERE b.id IN (SELECT centile_store.source_boards(p_board_id)))
+    WHERE c.board_id = p_board_id;
+    -- Without it, centile_store.combined_ranking tolerates a missing archive.
+    PERFORM set_config('centile.building', 'on', true);
+    EXECUTE format('CREATE MATERIALIZED VIEW centile_archive.%I AS SELECT * FROM centile_store.combined_ranking(%s)', v_name, p_board_id);
+    EXECUTE format('CREATE UNIQUE INDEX %I ON centile_archive.%I ("position")', format('combined_%s_position', v_id), v_name);
+    EXECUTE format('CREATE UNIQUE INDEX %I ON centile_archive.%I (user_id)', format('combined_%s_user', v_id), v_name);
+    EXECUTE format('CREATE INDEX %I ON centile_archive.%I (rank)', format('combined_%s_rank', v_id), v_name);
+    -- Boards that rank low scores first need the negative of every score.
+    EXECUTE format('SELECT a.user_id FROM centile_archive.%1$I a
+                    WHERE a."position" IN (1, (SELECT max("position") FROM centile_archive.%1$I)) AND a.score = -9223372036854775808 LIMIT 1', v_name)
+    INTO v_worst;
+    IF v_worst IS NOT NULL THEN
+        RAISE EXCEPTION 'the score of player % would leave the range of 64 bits',
+            quote_literal((SELECT u.external_id FROM centile_store.users u WHERE u.id = v_worst)) USING ERRCODE = 'CB409', DETAIL = 'score_out_of_range';
+    END IF;
+    EXECUTE format('COMMENT ON MATERIALIZED VIEW centile_archive.%I IS %L', v_name, format('Ranking of the combined board %s.', v_slug));
+    EXECUTE format('GRANT SELECT ON centile_archive.%I TO centile_reader, centile_service', v_name);
+    EXECUTE format('ANALYZE centile_archive.%I', v_name);
+END
+$_$;
+
+COMMENT ON FUNCTION centile_store.build_combination(p_board_id integer) IS 'Computes the ranking of a combined board into a new view. Example: SELECT centile_store.build_combination(4);';
+
 CREATE FUNCTION centile_store.catch_up(p_ranking_id bigint, p_lane smallint, p_after bigint, p_up_to bigint, p_after_user bigint DEFAULT 0, p_limit integer DEFAULT 2000, OUT players bigint, OUT last_user bigint) RETURNS record
     LANGUAGE plpgsql
     SET plan_cache_mode TO 'force_custom_plan'
@@ -2100,6 +2225,18 @@ $_$;
 
 COMMENT ON FUNCTION centile_store.check_time_zone(p_time_zone text) IS 'Raises an error unless the name is an IANA time zone. Example: SELECT centile_store.check_time_zone(''Europe/Berlin'');';
 
+CREATE FUNCTION centile_store.check_written(p_board centile_store.boards) RETURNS void
+    LANGUAGE plpgsql STABLE
+    AS $$
+BEGIN
+    IF p_board.mode = 'combined' THEN
+        RAISE EXCEPTION 'board % is computed from other boards: change those', p_board.slug USING ERRCODE = 'CB409', DETAIL = 'board_combined';
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.check_written(p_board centile_store.boards) IS 'Raises an error if a board is computed from others. Example: SELECT centile_store.check_written(b) FROM centile_store.boards b WHERE b.slug = ''main'';';
+
 CREATE FUNCTION centile_store.claim_deliveries(p_limit integer DEFAULT 16, p_except text[] DEFAULT '{}'::text[]) RETURNS TABLE(message_id bigint, board text, url text, secret bytea, encrypted boolean, body text, attempt integer)
     LANGUAGE sql
     AS $$
@@ -2190,6 +2327,142 @@ END
 $_$;
 
 COMMENT ON FUNCTION centile_store.closed_differences(p_period_id bigint, p_limit integer) IS 'Differences between the archive of a closed period and the ledger as of its cut-off. Example: SELECT d.* FROM centile.periods p CROSS JOIN LATERAL centile_store.closed_differences(p.period_id, 10) d WHERE p.archive IS NOT NULL;';
+
+CREATE FUNCTION centile_store.combination_rules(p_board_id integer) RETURNS jsonb
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT jsonb_build_object('join', c.join_rule, 'aggregate', c.aggregate, 'refresh', c.refresh, 'sources', (
+        SELECT jsonb_agg(jsonb_build_object('board', b.slug, 'period', s.period, 'weight', s.weight) ORDER BY s.place)
+        FROM centile_store.combination_sources s JOIN centile_store.boards b ON b.id = s.source_board_id
+        WHERE s.board_id = c.board_id))
+    FROM centile_store.combinations c WHERE c.board_id = p_board_id
+$$;
+
+COMMENT ON FUNCTION centile_store.combination_rules(p_board_id integer) IS 'The definition of a combined board in the form of the audit log. Example: SELECT centile_store.combination_rules(4) ->> ''join'' AS join_rule;';
+
+CREATE FUNCTION centile_store.combined_boards(p_board_id integer DEFAULT NULL::integer) RETURNS TABLE(board_id integer, board text, time_zone text, refresh text, now timestamp with time zone, defined_at timestamp with time zone, as_of timestamp with time zone, is_restored boolean, failures integer, failed_at timestamp with time zone, seconds double precision, has_old_views boolean)
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT b.id, b.slug, b.time_zone, c.refresh, statement_timestamp(), c.defined_at, c.as_of, c.epoch <> centile.epoch(),
+           c.failures, c.failed_at, extract(epoch FROM c.duration)::float8, c.old_views <> '{}'
+    FROM centile_store.combinations c
+    JOIN centile_store.boards b ON b.id = c.board_id
+    WHERE p_board_id IS NULL OR b.id = p_board_id
+    -- A board reaches more boards than each of its sources does.
+    ORDER BY (SELECT count(*) FROM centile_store.source_boards(b.id)), b.id
+$$;
+
+COMMENT ON FUNCTION centile_store.combined_boards(p_board_id integer) IS 'Combined boards, or one of them, with what decides whether a refresh is due. Example: SELECT board, refresh FROM centile_store.combined_boards();';
+
+CREATE FUNCTION centile_store.combined_differences(p_period_id bigint) RETURNS TABLE(kind text, subject text, expected jsonb, found jsonb, total bigint)
+    LANGUAGE plpgsql STABLE
+    AS $_$
+DECLARE
+    v_period centile_store.periods;
+BEGIN
+    SELECT * INTO STRICT v_period FROM centile_store.periods p WHERE p.id = p_period_id;
+    IF NOT EXISTS (SELECT FROM pg_catalog.pg_class c
+                   WHERE c.relnamespace = 'centile_archive'::regnamespace AND c.relname = v_period.archive_name AND c.relkind = 'm' AND c.relispopulated) THEN
+        RETURN QUERY SELECT 'archive missing', 'centile_archive.' || v_period.archive_name, to_jsonb('a materialized view'::text), NULL::jsonb, 1::bigint;
+        RETURN;
+    END IF;
+    RETURN QUERY EXECUTE format(
+        'SELECT ''archive players'', ''players of the combined ranking'', to_jsonb(a.players), to_jsonb($1), 1::bigint
+         FROM (SELECT count(*) AS players FROM centile_archive.%I) a WHERE a.players <> $1', v_period.archive_name)
+    USING v_period.archive_players;
+    RETURN QUERY EXECUTE format(
+        'SELECT ''frozen top'', format(''position %%s'', t.place), to_jsonb(a), t.row, count(*) OVER ()
+         FROM jsonb_array_elements(convert_from($1, ''UTF8'')::jsonb -> ''rows'') WITH ORDINALITY AS t (row, place)
+         LEFT JOIN centile_archive.%I a ON a."position" = t.place
+         WHERE (t.row -> ''internal_id'', t.row -> ''rank'', t.row -> ''score'') IS DISTINCT FROM (to_jsonb(a.user_id), to_jsonb(a.rank), to_jsonb(a.score))
+         ORDER BY t.place LIMIT 10', v_period.archive_name)
+    USING v_period.frozen_top;
+END
+$_$;
+
+COMMENT ON FUNCTION centile_store.combined_differences(p_period_id bigint) IS 'Differences between the view of a combined board, its number of players and its frozen top. Example: SELECT d.* FROM centile.periods p CROSS JOIN LATERAL centile_store.combined_differences(p.period_id) d WHERE p.archive IS NOT NULL;';
+
+CREATE FUNCTION centile_store.combined_entries_query(p_board_id integer, p_sources jsonb, p_numeric boolean) RETURNS text
+    LANGUAGE plpgsql STABLE
+    AS $$
+DECLARE
+    v_rules   record;
+    v_entries text;
+BEGIN
+    SELECT c.join_rule, c.aggregate INTO STRICT v_rules FROM centile_store.combinations c WHERE c.board_id = p_board_id;
+    SELECT string_agg(format(
+               'SELECT e.user_id, e.score%s%s AS score, e.reached_at FROM %s%s',
+               CASE WHEN p_numeric THEN '::numeric' END,
+               CASE WHEN s.weight <> 1 THEN format(' * (%s)', s.weight) END,
+               CASE WHEN s.archive IS NOT NULL THEN format('centile_archive.%I e WHERE true', s.archive)
+                    WHEN s.ranking_id IS NOT NULL THEN format('centile_store.leaderboard e WHERE e.ranking_id = %s', s.ranking_id)
+                    -- A period without scores.
+                    ELSE '(SELECT 0::bigint AS user_id, 0::bigint AS score, now() AS reached_at) e WHERE false' END,
+               (SELECT format(' AND e.user_id <> ALL (%L::bigint[])', array_agg(x.user_id))
+                FROM (SELECT DISTINCT p.user_id FROM centile_store.board_players p
+                      WHERE p.banned AND p.board_id IN (SELECT centile_store.source_boards(s.board_id))) x
+                HAVING count(*) > 0)), ' UNION ALL ' ORDER BY s.place)
+    INTO v_entries
+    FROM jsonb_to_recordset(p_sources) AS s (place integer, board_id integer, weight integer, archive text, ranking_id bigint);
+    RETURN format('SELECT s.user_id, %s(s.score) AS score, max(s.reached_at) AS reached_at FROM (%s) s GROUP BY s.user_id%s',
+        v_rules.aggregate, v_entries,
+        CASE v_rules.join_rule WHEN 'intersection' THEN format(' HAVING count(*) = %s', jsonb_array_length(p_sources)) ELSE '' END);
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.combined_entries_query(p_board_id integer, p_sources jsonb, p_numeric boolean) IS 'Text of the query that computes the scores of a combined board from resolved sources. Example: SELECT centile_store.combined_entries_query(4, ''[{"place": 1, "board_id": 1, "weight": 1, "ranking_id": 1}]'', false) LIKE ''SELECT s.user_id%'' AS is_query;';
+
+CREATE FUNCTION centile_store.combined_ranking(p_board_id integer) RETURNS TABLE("position" bigint, rank bigint, user_id bigint, score bigint, reached_at timestamp with time zone)
+    LANGUAGE plpgsql STABLE ROWS 1e+06
+    SET work_mem TO '128MB'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_board   record;
+    v_missing text;
+    v_numeric boolean;
+    v_entries text;
+    v_key     text;
+    v_order   text;
+    v_user    text;
+BEGIN
+    SELECT b.score_order, b.ties, coalesce(c.next_sources, c.sources) AS sources INTO STRICT v_board
+    FROM centile_store.combinations c JOIN centile_store.boards b ON b.id = c.board_id WHERE c.board_id = p_board_id;
+    SELECT s.archive INTO v_missing
+    FROM jsonb_to_recordset(v_board.sources) AS s (archive text)
+    WHERE s.archive IS NOT NULL
+      AND NOT EXISTS (SELECT FROM pg_catalog.pg_class c
+                      WHERE c.relnamespace = 'centile_archive'::regnamespace AND c.relname = s.archive AND c.relispopulated);
+    IF v_missing IS NOT NULL AND current_setting('centile.building', true) = 'on' THEN
+        RAISE EXCEPTION 'the archive centile_archive.% is missing', v_missing USING ERRCODE = 'CB409';
+    ELSIF v_missing IS NOT NULL THEN
+        RAISE WARNING 'the archive % is missing: the combined ranking stays empty until its next refresh', v_missing;
+        RETURN;
+    END IF;
+    v_key := CASE v_board.score_order WHEN 'asc' THEN 'e.score' ELSE 'e.score DESC' END;
+    v_order := v_key || ', e.reached_at, e.user_id';
+    FOREACH v_numeric IN ARRAY '{false,true}'::boolean[] LOOP
+        v_entries := centile_store.combined_entries_query(p_board_id, v_board.sources, v_numeric);
+        BEGIN
+            -- Sorts bigint, which is faster than numeric.
+            RETURN QUERY EXECUTE format('SELECT row_number() OVER (ORDER BY %s), %s, e.user_id, e.score, e.reached_at
+                                         FROM (SELECT x.user_id, x.score::bigint AS score, x.reached_at FROM (%s) x) e', v_order,
+                CASE v_board.ties WHEN 'shared' THEN format('rank() OVER (ORDER BY %s)', v_key) ELSE format('row_number() OVER (ORDER BY %s)', v_order) END,
+                v_entries);
+            RETURN;
+        EXCEPTION WHEN numeric_value_out_of_range THEN
+            -- A product, or a score. A product may leave the range without the score.
+            NULL;
+        END;
+    END LOOP;
+    EXECUTE format('SELECT u.external_id FROM (%s) e JOIN centile_store.users u ON u.id = e.user_id
+                    WHERE e.score NOT BETWEEN -9223372036854775807 AND 9223372036854775807 ORDER BY u.id LIMIT 1', v_entries)
+    INTO v_user;
+    RAISE EXCEPTION 'the score of player % would leave the range of 64 bits', quote_nullable(v_user) USING ERRCODE = 'CB409', DETAIL = 'score_out_of_range';
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.combined_ranking(p_board_id integer) IS 'Computes the ranking of a combined board from its resolved sources. Example: SELECT position, rank, score FROM centile_store.combined_ranking(4);';
 
 CREATE FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) RETURNS record
     LANGUAGE plpgsql
@@ -2541,6 +2814,8 @@ BEGIN
               FROM centile_store.layout_differences(v_period.ranking_id) l) d
         WHERE d.n <= p_limit
         ORDER BY d.kind, d.n;
+    ELSIF v_period.frozen_top IS NOT NULL AND v_period.kind = 'all_time' THEN
+        RETURN QUERY SELECT * FROM centile_store.combined_differences(p_period_id);
     ELSIF v_period.frozen_top IS NOT NULL THEN
         RETURN QUERY SELECT * FROM centile_store.closed_differences(p_period_id, p_limit);
     END IF;
@@ -2574,6 +2849,27 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.drop_archive(p_period_id bigint, p_drop boolean) IS 'Drops the archive of a closed period, in two calls. Example: SELECT c.at IS NOT NULL AS is_cut_off, centile_store.build_archive(2), centile_store.compare_archive(2), centile_store.finish_close(2, c.at), centile_store.drop_archive(2, false), centile_store.drop_archive(2, true) FROM (SELECT centile_store.cut_off_period(2) AS at) c;';
+
+CREATE FUNCTION centile_store.drop_old_views(p_board_id integer) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET lock_timeout TO '200ms'
+    AS $$
+DECLARE
+    v_views text[];
+    v_view  text;
+BEGIN
+    SELECT c.old_views INTO v_views
+    FROM centile_store.combinations c JOIN centile_store.periods p ON p.board_id = c.board_id
+    WHERE c.board_id = p_board_id AND p.closed_at < statement_timestamp() - interval '10 seconds';
+    FOREACH v_view IN ARRAY coalesce(v_views, '{}') LOOP
+        EXECUTE format('DROP MATERIALIZED VIEW IF EXISTS centile_archive.%I', v_view);
+        UPDATE centile_store.combinations c SET old_views = array_remove(c.old_views, v_view) WHERE c.board_id = p_board_id;
+    END LOOP;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.drop_old_views(p_board_id integer) IS 'Drops the replaced views of a combined board that no statement reads any more. Example: SELECT centile_store.drop_old_views(4);';
 
 CREATE FUNCTION centile_store.due_periods(p_period_id bigint DEFAULT NULL::bigint) RETURNS TABLE(period_id bigint, board text, period text, ends_at timestamp with time zone, import_source text, import_is_running boolean)
     LANGUAGE sql STABLE
@@ -2764,6 +3060,16 @@ $$;
 
 COMMENT ON FUNCTION centile_store.expired_archives() IS 'Archives beyond those that their boards keep. Example: SELECT * FROM centile_store.expired_archives();';
 
+CREATE FUNCTION centile_store.fail_combination(p_board_id integer, p_failure text) RETURNS void
+    LANGUAGE sql
+    AS $$
+    UPDATE centile_store.combinations
+    SET failures = failures + 1, failed_at = clock_timestamp(), failure = p_failure
+    WHERE board_id = p_board_id
+$$;
+
+COMMENT ON FUNCTION centile_store.fail_combination(p_board_id integer, p_failure text) IS 'Records that a refresh of a combined board failed. Example: SELECT centile_store.fail_combination(4, ''a reason'');';
+
 CREATE FUNCTION centile_store.fill_buckets(p_ranking_id bigint) RETURNS bigint
     LANGUAGE plpgsql
     SET work_mem TO '128MB'
@@ -2878,6 +3184,53 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at timestamp with time zone) IS 'Closes a period whose archive has been built and compared. Example: SELECT c.at IS NOT NULL AS is_cut_off, centile_store.build_archive(2), centile_store.compare_archive(2), centile_store.finish_close(2, c.at) FROM (SELECT centile_store.cut_off_period(2) AS at) c;';
+
+CREATE FUNCTION centile_store.finish_combination(p_board_id integer, p_actor text, p_seconds double precision, OUT period_id bigint, OUT revision integer, OUT players bigint) RETURNS record
+    LANGUAGE plpgsql
+    SET lock_timeout TO '10s'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_state     centile_store.combinations;
+    v_last_at   timestamptz;
+    v_was       record;
+BEGIN
+    SELECT * INTO STRICT v_state FROM centile_store.combinations WHERE board_id = p_board_id FOR UPDATE;
+    IF v_state.next_view IS NULL THEN
+        RAISE EXCEPTION 'no ranking of the board has been built' USING ERRCODE = 'CB409';
+    END IF;
+    EXECUTE format('SELECT count(*), max(reached_at) FROM centile_archive.%I', v_state.next_view) INTO players, v_last_at;
+    PERFORM FROM centile_store.profile_revision FOR SHARE;
+    INSERT INTO centile_store.periods (board_id, kind, label, starts_at, ends_at, state)
+    VALUES (p_board_id, 'all_time', 'all_time', '-infinity', 'infinity', 'closed')
+    ON CONFLICT ON CONSTRAINT periods_label_key DO NOTHING;
+    SELECT p.id, p.archive_name, p.archive_revision, p.archive_players INTO STRICT v_was
+    FROM centile_store.periods p WHERE p.board_id = p_board_id;
+    period_id := v_was.id;
+    INSERT INTO centile_store.named_players AS n (period_id, user_ids) VALUES (v_was.id, '{}')
+    ON CONFLICT ON CONSTRAINT named_players_pkey DO UPDATE SET user_ids = n.user_ids;
+    UPDATE centile_store.periods
+    SET archive_name = v_state.next_view, archive_players = finish_combination.players, archive_last_at = v_last_at, archive_differences = 0,
+        cut_off_at = v_state.next_as_of, closed_at = clock_timestamp()
+    WHERE id = v_was.id;
+    UPDATE centile_store.periods SET archive_revision = archive_revision + 1, frozen_top = centile_store.freeze_top(v_was.id)
+    WHERE id = v_was.id
+    RETURNING archive_revision INTO revision;
+    PERFORM centile_store.list_named_players(v_was.id);
+    UPDATE centile_store.combinations c
+    SET epoch = centile.epoch(), as_of = c.next_as_of, sources = c.next_sources, source_batches = c.next_batches, ledger_start = c.ledger_end, ledger_end = c.next_end,
+        duration = make_interval(secs => p_seconds), failures = 0, failed_at = NULL, failure = NULL,
+        next_view = NULL, next_as_of = NULL, next_sources = NULL, next_batches = NULL, next_end = NULL,
+        old_views = array_remove(c.old_views || v_was.archive_name, NULL)
+    WHERE c.board_id = p_board_id;
+    PERFORM centile_store.note_act(p_actor, 'refresh', p_board_id,
+        jsonb_build_object('revision', v_was.archive_revision, 'players', v_was.archive_players, 'sources', centile_store.shown_sources(v_state.sources)),
+        jsonb_build_object('revision', finish_combination.revision, 'players', finish_combination.players, 'sources', centile_store.shown_sources(v_state.next_sources)), 'all_time')
+    WHERE p_actor IS NOT NULL;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.finish_combination(p_board_id integer, p_actor text, p_seconds double precision, OUT period_id bigint, OUT revision integer, OUT players bigint) IS 'Lets the ranking that centile_store.build_combination has built answer, and returns its period, revision and players. Example: SELECT centile_store.build_combination(4), centile_store.finish_combination(4, ''dora'', 1.5);';
 
 CREATE TABLE centile_store.periods (
     id bigint NOT NULL,
@@ -4228,6 +4581,7 @@ BEGIN
     -- wait for it, and with it the scores of its lane.
     PERFORM FROM centile_store.cut_offs WHERE period_id = p_period_id FOR UPDATE;
     SELECT * INTO STRICT v_before FROM centile_store.periods WHERE id = p_period_id;
+    PERFORM centile_store.check_written(b) FROM centile_store.boards b WHERE b.id = v_before.board_id;
     IF v_before.frozen_top IS NULL THEN
         RAISE EXCEPTION 'the period has no archive: it is %', CASE v_before.state WHEN 'closed' THEN 'closed, and the archive was dropped' ELSE 'not closed' END
             USING ERRCODE = 'CB409';
@@ -4451,6 +4805,30 @@ $$;
 
 COMMENT ON FUNCTION centile_store.reposition_bucket(p_ranking_id bigint, p_layout integer, p_place integer, p_beside integer, p_above boolean) IS 'Moves an empty bucket to a new place beside another one. Example: SELECT centile_store.reposition_bucket(g.id, g.layout, 100, 1, true) FROM centile_store.rankings g WHERE g.id = 1;';
 
+CREATE FUNCTION centile_store.resolve_sources(p_board_id integer) RETURNS TABLE(place smallint, board_id integer, board text, period text, weight integer, version text, is_final boolean, archive text, ranking_id bigint, problem text)
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT s.place, b.id, b.slug, coalesce(CASE r.kind WHEN 'all_time' THEN r.kind ELSE r.kind || ':' || r.label END, s.period), s.weight,
+           CASE WHEN r.ranking_id IS NOT NULL THEN centile.version_of(r.ranking_id)
+                WHEN r.archive_revision IS NOT NULL THEN concat_ws('.', centile.epoch(), 'a' || r.period_id, r.archive_revision) END,
+           coalesce(r.archive_revision IS NOT NULL OR (r.period_id IS NULL AND r.ends_at <= statement_timestamp()), false),
+           (SELECT a.archive_name FROM centile_store.archive_of(r.period_id) a WHERE r.archive_revision IS NOT NULL),
+           r.ranking_id,
+           CASE WHEN r.kind IS NULL THEN format('board %s has no period %s', b.slug, s.period)
+                WHEN r.state = 'upcoming' THEN format('%s of board %s has not begun', s.period, b.slug)
+                WHEN r.state = 'preparing' THEN format('%s of board %s is being filled from the ledger', s.period, b.slug)
+                WHEN b.mode = 'combined' AND r.period_id IS NULL THEN format('board %s has not been computed yet', b.slug)
+                WHEN r.state = 'closed' AND r.archive_revision IS NULL THEN format('the archive of %s:%s of board %s was dropped', r.kind, r.label, b.slug)
+           END
+    FROM centile_store.combination_sources s
+    JOIN centile_store.boards b ON b.id = s.source_board_id
+    LEFT JOIN LATERAL centile.resolve_period(b.id, s.period) r ON true
+    WHERE s.board_id = p_board_id
+    ORDER BY s.place
+$$;
+
+COMMENT ON FUNCTION centile_store.resolve_sources(p_board_id integer) IS 'What the sources of a combined board mean now. Example: SELECT r.board, r.period, r.problem FROM centile_store.resolve_sources(4) r;';
+
 CREATE FUNCTION centile_store.retry_delay(p_attempts integer, p_random double precision) RETURNS interval
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     AS $$
@@ -4538,6 +4916,53 @@ $$;
 
 COMMENT ON FUNCTION centile_store.set_layout(p_ranking_id bigint, p_buckets smallint[], p_bounds centile_store.rank_key[]) IS 'Replaces the layout of a ranking: buckets by place, and the lower bound of each. Example: SELECT centile_store.set_layout(1, l.buckets, l.bounds) FROM centile_store.rankings g CROSS JOIN LATERAL centile_store.lock_layout(g.id, g.layout) l WHERE g.id = 1;';
 
+CREATE FUNCTION centile_store.set_sources(p_board_id integer, p_sources jsonb) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_source record;
+    v_path   text;
+BEGIN
+    PERFORM pg_advisory_xact_lock(1128615508, -3);
+    IF jsonb_typeof(p_sources) IS DISTINCT FROM 'array' OR jsonb_array_length(p_sources) NOT BETWEEN 1 AND 366 THEN
+        RAISE EXCEPTION 'must be 1 to 366 sources' USING ERRCODE = 'CB422', DETAIL = 'sources';
+    END IF;
+    FOR v_source IN
+        SELECT s.source ->> 'board' AS slug, split_part(s.source ->> 'period', ':', 1) AS kind, b.id, b.periods
+        FROM jsonb_array_elements(p_sources) WITH ORDINALITY AS s (source, place)
+        LEFT JOIN centile_store.boards b ON b.slug = s.source ->> 'board'
+        ORDER BY s.place
+    LOOP
+        IF v_source.id IS NULL THEN
+            RAISE EXCEPTION 'there is no board %', quote_nullable(v_source.slug) USING ERRCODE = 'CB422', DETAIL = 'sources';
+        ELSIF v_source.kind IS NULL OR v_source.kind <> ALL (v_source.periods || '{season,snapshot}'::text[]) THEN
+            RAISE EXCEPTION 'board % does not keep the period %', v_source.slug, quote_nullable(v_source.kind)
+                USING ERRCODE = 'CB422', DETAIL = 'sources', HINT = format('It keeps %s.', array_to_string(v_source.periods, ', '));
+        END IF;
+    END LOOP;
+    DELETE FROM centile_store.combination_sources WHERE board_id = p_board_id;
+    INSERT INTO centile_store.combination_sources (board_id, place, source_board_id, period, weight)
+    SELECT p_board_id, s.place, b.id, s.source ->> 'period', coalesce((s.source ->> 'weight')::integer, 1)
+    FROM jsonb_array_elements(p_sources) WITH ORDINALITY AS s (source, place)
+    JOIN centile_store.boards b ON b.slug = s.source ->> 'board';
+    WITH RECURSIVE path (id, slugs) AS (
+        SELECT b.id, ARRAY[b.slug] FROM centile_store.boards b WHERE b.id = p_board_id
+        UNION ALL
+        SELECT b.id, p.slugs || b.slug
+        FROM path p
+        JOIN (SELECT DISTINCT s.board_id, s.source_board_id FROM centile_store.combination_sources s) s ON s.board_id = p.id
+        JOIN centile_store.boards b ON b.id = s.source_board_id
+        WHERE cardinality(p.slugs) = 1 OR p.id <> p_board_id)
+    SELECT array_to_string(p.slugs, ' -> ') INTO v_path
+    FROM path p WHERE p.id = p_board_id AND cardinality(p.slugs) > 1 ORDER BY cardinality(p.slugs), p.slugs LIMIT 1;
+    IF v_path IS NOT NULL THEN
+        RAISE EXCEPTION 'the board would be computed from itself: %', v_path USING ERRCODE = 'CB422', DETAIL = 'sources';
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.set_sources(p_board_id integer, p_sources jsonb) IS 'Replaces the sources of a combined board. Example: SELECT centile_store.set_sources(4, ''[{"board": "main", "period": "day", "weight": 2}]'');';
+
 CREATE FUNCTION centile_store.settled_ledger_end(p_board_id integer) RETURNS bigint
     LANGUAGE plpgsql
     AS $$
@@ -4548,6 +4973,12 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.settled_ledger_end(p_board_id integer) IS 'The ledger id up to which all rows of a board are committed; later rows have higher ids. Example: SELECT centile_store.settled_ledger_end(1) > 0 AS has_rows;';
+
+CREATE FUNCTION centile_store.shown_sources(p_sources jsonb) RETURNS jsonb
+    LANGUAGE sql IMMUTABLE
+    RETURN (SELECT COALESCE(jsonb_agg(jsonb_build_object('board', s.board, 'period', s.period, 'version', s.version) ORDER BY s.place), '[]'::jsonb) AS "coalesce" FROM jsonb_to_recordset(shown_sources.p_sources) s(place integer, board text, period text, version text));
+
+COMMENT ON FUNCTION centile_store.shown_sources(p_sources jsonb) IS 'The sources of a combined ranking as answers name them. Example: SELECT centile_store.shown_sources(''[{"place": 1, "board": "main", "period": "week:2024-01-15", "version": "a"}]'');';
 
 CREATE FUNCTION centile_store.snapshot_positions(p_board_id integer, p_users text[]) RETURNS TABLE(user_id text, "position" bigint)
     LANGUAGE plpgsql STABLE
@@ -4568,6 +4999,44 @@ END
 $_$;
 
 COMMENT ON FUNCTION centile_store.snapshot_positions(p_board_id integer, p_users text[]) IS 'Positions of players in the newest snapshot of a board. Example: SELECT * FROM centile_store.snapshot_positions(1, ''{ann}'');';
+
+CREATE FUNCTION centile_store.source_boards(p_board_id integer) RETURNS SETOF integer
+    LANGUAGE sql STABLE
+    AS $$
+    WITH RECURSIVE reached (id) AS (
+        SELECT p_board_id
+        UNION
+        SELECT s.source_board_id FROM reached r JOIN centile_store.combination_sources s ON s.board_id = r.id)
+    SELECT id FROM reached
+$$;
+
+COMMENT ON FUNCTION centile_store.source_boards(p_board_id integer) IS 'A board and all boards from which it is computed, directly or not. Example: SELECT centile_store.source_boards(4);';
+
+CREATE FUNCTION centile_store.source_changes(p_board_id integer, p_limit bigint, OUT any_changed boolean, OUT closed_changed boolean, OUT scores bigint) RETURNS record
+    LANGUAGE plpgsql STABLE
+    AS $$
+DECLARE
+    v_state centile_store.combinations;
+BEGIN
+    SELECT * INTO STRICT v_state FROM centile_store.combinations WHERE board_id = p_board_id;
+    SELECT coalesce(bool_or(changed), false), coalesce(bool_or(changed AND r.is_final), false) INTO any_changed, closed_changed
+    FROM centile_store.resolve_sources(p_board_id) r
+    LEFT JOIN jsonb_to_recordset(v_state.sources) AS s (place smallint, board_id integer, period text, version text, is_final boolean) ON s.place = r.place
+    CROSS JOIN LATERAL (SELECT (r.board_id, r.period, r.version, r.is_final) IS DISTINCT FROM (s.board_id, s.period, s.version, s.is_final) AS changed) x;
+    scores := 0;
+    IF p_limit > 0 AND EXISTS (
+            SELECT FROM jsonb_each(v_state.source_batches) AS x (board, batches) JOIN centile_store.boards b ON b.id = x.board::integer
+            WHERE to_jsonb(centile_store.lane_batches(b.id, b.lanes)) <> x.batches) THEN
+        SELECT count(*) INTO scores
+        FROM (SELECT FROM centile_store.score_transactions t
+              WHERE t.id > v_state.ledger_start AND t.kind = 'score'
+                AND t.batch > (v_state.source_batches -> t.board_id::text ->> t.lane)::bigint
+              LIMIT p_limit) t;
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.source_changes(p_board_id integer, p_limit bigint, OUT any_changed boolean, OUT closed_changed boolean, OUT scores bigint) IS 'What has changed in the sources of a combined board since its ranking was computed. Example: SELECT c.* FROM centile_store.source_changes(4, 10) c;';
 
 CREATE FUNCTION centile_store.source_of(p_ranking_id bigint, p_period_id bigint) RETURNS TABLE(players bigint, score_order text, ties text)
     LANGUAGE sql STABLE
@@ -4629,6 +5098,12 @@ CREATE FUNCTION centile_store.try_closing_lock() RETURNS boolean
     RETURN pg_try_advisory_lock(1128615508, '-1'::integer);
 
 COMMENT ON FUNCTION centile_store.try_closing_lock() IS 'Tries to take the session lock for closing periods. Example: SELECT centile_store.try_closing_lock();';
+
+CREATE FUNCTION centile_store.try_combining_lock() RETURNS boolean
+    LANGUAGE sql
+    RETURN pg_try_advisory_lock(1128615508, '-2'::integer);
+
+COMMENT ON FUNCTION centile_store.try_combining_lock() IS 'Tries to take the session lock for refreshing combined boards. Example: SELECT centile_store.try_combining_lock();';
 
 CREATE FUNCTION centile_store.try_index_lock() RETURNS boolean
     LANGUAGE sql
@@ -4962,6 +5437,83 @@ CREATE VIEW centile.bucket_occupancy AS
      JOIN pg_class t ON (((t.relnamespace = ('centile_store'::regnamespace)::oid) AND (t.relname = ('leaderboard_bucket_'::text || to_char((u.bucket)::double precision, 'FM00'::text))))));
 
 COMMENT ON VIEW centile.bucket_occupancy IS 'Place, bounds, players, share and table size of each of the 100 buckets of every open ranking. Example: SELECT place, bucket, from_score, to_score, players, share, table_name, size FROM centile.bucket_occupancy WHERE board = ''main'' AND kind = ''all_time'' AND players > 0 ORDER BY place DESC;';
+
+CREATE TABLE centile_store.combination_sources (
+    board_id integer NOT NULL,
+    place smallint NOT NULL,
+    source_board_id integer NOT NULL,
+    period text NOT NULL,
+    weight integer DEFAULT 1 NOT NULL,
+    CONSTRAINT combination_sources_weight_range CHECK ((((weight >= '-1000000'::integer) AND (weight <= 1000000)) AND (weight <> 0)))
+);
+
+COMMENT ON TABLE centile_store.combination_sources IS 'Periods of boards from which a combined board is computed, as selectors, with their weights.';
+
+CREATE TABLE centile_store.combinations (
+    board_id integer NOT NULL,
+    join_rule text NOT NULL,
+    aggregate text NOT NULL,
+    refresh text DEFAULT 'manual'::text NOT NULL,
+    defined_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    epoch text DEFAULT ''::text NOT NULL,
+    as_of timestamp with time zone,
+    sources jsonb DEFAULT '[]'::jsonb NOT NULL,
+    source_batches jsonb DEFAULT '{}'::jsonb NOT NULL,
+    ledger_end bigint DEFAULT 0 NOT NULL,
+    ledger_start bigint DEFAULT 0 NOT NULL,
+    duration interval,
+    failures integer DEFAULT 0 NOT NULL,
+    failed_at timestamp with time zone,
+    failure text,
+    next_view text COLLATE pg_catalog."C",
+    next_as_of timestamp with time zone,
+    next_sources jsonb,
+    next_batches jsonb,
+    next_end bigint,
+    old_views text[] DEFAULT '{}'::text[] NOT NULL COLLATE pg_catalog."C",
+    CONSTRAINT combinations_aggregate_known CHECK ((aggregate = ANY (ARRAY['sum'::text, 'min'::text, 'max'::text]))),
+    CONSTRAINT combinations_failure_known CHECK (((failed_at IS NULL) = (failure IS NULL))),
+    CONSTRAINT combinations_join_rule_known CHECK ((join_rule = ANY (ARRAY['union'::text, 'intersection'::text]))),
+    CONSTRAINT combinations_refresh_length CHECK (((octet_length(refresh) >= 1) AND (octet_length(refresh) <= 128)))
+);
+
+COMMENT ON TABLE centile_store.combinations IS 'Definitions and states of combined boards. as_of and sources: the snapshot that the ranking was computed from. next_*: a ranking that has been built and does not answer yet.';
+
+COMMENT ON COLUMN centile_store.combinations.epoch IS 'Epoch of the database at as_of. Another one means that the database has been restored.';
+
+COMMENT ON COLUMN centile_store.combinations.source_batches IS 'Last batches of the boards that the sources read, at as_of: scores of later batches came after.';
+
+COMMENT ON COLUMN centile_store.combinations.ledger_start IS 'ledger_end of the refresh before. Every score since as_of has a higher id.';
+
+COMMENT ON COLUMN centile_store.combinations.old_views IS 'Replaced views, which are dropped once no statement can read them.';
+
+CREATE VIEW centile.combinations AS
+ SELECT b.slug AS board,
+    c.join_rule,
+    c.aggregate,
+    ( SELECT jsonb_agg(jsonb_build_object('board', x.slug, 'period', s.period, 'weight', s.weight) ORDER BY s.place) AS jsonb_agg
+           FROM (centile_store.combination_sources s
+             JOIN centile_store.boards x ON ((x.id = s.source_board_id)))
+          WHERE (s.board_id = c.board_id)) AS sources,
+    c.refresh,
+    c.as_of,
+    (statement_timestamp() - c.as_of) AS age,
+    c.duration,
+    p.archive_players AS players,
+    p.archive_revision AS revision,
+    ('centile_archive.'::text || p.archive_name) AS archive,
+    ( SELECT COALESCE(jsonb_agg(jsonb_build_object('board', s.board, 'period', s.period, 'version', s.version) ORDER BY s.place), '[]'::jsonb) AS "coalesce"
+           FROM jsonb_to_recordset(c.sources) s(place integer, board text, period text, version text)) AS source_versions,
+    c.failures,
+    c.failed_at,
+    c.failure,
+    c.defined_at,
+    c.board_id
+   FROM ((centile_store.combinations c
+     JOIN centile_store.boards b ON ((b.id = c.board_id)))
+     LEFT JOIN centile_store.periods p ON ((p.board_id = c.board_id)));
+
+COMMENT ON VIEW centile.combinations IS 'Combined boards: their sources, how these are joined, aggregated and refreshed, the snapshot of the ranking, and the failures since. Example: SELECT board, join_rule, aggregate, sources, refresh, players, failures, failure FROM centile.combinations ORDER BY board;';
 
 CREATE TABLE centile_store.leaderboard (
     ranking_id bigint NOT NULL,
@@ -5554,6 +6106,15 @@ ALTER TABLE centile_store.boards ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTIT
     CACHE 1
 );
 
+CREATE SEQUENCE centile_store.combined_view_number
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1;
+
+COMMENT ON SEQUENCE centile_store.combined_view_number IS 'Numbers of the materialized views of combined boards.';
+
 CREATE TABLE centile_store.cut_offs (
     period_id bigint NOT NULL,
     batches bigint[] NOT NULL
@@ -5738,6 +6299,12 @@ ALTER TABLE ONLY centile_store.boards
 ALTER TABLE ONLY centile_store.bucket_counts
     ADD CONSTRAINT bucket_counts_pkey PRIMARY KEY (ranking_id, lane, revision);
 
+ALTER TABLE ONLY centile_store.combination_sources
+    ADD CONSTRAINT combination_sources_pkey PRIMARY KEY (board_id, place);
+
+ALTER TABLE ONLY centile_store.combinations
+    ADD CONSTRAINT combinations_pkey PRIMARY KEY (board_id);
+
 ALTER TABLE ONLY centile_store.cut_offs
     ADD CONSTRAINT cut_offs_pkey PRIMARY KEY (period_id);
 
@@ -5847,6 +6414,15 @@ ALTER TABLE ONLY centile_store.board_lanes
 ALTER TABLE ONLY centile_store.board_players
     ADD CONSTRAINT board_players_board_fkey FOREIGN KEY (board_id) REFERENCES centile_store.boards(id);
 
+ALTER TABLE ONLY centile_store.combination_sources
+    ADD CONSTRAINT combination_sources_combination_fkey FOREIGN KEY (board_id) REFERENCES centile_store.combinations(board_id);
+
+ALTER TABLE ONLY centile_store.combination_sources
+    ADD CONSTRAINT combination_sources_source_fkey FOREIGN KEY (source_board_id) REFERENCES centile_store.boards(id);
+
+ALTER TABLE ONLY centile_store.combinations
+    ADD CONSTRAINT combinations_board_fkey FOREIGN KEY (board_id) REFERENCES centile_store.boards(id);
+
 ALTER TABLE ONLY centile_store.cut_offs
     ADD CONSTRAINT cut_offs_period_fkey FOREIGN KEY (period_id) REFERENCES centile_store.periods(id);
 
@@ -5894,6 +6470,12 @@ GRANT ALL ON FUNCTION centile.ban_user(p_board text, p_user text, p_banned boole
 REVOKE ALL ON FUNCTION centile.calendar_kind(p_kind text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.calendar_kind(p_kind text) TO centile_reader;
 GRANT ALL ON FUNCTION centile.calendar_kind(p_kind text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.change_combination(p_slug text, p_sources jsonb, p_join text, p_aggregate text, p_refresh text, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.change_combination(p_slug text, p_sources jsonb, p_join text, p_aggregate text, p_refresh text, p_actor text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.combine_board(p_slug text, p_sources jsonb, p_join text, p_aggregate text, p_refresh text, p_title text, p_order text, p_ties text, p_time_zone text, p_reading text, p_frozen_top_size integer, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.combine_board(p_slug text, p_sources jsonb, p_join text, p_aggregate text, p_refresh text, p_title text, p_order text, p_ties text, p_time_zone text, p_reading text, p_frozen_top_size integer, p_actor text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) TO centile_service;
@@ -6144,6 +6726,9 @@ GRANT ALL ON FUNCTION centile_store.bucket_totals(p_ranking_id bigint) TO centil
 REVOKE ALL ON FUNCTION centile_store.build_archive(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.build_archive(p_period_id bigint) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.build_combination(p_board_id integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.build_combination(p_board_id integer) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.catch_up(p_ranking_id bigint, p_lane smallint, p_after bigint, p_up_to bigint, p_after_user bigint, p_limit integer, OUT players bigint, OUT last_user bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.catch_up(p_ranking_id bigint, p_lane smallint, p_after bigint, p_up_to bigint, p_after_user bigint, p_limit integer, OUT players bigint, OUT last_user bigint) TO centile_service;
 
@@ -6156,11 +6741,29 @@ GRANT ALL ON FUNCTION centile_store.changed_users(p_board_id integer, p_known bi
 REVOKE ALL ON FUNCTION centile_store.check_time_zone(p_time_zone text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.check_time_zone(p_time_zone text) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.check_written(p_board centile_store.boards) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.check_written(p_board centile_store.boards) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.claim_deliveries(p_limit integer, p_except text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.claim_deliveries(p_limit integer, p_except text[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.closed_differences(p_period_id bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.closed_differences(p_period_id bigint, p_limit integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.combination_rules(p_board_id integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.combination_rules(p_board_id integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.combined_boards(p_board_id integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.combined_boards(p_board_id integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.combined_differences(p_period_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.combined_differences(p_period_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.combined_entries_query(p_board_id integer, p_sources jsonb, p_numeric boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.combined_entries_query(p_board_id integer, p_sources jsonb, p_numeric boolean) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.combined_ranking(p_board_id integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.combined_ranking(p_board_id integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) TO centile_service;
@@ -6197,6 +6800,9 @@ GRANT ALL ON FUNCTION centile_store.differences(p_period_id bigint, p_limit inte
 REVOKE ALL ON FUNCTION centile_store.drop_archive(p_period_id bigint, p_drop boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.drop_archive(p_period_id bigint, p_drop boolean) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.drop_old_views(p_board_id integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.drop_old_views(p_board_id integer) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.due_periods(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.due_periods(p_period_id bigint) TO centile_service;
 
@@ -6218,6 +6824,9 @@ GRANT ALL ON FUNCTION centile_store.erase_from_tops(p_user text, p_limit integer
 REVOKE ALL ON FUNCTION centile_store.expired_archives() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.expired_archives() TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.fail_combination(p_board_id integer, p_failure text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.fail_combination(p_board_id integer, p_failure text) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.fill_buckets(p_ranking_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.fill_buckets(p_ranking_id bigint) TO centile_service;
 
@@ -6226,6 +6835,9 @@ GRANT ALL ON FUNCTION centile_store.fill_entries(p_ranking_id bigint) TO centile
 
 REVOKE ALL ON FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at timestamp with time zone) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.finish_combination(p_board_id integer, p_actor text, p_seconds double precision, OUT period_id bigint, OUT revision integer, OUT players bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.finish_combination(p_board_id integer, p_actor text, p_seconds double precision, OUT period_id bigint, OUT revision integer, OUT players bigint) TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.periods TO centile_service;
 
@@ -6421,6 +7033,9 @@ GRANT ALL ON FUNCTION centile_store.replace_rows(p_bucket smallint, p_lane small
 REVOKE ALL ON FUNCTION centile_store.reposition_bucket(p_ranking_id bigint, p_layout integer, p_place integer, p_beside integer, p_above boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.reposition_bucket(p_ranking_id bigint, p_layout integer, p_place integer, p_beside integer, p_above boolean) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.resolve_sources(p_board_id integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.resolve_sources(p_board_id integer) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.retry_delay(p_attempts integer, p_random double precision) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.retry_delay(p_attempts integer, p_random double precision) TO centile_service;
 
@@ -6436,11 +7051,23 @@ GRANT ALL ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_bucket smal
 REVOKE ALL ON FUNCTION centile_store.set_layout(p_ranking_id bigint, p_buckets smallint[], p_bounds centile_store.rank_key[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.set_layout(p_ranking_id bigint, p_buckets smallint[], p_bounds centile_store.rank_key[]) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.set_sources(p_board_id integer, p_sources jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.set_sources(p_board_id integer, p_sources jsonb) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.settled_ledger_end(p_board_id integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.settled_ledger_end(p_board_id integer) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.shown_sources(p_sources jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.shown_sources(p_sources jsonb) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.snapshot_positions(p_board_id integer, p_users text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.snapshot_positions(p_board_id integer, p_users text[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.source_boards(p_board_id integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.source_boards(p_board_id integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.source_changes(p_board_id integer, p_limit bigint, OUT any_changed boolean, OUT closed_changed boolean, OUT scores bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.source_changes(p_board_id integer, p_limit bigint, OUT any_changed boolean, OUT closed_changed boolean, OUT scores bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.source_of(p_ranking_id bigint, p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.source_of(p_ranking_id bigint, p_period_id bigint) TO centile_service;
@@ -6450,6 +7077,9 @@ GRANT ALL ON FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_after bi
 
 REVOKE ALL ON FUNCTION centile_store.try_closing_lock() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.try_closing_lock() TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.try_combining_lock() FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.try_combining_lock() TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.try_index_lock() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.try_index_lock() TO centile_service;
@@ -6493,6 +7123,13 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.bucket_counts TO centil
 
 GRANT SELECT ON TABLE centile.bucket_occupancy TO centile_reader;
 GRANT SELECT ON TABLE centile.bucket_occupancy TO centile_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.combination_sources TO centile_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.combinations TO centile_service;
+
+GRANT SELECT ON TABLE centile.combinations TO centile_reader;
+GRANT SELECT ON TABLE centile.combinations TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.leaderboard TO centile_service;
 
@@ -6565,6 +7202,8 @@ GRANT SELECT ON TABLE centile_store.applied_sql TO centile_service;
 GRANT SELECT,INSERT,DELETE ON TABLE centile_store.batch_changes TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.board_players TO centile_service;
+
+GRANT USAGE ON SEQUENCE centile_store.combined_view_number TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.cut_offs TO centile_service;
 

@@ -429,6 +429,7 @@ async fn combine_board(instance: &Instance, combine: Combine) -> Result<(Board, 
             gain_max: GainMax::new(),
             on_violation: OnViolation::Refuse,
             snapshots: None,
+            rolling: Vec::new(),
             combination: Some(NewCombination { sources, join, aggregate, refresh }),
         };
         boards::create(&instance.boards, new, &by).await?
