@@ -9,7 +9,7 @@ use sqlx::query_scalar;
 use super::oracle::{Rules, Source, page, wanted};
 use crate::{
     http::api::site::Site,
-    support::{TestDb, amount, run},
+    support::{Ran, TestDb, amount, run, spawn},
 };
 
 /// Returns the last batch of a board of one lane at a version, which has a digest of it.
@@ -96,4 +96,32 @@ async fn a_refresh_beside_writers_is_one_snapshot() {
     };
     let (arena, duels, moved) = tokio::join!(write("arena", 3), write("duels", 7), refreshes);
     assert!(arena > 5 && duels > 5 && moved > 1, "{arena} and {duels} batches, {moved} other versions");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_score_between_versions_and_entries_is_in_neither() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &["--no-maintenance"]).await;
+    let board = json!({"slug": "arena", "periods": ["all_time"], "lanes": 1});
+    site.board(board, &[("ada", 5), ("bob", 7)]).await;
+    run(&db, &["board", "combine", "hero", "--source", "arena@all_time"]).well();
+    // The refresh has resolved its source, and waits for the number of its view.
+    let session = db.hold("ALTER SEQUENCE centile_store.combined_view_number INCREMENT BY 1").await;
+    let refresh = spawn(db.url(), &["refresh", "--board", "hero"]);
+    db.until_waiting(1, || false).await;
+    site.post("/v1/boards/arena/scores", json!({"user_id": "ada", "points": 100})).await.is(200);
+    drop(session);
+    let printed = tokio::task::spawn_blocking(|| Ran::from(refresh.wait_with_output().unwrap())).await.unwrap().well();
+    assert!(printed.contains("revision 2, 2 players"), "{printed}");
+    let (rows, combination) = page(&site, "hero").await;
+    let last = batch_of(&db, "arena", combination["sources"][0]["version"].as_str().unwrap()).await;
+    let rules = Rules {
+        sources: vec![Source { board: "arena", period: "all_time", weight: 1 }],
+        join: "union",
+        aggregate: "sum",
+        ties: "shared",
+        order: "desc",
+    };
+    assert_eq!(rows, wanted(&db, &rules, |_| last).await);
+    assert_eq!(rows[0].score, 7);
 }
