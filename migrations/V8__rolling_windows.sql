@@ -1,6 +1,6 @@
 -- Rolling windows: periods of kind rolling that end with the current day or hour and overlap each
--- other. A window is filled from the ledger before it is meant; until then its state is preparing,
--- and it has no ranking.
+-- other. The service fills a window from the ledger before it becomes current. Meanwhile
+-- its state is preparing, and it has no ranking.
 
 ALTER TABLE centile_store.boards
     ADD COLUMN rolling text[] NOT NULL DEFAULT '{}',

@@ -1,5 +1,5 @@
--- NULL leaves a part unchanged. The last ranking answers until the next refresh, which is due at
--- once.
+-- NULL leaves a part unchanged. A change to the sources, join or aggregate makes a refresh due at once;
+-- until then, readers get the previous ranking. A change to the refresh rule alone does not.
 CREATE OR REPLACE FUNCTION centile.change_combination(
     p_slug text, p_sources jsonb DEFAULT NULL, p_join text DEFAULT NULL, p_aggregate text DEFAULT NULL, p_refresh text DEFAULT NULL,
     p_actor text DEFAULT session_user)

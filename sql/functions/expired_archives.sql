@@ -1,5 +1,5 @@
--- Of each kind that a board limits (of windows, each length), the closed periods beyond the newest
--- ones; archives of windows that are no longer kept; and archives whose dropping was interrupted.
+-- Archives beyond the number that a board keeps of a kind, or of a length of window. Also archives of
+-- windows on boards that keep none, and archives whose dropping was interrupted.
 CREATE OR REPLACE FUNCTION centile_store.expired_archives() RETURNS TABLE (period_id bigint, board text, period text)
 LANGUAGE sql STABLE
 AS $$

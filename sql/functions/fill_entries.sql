@@ -2,7 +2,7 @@
 CREATE OR REPLACE FUNCTION centile_store.fill_entries(p_ranking_id bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 SET work_mem = '128MB'
--- The planner expects few entries from a function.
+-- The planner underestimates the rows of a function, and would choose a nested loop.
 SET enable_nestloop = off
 AS $$
 DECLARE

@@ -1,6 +1,6 @@
--- Without a ranking yet: reads are refused, and scores do not enter it. The board may have released
--- the window before and want it again. NULL if it is open, another session is filling it, or the
--- board no longer wants it.
+-- Creates the window without a ranking, so reads fail and scores do not enter it. Also reopens a
+-- window that the board had released. NULL if it is open, another session is filling it, or the board
+-- no longer wants it.
 CREATE OR REPLACE FUNCTION centile_store.open_window(p_board_id integer, p_length text, p_at timestamptz) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -24,4 +24,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.open_window(integer, text, timestamptz) IS
-'Makes the rolling window that is current at an instant, to be filled from the ledger, and returns its period id. Example: SELECT centile_store.open_window(1, ''7d'', now()) IS NOT NULL AS is_made;';
+'Creates the rolling window that is current at an instant, and returns its period id. Example: SELECT centile_store.open_window(1, ''7d'', now()) IS NOT NULL AS is_created;';

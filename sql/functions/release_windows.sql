@@ -1,6 +1,6 @@
--- Windows that are over and are not archived, a few minutes later, for readers that page through
--- them; those of a length that the board no longer keeps; and with p_all every window. Returns their
--- number. The caller holds the board's structure lock exclusively.
+-- Releases windows that ended five minutes ago and are not archived, so that readers can finish
+-- paging. Also releases windows of lengths that the board no longer keeps, and with p_all every
+-- window. The caller holds the board's structure lock exclusively.
 CREATE OR REPLACE FUNCTION centile_store.release_windows(p_board_id integer, p_all boolean DEFAULT false) RETURNS integer
 LANGUAGE plpgsql VOLATILE
 AS $$

@@ -1,7 +1,7 @@
 -- By the database's clock: 'week', 'week:previous', 'week:-4', 'week:2024-01-15', 'season:spring',
--- 'rolling:7d'. No row if the period cannot exist; no period_id if it has no scores. The selector means this period from
--- valid_from to valid_until, so that the service may cache it. archive_revision is NULL unless the
--- period is closed and its archive kept.
+-- 'rolling:7d'. No row if the period cannot exist; no period_id if it has no scores. The selector
+-- means this period from valid_from to valid_until, so that the service may cache it.
+-- archive_revision is NULL unless the period is closed and its archive kept.
 CREATE OR REPLACE FUNCTION centile.resolve_period(p_board_id integer, p_selector text)
 RETURNS TABLE (kind text, label text, starts_at timestamptz, ends_at timestamptz, period_id bigint, ranking_id bigint, state text,
                archive_revision integer, valid_from timestamptz, valid_until timestamptz)
@@ -15,7 +15,6 @@ DECLARE
     v_label text := nullif(substr(p_selector, length(v_kind) + 2), '');
     v_zone  text;
     v_bounds record;
-    v_window record;
     v_from  timestamptz := '-infinity';
     v_until timestamptz := 'infinity';
 BEGIN
@@ -29,19 +28,8 @@ BEGIN
           AND (v_kind = 'season' OR p.state = 'closed');
         v_until := CASE WHEN v_now < v_bounds.starts_at THEN v_bounds.starts_at WHEN v_now < v_bounds.ends_at THEN v_bounds.ends_at ELSE v_until END;
     ELSIF v_kind = 'rolling' THEN
-        SELECT w.* INTO v_window
-        FROM centile_store.boards b CROSS JOIN LATERAL centile.rolling_window(split_part(v_label, '-', 1), v_now, v_zone) w
-        WHERE b.id = p_board_id AND split_part(v_label, '-', 1) = ANY (b.rolling);
-        IF v_label IN (split_part(v_window.label, '-', 1), v_window.label) THEN
-            SELECT v_window.label, v_window.starts_at, v_window.ends_at INTO v_bounds;
-            v_from := CASE WHEN v_label <> v_window.label THEN v_window.current_from ELSE v_from END;
-        ELSE
-            -- A former window that is still open, or whose archive is kept. The next one cannot be read.
-            SELECT p.label, p.starts_at, p.ends_at INTO v_bounds
-            FROM centile_store.periods p WHERE p.board_id = p_board_id AND p.kind = v_kind AND p.label = v_label
-              AND (p.state <> 'closed' OR p.archive_revision > 0)
-              AND (p.ends_at <= v_window.ends_at OR v_window.label IS NULL);
-        END IF;
+        SELECT w.* INTO v_bounds FROM centile_store.resolve_window(p_board_id, v_label, v_now) w;
+        v_from := v_bounds.current_from;
         v_until := CASE WHEN v_now < v_bounds.ends_at THEN v_bounds.ends_at ELSE v_until END;
     ELSIF v_label IS NULL THEN
         SELECT * INTO v_bounds FROM centile_store.period_holding(p_board_id, v_kind, v_now, v_zone);

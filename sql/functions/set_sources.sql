@@ -19,9 +19,9 @@ BEGIN
     LOOP
         IF v_source.id IS NULL THEN
             RAISE EXCEPTION 'there is no board %', quote_nullable(v_source.slug) USING ERRCODE = 'CB422', DETAIL = 'sources';
-        ELSIF v_source.kind IS NULL OR v_source.kind <> ALL (v_source.periods || '{season,snapshot}'::text[]) THEN
+        ELSIF v_source.kind IS NULL OR v_source.kind <> ALL (v_source.periods || '{season,snapshot,rolling}'::text[]) THEN
             RAISE EXCEPTION 'board % does not keep the period %', v_source.slug, quote_nullable(v_source.kind)
-                USING ERRCODE = 'CB422', DETAIL = 'sources', HINT = format('It keeps %s.', array_to_string(v_source.periods, ', '));
+                USING ERRCODE = 'CB422', DETAIL = 'sources', HINT = format('Use %s, season:NAME, snapshot:NAME or rolling:LENGTH.', array_to_string(v_source.periods, ', '));
         END IF;
     END LOOP;
     DELETE FROM centile_store.combination_sources WHERE board_id = p_board_id;

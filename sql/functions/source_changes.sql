@@ -1,5 +1,5 @@
--- Compares the sources of a combined board with those of its ranking. The count of scores ends at
--- p_limit; it reads the ledger only if a lane has new batches.
+-- Compares the sources of a combined board with those of its ranking. Counts at most p_limit scores, and reads
+-- the ledger only if a lane has new batches.
 CREATE OR REPLACE FUNCTION centile_store.source_changes(p_board_id integer, p_limit bigint, OUT any_changed boolean, OUT closed_changed boolean, OUT scores bigint)
 LANGUAGE plpgsql STABLE
 AS $$

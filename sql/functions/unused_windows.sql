@@ -3,7 +3,7 @@ LANGUAGE sql STABLE
 AS $$
     SELECT p.board_id, p.id
     FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id
-    -- One that is cut off is closed and archived.
+    -- A window with a cut-off is being closed, which archives it.
     WHERE p.kind = 'rolling' AND p.state <> 'closed' AND p.cut_off_at IS NULL
       AND (p_all OR split_part(p.label, '-', 1) <> ALL (b.rolling)
            OR (p.ends_at <= statement_timestamp() - interval '5 minutes' AND (p.state = 'preparing' OR NOT b.kept_archives ? 'rolling')))

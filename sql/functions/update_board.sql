@@ -43,11 +43,11 @@ BEGIN
             USING ERRCODE = 'CB409', DETAIL = 'board_has_events', HINT = 'Create another board and import the events into it.';
     END IF;
     IF (v_new.lanes, v_new.time_zone) <> (v_board.lanes, v_board.time_zone) THEN
-        -- Those without an event are made anew.
+        -- The service creates these windows again.
         PERFORM centile_store.release_windows(v_board.id, true);
     END IF;
     IF v_new.mode <> v_board.mode AND 'combined' IN (v_new.mode, v_board.mode) THEN
-        RAISE EXCEPTION 'a board cannot become combined or stop to be' USING ERRCODE = 'CB422', DETAIL = 'mode', HINT = 'Create another board.';
+        RAISE EXCEPTION 'mode cannot change to or from combined' USING ERRCODE = 'CB422', DETAIL = 'mode', HINT = 'Create another board.';
     END IF;
     IF v_new.lanes <> v_board.lanes THEN
         DELETE FROM centile_store.board_lanes WHERE board_id = v_board.id AND lane >= v_new.lanes;

@@ -1,5 +1,5 @@
--- By start; snapshots and windows, which overlap, by their end. Only what can be read: snapshots that
--- are taken; windows that are open, without the next one, or archived.
+-- By start; snapshots and windows, which overlap, by their end. Omits what cannot be read: a snapshot
+-- that is being taken, and a window that is being filled, is next, or was released.
 SELECT p.kind AS "kind!", p.label AS "label!", nullif(p.starts_at, '-infinity') AS starts_at, nullif(p.ends_at, 'infinity') AS ends_at, p.state AS "state!"
 FROM (SELECT p.*, CASE WHEN kind IN ('snapshot', 'rolling') THEN p.ends_at ELSE p.starts_at END AS place FROM centile.periods p
       WHERE p.board = $1 AND (p.kind <> 'snapshot' OR p.state = 'closed')

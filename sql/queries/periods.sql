@@ -1,7 +1,7 @@
 SELECT kind AS "kind!", label AS "label!", nullif(starts_at, '-infinity') AS starts_at, nullif(ends_at, 'infinity') AS ends_at, state AS "state!"
 FROM (SELECT p.*, row_number() OVER (PARTITION BY kind ORDER BY ends_at DESC) AS place FROM centile.periods p
-      -- Only what can be read: snapshots that are taken; windows that are open, without the next one,
-      -- or archived.
+      -- Omits what cannot be read: a snapshot that is being taken, and a window that is being filled, is
+      -- next, or was released.
       WHERE board = $1 AND (kind <> 'snapshot' OR state = 'closed')
         AND (kind <> 'rolling' OR archive IS NOT NULL OR (ranking_id IS NOT NULL AND state <> 'upcoming'))) p
 WHERE place <= $2

@@ -10,7 +10,7 @@ use crate::{
         act::Actor,
         board::{
             ArchivedKind, Board, BoardChange, BoardSlug, DEFAULT_POINTS_BOUND, EVENTS_PER_MINUTE_MAX, FROZEN_TOP_MAX,
-            FirstLayout, KEPT_ARCHIVES_MAX, Mode, NewBoard, PeriodKind, WindowLength,
+            FirstLayout, KEPT_ARCHIVES_MAX, Mode, NewBoard, PeriodKind, UNLISTED_KINDS, WindowLength,
         },
         combination::{SOURCES_MAX, Source},
         name::Named as _,
@@ -61,9 +61,6 @@ impl Boards {
     }
 }
 
-/// Kinds of period that do not open by themselves with a score.
-const NOT_KEPT: [PeriodKind; 3] = [PeriodKind::Season, PeriodKind::Snapshot, PeriodKind::Rolling];
-
 /// Creates a board.
 ///
 /// [`Error::Conflict`] if the slug is taken, [`Error::Invalid`] if the rules contradict each other.
@@ -91,7 +88,7 @@ pub async fn create(boards: &Boards, new: NewBoard, by: &Actor) -> Result<Board>
     let mut kinds = new.periods.clone();
     kinds.sort_unstable();
     kinds.dedup();
-    if kinds.is_empty() || kinds.len() != new.periods.len() || kinds.iter().any(|kind| NOT_KEPT.contains(kind)) {
+    if kinds.is_empty() || kinds.len() != new.periods.len() || kinds.iter().any(|kind| UNLISTED_KINDS.contains(kind)) {
         return Err(Error::invalid(
             "periods",
             "must be one or more of all_time, hour, day, week, month, quarter and year, each at most once",

@@ -165,7 +165,8 @@ pub(super) struct Combine {
     refresh: RefreshRule,
     /// Change the computation of the existing board SLUG
     ///
-    /// Its title and all other settings stay. Its last ranking answers until the new one is
+    /// Keeps the title, order, ties and other settings of the board. `--join`, `--aggregate` and
+    /// `--refresh` get their default values unless you give them. Readers get the previous ranking until the new one is
     /// computed.
     #[arg(long, conflicts_with_all = ["title", "order", "ties", "time_zone", "reading", "frozen_top_size"])]
     replace: bool,
@@ -220,7 +221,8 @@ pub(super) struct Change {
     #[arg(long = "frozen-top", value_name = "N")]
     #[arg(value_parser = clap::value_parser!(i32).range(1..=i64::from(FROZEN_TOP_MAX)))]
     frozen_top_size: Option<i32>,
-    /// Number of archives to keep per kind, such as week=52, or week=all; repeat for each kind
+    /// Number of archives to keep per kind, such as week=52, week=all or rolling=none; repeat for each
+    /// kind
     #[arg(long = "keep", value_name = "KIND=N", value_parser = kept)]
     kept_archives: Vec<(ArchivedKind, Option<i32>)>,
     /// Readers of the board

@@ -47,7 +47,7 @@ pub(super) async fn run(config: &Config, close: Close) -> Result<()> {
     .await?;
     spinner.finish_and_clear();
     if !has_run {
-        return output::print("another process is closing periods; nothing was done");
+        return output::print("another process is closing periods; no period was closed");
     }
     if !tally.has_printed {
         output::print("nothing is due")?;
@@ -112,7 +112,10 @@ impl Tally {
             Ok((players, time)) => {
                 format!("prepared {board} {period}: {} players, {:.1} s", thousands(*players), time.as_secs_f64())
             }
-            Err(error) => format!("failed   {board} {period}: {error}"),
+            Err(error) => {
+                self.failed += 1;
+                format!("failed   {board} {period}: {error}")
+            }
         };
         self.print(&line);
     }
@@ -125,7 +128,7 @@ impl Tally {
 
     fn result(&self) -> Result<()> {
         if self.failed > 0 {
-            Err(Error::conflict(Code::Conflict, format!("{} periods could not be closed", self.failed)))
+            Err(Error::conflict(Code::Conflict, format!("{} periods could not be closed or prepared", self.failed)))
         } else if self.different > 0 {
             Err(Error::conflict(
                 Code::Conflict,

@@ -75,7 +75,7 @@ async fn refresh_due(instance: &Instance, print: impl Fn(String) -> Result<()>) 
             }
             Err(error) => {
                 failed += 1;
-                format!("FAILED    {board}: {error}")
+                format!("failed    {board}: {error}")
             }
         };
         print(line).ok();

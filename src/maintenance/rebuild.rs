@@ -23,7 +23,8 @@ use crate::{
 /// Ledger rows applied while writers wait for the swap: a few tens of milliseconds.
 const SWAP_ROWS: i32 = 500;
 
-/// Maximum for a rolling window, which no operator watches: it catches up until a pause instead.
+/// Limit for rolling windows. No operator watches, so the build waits for a quiet moment rather than
+/// delay writers.
 const WINDOW_SWAP_ROWS: i32 = 4_000;
 
 /// Catch-up rounds without progress before writers wait for more rows.
@@ -122,8 +123,8 @@ pub async fn rebuild(
     Ok(Rebuilt { board, period, before, after, players, kept, time })
 }
 
-/// Fills a new ranking and makes it its period's; returns its players when it was laid out, and the id
-/// of the previous ranking (0 for none).
+/// Fills a new ranking and makes it the current one of its period. Returns the number of players at
+/// layout, and the id of the previous ranking (0 for none).
 ///
 /// `act` is recorded in the audit log.
 pub(crate) async fn build(

@@ -15,7 +15,7 @@ use crate::{
     maintenance::{
         rebalance::{self, Rebalancer},
         verify::{self, CountFindings},
-        window,
+        window::{self, Prepared},
     },
     model::encryption::MasterKeys,
     periods::{
@@ -70,7 +70,12 @@ impl Scheduler {
             verify::check_counts(&this.rankings.store, &this.count_checks).await.map(drop)
         });
         self.repeat(background, every, "rolling windows could not be prepared", |this| async move {
-            window::prepare_due(&this.rankings.store, |_| ()).await
+            window::prepare_due(&this.rankings.store, |Prepared { board, period, result }| {
+                if let Err(error) = result {
+                    tracing::error!(board, period, %error, "a rolling window could not be prepared");
+                }
+            })
+            .await
         });
         self.repeat(background, every, "periods could not be closed", |this| async move {
             let Rankings { store, cache, .. } = &*this.rankings;

@@ -27,32 +27,18 @@ pub struct Prepared {
 
 /// Prepares all windows whose time has come, one after another, and reports each. Leaves out those that
 /// another process is preparing.
-///
-/// Returns the last error, after trying all.
 pub async fn prepare_due(store: &Store, mut report: impl FnMut(Prepared)) -> Result<()> {
-    let (mut outcome, mut tried) = (Ok(()), HashSet::new());
+    let mut tried = HashSet::new();
     loop {
         // Look again each time: preparing a window takes long.
         let mut wanted = store.wanted_windows().await?.into_iter();
         let Some(window) = wanted.find(|window| tried.insert((window.board_id, window.label.clone()))) else {
-            return outcome;
+            return Ok(());
         };
         let period = format!("rolling:{}", window.label);
         let Some(result) = prepare(store, &window).await.transpose() else { continue };
-        match &result {
-            Ok((players, time)) => {
-                tracing::info!(
-                    board = window.board,
-                    period,
-                    players,
-                    duration_ms = time.as_millis(),
-                    "window prepared"
-                );
-            }
-            Err(error) => {
-                tracing::error!(board = window.board, period, %error, "a window could not be prepared");
-                outcome = Err(error.clone());
-            }
+        if let Ok((players, time)) = &result {
+            tracing::info!(board = window.board, period, players, duration_ms = time.as_millis(), "window prepared");
         }
         report(Prepared { board: window.board, period, result });
     }

@@ -119,6 +119,9 @@ pub enum PeriodKind {
     Rolling,
 }
 
+/// Kinds that are not in a board's list of periods.
+pub(crate) const UNLISTED_KINDS: [PeriodKind; 3] = [PeriodKind::Season, PeriodKind::Snapshot, PeriodKind::Rolling];
+
 /// Kinds of period that end, and therefore have an archive after closing.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, EnumString, IntoStaticStr, VariantNames,
@@ -213,8 +216,8 @@ impl From<WindowLength> for String {
 /// absent keeps all archives, except that rolling windows keep none.
 pub type KeptArchives = BTreeMap<ArchivedKind, i32>;
 
-/// Changes to [`KeptArchives`]: the new number of a kind, or `None` to remove it from there. A kind
-/// that is absent does not change.
+/// Changes to [`KeptArchives`]: the new number of a kind, or `None` for its default: all, or none of
+/// rolling windows. A kind that is absent does not change.
 pub type KeptArchivesChange = BTreeMap<ArchivedKind, Option<i32>>;
 
 /// Maximum gain of a player in a period, by kind; without a limit for a kind that is absent.

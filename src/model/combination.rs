@@ -49,7 +49,7 @@ pub enum Aggregate {
 /// Maximum sources of a combined board.
 pub const SOURCES_MAX: usize = 366;
 
-/// Maximum weight of a source, in both directions.
+/// Maximum absolute weight of a source.
 pub const WEIGHT_MAX: i32 = 1_000_000;
 
 /// A period of a board, with its weight. Text form: `arena@week:previous*2`.
@@ -59,7 +59,7 @@ pub struct Source {
     pub board: BoardSlug,
     /// The period.
     pub period: PeriodSelector,
-    /// Factor of the scores: not 0, and at most [`WEIGHT_MAX`] in both directions.
+    /// Factor of the scores: not 0, and from -[`WEIGHT_MAX`] to [`WEIGHT_MAX`].
     pub weight: i32,
 }
 
@@ -141,7 +141,7 @@ impl FromStr for RefreshRule {
             "manual" => Ok(Self::Manual),
             "on-close" => Ok(Self::OnClose),
             _ if text.split_whitespace().count() != 5 => refuse(format!(
-                "{text:?} is none of manual, on-close, after=10000, every=5m, and no cron expression of five fields"
+                "{text:?} is not valid; use manual, on-close, after=10000, every=5m or a cron expression of five fields"
             )),
             _ => match cron(text) {
                 Ok(_) => Ok(Self::Cron(text.split_whitespace().collect::<Vec<_>>().join(" "))),
@@ -193,9 +193,9 @@ pub struct RefreshState {
 /// Changes of the sources since the ranking was computed.
 #[derive(Debug, Clone, Copy)]
 pub struct SourceChanges {
-    /// Whether any source has another state.
+    /// Whether any source has changed.
     pub any: bool,
-    /// Whether a closed period or its archive is another.
+    /// Whether a source period was closed, or its archive changed.
     pub closed: bool,
     /// New scores in the boards of the sources, counted up to the number of the rule.
     pub scores: u64,
@@ -266,7 +266,7 @@ impl RefreshRule {
         }
         match next(text, time_zone, Utc::now()) {
             Some(_) => Ok(()),
-            None => Err(Error::invalid("refresh", format!("{text:?} never comes"))),
+            None => Err(Error::invalid("refresh", format!("{text:?} has no future time"))),
         }
     }
 }

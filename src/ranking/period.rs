@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use crate::{
     Code, Error, Resource, Result,
     model::{
-        board::{Board, PeriodKind},
+        board::{Board, PeriodKind, UNLISTED_KINDS},
         name::Named as _,
         period::{Period, PeriodSelector, PeriodState, Progress},
         rank::AnsweredBy,
@@ -85,21 +85,13 @@ pub(crate) async fn positions_before(
     rankings.store.snapshot_positions(board.id, &user_ids).await
 }
 
-/// Kinds whose periods have names, and exist whatever kinds a board keeps.
-const NAMED_KINDS: [PeriodKind; 3] = [PeriodKind::Season, PeriodKind::Snapshot, PeriodKind::Rolling];
-
 /// Returns the period that a selector means on a board.
 ///
 /// A cached result may be outdated. Every statement and round checks that it still holds.
 pub(crate) async fn resolve(rankings: &Rankings, board: &Board, selector: &PeriodSelector) -> Result<Resolved> {
     let kind = selector.kind();
-    let is_kept = match selector {
-        PeriodSelector::Window(length) => board.rolling.contains(length),
-        _ => NAMED_KINDS.contains(&kind) || board.periods.contains(&kind),
-    };
-    if !is_kept {
-        let mut kept: Vec<String> = board.periods.iter().map(|kind| kind.name().to_owned()).collect();
-        kept.extend(board.rolling.iter().map(|length| PeriodSelector::Window(*length).to_string()));
+    if !UNLISTED_KINDS.contains(&kind) && !board.periods.contains(&kind) {
+        let kept: Vec<&str> = board.periods.iter().map(|kind| kind.name()).collect();
         return Err(Error::NotFound {
             what: Resource::Period,
             name: selector.to_string(),

@@ -182,7 +182,7 @@ pub async fn top(
     };
     match rankings.tops.refills.read(key.clone(), refill).await {
         Ok(kept) => Ok(answer(&kept, None)),
-        // The list of a former window does not stand for one that is not filled yet.
+        // Do not answer with the cached list of the previous window while the new one is being filled.
         Err(error @ Error::Unavailable { code, .. }) if code != Code::PeriodPreparing => {
             let kept = rankings.tops.lists.get(&key).ok_or(error)?;
             telemetry::count_read("top", ReadSource::Stale);

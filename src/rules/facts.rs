@@ -75,7 +75,7 @@ pub(crate) struct Period {
     pub(crate) ends_at: DateTime<Utc>,
     /// Current ranking; `None` if the period no longer accepts events.
     pub(crate) ranking_id: Option<i64>,
-    /// Whether results of events name the period: not a rolling window that is not current yet.
+    /// Whether results of events name the period. False for the next rolling window.
     pub(crate) is_shown: bool,
 }
 

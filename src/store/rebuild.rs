@@ -117,8 +117,8 @@ impl Store {
 }
 
 impl Rebuilder {
-    /// Reads the last batch and event time of each lane from the ledger, all of it, to repair the
-    /// lane rows at the swap.
+    /// Reads the whole ledger of the board for the last batch and event time of each lane. The swap
+    /// repairs the lane rows with them.
     pub(crate) async fn read_lanes(&mut self) -> Result<()> {
         let lanes = sqlx::query!(
             r#"SELECT batches AS "batches!", times AS "times!" FROM centile_store.ledger_lanes($1)"#,

@@ -290,8 +290,8 @@ pub(crate) struct UpdateBoard {
     /// Lengths of rolling windows from now on, instead of all earlier ones.
     #[schema(value_type = Option<Vec<String>>, example = json!(["7d", "24h"]), max_items = 8)]
     rolling: Option<Vec<String>>,
-    /// Changes to the computation of a combined board. Its ranking answers until the board is computed
-    /// again, within seconds.
+    /// Changes to a combined board. A change to its sources, join or aggregate makes a refresh due at
+    /// once; until then, readers get the previous ranking.
     combination: Option<ChangeCombination>,
 }
 

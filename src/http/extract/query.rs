@@ -111,9 +111,9 @@ impl<'de> Deserializer<'de> for Parameter {
 ///
 /// `hour:2024-01-15T14`, `day:2024-01-15`, `week:2024-01-15` (a Monday), `month:2024-01`,
 /// `quarter:2024-Q1` and `year:2024` name one period. `season:spring` names a season, and
-/// `snapshot:week-2024-01-15` the all-time ranking at the end of that week. `rolling:7d` (2d to 366d) is
-/// the window of days that ends with the current one, and `rolling:24h` that of hours;
-/// `rolling:7d-2024-01-15` is the window of another day.
+/// `snapshot:week-2024-01-15` the all-time ranking at the end of that week. `rolling:7d`
+/// names the seven days that end with the current day (2d to 366d), and `rolling:24h` the 24 hours
+/// that end with the current hour; `rolling:7d-2024-01-15` names the window of another day.
 #[derive(Debug, ToSchema)]
 #[schema(
     as = Period,

@@ -162,7 +162,7 @@ async fn one_of_two_concurrent_closers_reports_the_other() {
     let one: &[&str] = &["close", "--board", "arena", "--period", "week:2024-01-01"];
     for child in [&["close", "--due"], one].map(|arguments| spawn(db.url(), arguments)) {
         let output = Ran::from(child.wait_with_output().unwrap()).well();
-        assert_eq!(output, "another process is closing periods; nothing was done\n");
+        assert_eq!(output, "another process is closing periods; no period was closed\n");
     }
     assert!(states(&pool).await.iter().all(|(_, state)| state == "open"));
     other.close().await.unwrap();

@@ -98,7 +98,7 @@ async fn one_process_refreshes_at_a_time_and_failures_wait() {
     let tried = || run(&db, &["refresh", "--due"]);
     assert_eq!(tried().well(), "nothing is due\n");
     age(&db, "61 seconds").await;
-    assert!(tried().out.contains("FAILED    hero: board main has no period season:spring"));
+    assert!(tried().out.contains("failed    hero: board main has no period season:spring"));
     age(&db, "61 seconds").await;
     assert_eq!(tried().well(), "nothing is due\n");
     age(&db, "61 seconds").await;

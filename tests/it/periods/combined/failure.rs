@@ -94,7 +94,7 @@ async fn a_failed_refresh_leaves_the_last_ranking() {
     // A new definition is tried at once, and the failed one later.
     let due = run(&db, &["refresh", "--due"]);
     assert!(
-        due.code == Some(1) && due.out.starts_with("FAILED    empty: season:later of board main has not begun"),
+        due.code == Some(1) && due.out.starts_with("failed    empty: season:later of board main has not begun"),
         "{due:?}"
     );
     assert!(due.err.contains("1 could not be refreshed; their last rankings answer"), "{due:?}");

@@ -104,7 +104,7 @@ async fn impossible_definitions_are_refused_with_the_reason() {
         ("combination.refresh", "no cron expression", refresh("61 * * * *"), json!({})),
         ("combination.refresh", "number of scores", refresh("after=0"), json!({})),
         ("combination.refresh", "a time such as", refresh("every=5"), json!({})),
-        ("refresh", "never comes", refresh("0 0 31 2 *"), json!({})),
+        ("refresh", "has no future time", refresh("0 0 31 2 *"), json!({})),
         ("time_zone", "IANA", refresh("0 3 * * *"), json!({"time_zone": "Mars/Base"})),
         ("periods", "does not apply", refresh("manual"), json!({"periods": ["week"]})),
         ("points_max", "does not apply", refresh("manual"), json!({"points_max": 5})),
