@@ -162,6 +162,18 @@ async fn run(url: &str, arguments: &[&str]) -> String {
     text
 }
 
+/// Computes the combined board of the sample, and drops what that replaces.
+async fn refresh_combined(service: &mut PgConnection) {
+    for statement in [
+        "SELECT centile_store.build_combination(4)",
+        "SELECT FROM centile_store.finish_combination(4, NULL, 1)",
+        "UPDATE centile_store.periods SET closed_at = closed_at - interval '1 minute' WHERE board_id = 4",
+        "SELECT centile_store.drop_old_views(4)",
+    ] {
+        sqlx::query(statement).execute(&mut *service).await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn the_service_role_serves_and_closes_in_a_database_of_an_ordinary_owner() {
     let db = TestDb::empty().await;
@@ -258,15 +270,7 @@ async fn the_service_role_serves_and_closes_in_a_database_of_an_ordinary_owner()
     let wrong = not_refused(&mut service, &attempts).await;
     assert!(wrong.is_empty(), "{wrong:#?}");
 
-    // The service computes the combined board of the sample, and drops what that replaces.
-    for statement in [
-        "SELECT centile_store.build_combination(4)",
-        "SELECT FROM centile_store.finish_combination(4, NULL, 1)",
-        "UPDATE centile_store.periods SET closed_at = closed_at - interval '1 minute' WHERE board_id = 4",
-        "SELECT centile_store.drop_old_views(4)",
-    ] {
-        sqlx::query(statement).execute(&mut service).await.unwrap();
-    }
+    refresh_combined(&mut service).await;
     for drop in [false, true] {
         sqlx::query("SELECT centile_store.drop_archive(period_id, $1) FROM centile.periods WHERE board = 'main' AND state = 'closed'")
             .bind(drop)
