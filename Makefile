@@ -80,6 +80,7 @@ torture: setup ## Run the long trials and benches: faults, overload, soak, fuzzi
 	cargo bench --bench growth
 	cargo bench --bench snapshot
 	cargo bench --bench window
+	cargo bench --bench combine
 	cargo bench --bench export
 	cargo bench --bench settings
 

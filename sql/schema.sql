@@ -1108,7 +1108,6 @@ DECLARE
     v_label text := nullif(substr(p_selector, length(v_kind) + 2), '');
     v_zone  text;
     v_bounds record;
-    v_window record;
     v_from  timestamptz := '-infinity';
     v_until timestamptz := 'infinity';
 BEGIN
@@ -1122,19 +1121,8 @@ BEGIN
           AND (v_kind = 'season' OR p.state = 'closed');
         v_until := CASE WHEN v_now < v_bounds.starts_at THEN v_bounds.starts_at WHEN v_now < v_bounds.ends_at THEN v_bounds.ends_at ELSE v_until END;
     ELSIF v_kind = 'rolling' THEN
-        SELECT w.* INTO v_window
-        FROM centile_store.boards b CROSS JOIN LATERAL centile.rolling_window(split_part(v_label, '-', 1), v_now, v_zone) w
-        WHERE b.id = p_board_id AND split_part(v_label, '-', 1) = ANY (b.rolling);
-        IF v_label IN (split_part(v_window.label, '-', 1), v_window.label) THEN
-            SELECT v_window.label, v_window.starts_at, v_window.ends_at INTO v_bounds;
-            v_from := CASE WHEN v_label <> v_window.label THEN v_window.current_from ELSE v_from END;
-        ELSE
-            -- A former window that is still open, or whose archive is kept. The next one cannot be read.
-            SELECT p.label, p.starts_at, p.ends_at INTO v_bounds
-            FROM centile_store.periods p WHERE p.board_id = p_board_id AND p.kind = v_kind AND p.label = v_label
-              AND (p.state <> 'closed' OR p.archive_revision > 0)
-              AND (p.ends_at <= v_window.ends_at OR v_window.label IS NULL);
-        END IF;
+        SELECT w.* INTO v_bounds FROM centile_store.resolve_window(p_board_id, v_label, v_now) w;
+        v_from := v_bounds.current_from;
         v_until := CASE WHEN v_now < v_bounds.ends_at THEN v_bounds.ends_at ELSE v_until END;
     ELSIF v_label IS NULL THEN
         SELECT * INTO v_bounds FROM centile_store.period_holding(p_board_id, v_kind, v_now, v_zone);
@@ -1298,11 +1286,11 @@ BEGIN
             USING ERRCODE = 'CB409', DETAIL = 'board_has_events', HINT = 'Create another board and import the events into it.';
     END IF;
     IF (v_new.lanes, v_new.time_zone) <> (v_board.lanes, v_board.time_zone) THEN
-        -- Those without an event are made anew.
+        -- The service creates these windows again.
         PERFORM centile_store.release_windows(v_board.id, true);
     END IF;
     IF v_new.mode <> v_board.mode AND 'combined' IN (v_new.mode, v_board.mode) THEN
-        RAISE EXCEPTION 'a board cannot become combined or stop to be' USING ERRCODE = 'CB422', DETAIL = 'mode', HINT = 'Create another board.';
+        RAISE EXCEPTION 'mode cannot change to or from combined' USING ERRCODE = 'CB422', DETAIL = 'mode', HINT = 'Create another board.';
     END IF;
     IF v_new.lanes <> v_board.lanes THEN
         DELETE FROM centile_store.board_lanes WHERE board_id = v_board.id AND lane >= v_new.lanes;
@@ -3981,7 +3969,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.open_window(p_board_id integer, p_length text, p_at timestamp with time zone) IS 'Makes the rolling window that is current at an instant, to be filled from the ledger, and returns its period id. Example: SELECT centile_store.open_window(1, ''7d'', now()) IS NOT NULL AS is_made;';
+COMMENT ON FUNCTION centile_store.open_window(p_board_id integer, p_length text, p_at timestamp with time zone) IS 'Creates the rolling window that is current at an instant, and returns its period id. Example: SELECT centile_store.open_window(1, ''7d'', now()) IS NOT NULL AS is_created;';
 
 CREATE FUNCTION centile_store.page_rows(p_ranking_id bigint, p_from bigint, p_limit integer) RETURNS SETOF centile_store.ranking_row
     LANGUAGE sql STABLE
@@ -4829,6 +4817,34 @@ $$;
 
 COMMENT ON FUNCTION centile_store.resolve_sources(p_board_id integer) IS 'What the sources of a combined board mean now. Example: SELECT r.board, r.period, r.problem FROM centile_store.resolve_sources(4) r;';
 
+CREATE FUNCTION centile_store.resolve_window(p_board_id integer, p_label text, p_at timestamp with time zone) RETURNS TABLE(label text, starts_at timestamp with time zone, ends_at timestamp with time zone, current_from timestamp with time zone)
+    LANGUAGE plpgsql STABLE ROWS 1
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_length text := split_part(p_label, '-', 1);
+    v_window record;
+BEGIN
+    SELECT w.* INTO v_window
+    FROM centile_store.boards b CROSS JOIN LATERAL centile.rolling_window(v_length, p_at, b.time_zone) w
+    WHERE b.id = p_board_id AND v_length = ANY (b.rolling);
+    IF p_label IN (v_length, v_window.label) THEN
+        RETURN QUERY SELECT v_window.label, v_window.starts_at, v_window.ends_at,
+            CASE p_label WHEN v_length THEN v_window.current_from ELSE '-infinity' END
+        WHERE v_window.label IS NOT NULL;
+        RETURN;
+    END IF;
+    -- A former window that is still open, or whose archive is kept.
+    RETURN QUERY
+    SELECT p.label, p.starts_at, p.ends_at, timestamptz '-infinity'
+    FROM centile_store.periods p
+    WHERE p.board_id = p_board_id AND p.kind = 'rolling' AND p.label = p_label AND (p.state <> 'closed' OR p.archive_revision > 0)
+      AND (p.ends_at <= v_window.ends_at OR v_window.label IS NULL);
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.resolve_window(p_board_id integer, p_label text, p_at timestamp with time zone) IS 'The rolling window that a selector means. Example: SELECT * FROM centile_store.resolve_window(1, ''7d'', now());';
+
 CREATE FUNCTION centile_store.retry_delay(p_attempts integer, p_random double precision) RETURNS interval
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     AS $$
@@ -4935,9 +4951,9 @@ BEGIN
     LOOP
         IF v_source.id IS NULL THEN
             RAISE EXCEPTION 'there is no board %', quote_nullable(v_source.slug) USING ERRCODE = 'CB422', DETAIL = 'sources';
-        ELSIF v_source.kind IS NULL OR v_source.kind <> ALL (v_source.periods || '{season,snapshot}'::text[]) THEN
+        ELSIF v_source.kind IS NULL OR v_source.kind <> ALL (v_source.periods || '{season,snapshot,rolling}'::text[]) THEN
             RAISE EXCEPTION 'board % does not keep the period %', v_source.slug, quote_nullable(v_source.kind)
-                USING ERRCODE = 'CB422', DETAIL = 'sources', HINT = format('It keeps %s.', array_to_string(v_source.periods, ', '));
+                USING ERRCODE = 'CB422', DETAIL = 'sources', HINT = format('Use %s, season:NAME, snapshot:NAME or rolling:LENGTH.', array_to_string(v_source.periods, ', '));
         END IF;
     END LOOP;
     DELETE FROM centile_store.combination_sources WHERE board_id = p_board_id;
@@ -5116,7 +5132,7 @@ CREATE FUNCTION centile_store.unused_windows(p_all boolean DEFAULT false) RETURN
     AS $$
     SELECT p.board_id, p.id
     FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id
-    -- One that is cut off is closed and archived.
+    -- A window with a cut-off is being closed, which archives it.
     WHERE p.kind = 'rolling' AND p.state <> 'closed' AND p.cut_off_at IS NULL
       AND (p_all OR split_part(p.label, '-', 1) <> ALL (b.rolling)
            OR (p.ends_at <= statement_timestamp() - interval '5 minutes' AND (p.state = 'preparing' OR NOT b.kept_archives ? 'rolling')))
@@ -7035,6 +7051,9 @@ GRANT ALL ON FUNCTION centile_store.reposition_bucket(p_ranking_id bigint, p_lay
 
 REVOKE ALL ON FUNCTION centile_store.resolve_sources(p_board_id integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.resolve_sources(p_board_id integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.resolve_window(p_board_id integer, p_label text, p_at timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.resolve_window(p_board_id integer, p_label text, p_at timestamp with time zone) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.retry_delay(p_attempts integer, p_random double precision) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.retry_delay(p_attempts integer, p_random double precision) TO centile_service;

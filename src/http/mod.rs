@@ -377,6 +377,8 @@ pub fn serve(instance: Arc<Instance>, listener: TcpListener, settings: Settings)
             .finish(map_config(app, |()| AppConfig::default()));
         fn_service(move |stream: TcpStream| {
             let peer = stream.peer_addr().ok();
+            // Otherwise the end of a large response waits for the client's delayed acknowledgement.
+            stream.set_nodelay(true).ok();
             let stream = match &acceptor {
                 Some(_) if !may_shake_hands(&connected, peer) => Stream::refused(&stream),
                 acceptor => Stream::new(stream, acceptor.as_ref()),
