@@ -40,11 +40,11 @@ COMMENT ON TABLE centile_store.combinations IS
     'Definitions and states of combined boards. as_of and sources: the snapshot that the ranking was '
     'computed from. next_*: a ranking that has been built and does not answer yet.';
 COMMENT ON COLUMN centile_store.combinations.epoch IS
-    'Epoch of the database at as_of. Another one means that the database has been restored.';
+    'Epoch of the database at as_of. A different epoch means a restore or a failover.';
 COMMENT ON COLUMN centile_store.combinations.source_batches IS
-    'Last batches of the boards that the sources read, at as_of: scores of later batches came after.';
+    'The last batch of each lane of the source boards at as_of. Later batches hold new scores.';
 COMMENT ON COLUMN centile_store.combinations.ledger_start IS
-    'ledger_end of the refresh before. Every score since as_of has a higher id.';
+    'ledger_end of the previous refresh. Every score since as_of has a higher id.';
 COMMENT ON COLUMN centile_store.combinations.old_views IS
     'Replaced views, which are dropped once no statement can read them.';
 

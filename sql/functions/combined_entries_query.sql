@@ -1,5 +1,5 @@
--- The players of sources that build_combination has resolved. Leaves out players who are banned by
--- now from a board of the source. Sums of bigint are exact; products are only with p_numeric, which
+-- The players of sources that build_combination has resolved. Leaves out players who are banned at
+-- the time of the refresh from a board of the source. Sums of bigint are exact; products are only with p_numeric, which
 -- takes longer.
 CREATE OR REPLACE FUNCTION centile_store.combined_entries_query(p_board_id integer, p_sources jsonb, p_numeric boolean) RETURNS text
 LANGUAGE plpgsql STABLE

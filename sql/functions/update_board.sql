@@ -39,6 +39,10 @@ BEGIN
        AND (EXISTS (SELECT FROM centile_store.periods WHERE board_id = v_board.id AND kind <> 'rolling')
             OR EXISTS (SELECT FROM centile_store.board_lanes WHERE board_id = v_board.id AND batch > 0)
             OR EXISTS (SELECT FROM centile_store.quarantine WHERE board_id = v_board.id)) THEN
+        IF v_board.mode = 'combined' THEN
+            RAISE EXCEPTION 'board % has a ranking: order, ties and time zone cannot change any more', p_slug
+                USING ERRCODE = 'CB409', DETAIL = 'board_has_events', HINT = 'Create another combined board.';
+        END IF;
         RAISE EXCEPTION 'board % has events: mode, order, ties, lanes and time zone cannot change any more', p_slug
             USING ERRCODE = 'CB409', DETAIL = 'board_has_events', HINT = 'Create another board and import the events into it.';
     END IF;

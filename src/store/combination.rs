@@ -90,7 +90,7 @@ pub(crate) struct Finished {
     pub(crate) players: i64,
 }
 
-/// The only process that refreshes: an unlimited connection that holds the combining lock.
+/// A connection that holds the lock for refreshes, without a statement timeout.
 #[derive(Debug)]
 pub(crate) struct Refresher(PgConnection);
 

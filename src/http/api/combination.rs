@@ -136,8 +136,8 @@ pub(crate) struct CombinationResponse {
     /// Time of the snapshot from which the ranking was computed; null if it has not been yet.
     #[schema(required = true)]
     as_of: Option<DateTime<Utc>>,
-    /// The last failure since then. Absent without one, and without a server or admin key for the
-    /// board.
+    /// The last failure since the last successful refresh. Only shown to server and admin keys of the board;
+    /// absent if there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     failure: Option<CombinationFailure>,
