@@ -33,7 +33,9 @@ CREATE TABLE centile_store.combinations (
     CONSTRAINT combinations_board_fkey FOREIGN KEY (board_id) REFERENCES centile_store.boards (id),
     CONSTRAINT combinations_join_rule_known CHECK (join_rule IN ('union', 'intersection')),
     CONSTRAINT combinations_aggregate_known CHECK (aggregate IN ('sum', 'min', 'max')),
-    CONSTRAINT combinations_refresh_length CHECK (octet_length(refresh) BETWEEN 1 AND 128),
+    CONSTRAINT combinations_refresh_form CHECK (
+        octet_length(refresh) <= 128
+        AND refresh ~ '^(manual|on-close|after=[1-9][0-9]{0,9}|every=[1-9][0-9]*[smh]|\S+( \S+){4})$'),
     CONSTRAINT combinations_failure_known CHECK ((failed_at IS NULL) = (failure IS NULL))
 );
 COMMENT ON TABLE centile_store.combinations IS
@@ -63,6 +65,8 @@ CREATE TABLE centile_store.combination_sources (
         FOREIGN KEY (board_id) REFERENCES centile_store.combinations (board_id),
     CONSTRAINT combination_sources_source_fkey
         FOREIGN KEY (source_board_id) REFERENCES centile_store.boards (id),
+    CONSTRAINT combination_sources_period_form CHECK (
+        period ~ '^(all_time|(hour|day|week|month|quarter|year)(:previous|:-([1-9][0-9]?|[12][0-9]{2}|3[0-5][0-9]|36[0-6]))?|(day|week):[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])|hour:[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3])|month:[0-9]{4}-(0[1-9]|1[0-2])|quarter:[0-9]{4}-Q[1-4]|year:[0-9]{4}|season:[a-z0-9][a-z0-9_-]{0,39}|snapshot:((day|week)-[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])|month-[0-9]{4}-(0[1-9]|1[0-2]))|rolling:(24h(-[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]))?|([2-9]|[1-9][0-9]|[12][0-9]{2}|3[0-5][0-9]|36[0-6])d(-[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01]))?))$'),
     CONSTRAINT combination_sources_weight_range CHECK (
         weight BETWEEN -1000000 AND 1000000 AND weight <> 0)
 );

@@ -96,7 +96,9 @@ fn reads(bench: &Bench, dir: &Path, players: u32, rounds: u32) -> Outcome<()> {
     let serve = Serve::start(bench, &["--no-maintenance"])?;
     println!("| read | archive (1/s) | combined (1/s) | ratio |\n| --- | --- | --- | --- |");
     let places = [(BOARD, "day:previous"), (COMBINED, "all_time")];
-    for (what, path) in [("top 100", "scores?limit=100"), ("standing", "scores/player-%d?x"), ("around 4", "scores/player-%d?around=4")] {
+    for (what, path) in
+        [("top 100", "scores?limit=100"), ("standing", "scores/player-%d?x"), ("around 4", "scores/player-%d?around=4")]
+    {
         let mut rates: [Vec<f64>; 2] = Default::default();
         for seed in 1..=rounds {
             for ((board, period), rates) in places.iter().zip(&mut rates) {

@@ -31,7 +31,7 @@ BEGIN
     v_id := nextval('centile_store.combined_view_number');
     v_name := left(replace(v_slug, '-', '_'), 32) || '_combined_' || v_id;
     UPDATE centile_store.combinations c
-    SET next_view = v_name, next_as_of = statement_timestamp(), next_sources = v_sources, next_end = centile_store.ledger_end(),
+    SET next_view = v_name, next_as_of = transaction_timestamp(), next_sources = v_sources, next_end = centile_store.ledger_end(),
         next_batches = (SELECT jsonb_object_agg(b.id, centile_store.lane_batches(b.id, b.lanes))
                         FROM centile_store.boards b WHERE b.id IN (SELECT centile_store.source_boards(p_board_id)))
     WHERE c.board_id = p_board_id;

@@ -1,5 +1,6 @@
 -- NULL leaves a part unchanged. A change to the sources, join or aggregate makes a refresh due at once;
--- until then, readers get the previous ranking. A change to the refresh rule alone does not.
+-- until then, readers get the previous ranking. A change to the refresh rule alone does not. Fails at
+-- once while the board is being refreshed: bans would wait for this session.
 CREATE OR REPLACE FUNCTION centile.change_combination(
     p_slug text, p_sources jsonb DEFAULT NULL, p_join text DEFAULT NULL, p_aggregate text DEFAULT NULL, p_refresh text DEFAULT NULL,
     p_actor text DEFAULT session_user)
@@ -11,7 +12,7 @@ DECLARE
     v_was   jsonb;
     v_is    jsonb;
 BEGIN
-    PERFORM FROM centile_store.combinations WHERE board_id = v_board.id FOR UPDATE;
+    PERFORM FROM centile_store.combinations WHERE board_id = v_board.id FOR UPDATE NOWAIT;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'board % is not computed from others', p_slug USING ERRCODE = 'CB422', DETAIL = 'combination', HINT = 'Create a combined board.';
     END IF;

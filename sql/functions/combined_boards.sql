@@ -5,7 +5,7 @@ RETURNS TABLE (board_id integer, board text, time_zone text, refresh text, now t
 LANGUAGE sql STABLE
 AS $$
     SELECT b.id, b.slug, b.time_zone, c.refresh, statement_timestamp(), c.defined_at, c.as_of, c.epoch <> centile.epoch(),
-           c.failures, c.failed_at, extract(epoch FROM c.duration)::float8, c.old_views <> '{}'
+           c.failures, c.failed_at, extract(epoch FROM c.duration)::float8, c.old_views <> '{}' OR c.next_view IS NOT NULL
     FROM centile_store.combinations c
     JOIN centile_store.boards b ON b.id = c.board_id
     WHERE p_board_id IS NULL OR b.id = p_board_id

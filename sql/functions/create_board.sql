@@ -31,7 +31,7 @@ BEGIN
             ARRAY(SELECT DISTINCT s FROM unnest(p_layout_bounds) AS s ORDER BY s),
             coalesce(p_frozen_top_size, 100), jsonb_strip_nulls(CASE WHEN jsonb_typeof(p_kept_archives) <> 'object' THEN p_kept_archives ELSE v_kept || coalesce(p_kept_archives, '{}') END), coalesce(p_reading, 'public'),
             nullif(p_events_per_minute, 0), jsonb_strip_nulls(coalesce(p_gain_max, '{}')), coalesce(p_on_violation, 'refuse'), p_snapshots,
-            ARRAY(SELECT DISTINCT r FROM unnest(p_rolling) AS r ORDER BY r))
+            ARRAY(SELECT r FROM (SELECT DISTINCT r FROM unnest(p_rolling) AS r) x ORDER BY r <> '24h', substring(r FROM '^[0-9]+')::numeric))
     RETURNING id INTO v_board_id;
     INSERT INTO centile_store.board_lanes (board_id, lane)
     SELECT v_board_id, lane FROM generate_series(0, p_lanes - 1) AS lane;

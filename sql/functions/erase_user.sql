@@ -52,6 +52,7 @@ BEGIN
         UPDATE centile_store.users u
         SET external_id = user_id, name = '(erased)', avatar = NULL, metadata = '{}', profile_revision = v_revision, erased_at = clock_timestamp()
         WHERE u.id = v_user.id;
+        UPDATE centile_store.combinations SET failure = 'a score is out of range' WHERE position(quote_literal(p_user) IN failure) > 0;
         PERFORM centile_store.note_act(p_actor, 'erase', NULL, '{"erased": false}', '{"erased": true}', NULL, v_user.id);
         INSERT INTO centile_store.erasures (user_id, request_id, request_digest, old_id, last_message_id)
         SELECT v_user.id, p_request, CASE WHEN p_request IS NOT NULL THEN v_digest END, p_user, coalesce(max(o.id), 0)

@@ -1,5 +1,5 @@
--- The second step of a refresh: the new view answers from now on. Takes its locks in the order of
--- centile_store.refresh_archive. A refresh without an actor was due, and is not in the audit log.
+-- The second step of a refresh: readers get the new view from now on. Takes its locks in the order of
+-- centile_store.refresh_archive. p_actor is NULL for a scheduled refresh, which the audit log omits.
 CREATE OR REPLACE FUNCTION centile_store.finish_combination(p_board_id integer, p_actor text, p_seconds double precision,
     OUT period_id bigint, OUT revision integer, OUT players bigint)
 LANGUAGE plpgsql VOLATILE
@@ -34,7 +34,7 @@ BEGIN
     RETURNING archive_revision INTO revision;
     PERFORM centile_store.list_named_players(v_was.id);
     UPDATE centile_store.combinations c
-    SET epoch = centile.epoch(), as_of = c.next_as_of, sources = c.next_sources, source_batches = c.next_batches, ledger_start = c.ledger_end, ledger_end = c.next_end,
+    SET epoch = centile.epoch(), as_of = c.next_as_of, sources = c.next_sources, source_batches = c.next_batches, ledger_start = coalesce(nullif(c.ledger_end, 0), c.next_end), ledger_end = c.next_end,
         duration = make_interval(secs => p_seconds), failures = 0, failed_at = NULL, failure = NULL,
         next_view = NULL, next_as_of = NULL, next_sources = NULL, next_batches = NULL, next_end = NULL,
         old_views = array_remove(c.old_views || v_was.archive_name, NULL)
@@ -47,4 +47,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.finish_combination(integer, text, double precision) IS
-'Lets the ranking that centile_store.build_combination has built answer, and returns its period, revision and players. Example: SELECT centile_store.build_combination(4), centile_store.finish_combination(4, ''dora'', 1.5);';
+'Replaces the ranking of a combined board by the one that centile_store.build_combination has built, and returns its period, revision and players. Example: SELECT centile_store.build_combination(4), centile_store.finish_combination(4, ''dora'', 1.5);';

@@ -14,6 +14,8 @@ BEGIN
     ELSIF v_days BETWEEN 2 AND 366 THEN
         SELECT * INTO v_last FROM centile.period_at('day', p_at, p_zone);
         starts_at := centile.local_start((v_last.label::date - v_days + 1)::timestamp, p_zone);
+    ELSE
+        RETURN;
     END IF;
     IF v_last.label IS NOT NULL THEN
         label := p_length || '-' || v_last.label;

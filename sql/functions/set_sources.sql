@@ -12,7 +12,7 @@ BEGIN
         RAISE EXCEPTION 'must be 1 to 366 sources' USING ERRCODE = 'CB422', DETAIL = 'sources';
     END IF;
     FOR v_source IN
-        SELECT s.source ->> 'board' AS slug, split_part(s.source ->> 'period', ':', 1) AS kind, b.id, b.periods
+        SELECT s.source ->> 'board' AS slug, s.source ->> 'period' AS period, split_part(s.source ->> 'period', ':', 1) AS kind, b.id, b.periods
         FROM jsonb_array_elements(p_sources) WITH ORDINALITY AS s (source, place)
         LEFT JOIN centile_store.boards b ON b.slug = s.source ->> 'board'
         ORDER BY s.place
@@ -22,6 +22,8 @@ BEGIN
         ELSIF v_source.kind IS NULL OR v_source.kind <> ALL (v_source.periods || '{season,snapshot,rolling}'::text[]) THEN
             RAISE EXCEPTION 'board % does not keep the period %', v_source.slug, quote_nullable(v_source.kind)
                 USING ERRCODE = 'CB422', DETAIL = 'sources', HINT = format('Use %s, season:NAME, snapshot:NAME or rolling:LENGTH.', array_to_string(v_source.periods, ', '));
+        ELSIF v_source.kind IN ('season', 'snapshot', 'rolling') AND NOT EXISTS (SELECT FROM centile.resolve_period(v_source.id, v_source.period)) THEN
+            RAISE EXCEPTION 'board % has no period %', v_source.slug, quote_literal(v_source.period) USING ERRCODE = 'CB422', DETAIL = 'sources';
         END IF;
     END LOOP;
     DELETE FROM centile_store.combination_sources WHERE board_id = p_board_id;

@@ -7,7 +7,7 @@ DECLARE
     v_state centile_store.combinations;
 BEGIN
     SELECT * INTO STRICT v_state FROM centile_store.combinations WHERE board_id = p_board_id;
-    SELECT coalesce(bool_or(changed), false), coalesce(bool_or(changed AND r.is_final), false) INTO any_changed, closed_changed
+    SELECT coalesce(bool_or(changed), false), coalesce(bool_or(changed AND (r.is_final OR (r.period <> s.period AND NOT s.is_final))), false) INTO any_changed, closed_changed
     FROM centile_store.resolve_sources(p_board_id) r
     LEFT JOIN jsonb_to_recordset(v_state.sources) AS s (place smallint, board_id integer, period text, version text, is_final boolean) ON s.place = r.place
     CROSS JOIN LATERAL (SELECT (r.board_id, r.period, r.version, r.is_final) IS DISTINCT FROM (s.board_id, s.period, s.version, s.is_final) AS changed) x;
@@ -18,7 +18,8 @@ BEGIN
         SELECT count(*) INTO scores
         FROM (SELECT FROM centile_store.score_transactions t
               WHERE t.id > v_state.ledger_start AND t.kind = 'score'
-                AND t.batch > (v_state.source_batches -> t.board_id::text ->> t.lane)::bigint
+                AND t.batch > coalesce((v_state.source_batches -> t.board_id::text ->> t.lane)::bigint, 0)
+                AND v_state.source_batches ? t.board_id::text
               LIMIT p_limit) t;
     END IF;
 END

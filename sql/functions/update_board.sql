@@ -31,7 +31,7 @@ BEGIN
         events_per_minute = nullif(coalesce(p_events_per_minute, b.events_per_minute), 0),
         gain_max = jsonb_strip_nulls(b.gain_max || coalesce(p_gain_max, '{}')), on_violation = coalesce(p_on_violation, b.on_violation),
         snapshots = nullif(coalesce(p_snapshots, b.snapshots), 'none'),
-        rolling = CASE WHEN p_rolling IS NULL THEN b.rolling ELSE ARRAY(SELECT DISTINCT r FROM unnest(p_rolling) AS r ORDER BY r) END
+        rolling = CASE WHEN p_rolling IS NULL THEN b.rolling ELSE ARRAY(SELECT r FROM (SELECT DISTINCT r FROM unnest(p_rolling) AS r) x ORDER BY r <> '24h', substring(r FROM '^[0-9]+')::numeric) END
     WHERE b.id = v_board.id
     RETURNING * INTO v_new;
     IF (v_new.mode, v_new.score_order, v_new.ties, v_new.lanes, v_new.time_zone)

@@ -1,7 +1,8 @@
 -- A period is closed a moment after it ends, so oldest_due_age should stay small. The counts should
 -- too.
 CREATE OR REPLACE VIEW centile.upkeep AS
-SELECT d.periods_due, d.oldest_due_age, w.windows_missing, d.closings_unfinished, d.archive_differences, d.archives_to_refresh,
+SELECT d.periods_due, d.oldest_due_age, w.windows_missing,
+       (SELECT count(*) FROM centile_store.combinations c WHERE c.failures > 0) AS combinations_failing, d.closings_unfinished, d.archive_differences, d.archives_to_refresh,
        i.imports_open, i.imports_cut_short,
        (SELECT count(*) FROM centile_store.rankings r WHERE r.released_at IS NOT NULL) AS released_rankings,
        o.outbox_waiting, o.outbox_oldest_age,

@@ -11,7 +11,7 @@ use serde::Serialize;
 use strum::VariantNames;
 
 use crate::{
-    Error, Result, boards,
+    Code, Error, Result, boards,
     cli::{
         by::By,
         output::{self, fields, list, table, thousands},
@@ -436,7 +436,13 @@ async fn combine_board(instance: &Instance, combine: Combine) -> Result<(Board, 
         };
         boards::create(&instance.boards, new, &by).await?
     };
-    let refreshed = combining::refresh(&instance.store, &instance.cache, &board, &by).await?;
+    let refreshed = combining::refresh(&instance.store, &instance.cache, &board, &by).await.map_err(|error| {
+        let slug = &board.slug;
+        Error::conflict(
+            Code::Conflict,
+            format!("board {slug} is stored, but not refreshed: {error}. Change it with `centile board combine {slug} --replace`"),
+        )
+    })?;
     boards::find(&instance.boards, &board.slug).await.map(|board| (Board::clone(&board), refreshed))
 }
 

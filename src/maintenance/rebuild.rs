@@ -13,7 +13,7 @@ use crate::{
     maintenance::rebalance::{self, Moves},
     model::{
         act::Act,
-        board::Board,
+        board::{Board, Mode},
         period::{PeriodSelector, PeriodState},
     },
     periods::closing,
@@ -79,6 +79,15 @@ pub async fn open_periods(store: &Store, board: &Board, selector: Option<&Period
     let mut period_id = None;
     if let Some(selector) = selector {
         let named = closing::named(store, board, selector).await?;
+        if board.mode == Mode::Combined {
+            return Err(Error::conflict(
+                Code::Conflict,
+                format!(
+                    "board {0} is combined: `centile refresh --board {0}` computes it from its sources",
+                    board.slug
+                ),
+            ));
+        }
         if named.state == PeriodState::Closed {
             return Err(Error::conflict(
                 Code::Conflict,

@@ -20,6 +20,9 @@ use crate::{
     },
 };
 
+/// How long a command waits for another process that refreshes.
+const LOCK_TIMEOUT: Duration = Duration::from_mins(1);
+
 /// A combined board that was computed again.
 #[derive(Debug)]
 pub struct Combination {
@@ -46,7 +49,7 @@ pub async fn refresh(store: &Store, cache: &Cache, board: &Board, by: &Actor) ->
     };
     let another =
         || Error::unavailable(Code::ConcurrentChange, "another process is refreshing combined boards; retry later");
-    let mut refresher = store.refresher().await?.ok_or_else(another)?;
+    let mut refresher = store.refresher(LOCK_TIMEOUT).await?.ok_or_else(another)?;
     let done = combine(store, cache, &mut refresher, &combined, Some(by)).await;
     refresher.end().await;
     done
@@ -63,12 +66,13 @@ pub async fn refresh_due(
     // Usually nothing is due, and the lock is not needed.
     let mut has_work = false;
     for combined in store.combined(None).await? {
-        has_work = has_work || combined.has_old_views || is_due(store, &combined).await?;
+        // The second look reports errors.
+        has_work = has_work || combined.has_old_views || is_due(store, &combined).await.unwrap_or(true);
     }
     if !has_work {
         return Ok(true);
     }
-    let Some(mut refresher) = store.refresher().await? else { return Ok(false) };
+    let Some(mut refresher) = store.refresher(Duration::ZERO).await? else { return Ok(false) };
     // A board comes after those that it is computed from, so that their changes count.
     for Combined { board_id, .. } in store.combined(None).await? {
         // Another process may have refreshed it, and the rules may have changed.
@@ -79,8 +83,10 @@ pub async fn refresh_due(
             let board = combined.board.as_str();
             tracing::warn!(board, %error, "a replaced ranking could not be dropped; the next run retries it");
         }
-        if is_due(store, &combined).await? {
-            report(&combined.board, combine(store, cache, &mut refresher, &combined, None).await);
+        match is_due(store, &combined).await {
+            Ok(true) => report(&combined.board, combine(store, cache, &mut refresher, &combined, None).await),
+            Ok(false) => {}
+            Err(error) => report(&combined.board, Err(error)),
         }
     }
     refresher.end().await;

@@ -17,6 +17,8 @@ use crate::{
     store::Store,
 };
 
+const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(100);
+
 /// A row of `centile.combinations`.
 #[derive(Debug, Deserialize)]
 pub(super) struct StoredCombination {
@@ -48,7 +50,8 @@ impl TryFrom<StoredCombination> for Combination {
                 sources: stored.sources.into_iter().map(source).collect::<Result<_>>()?,
                 join: name::parse("join", &stored.join_rule)?,
                 aggregate: name::parse("aggregate", &stored.aggregate)?,
-                refresh: stored.refresh.parse()?,
+                // Only a caller in SQL can have stored another text.
+                refresh: stored.refresh.parse().unwrap_or(RefreshRule::Manual),
             },
             as_of: stored.as_of,
             failure: stored.failed_at.zip(stored.failure),
@@ -111,7 +114,7 @@ impl Store {
                 Ok(Combined {
                     board_id: row.board_id,
                     board: row.board,
-                    refresh: row.refresh.parse()?,
+                    refresh: row.refresh.parse().unwrap_or(RefreshRule::Manual),
                     state: RefreshState {
                         now: row.now,
                         time_zone: row.time_zone,
@@ -147,26 +150,44 @@ impl Store {
         Ok(())
     }
 
-    /// Takes the combining lock; returns `None` while another process holds it.
-    pub(crate) async fn refresher(&self) -> Result<Option<Refresher>> {
+    /// Takes the lock of refreshes; returns `None` if another process holds it for longer than `wait`.
+    pub(crate) async fn refresher(&self, wait: Duration) -> Result<Option<Refresher>> {
         let mut connection = self.unlimited_connection().await?;
-        let is_ours = sqlx::query_scalar!(r#"SELECT centile_store.try_combining_lock() AS "is_ours!""#)
-            .fetch_one(&mut connection)
-            .await?;
-        Ok(is_ours.then_some(Refresher(connection)))
+        let begin = tokio::time::Instant::now();
+        loop {
+            let is_ours = sqlx::query_scalar!(r#"SELECT centile_store.try_combining_lock() AS "is_ours!""#)
+                .fetch_one(&mut connection)
+                .await?;
+            if is_ours {
+                return Ok(Some(Refresher(connection)));
+            }
+            if begin.elapsed() >= wait {
+                return Ok(None);
+            }
+            tokio::time::sleep(LOCK_RETRY_INTERVAL).await;
+        }
     }
 }
 
 impl Refresher {
     /// Computes the ranking into a new view, in one snapshot. The last ranking still answers.
+    ///
+    /// Tries twice, because a change of the definition at the same moment makes the snapshot unusable.
     pub(crate) async fn build(&mut self, board_id: i32) -> Result<()> {
+        match self.try_build(board_id).await {
+            Err(Error::Unavailable { .. }) => self.try_build(board_id).await,
+            built => built,
+        }
+    }
+
+    async fn try_build(&mut self, board_id: i32) -> Result<()> {
         let mut transaction = self.0.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ").await?;
         sqlx::query!("SELECT centile_store.build_combination($1)", board_id).execute(&mut *transaction).await?;
         transaction.commit().await?;
         Ok(())
     }
 
-    /// Lets the new ranking answer. The audit log has a refresh only if somebody asked for it.
+    /// Replaces the ranking by the new one. The audit log has a refresh only if somebody asked for it.
     pub(crate) async fn finish(&mut self, board_id: i32, by: Option<&Actor>, duration: Duration) -> Result<Finished> {
         let finished = sqlx::query_as!(
             Finished,
@@ -181,7 +202,7 @@ impl Refresher {
         Ok(finished)
     }
 
-    /// Drops replaced views that no statement reads any more.
+    /// Drops replaced views, the newest one only ten seconds after the refresh.
     pub(crate) async fn drop_old_views(&mut self, board_id: i32) -> Result<()> {
         sqlx::query!("SELECT centile_store.drop_old_views($1)", board_id).execute(&mut self.0).await?;
         Ok(())

@@ -7,7 +7,7 @@ use sqlx::{error::DatabaseError, postgres::PgDatabaseError};
 use crate::{Code, Error, Resource};
 
 /// Constraint, the field that it concerns, and the error detail.
-const CONSTRAINTS: [(&str, &str, &str); 29] = [
+const CONSTRAINTS: [(&str, &str, &str); 30] = [
     (
         "boards_slug_form",
         "slug",
@@ -35,7 +35,12 @@ const CONSTRAINTS: [(&str, &str, &str); 29] = [
     ),
     ("combinations_join_rule_known", "join", "must be union or intersection"),
     ("combinations_aggregate_known", "aggregate", "must be sum, min or max"),
-    ("combinations_refresh_length", "refresh", "must have 1 to 128 bytes"),
+    (
+        "combinations_refresh_form",
+        "refresh",
+        "must be manual, on-close, after=10000, every=5m or a cron expression of five fields",
+    ),
+    ("combination_sources_period_form", "sources", "a period must be a selector such as week:previous"),
     ("combination_sources_weight_range", "sources", "a weight must be from -1000000 to 1000000, and not 0"),
     ("boards_reading_known", "reading", "must be public or key"),
     ("boards_events_per_minute_range", "events_per_minute", "must be 1 to 10000"),

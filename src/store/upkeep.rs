@@ -8,6 +8,7 @@ pub(crate) struct StoredUpkeep {
     pub(crate) periods_due: i64,
     pub(crate) oldest_due_age_seconds: f64,
     pub(crate) windows_missing: i64,
+    pub(crate) combinations_failing: i64,
     pub(crate) closings_unfinished: i64,
     pub(crate) archive_differences: i64,
     pub(crate) archives_to_refresh: i64,

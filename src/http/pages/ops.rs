@@ -122,6 +122,14 @@ fn tasks(operation: &Operation) -> Vec<Task> {
             "window-missing",
         ),
         task(
+            "Combined boards not refreshed",
+            "combinations_failing",
+            upkeep.combinations_failing,
+            "see centile.combinations",
+            true,
+            "combination-failing",
+        ),
+        task(
             "Closings unfinished",
             "closings_unfinished",
             upkeep.closings_unfinished,
@@ -469,6 +477,7 @@ mod tests {
                 periods_due: due,
                 oldest_due_age_seconds: seconds,
                 windows_missing: 0,
+                combinations_failing: 0,
                 closings_unfinished: 0,
                 archive_differences: 0,
                 archives_to_refresh: 0,
