@@ -170,7 +170,7 @@ DECLARE
     v_was   jsonb;
     v_is    jsonb;
 BEGIN
-    PERFORM FROM centile_store.combinations WHERE board_id = v_board.id FOR UPDATE;
+    PERFORM FROM centile_store.combinations WHERE board_id = v_board.id FOR UPDATE NOWAIT;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'board % is not computed from others', p_slug USING ERRCODE = 'CB422', DETAIL = 'combination', HINT = 'Create a combined board.';
     END IF;
@@ -301,7 +301,7 @@ BEGIN
             ARRAY(SELECT DISTINCT s FROM unnest(p_layout_bounds) AS s ORDER BY s),
             coalesce(p_frozen_top_size, 100), jsonb_strip_nulls(CASE WHEN jsonb_typeof(p_kept_archives) <> 'object' THEN p_kept_archives ELSE v_kept || coalesce(p_kept_archives, '{}') END), coalesce(p_reading, 'public'),
             nullif(p_events_per_minute, 0), jsonb_strip_nulls(coalesce(p_gain_max, '{}')), coalesce(p_on_violation, 'refuse'), p_snapshots,
-            ARRAY(SELECT DISTINCT r FROM unnest(p_rolling) AS r ORDER BY r))
+            ARRAY(SELECT r FROM (SELECT DISTINCT r FROM unnest(p_rolling) AS r) x ORDER BY r <> '24h', substring(r FROM '^[0-9]+')::numeric))
     RETURNING id INTO v_board_id;
     INSERT INTO centile_store.board_lanes (board_id, lane)
     SELECT v_board_id, lane FROM generate_series(0, p_lanes - 1) AS lane;
@@ -520,6 +520,7 @@ BEGIN
         UPDATE centile_store.users u
         SET external_id = user_id, name = '(erased)', avatar = NULL, metadata = '{}', profile_revision = v_revision, erased_at = clock_timestamp()
         WHERE u.id = v_user.id;
+        UPDATE centile_store.combinations SET failure = 'a score is out of range' WHERE position(quote_literal(p_user) IN failure) > 0;
         PERFORM centile_store.note_act(p_actor, 'erase', NULL, '{"erased": false}', '{"erased": true}', NULL, v_user.id);
         INSERT INTO centile_store.erasures (user_id, request_id, request_digest, old_id, last_message_id)
         SELECT v_user.id, p_request, CASE WHEN p_request IS NOT NULL THEN v_digest END, p_user, coalesce(max(o.id), 0)
@@ -1190,6 +1191,8 @@ BEGIN
     ELSIF v_days BETWEEN 2 AND 366 THEN
         SELECT * INTO v_last FROM centile.period_at('day', p_at, p_zone);
         starts_at := centile.local_start((v_last.label::date - v_days + 1)::timestamp, p_zone);
+    ELSE
+        RETURN;
     END IF;
     IF v_last.label IS NOT NULL THEN
         label := p_length || '-' || v_last.label;
@@ -1274,7 +1277,7 @@ BEGIN
         events_per_minute = nullif(coalesce(p_events_per_minute, b.events_per_minute), 0),
         gain_max = jsonb_strip_nulls(b.gain_max || coalesce(p_gain_max, '{}')), on_violation = coalesce(p_on_violation, b.on_violation),
         snapshots = nullif(coalesce(p_snapshots, b.snapshots), 'none'),
-        rolling = CASE WHEN p_rolling IS NULL THEN b.rolling ELSE ARRAY(SELECT DISTINCT r FROM unnest(p_rolling) AS r ORDER BY r) END
+        rolling = CASE WHEN p_rolling IS NULL THEN b.rolling ELSE ARRAY(SELECT r FROM (SELECT DISTINCT r FROM unnest(p_rolling) AS r) x ORDER BY r <> '24h', substring(r FROM '^[0-9]+')::numeric) END
     WHERE b.id = v_board.id
     RETURNING * INTO v_new;
     IF (v_new.mode, v_new.score_order, v_new.ties, v_new.lanes, v_new.time_zone)
@@ -1282,6 +1285,10 @@ BEGIN
        AND (EXISTS (SELECT FROM centile_store.periods WHERE board_id = v_board.id AND kind <> 'rolling')
             OR EXISTS (SELECT FROM centile_store.board_lanes WHERE board_id = v_board.id AND batch > 0)
             OR EXISTS (SELECT FROM centile_store.quarantine WHERE board_id = v_board.id)) THEN
+        IF v_board.mode = 'combined' THEN
+            RAISE EXCEPTION 'board % has a ranking: order, ties and time zone cannot change any more', p_slug
+                USING ERRCODE = 'CB409', DETAIL = 'board_has_events', HINT = 'Create another combined board.';
+        END IF;
         RAISE EXCEPTION 'board % has events: mode, order, ties, lanes and time zone cannot change any more', p_slug
             USING ERRCODE = 'CB409', DETAIL = 'board_has_events', HINT = 'Create another board and import the events into it.';
     END IF;
@@ -2091,7 +2098,7 @@ BEGIN
     v_id := nextval('centile_store.combined_view_number');
     v_name := left(replace(v_slug, '-', '_'), 32) || '_combined_' || v_id;
     UPDATE centile_store.combinations c
-    SET next_view = v_name, next_as_of = statement_timestamp(), next_sources = v_sources, next_end = centile_store.ledger_end(),
+    SET next_view = v_name, next_as_of = transaction_timestamp(), next_sources = v_sources, next_end = centile_store.ledger_end(),
         next_batches = (SELECT jsonb_object_agg(b.id, centile_store.lane_batches(b.id, b.lanes))
                         FROM centile_store.boards b WHERE b.id IN (SELECT centile_store.source_boards(p_board_id)))
     WHERE c.board_id = p_board_id;
@@ -2332,7 +2339,7 @@ CREATE FUNCTION centile_store.combined_boards(p_board_id integer DEFAULT NULL::i
     LANGUAGE sql STABLE
     AS $$
     SELECT b.id, b.slug, b.time_zone, c.refresh, statement_timestamp(), c.defined_at, c.as_of, c.epoch <> centile.epoch(),
-           c.failures, c.failed_at, extract(epoch FROM c.duration)::float8, c.old_views <> '{}'
+           c.failures, c.failed_at, extract(epoch FROM c.duration)::float8, c.old_views <> '{}' OR c.next_view IS NOT NULL
     FROM centile_store.combinations c
     JOIN centile_store.boards b ON b.id = c.board_id
     WHERE p_board_id IS NULL OR b.id = p_board_id
@@ -2844,20 +2851,30 @@ CREATE FUNCTION centile_store.drop_old_views(p_board_id integer) RETURNS void
     SET lock_timeout TO '200ms'
     AS $$
 DECLARE
+    v_state centile_store.combinations;
     v_views text[];
     v_view  text;
 BEGIN
-    SELECT c.old_views INTO v_views
-    FROM centile_store.combinations c JOIN centile_store.periods p ON p.board_id = c.board_id
-    WHERE c.board_id = p_board_id AND p.closed_at < statement_timestamp() - interval '10 seconds';
-    FOREACH v_view IN ARRAY coalesce(v_views, '{}') LOOP
-        EXECUTE format('DROP MATERIALIZED VIEW IF EXISTS centile_archive.%I', v_view);
-        UPDATE centile_store.combinations c SET old_views = array_remove(c.old_views, v_view) WHERE c.board_id = p_board_id;
+    SELECT * INTO STRICT v_state FROM centile_store.combinations c WHERE c.board_id = p_board_id;
+    v_views := v_state.old_views;
+    IF NOT EXISTS (SELECT FROM centile_store.periods p
+                   WHERE p.board_id = p_board_id AND p.closed_at < statement_timestamp() - interval '10 seconds') THEN
+        v_views := trim_array(v_views, least(1, cardinality(v_views)));
+    END IF;
+    FOREACH v_view IN ARRAY array_remove(v_views || v_state.next_view, NULL) LOOP
+        BEGIN
+            EXECUTE format('DROP MATERIALIZED VIEW IF EXISTS centile_archive.%I', v_view);
+            UPDATE centile_store.combinations c
+            SET old_views = array_remove(c.old_views, v_view), next_view = nullif(c.next_view, v_view)
+            WHERE c.board_id = p_board_id;
+        EXCEPTION
+            WHEN lock_not_available THEN NULL;
+        END;
     END LOOP;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.drop_old_views(p_board_id integer) IS 'Drops the replaced views of a combined board that no statement reads any more. Example: SELECT centile_store.drop_old_views(4);';
+COMMENT ON FUNCTION centile_store.drop_old_views(p_board_id integer) IS 'Drops the replaced views of a combined board, the newest one only ten seconds after the refresh. Example: SELECT centile_store.drop_old_views(4);';
 
 CREATE FUNCTION centile_store.due_periods(p_period_id bigint DEFAULT NULL::bigint) RETURNS TABLE(period_id bigint, board text, period text, ends_at timestamp with time zone, import_source text, import_is_running boolean)
     LANGUAGE sql STABLE
@@ -3206,7 +3223,7 @@ BEGIN
     RETURNING archive_revision INTO revision;
     PERFORM centile_store.list_named_players(v_was.id);
     UPDATE centile_store.combinations c
-    SET epoch = centile.epoch(), as_of = c.next_as_of, sources = c.next_sources, source_batches = c.next_batches, ledger_start = c.ledger_end, ledger_end = c.next_end,
+    SET epoch = centile.epoch(), as_of = c.next_as_of, sources = c.next_sources, source_batches = c.next_batches, ledger_start = coalesce(nullif(c.ledger_end, 0), c.next_end), ledger_end = c.next_end,
         duration = make_interval(secs => p_seconds), failures = 0, failed_at = NULL, failure = NULL,
         next_view = NULL, next_as_of = NULL, next_sources = NULL, next_batches = NULL, next_end = NULL,
         old_views = array_remove(c.old_views || v_was.archive_name, NULL)
@@ -3218,7 +3235,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.finish_combination(p_board_id integer, p_actor text, p_seconds double precision, OUT period_id bigint, OUT revision integer, OUT players bigint) IS 'Lets the ranking that centile_store.build_combination has built answer, and returns its period, revision and players. Example: SELECT centile_store.build_combination(4), centile_store.finish_combination(4, ''dora'', 1.5);';
+COMMENT ON FUNCTION centile_store.finish_combination(p_board_id integer, p_actor text, p_seconds double precision, OUT period_id bigint, OUT revision integer, OUT players bigint) IS 'Replaces the ranking of a combined board by the one that centile_store.build_combination has built, and returns its period, revision and players. Example: SELECT centile_store.build_combination(4), centile_store.finish_combination(4, ''dora'', 1.5);';
 
 CREATE TABLE centile_store.periods (
     id bigint NOT NULL,
@@ -4944,7 +4961,7 @@ BEGIN
         RAISE EXCEPTION 'must be 1 to 366 sources' USING ERRCODE = 'CB422', DETAIL = 'sources';
     END IF;
     FOR v_source IN
-        SELECT s.source ->> 'board' AS slug, split_part(s.source ->> 'period', ':', 1) AS kind, b.id, b.periods
+        SELECT s.source ->> 'board' AS slug, s.source ->> 'period' AS period, split_part(s.source ->> 'period', ':', 1) AS kind, b.id, b.periods
         FROM jsonb_array_elements(p_sources) WITH ORDINALITY AS s (source, place)
         LEFT JOIN centile_store.boards b ON b.slug = s.source ->> 'board'
         ORDER BY s.place
@@ -4954,6 +4971,8 @@ BEGIN
         ELSIF v_source.kind IS NULL OR v_source.kind <> ALL (v_source.periods || '{season,snapshot,rolling}'::text[]) THEN
             RAISE EXCEPTION 'board % does not keep the period %', v_source.slug, quote_nullable(v_source.kind)
                 USING ERRCODE = 'CB422', DETAIL = 'sources', HINT = format('Use %s, season:NAME, snapshot:NAME or rolling:LENGTH.', array_to_string(v_source.periods, ', '));
+        ELSIF v_source.kind IN ('season', 'snapshot', 'rolling') AND NOT EXISTS (SELECT FROM centile.resolve_period(v_source.id, v_source.period)) THEN
+            RAISE EXCEPTION 'board % has no period %', v_source.slug, quote_literal(v_source.period) USING ERRCODE = 'CB422', DETAIL = 'sources';
         END IF;
     END LOOP;
     DELETE FROM centile_store.combination_sources WHERE board_id = p_board_id;
@@ -5035,7 +5054,7 @@ DECLARE
     v_state centile_store.combinations;
 BEGIN
     SELECT * INTO STRICT v_state FROM centile_store.combinations WHERE board_id = p_board_id;
-    SELECT coalesce(bool_or(changed), false), coalesce(bool_or(changed AND r.is_final), false) INTO any_changed, closed_changed
+    SELECT coalesce(bool_or(changed), false), coalesce(bool_or(changed AND (r.is_final OR (r.period <> s.period AND NOT s.is_final))), false) INTO any_changed, closed_changed
     FROM centile_store.resolve_sources(p_board_id) r
     LEFT JOIN jsonb_to_recordset(v_state.sources) AS s (place smallint, board_id integer, period text, version text, is_final boolean) ON s.place = r.place
     CROSS JOIN LATERAL (SELECT (r.board_id, r.period, r.version, r.is_final) IS DISTINCT FROM (s.board_id, s.period, s.version, s.is_final) AS changed) x;
@@ -5046,7 +5065,8 @@ BEGIN
         SELECT count(*) INTO scores
         FROM (SELECT FROM centile_store.score_transactions t
               WHERE t.id > v_state.ledger_start AND t.kind = 'score'
-                AND t.batch > (v_state.source_batches -> t.board_id::text ->> t.lane)::bigint
+                AND t.batch > coalesce((v_state.source_batches -> t.board_id::text ->> t.lane)::bigint, 0)
+                AND v_state.source_batches ? t.board_id::text
               LIMIT p_limit) t;
     END IF;
 END
@@ -5460,6 +5480,7 @@ CREATE TABLE centile_store.combination_sources (
     source_board_id integer NOT NULL,
     period text NOT NULL,
     weight integer DEFAULT 1 NOT NULL,
+    CONSTRAINT combination_sources_period_form CHECK ((period ~ '^(all_time|(hour|day|week|month|quarter|year)(:previous|:-([1-9][0-9]?|[12][0-9]{2}|3[0-5][0-9]|36[0-6]))?|(day|week):[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])|hour:[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3])|month:[0-9]{4}-(0[1-9]|1[0-2])|quarter:[0-9]{4}-Q[1-4]|year:[0-9]{4}|season:[a-z0-9][a-z0-9_-]{0,39}|snapshot:((day|week)-[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])|month-[0-9]{4}-(0[1-9]|1[0-2]))|rolling:(24h(-[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]))?|([2-9]|[1-9][0-9]|[12][0-9]{2}|3[0-5][0-9]|36[0-6])d(-[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01]))?))$'::text)),
     CONSTRAINT combination_sources_weight_range CHECK ((((weight >= '-1000000'::integer) AND (weight <= 1000000)) AND (weight <> 0)))
 );
 
@@ -5490,16 +5511,16 @@ CREATE TABLE centile_store.combinations (
     CONSTRAINT combinations_aggregate_known CHECK ((aggregate = ANY (ARRAY['sum'::text, 'min'::text, 'max'::text]))),
     CONSTRAINT combinations_failure_known CHECK (((failed_at IS NULL) = (failure IS NULL))),
     CONSTRAINT combinations_join_rule_known CHECK ((join_rule = ANY (ARRAY['union'::text, 'intersection'::text]))),
-    CONSTRAINT combinations_refresh_length CHECK (((octet_length(refresh) >= 1) AND (octet_length(refresh) <= 128)))
+    CONSTRAINT combinations_refresh_form CHECK (((octet_length(refresh) <= 128) AND (refresh ~ '^(manual|on-close|after=[1-9][0-9]{0,9}|every=[1-9][0-9]*[smh]|\S+( \S+){4})$'::text)))
 );
 
 COMMENT ON TABLE centile_store.combinations IS 'Definitions and states of combined boards. as_of and sources: the snapshot that the ranking was computed from. next_*: a ranking that has been built and does not answer yet.';
 
-COMMENT ON COLUMN centile_store.combinations.epoch IS 'Epoch of the database at as_of. Another one means that the database has been restored.';
+COMMENT ON COLUMN centile_store.combinations.epoch IS 'Epoch of the database at as_of. A different epoch means a restore or a failover.';
 
-COMMENT ON COLUMN centile_store.combinations.source_batches IS 'Last batches of the boards that the sources read, at as_of: scores of later batches came after.';
+COMMENT ON COLUMN centile_store.combinations.source_batches IS 'The last batch of each lane of the source boards at as_of. Later batches hold new scores.';
 
-COMMENT ON COLUMN centile_store.combinations.ledger_start IS 'ledger_end of the refresh before. Every score since as_of has a higher id.';
+COMMENT ON COLUMN centile_store.combinations.ledger_start IS 'ledger_end of the previous refresh. Every score since as_of has a higher id.';
 
 COMMENT ON COLUMN centile_store.combinations.old_views IS 'Replaced views, which are dropped once no statement can read them.';
 
@@ -5989,6 +6010,9 @@ CREATE VIEW centile.upkeep AS
  SELECT d.periods_due,
     d.oldest_due_age,
     w.windows_missing,
+    ( SELECT count(*) AS count
+           FROM centile_store.combinations c
+          WHERE (c.failures > 0)) AS combinations_failing,
     d.closings_unfinished,
     d.archive_differences,
     d.archives_to_refresh,

@@ -85,9 +85,10 @@ async fn refresh_due(instance: &Instance, print: impl Fn(String) -> Result<()>) 
         (false, ..) => Ok("another process is refreshing combined boards; nothing was done".to_owned()),
         (_, 0, 0) => Ok("nothing is due".to_owned()),
         (_, done, 0) => Ok(format!("{done} refreshed")),
-        (_, _, failed) => {
-            Err(Error::conflict(Code::Conflict, format!("{failed} could not be refreshed; their last rankings answer")))
-        }
+        (_, _, failed) => Err(Error::conflict(
+            Code::Conflict,
+            format!("{failed} could not be refreshed; readers get the previous rankings"),
+        )),
     }
 }
 

@@ -91,6 +91,7 @@ struct Task {
     runbook: &'static str,
 }
 
+#[expect(clippy::too_many_lines, reason = "a list of tasks")]
 fn tasks(operation: &Operation) -> Vec<Task> {
     let upkeep = &operation.upkeep;
     let (due, waiting) = (upkeep.oldest_due_age_seconds, upkeep.outbox_oldest_age_seconds);

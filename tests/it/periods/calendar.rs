@@ -219,6 +219,9 @@ async fn check(connection: &mut PgConnection, zone: &str, centre: NaiveDate, rng
 /// Lengths of rolling windows, with their days.
 const WINDOWS: [(&str, u64); 4] = [("2d", 2), ("7d", 7), ("366d", 366), ("24h", 0)];
 
+/// Label, start, end, and the instant from which the window is current.
+type Window = (String, DateTime<Utc>, DateTime<Utc>, DateTime<Utc>);
+
 /// `rolling_window` ends with the day or hour that holds an instant.
 async fn check_window(
     connection: &mut PgConnection,
@@ -226,7 +229,7 @@ async fn check_window(
     (length, days): (&str, u64),
     instants: &[DateTime<Utc>],
 ) {
-    let found: Vec<(String, DateTime<Utc>, DateTime<Utc>, DateTime<Utc>)> = sqlx::query_as(
+    let found: Vec<Window> = sqlx::query_as(
         "SELECT w.label, w.starts_at, w.ends_at, w.current_from FROM unnest($2::timestamptz[]) WITH ORDINALITY AS x (at, n)
          CROSS JOIN LATERAL centile.rolling_window($1, x.at, $3) AS w ORDER BY n",
     )

@@ -94,22 +94,21 @@ async fn one_process_refreshes_at_a_time_and_failures_wait() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--no-maintenance"]).await;
     site.board(json!({}), &[("ada", 5)]).await;
-    run(&db, &["board", "combine", "hero", "--source", "main@season:spring"]).refused(1, &["no period season:spring"]);
+    let season = json!({"name": "spring", "starts_at": "2050-01-01T00:00:00Z", "ends_at": "2050-02-01T00:00:00Z"});
+    site.admin(reqwest::Method::POST, "/v1/boards/main/seasons", season).await.is(201);
+    run(&db, &["board", "combine", "hero", "--source", "main@season:spring"])
+        .refused(1, &["board hero is stored, but not refreshed", "has not begun"]);
     let tried = || run(&db, &["refresh", "--due"]);
     assert_eq!(tried().well(), "nothing is due\n");
     age(&db, "61 seconds").await;
-    assert!(tried().out.contains("failed    hero: board main has no period season:spring"));
+    assert!(tried().out.contains("failed    hero: season:spring of board main has not begun"));
     age(&db, "61 seconds").await;
     assert_eq!(tried().well(), "nothing is due\n");
     age(&db, "61 seconds").await;
     let session = db.hold("SELECT centile_store.try_combining_lock()").await;
     assert_eq!(tried().well(), "another process is refreshing combined boards; nothing was done\n");
-    run(&db, &["refresh", "--board", "hero"]).refused(1, &["another process"]);
     drop(session);
-    let season = json!({"name": "spring", "starts_at": "2020-01-01T00:00:00Z", "ends_at": "2050-02-01T00:00:00Z"});
-    // Seasons are created before their first score.
-    db.execute("UPDATE centile_store.board_lanes SET last_at = '2000-01-01'").await;
-    site.admin(reqwest::Method::POST, "/v1/boards/main/seasons", season).await;
+    db.execute("UPDATE centile_store.periods SET starts_at = '2020-01-01' WHERE label = 'spring'").await;
     crate::support::wait::until_blocking("the lock is free", || {
         run(&db, &["refresh", "--due"]).out.contains("refreshed hero")
     });

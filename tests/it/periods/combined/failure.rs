@@ -65,7 +65,7 @@ async fn a_failed_refresh_leaves_the_last_ranking() {
     let season = json!({"name": "later", "starts_at": "2050-01-01T00:00:00Z", "ends_at": "2050-02-01T00:00:00Z"});
     site.admin(Method::POST, "/v1/boards/main/seasons", season).await.is(201);
     replace("main@season:later").refused(1, &["season:later of board main has not begun"]);
-    replace("main@season:none").refused(1, &["board main has no period season:none"]);
+    replace("main@season:none").refused(1, &["board main has no period 'season:none'"]);
     is_unchanged(&site, &rows, &as_of).await;
 
     // A sum, and a product with a weight, outside 64 bits. Both name the player.
@@ -97,7 +97,7 @@ async fn a_failed_refresh_leaves_the_last_ranking() {
         due.code == Some(1) && due.out.starts_with("failed    empty: season:later of board main has not begun"),
         "{due:?}"
     );
-    assert!(due.err.contains("1 could not be refreshed; their last rankings answer"), "{due:?}");
+    assert!(due.err.contains("1 could not be refreshed; readers get the previous rankings"), "{due:?}");
     run(&db, &["verify", "--board", "hero"]).well();
 }
 
