@@ -99,7 +99,7 @@ async fn invalid_requests_are_not_logged() {
 async fn an_aborted_request_is_logged() {
     let db = TestDb::new().await;
     let serve = spawn_serve(&db, None, &["--log", "info"]).await;
-    let _held = db.hold("LOCK TABLE centile_store.boards").await;
+    let held = db.hold("LOCK TABLE centile_store.boards").await;
     let mut wire = Wire::to(&serve).await;
     wire.send("GET /v1/boards HTTP/1.1\r\nHost: x\r\nX-Request-Id: gone\r\n\r\n").await.unwrap();
     db.until_waiting(1, || false).await;
@@ -108,6 +108,7 @@ async fn an_aborted_request_is_logged() {
     let output = serve.logged("client disconnected", 1).await;
     let line = output.lines().find(|line| line.contains("client disconnected")).unwrap();
     assert!(line.contains("request_id=gone") && line.contains(" status=499 "), "{line}");
+    drop(held);
     let numbers = serve.client.get(serve.at("/metrics")).send().await.unwrap().text().await.unwrap();
     assert!(numbers.lines().any(|line| line.contains("status=\"499\"")), "{numbers}");
 }

@@ -101,7 +101,7 @@ async fn season(name: &str, boards: &[(&str, Tz)]) {
 
         let serve = spawn_serve(&db, None, &[]).await;
         let scores: BTreeMap<String, i64> =
-            page(&serve, "all_time").await.into_iter().map(|line| (line.user_id, line.score)).collect();
+            page(&serve, "fpl", "all_time").await.into_iter().map(|line| (line.user_id, line.score)).collect();
         assert_eq!(scores, totals, "{name}, {lanes} lanes: the published totals");
 
         let internal_ids = internal_ids(&db).await;
@@ -128,7 +128,7 @@ async fn season(name: &str, boards: &[(&str, Tz)]) {
         for (state, some) in [("due", amount(3, 1)), ("closed", 1)] {
             let mut compared = 0;
             for (period, wanted) in rankings.iter().step_by(some) {
-                let found = page(&serve, period).await;
+                let found = page(&serve, "fpl", period).await;
                 assert_eq!(found.len(), wanted.len(), "{name}, {zone}, {state}: {period}");
                 for (found, wanted) in found.iter().zip(wanted) {
                     assert_eq!(found, wanted, "{name}, {zone}, {state}: {period}");
@@ -144,6 +144,56 @@ async fn season(name: &str, boards: &[(&str, Tz)]) {
             // The first run closes all periods but `all_time`; the second closes none.
             assert_eq!(closed, if state == "due" { periods.len() - 1 } else { 0 }, "{output}");
         }
+        combinations(&db, &serve, &periods, &names, &internal_ids).await;
+    }
+}
+
+/// Compares combined boards of all months with the file.
+async fn combinations(
+    db: &TestDb,
+    serve: &Serve,
+    periods: &BTreeMap<String, Vec<&Event>>,
+    names: &HashMap<&str, &str>,
+    internal_ids: &HashMap<String, i64>,
+) {
+    let months: Vec<(&String, BTreeMap<&str, Player>)> = periods
+        .iter()
+        .filter(|(period, _)| period.starts_with("month:"))
+        .map(|(period, events)| (period, players(events)))
+        .collect();
+    for (n, (join, aggregate)) in
+        [("union", "sum"), ("union", "max"), ("intersection", "min"), ("intersection", "sum")].into_iter().enumerate()
+    {
+        // Every month has another weight, and the last one counts against its players.
+        let weight = |month: usize| if month + 1 == months.len() { -1 } else { month as i64 + 1 };
+        let board = format!("combined-{n}");
+        let sources: Vec<String> =
+            months.iter().enumerate().map(|(month, (period, _))| format!("fpl@{period}*{}", weight(month))).collect();
+        let mut words = vec!["board", "combine", &board, "--join", join, "--aggregate", aggregate];
+        words.extend(sources.iter().flat_map(|source| ["--source", source]));
+        run(db, &words).well();
+
+        let mut scores: BTreeMap<&str, (Vec<i64>, DateTime<Utc>)> = BTreeMap::new();
+        for (month, (_, players)) in months.iter().enumerate() {
+            for (user_id, player) in players {
+                let (scores, at) = scores.entry(user_id).or_insert((Vec::new(), player.reached_at()));
+                scores.push(weight(month) * player.score);
+                *at = player.reached_at().max(*at);
+            }
+        }
+        let score = |scores: &[i64]| match aggregate {
+            "sum" => scores.iter().sum(),
+            "min" => *scores.iter().min().unwrap(),
+            _ => *scores.iter().max().unwrap(),
+        };
+        let wanted = scores
+            .iter()
+            .filter(|(_, (scores, _))| join == "union" || scores.len() == months.len())
+            .map(|(user_id, (scores, at))| (*user_id, score(scores), *at))
+            .collect();
+        let found = page(serve, &board, "all_time").await;
+        assert_eq!(found, in_order(wanted, names, internal_ids), "{join} {aggregate}");
+        eprintln!("{} ranks of the {join} of {} months by {aggregate} are right", found.len(), months.len());
     }
 }
 
@@ -183,7 +233,7 @@ async fn windows(name: &str, zone: Tz) {
         run(&db, &["close", "--due"]).well();
         for length in lengths.split(',') {
             let window = format!("rolling:{length}");
-            let found = page(&serve, &window).await;
+            let found = page(&serve, "fpl", &window).await;
             let now = Utc::now();
             let first = match length.strip_suffix('d') {
                 Some(days) => {
@@ -202,11 +252,11 @@ async fn windows(name: &str, zone: Tz) {
 }
 
 /// Reads all players of a period in order over HTTP, page by page.
-async fn page(serve: &Serve, period: &str) -> Vec<Line> {
+async fn page(serve: &Serve, board: &str, period: &str) -> Vec<Line> {
     let mut lines = Vec::new();
     loop {
         let query = format!("period={period}&limit={PAGE}&from={}", lines.len() + 1);
-        let response = serve.client.get(serve.at(&format!("/v1/boards/fpl/scores?{query}"))).send().await.unwrap();
+        let response = serve.client.get(serve.at(&format!("/v1/boards/{board}/scores?{query}"))).send().await.unwrap();
         assert!(response.status().is_success(), "{period}: {response:?}");
         let body: Value = response.json().await.unwrap();
         let rows = body["data"].as_array().unwrap();
@@ -231,15 +281,22 @@ async fn internal_ids(db: &TestDb) -> HashMap<String, i64> {
     ids.into_iter().collect()
 }
 
-/// Ranks these events by the rules: the larger sum first, shared ranks for equal sums. Positions
-/// follow the time when the sum was reached: the last event with points, or the first event if none
-/// had any.
-fn ranked(events: &[&Event], names: &HashMap<&str, &str>, internal_ids: &HashMap<String, i64>) -> Vec<Line> {
-    struct Player {
-        score: i64,
-        last_scored: Option<DateTime<Utc>>,
-        first: DateTime<Utc>,
+/// A player's points in a period.
+struct Player {
+    score: i64,
+    last_scored: Option<DateTime<Utc>>,
+    first: DateTime<Utc>,
+}
+
+impl Player {
+    /// Returns the time when the sum was reached: the last event with points, or the first event if
+    /// none had any.
+    fn reached_at(&self) -> DateTime<Utc> {
+        self.last_scored.unwrap_or(self.first)
     }
+}
+
+fn players<'a>(events: &[&'a Event]) -> BTreeMap<&'a str, Player> {
     let mut players: BTreeMap<&str, Player> = BTreeMap::new();
     for event in events {
         let at = event.occurred_at;
@@ -251,14 +308,29 @@ fn ranked(events: &[&Event], names: &HashMap<&str, &str>, internal_ids: &HashMap
             player.last_scored = player.last_scored.max(Some(at));
         }
     }
-    let mut order: Vec<(&str, Player)> = players.into_iter().collect();
-    order.sort_by_key(|(id, player)| (-player.score, player.last_scored.unwrap_or(player.first), internal_ids[*id]));
-    let mut lines: Vec<Line> = Vec::with_capacity(order.len());
-    for (place, (user_id, player)) in order.into_iter().enumerate() {
+    players
+}
+
+/// Ranks these events by the rules.
+fn ranked(events: &[&Event], names: &HashMap<&str, &str>, internal_ids: &HashMap<String, i64>) -> Vec<Line> {
+    let players = players(events).into_iter().map(|(id, player)| (id, player.score, player.reached_at()));
+    in_order(players.collect(), names, internal_ids)
+}
+
+/// Ranks players with these scores and times: the larger score first, shared ranks for equal scores,
+/// positions by time.
+fn in_order(
+    mut players: Vec<(&str, i64, DateTime<Utc>)>,
+    names: &HashMap<&str, &str>,
+    internal_ids: &HashMap<String, i64>,
+) -> Vec<Line> {
+    players.sort_by_key(|(id, score, at)| (-score, *at, internal_ids[*id]));
+    let mut lines: Vec<Line> = Vec::with_capacity(players.len());
+    for (place, (user_id, score, _)) in players.into_iter().enumerate() {
         let position = place as u64 + 1;
-        let rank = lines.last().filter(|above| above.score == player.score).map_or(position, |above| above.rank);
+        let rank = lines.last().filter(|above| above.score == score).map_or(position, |above| above.rank);
         let (user_id, name) = (user_id.to_owned(), names[user_id].to_owned());
-        lines.push(Line { position, rank, user_id, name, score: player.score });
+        lines.push(Line { position, rank, user_id, name, score });
     }
     lines
 }
