@@ -165,7 +165,7 @@ async fn combinations(
         [("union", "sum"), ("union", "max"), ("intersection", "min"), ("intersection", "sum")].into_iter().enumerate()
     {
         // Every month has another weight, and the last one counts against its players.
-        let weight = |month: usize| if month + 1 == months.len() { -1 } else { month as i64 + 1 };
+        let weight = |month: usize| if month + 1 == months.len() { -1 } else { i64::try_from(month).unwrap() + 1 };
         let board = format!("combined-{n}");
         let sources: Vec<String> =
             months.iter().enumerate().map(|(month, (period, _))| format!("fpl@{period}*{}", weight(month))).collect();
