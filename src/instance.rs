@@ -89,6 +89,8 @@ impl Instance {
         let writers = Writers::new(store.clone(), acknowledged, Arc::clone(&accepted), wait);
         background.repeat(METRICS_UPKEEP_EVERY, telemetry::run_upkeep);
         let maintenance = settings.maintenance_every.map(|every| {
+            // Before the first run, whose results count too.
+            telemetry::install();
             let scheduler = Scheduler::new(Arc::clone(&rankings), master_keys.clone(), accepted);
             scheduler.start(every, &background);
             scheduler
