@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    Result,
+    Error, Result,
     maintenance::rebuild,
     store::{Store, rebuild::WantedWindow},
 };
@@ -48,7 +48,11 @@ pub async fn prepare_due(store: &Store, mut report: impl FnMut(Prepared)) -> Res
 async fn prepare(store: &Store, window: &WantedWindow) -> Result<Option<(u64, Duration)>> {
     let begin = Instant::now();
     let Some(period_id) = store.open_window(window).await? else { return Ok(None) };
-    let mut rebuilder = store.rebuilder(window.board_id, period_id).await?;
+    let mut rebuilder = match store.rebuilder(window.board_id, period_id).await {
+        // Another process has begun at the same moment.
+        Err(Error::Conflict { .. }) => return Ok(None),
+        rebuilder => rebuilder?,
+    };
     let (players, _) = rebuild::build(&mut rebuilder, None, &mut |_| ()).await?;
     rebuilder.end().await;
     Ok(Some((players, begin.elapsed())))

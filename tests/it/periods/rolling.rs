@@ -178,6 +178,8 @@ async fn windows_follow_each_other_under_load() {
     let mut load = Load::new(urls, &boards, key(db.url(), "admin"));
     load.periods = vec!["rolling:2d", "rolling:24h"];
     load.cursors = false;
+    // On a busy machine, a window of seconds may not be ready in time: 503.
+    load.may_fail = true;
     let load = Arc::new(load);
     let pool = db.pool().await;
     until("all windows and the next ones are filled", async || {
