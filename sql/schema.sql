@@ -4832,7 +4832,7 @@ CREATE FUNCTION centile_store.resolve_sources(p_board_id integer) RETURNS TABLE(
     ORDER BY s.place
 $$;
 
-COMMENT ON FUNCTION centile_store.resolve_sources(p_board_id integer) IS 'What the sources of a combined board mean now. Example: SELECT r.board, r.period, r.problem FROM centile_store.resolve_sources(4) r;';
+COMMENT ON FUNCTION centile_store.resolve_sources(p_board_id integer) IS 'The periods that the sources of a combined board name now. Example: SELECT r.board, r.period, r.problem FROM centile_store.resolve_sources(4) r;';
 
 CREATE FUNCTION centile_store.resolve_window(p_board_id integer, p_label text, p_at timestamp with time zone) RETURNS TABLE(label text, starts_at timestamp with time zone, ends_at timestamp with time zone, current_from timestamp with time zone)
     LANGUAGE plpgsql STABLE ROWS 1

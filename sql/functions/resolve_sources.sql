@@ -1,6 +1,6 @@
--- What the sources of a combined board mean now, all in the snapshot of the calling statement. A
--- source that cannot be read has a problem. is_final: the period has ended and is closed, or had no
--- scores. A period without scores has neither archive nor ranking, and no version.
+-- The periods that the sources of a combined board name now, all in the snapshot of the calling
+-- statement. A source that cannot be read has a problem. is_final: the period has ended and is closed,
+-- or had no scores. A period without scores has neither archive nor ranking, and no version.
 CREATE OR REPLACE FUNCTION centile_store.resolve_sources(p_board_id integer)
 RETURNS TABLE (place smallint, board_id integer, board text, period text, weight integer, version text, is_final boolean,
                archive text, ranking_id bigint, problem text)
@@ -26,4 +26,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile_store.resolve_sources(integer) IS
-'What the sources of a combined board mean now. Example: SELECT r.board, r.period, r.problem FROM centile_store.resolve_sources(4) r;';
+'The periods that the sources of a combined board name now. Example: SELECT r.board, r.period, r.problem FROM centile_store.resolve_sources(4) r;';

@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// What to refresh.
+/// The archive or the combined boards to refresh.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("which").required(true).args(["due", "board"])))]
 pub(super) struct Refresh {

@@ -171,7 +171,7 @@ fn cron(text: &str) -> Result<Cron, croner::errors::CronError> {
     CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build().parse(text)
 }
 
-/// What decides whether a refresh is due, apart from the sources.
+/// Values that decide whether a refresh is due, apart from the sources.
 #[derive(Debug, Clone)]
 pub struct RefreshState {
     /// The database's time.

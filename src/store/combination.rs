@@ -74,7 +74,7 @@ pub(crate) struct Combined {
     pub(crate) board: String,
     /// When it is computed.
     pub(crate) refresh: RefreshRule,
-    /// What decides by the clock.
+    /// Values that decide by the clock whether a refresh is due.
     pub(crate) state: RefreshState,
     /// Duration of the last refresh, in seconds.
     pub(crate) seconds: Option<f64>,

@@ -148,7 +148,7 @@ pub(crate) struct CombinationResponse {
 pub(crate) struct CombinationFailure {
     /// When it happened.
     at: DateTime<Utc>,
-    /// What is wrong.
+    /// The reason of the failure.
     #[schema(example = "board arena has no period season:spring")]
     detail: String,
 }

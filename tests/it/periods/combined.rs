@@ -249,7 +249,7 @@ async fn a_refresh_replaces_the_ranking_and_then_the_view() {
     })
     .await;
 
-    // What was done is in the audit log.
+    // The audit log has the acts.
     let acts: Vec<String> = query_scalar(
         "SELECT a.action || ' ' || a.subject FROM centile.audit_log a WHERE a.board = 'hero' ORDER BY a.happened_at",
     )

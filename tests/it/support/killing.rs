@@ -52,8 +52,8 @@ pub struct Killing<'a> {
     pub steps: &'a [&'a str],
     /// Kills in each step.
     pub kills: usize,
-    /// What the command prints, instead of doing anything, while the server ends a killed command's
-    /// session.
+    /// Output of the command when it does nothing, because the server is still ending a killed
+    /// command's session.
     pub busy: &'a str,
 }
 

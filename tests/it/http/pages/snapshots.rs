@@ -1,4 +1,4 @@
-//! What pages show of a board's snapshots, compared with the API.
+//! Pages show a board's snapshots as the API does.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
