@@ -23,7 +23,7 @@ pub const CENTILE: &str = env!("CARGO_BIN_EXE_centile");
 /// PostgreSQL settings recommended in docs/configuration.md, without `shared_buffers`.
 #[allow(dead_code, reason = "some measure what PostgreSQL comes with")]
 pub const RECOMMENDED: &[(&str, &str)] =
-    &[("max_wal_size", "16GB"), ("checkpoint_timeout", "30min"), ("wal_compression", "lz4")];
+    &[("min_wal_size", "4GB"), ("max_wal_size", "16GB"), ("checkpoint_timeout", "30min"), ("wal_compression", "lz4")];
 
 pub type Outcome<T> = Result<T, Box<dyn Error>>;
 

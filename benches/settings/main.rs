@@ -47,7 +47,7 @@ const VARIANTS: [Variant; 9] = [
         &[("max_wal_size", "16GB"), ("checkpoint_timeout", "30min")],
     ),
     server("wal_compression lz4", &[("wal_compression", "lz4")]),
-    Variant { has_quarter: true, ..server("all three", RECOMMENDED) },
+    Variant { has_quarter: true, ..server("all of these and min_wal_size 4 GB", RECOMMENDED) },
     table(
         "leaderboard: fillfactor 100",
         &["ALTER TABLE centile_store.leaderboard SET (fillfactor = 100)", "VACUUM FULL centile_store.leaderboard"],

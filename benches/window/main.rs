@@ -69,11 +69,13 @@ async fn measure(bench: &Bench, dir: &Path, players: u32, events: u32, rounds: u
     if disagree == "0" { Ok(()) } else { Err(format!("counts of {disagree} rankings do not agree").into()) }
 }
 
-/// Times the preparation of windows alone and during writes.
+/// Times the preparation of the next window alone and during writes. The current one is open.
 async fn preparation(bench: &Bench, players: u32, rounds: u32) -> Outcome<()> {
+    add_windows(bench)?;
     println!("| round | bare aggregate (s) | window (s) | ratio |\n| --- | --- | --- | --- |");
     let mut ratios = Vec::new();
     for round in 1..=rounds {
+        remove_next(bench)?;
         bench.psql("CHECKPOINT")?;
         let begin = Instant::now();
         bench.psql(
@@ -84,11 +86,9 @@ async fn preparation(bench: &Bench, players: u32, rounds: u32) -> Outcome<()> {
         )?;
         let bare = begin.elapsed().as_secs_f64();
         bench.psql("DROP TABLE bare; CHECKPOINT")?;
-        let times = prepare(bench)?;
-        let window = median(times);
+        let window = prepare(bench, 1)?;
         println!("| {round} | {bare:.1} | {window:.1} | {:.2} |", window / bare);
         ratios.push(window / bare);
-        remove(bench)?;
     }
     println!("\nmedian ratio {:.2}\n", median(ratios));
 
@@ -101,30 +101,55 @@ async fn preparation(bench: &Bench, players: u32, rounds: u32) -> Outcome<()> {
         "| {SCORES_PER_SECOND} scores/s | scores p50 (ms) | p99 | max | failed |\n| --- | --- | --- | --- | --- |"
     );
     for _ in 1..=rounds {
+        remove_next(bench)?;
         let begin = Instant::now();
         tokio::time::sleep(QUIET).await;
         let quiet = Instant::now();
-        prepare(bench)?;
+        prepare(bench, 1)?;
         let done = Instant::now();
-        remove(bench)?;
         tokio::time::sleep(Duration::from_secs(2)).await;
-        for (what, from, to) in [("alone", begin, quiet), ("during the preparation of two windows", quiet, done)] {
+        for (what, from, to) in [("alone", begin, quiet), ("while the next window is prepared", quiet, done)] {
             let latency = load.latency(from, to);
             println!("| {what} | {:.1} | {:.1} | {:.1} | {} |", latency.p50, latency.p99, latency.max, latency.failed);
         }
     }
     load.stop().await;
+    drop(serve);
+    remove(bench)?;
     println!();
     Ok(())
 }
 
-/// Prepares the current and the next window, and returns the seconds of each.
-fn prepare(bench: &Bench) -> Outcome<Vec<f64>> {
+/// Adds the current and the next window to the board.
+fn add_windows(bench: &Bench) -> Outcome<()> {
     bench.centile(&["board", "change", BOARD, "--rolling", "7d", "--by", "bench"])?;
+    prepare(bench, 2).map(drop)
+}
+
+/// Prepares windows, and returns the seconds that the last one took.
+fn prepare(bench: &Bench, windows: usize) -> Outcome<f64> {
     let said = bench.centile(&["close", "--due"])?;
     let seconds = said.lines().filter_map(|line| line.strip_suffix(" s")?.rsplit_once(", ")?.1.parse().ok());
     let seconds: Vec<f64> = seconds.collect();
-    if seconds.len() == 2 { Ok(seconds) } else { Err(format!("two windows were expected: {said}").into()) }
+    match seconds.last() {
+        Some(&last) if seconds.len() == windows => Ok(last),
+        _ => Err(format!("{windows} windows were expected: {said}").into()),
+    }
+}
+
+/// Removes the next window and its rows.
+fn remove_next(bench: &Bench) -> Outcome<()> {
+    bench.psql(
+        "BEGIN;
+         SELECT centile_store.lock_structure(id, true) FROM centile_store.boards;
+         CREATE TEMP TABLE next AS SELECT id, ranking_id FROM centile_store.periods
+         WHERE kind = 'rolling' AND state = 'open' ORDER BY ends_at DESC LIMIT 1;
+         UPDATE centile_store.rankings SET released_at = now() WHERE id = (SELECT ranking_id FROM next);
+         UPDATE centile_store.periods SET state = 'closed', ranking_id = NULL, closed_at = now() WHERE id = (SELECT id FROM next);
+         COMMIT",
+    )?;
+    bench.centile(&["maintain"])?;
+    bench.psql("VACUUM").map(drop)
 }
 
 /// Removes the windows and their rows.
@@ -161,7 +186,7 @@ fn cost(bench: &Bench, dir: &Path, players: u32, rounds: u32) -> Outcome<()> {
             match windows {
                 0 => {}
                 // Without the next window, as in most hours of a day.
-                1 => prepare(bench).and_then(|_| shift_next(bench, "1 year"))?,
+                1 => add_windows(bench).and_then(|()| shift_next(bench, "1 year"))?,
                 _ => shift_next(bench, "-1 year")?,
             }
             bench.psql("CHECKPOINT")?;

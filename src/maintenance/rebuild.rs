@@ -20,8 +20,8 @@ use crate::{
     store::{Store, rebuild::Rebuilder, verification::VerifiablePeriod},
 };
 
-/// Ledger rows applied while writers wait for the swap: a few tens of milliseconds.
-const SWAP_ROWS: i32 = 500;
+/// Ledger rows applied while writers wait for the swap: some ten milliseconds.
+const SWAP_ROWS: i32 = 100;
 
 /// Limit for rolling windows. No operator watches, so the build waits for a quiet moment rather than
 /// delay writers.
