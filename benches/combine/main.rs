@@ -10,17 +10,11 @@ use std::{env, path::Path, time::Instant};
 #[path = "../common/mod.rs"]
 mod common;
 
-use common::{
-    Bench, Outcome, Serve, median,
-    wrk::{self, Run},
-};
+use common::{Bench, Outcome, median, ranking_reads};
 
 const BOARD: &str = "live";
 const COMBINED: &str = "overall";
 const DAYS: u32 = 7;
-/// Connections of the closed loops, and seconds of each.
-const CONNECTIONS: u32 = 32;
-const SECONDS: u32 = 10;
 
 #[tokio::main]
 async fn main() -> Outcome<()> {
@@ -64,7 +58,13 @@ fn measure(bench: &Bench, dir: &Path, players: u32, rounds: u32) -> Outcome<()> 
         ratios.push(refresh / bare);
     }
     println!("\nmedian ratio {:.2}\n", median(ratios));
-    reads(bench, dir, players, rounds)
+    ranking_reads::compare(
+        bench,
+        dir,
+        players,
+        rounds,
+        &[("archive", BOARD, "day:previous"), ("combined", COMBINED, "all_time")],
+    )
 }
 
 /// Makes closed days with a score of every player in each.
@@ -89,42 +89,4 @@ fn fill(bench: &Bench, players: u32) -> Outcome<()> {
     bench.centile(&["close", "--due"])?;
     bench.centile(&["maintain"])?;
     bench.psql("VACUUM ANALYZE").map(drop)
-}
-
-/// Compares reads of the combined board with those of one of its archives.
-fn reads(bench: &Bench, dir: &Path, players: u32, rounds: u32) -> Outcome<()> {
-    let serve = Serve::start(bench, &["--no-maintenance"])?;
-    println!("| read | archive (1/s) | combined (1/s) | ratio |\n| --- | --- | --- | --- |");
-    let places = [(BOARD, "day:previous"), (COMBINED, "all_time")];
-    for (what, path) in
-        [("top 100", "scores?limit=100"), ("standing", "scores/player-%d?x"), ("around 4", "scores/player-%d?around=4")]
-    {
-        let mut rates: [Vec<f64>; 2] = Default::default();
-        for seed in 1..=rounds {
-            for ((board, period), rates) in places.iter().zip(&mut rates) {
-                let path = path.trim_end_matches("?x");
-                let separator = if path.contains('?') { '&' } else { '?' };
-                let request = format!(
-                    "wrk.format('GET', string.format('/v1/boards/{board}/{path}{separator}period={period}', math.random({players})))"
-                );
-                let run = Run {
-                    address: &serve.address,
-                    connections: CONNECTIONS,
-                    seconds: SECONDS,
-                    seed,
-                    key: "",
-                    request: &request,
-                    varies: true,
-                };
-                let answers = wrk::run(dir, &run)?;
-                if answers.errors > 0 {
-                    return Err(format!("{what}: {} errors", answers.errors).into());
-                }
-                rates.push(answers.requests as f64 / answers.seconds);
-            }
-        }
-        let [archive, combined] = rates.map(median);
-        println!("| {what} | {archive:.0} | {combined:.0} | {:.2} |", combined / archive);
-    }
-    Ok(())
 }

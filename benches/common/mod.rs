@@ -11,8 +11,10 @@ use std::{
 
 #[allow(dead_code, reason = "one benchmark does not use it")]
 pub mod load;
+#[allow(dead_code, reason = "only two benchmarks compare rankings")]
+pub mod ranking_reads;
 pub mod read;
-#[allow(dead_code, reason = "only two benchmarks use it")]
+#[allow(dead_code, reason = "not every benchmark uses it")]
 pub mod wrk;
 
 use centile::{dev::demo::Servers, dev::local::PostgresOptions};

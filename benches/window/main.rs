@@ -1,6 +1,6 @@
-//! Measures rolling windows: the cost of a score that enters one more window, and the preparation of
-//! the next window compared with a bare aggregate of the same events. `cargo bench --bench window`
-//! prints the tables of docs/benchmarks.md.
+//! Measures rolling windows: the cost of a score that enters one more window, the preparation of the
+//! next window compared with a bare aggregate of the same events, and reads compared with those of a
+//! week. `cargo bench --bench window` prints the tables of docs/benchmarks.md.
 //!
 //! `BENCH_PLAYERS` (1,000,000) and `BENCH_EVENTS` (five per player) set the size of the window,
 //! `BENCH_ROUNDS` (3) the number of rounds.
@@ -18,7 +18,7 @@ mod common;
 use common::{
     Bench, Outcome, Serve,
     load::{self, Load},
-    median,
+    median, ranking_reads,
     wrk::{self, Run},
 };
 
@@ -64,6 +64,9 @@ async fn measure(bench: &Bench, dir: &Path, players: u32, events: u32, rounds: u
     println!("{}\n{players} players, {events} events in the window; all_time, week and month\n", bench.machine()?);
 
     preparation(bench, players, rounds).await?;
+    add_windows(bench)?;
+    ranking_reads::compare(bench, dir, players, rounds, &[("week", BOARD, "week"), ("window", BOARD, "rolling:7d")])?;
+    remove(bench)?;
     cost(bench, dir, players, rounds)?;
     let disagree = bench.psql("SELECT count(*) FROM centile.ranking_counts WHERE NOT agree")?;
     if disagree == "0" { Ok(()) } else { Err(format!("counts of {disagree} rankings do not agree").into()) }
