@@ -105,6 +105,8 @@ async fn preparation(bench: &Bench, players: u32, rounds: u32) -> Outcome<()> {
     );
     for _ in 1..=rounds {
         remove_next(bench)?;
+        // The removed rows are still being written to the disk.
+        tokio::time::sleep(QUIET).await;
         let begin = Instant::now();
         tokio::time::sleep(QUIET).await;
         let quiet = Instant::now();
