@@ -1,6 +1,10 @@
 //! Times pure computation of requests, without servers. `make bench-computation` runs it.
 
-use std::{collections::BTreeMap, error::Error, hint::black_box};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    error::Error,
+    hint::black_box,
+};
 
 use centile::{
     model::{
@@ -81,6 +85,7 @@ fn board() -> Result<Board, Box<dyn Error>> {
         on_violation: OnViolation::Refuse,
         snapshots: None,
         rolling: Vec::new(),
+        tags: BTreeSet::new(),
         combination: None,
         created_at: DateTime::<Utc>::UNIX_EPOCH,
     })

@@ -2,7 +2,7 @@
 
 mod show;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use clap::{
     ArgGroup, Args, Subcommand,
@@ -27,6 +27,7 @@ use crate::{
     },
     model::combination::{Aggregate, CombinationChange, Join, NewCombination, RefreshRule, Source},
     model::name::{self, Named as _},
+    model::tag::Tag,
     periods::combining,
 };
 
@@ -41,8 +42,11 @@ pub(super) enum Command {
     Combine(Combine),
     /// Change the settings of a board
     Change(Change),
-    /// List all boards
+    /// List the boards
     List {
+        /// Only boards with this tag
+        #[arg(long, value_name = "TAG", value_parser = value::<Tag>)]
+        tag: Option<Tag>,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -132,6 +136,11 @@ pub(super) struct Create {
     /// Comma-separated lengths of rolling windows: 2d to 366d, or 24h [default: none]
     #[arg(long, value_name = "LENGTHS", value_parser = value::<WindowLength>, value_delimiter = ',')]
     rolling: Vec<WindowLength>,
+    /// Tag that groups boards; repeat for each, up to 20
+    ///
+    /// 1 to 40 lower-case letters, digits, `-` and `_`, beginning with a letter or a digit.
+    #[arg(long = "tag", value_name = "TAG", value_parser = value::<Tag>)]
+    tags: Vec<Tag>,
     /// Print the board as JSON
     #[arg(long)]
     json: bool,
@@ -169,7 +178,7 @@ pub(super) struct Combine {
     /// Keeps the title, order, ties and other settings of the board. `--join`, `--aggregate` and
     /// `--refresh` get their default values unless you give them. Readers get the previous ranking until the new one is
     /// computed.
-    #[arg(long, conflicts_with_all = ["title", "order", "ties", "time_zone", "reading", "frozen_top_size"])]
+    #[arg(long, conflicts_with_all = ["title", "order", "ties", "time_zone", "reading", "frozen_top_size", "tags"])]
     replace: bool,
     /// Display title [default: the slug]
     #[arg(long)]
@@ -193,6 +202,11 @@ pub(super) struct Combine {
     #[arg(long = "frozen-top", value_name = "N", default_value_t = DEFAULT_FROZEN_TOP_SIZE)]
     #[arg(value_parser = clap::value_parser!(i32).range(1..=i64::from(FROZEN_TOP_MAX)))]
     frozen_top_size: i32,
+    /// Tag that groups boards; repeat for each, up to 20
+    ///
+    /// 1 to 40 lower-case letters, digits, `-` and `_`, beginning with a letter or a digit.
+    #[arg(long = "tag", value_name = "TAG", value_parser = value::<Tag>)]
+    tags: Vec<Tag>,
     /// Print the board as JSON
     #[arg(long)]
     json: bool,
@@ -204,7 +218,7 @@ pub(super) struct Combine {
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("changes").required(true).multiple(true)
     .args(["title", "points_min", "points_max", "frozen_top_size", "kept_archives", "reading", "events_per_minute", "gain_max",
-           "on_violation", "snapshots", "rolling"])))]
+           "on_violation", "snapshots", "rolling", "tags", "no_tags"])))]
 pub(super) struct Change {
     /// Name of the board in URLs
     #[arg(value_name = "SLUG", value_parser = value::<BoardSlug>)]
@@ -244,6 +258,12 @@ pub(super) struct Change {
     /// All lengths of rolling windows from now on: 2d to 366d, or 24h; `none` for none
     #[arg(long, value_name = "LENGTHS", value_parser = windows)]
     rolling: Option<Windows>,
+    /// Tag from now on, instead of all earlier ones; repeat for each, up to 20
+    #[arg(long = "tag", value_name = "TAG", value_parser = value::<Tag>)]
+    tags: Vec<Tag>,
+    /// Remove all tags
+    #[arg(long, conflicts_with = "tags")]
+    no_tags: bool,
     /// Print the board as JSON
     #[arg(long)]
     json: bool,
@@ -373,6 +393,8 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
                 on_violation: change.on_violation,
                 snapshots: change.snapshots.map(|Snapshots(kind)| kind),
                 rolling: change.rolling.map(|Windows(lengths)| lengths),
+                tags: Some(change.tags.into_iter().collect())
+                    .filter(|tags: &BTreeSet<_>| change.no_tags || !tags.is_empty()),
                 ..BoardChange::default()
             };
             let board =
@@ -380,15 +402,16 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
                     .await?;
             if json { output::print_json(&Line::from(&board)) } else { output::print(format!("board {slug} changed")) }
         }
-        Command::List { json } => {
-            let boards = with_instance(config, async |instance| boards::list(&instance.store).await).await?;
+        Command::List { tag, json } => {
+            let boards =
+                with_instance(config, async |instance| boards::list(&instance.store, tag.as_ref()).await).await?;
             if json {
                 return output::print_json(&boards.iter().map(Line::from).collect::<Vec<_>>());
             }
-            if boards.is_empty() {
+            if boards.is_empty() && tag.is_none() {
                 output::note("There are no boards yet. Create one: centile board create SLUG");
             }
-            let head = ["SLUG", "TITLE", "MODE", "ORDER", "TIES", "PERIODS", "LANES", "TIME ZONE"];
+            let head = ["SLUG", "TITLE", "MODE", "ORDER", "TIES", "PERIODS", "LANES", "TIME ZONE", "TAGS"];
             output::print(table(head, boards.iter().map(row).collect()))
         }
         Command::Show { slug, json } => {
@@ -433,6 +456,7 @@ async fn combine_board(instance: &Instance, combine: Combine) -> Result<(Board, 
             on_violation: OnViolation::Refuse,
             snapshots: None,
             rolling: Vec::new(),
+            tags: combine.tags.into_iter().collect(),
             combination: Some(NewCombination { sources, join, aggregate, refresh }),
         };
         boards::create(&instance.boards, new, &by).await?
@@ -478,6 +502,7 @@ async fn create_board(instance: &Instance, create: Create) -> Result<Board> {
         on_violation: create.on_violation,
         snapshots: create.snapshots,
         rolling: create.rolling,
+        tags: create.tags.into_iter().collect(),
         combination: None,
     };
     boards::create(&instance.boards, new, &by).await.map_err(|error| match error {

@@ -25,6 +25,7 @@ pub mod season;
 pub mod secret;
 pub mod settings;
 pub mod signing;
+pub mod tag;
 pub mod user;
 pub mod verification;
 pub mod webhook;

@@ -9,9 +9,10 @@ use crate::{
     Error, Result,
     model::{
         act::Actor,
-        board::{Board, BoardChange, Mode, NewBoard, OnViolation, Order, Reading, SnapshotKind, Ties, WindowLength},
+        board::{Board, BoardChange, BoardSlug, Mode, NewBoard, OnViolation, Order, Reading, SnapshotKind, Ties},
         combination::{Aggregate, Combination, Join},
         name::Named as _,
+        tag::Tag,
     },
     store::{
         Store,
@@ -40,6 +41,7 @@ struct StoredBoard {
     on_violation: String,
     snapshots: Option<String>,
     rolling: Vec<String>,
+    tags: Vec<String>,
     combination: Option<Json<StoredCombination>>,
     created_at: DateTime<Utc>,
 }
@@ -72,6 +74,7 @@ impl TryFrom<StoredBoard> for Board {
                 .map(|length| length.parse())
                 .collect::<Result<_>>()
                 .map_err(|_| unknown("rolling window"))?,
+            tags: stored.tags.iter().map(|tag| tag.parse()).collect::<Result<_>>().map_err(|_| unknown("tag"))?,
             combination: stored
                 .combination
                 .map(|Json(combination)| Combination::try_from(combination))
@@ -94,14 +97,16 @@ fn json(value: &impl Serialize) -> Result<Value> {
     serde_json::to_value(value).map_err(|error| Error::Internal(format!("cannot be serialized as JSON: {error}")))
 }
 
-fn texts(lengths: &[WindowLength]) -> Vec<String> {
-    lengths.iter().map(ToString::to_string).collect()
+fn texts<'a, T: ToString + 'a>(items: impl IntoIterator<Item = &'a T>) -> Vec<String> {
+    items.into_iter().map(ToString::to_string).collect()
 }
 
 impl Store {
-    /// Returns all boards by slug, or the one of this slug.
-    pub(crate) async fn boards(&self, slug: Option<&str>) -> Result<Vec<Board>> {
-        let rows = sqlx::query_file_as!(StoredBoard, "sql/queries/boards.sql", slug).fetch_all(&self.readers).await?;
+    /// Returns all boards by slug: only the one of this slug, and only those with this tag, if given.
+    pub(crate) async fn boards(&self, slug: Option<&BoardSlug>, tag: Option<&Tag>) -> Result<Vec<Board>> {
+        let (slug, tag) = (slug.map(BoardSlug::as_str), tag.map(Tag::as_str));
+        let query = sqlx::query_file_as!(StoredBoard, "sql/queries/boards.sql", slug, tag);
+        let rows = query.fetch_all(&self.readers).await?;
         rows.into_iter().map(Board::try_from).collect()
     }
 
@@ -115,7 +120,7 @@ impl Store {
     ) -> Result<()> {
         if let Some(combination) = &new.combination {
             sqlx::query!(
-                "SELECT centile.combine_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+                "SELECT centile.combine_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
                 new.slug.as_str(),
                 combination::json(&combination.sources),
                 combination.join.name(),
@@ -128,6 +133,7 @@ impl Store {
                 new.reading.name(),
                 new.frozen_top_size,
                 by.as_str(),
+                &texts(&new.tags),
             )
             .fetch_one(&self.writers)
             .await?;
@@ -135,7 +141,7 @@ impl Store {
         }
         let periods: Vec<String> = new.periods.iter().map(|kind| kind.name().to_owned()).collect();
         sqlx::query!(
-            "SELECT centile.create_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)",
+            "SELECT centile.create_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)",
             new.slug.as_str(),
             new.title,
             new.mode.name(),
@@ -156,6 +162,7 @@ impl Store {
             new.snapshots.map(SnapshotKind::name),
             &texts(&new.rolling),
             by.as_str(),
+            &texts(&new.tags),
         )
         .fetch_one(&self.writers)
         .await?;
@@ -164,10 +171,11 @@ impl Store {
 
     /// Changes a board.
     pub(crate) async fn update_board(&self, slug: &str, change: &BoardChange, by: &Actor) -> Result<()> {
-        let rolling = change.rolling.as_deref().map(texts);
+        let rolling = change.rolling.as_ref().map(texts);
+        let tags = change.tags.as_ref().map(texts);
         let combination = change.combination.as_ref();
         sqlx::query!(
-            "SELECT centile.update_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18),
+            "SELECT centile.update_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $24),
                     CASE WHEN $19 THEN centile.change_combination($1, $20, $21, $22, $23, $18) END",
             slug,
             change.title,
@@ -194,6 +202,7 @@ impl Store {
             combination.and_then(|combination| combination.join).map(Join::name),
             combination.and_then(|combination| combination.aggregate).map(Aggregate::name),
             combination.and_then(|combination| combination.refresh.as_ref()).map(ToString::to_string),
+            tags.as_deref(),
         )
         .fetch_one(&self.writers)
         .await?;

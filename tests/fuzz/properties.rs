@@ -1,7 +1,10 @@
 //! Properties that every external input must satisfy. `make fuzz` searches for bytes that violate
 //! them. The tests run the bytes in `seeds/`, including every input that has ever failed.
 
-use std::{collections::BTreeMap, str};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    str,
+};
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use centile::{
@@ -227,6 +230,7 @@ fn board(ties: Ties) -> Board {
         on_violation: OnViolation::Refuse,
         snapshots: None,
         rolling: Vec::new(),
+        tags: BTreeSet::new(),
         combination: None,
         created_at: DateTime::<Utc>::UNIX_EPOCH,
     }

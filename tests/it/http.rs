@@ -5,6 +5,7 @@ pub mod api;
 pub mod browser;
 pub mod clients;
 pub mod concurrency;
+pub mod dimensions;
 pub mod embed;
 pub mod errors;
 pub mod export;

@@ -1,5 +1,7 @@
 //! Boards as JSON, as rows of a table, and as descriptions.
 
+use std::collections::BTreeSet;
+
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
@@ -11,6 +13,7 @@ use crate::{
     },
     model::combination::{Aggregate, Combination, Join},
     model::name::Named as _,
+    model::tag::Tag,
 };
 
 /// A board as JSON.
@@ -34,6 +37,7 @@ pub(super) struct Line<'a> {
     on_violation: OnViolation,
     snapshots: Option<SnapshotKind>,
     rolling: &'a [WindowLength],
+    tags: &'a BTreeSet<Tag>,
     #[serde(skip_serializing_if = "Option::is_none")]
     combination: Option<CombinationLine<'a>>,
     created_at: DateTime<Utc>,
@@ -86,6 +90,7 @@ impl<'a> From<&'a Board> for Line<'a> {
             on_violation: board.on_violation,
             snapshots: board.snapshots,
             rolling: &board.rolling,
+            tags: &board.tags,
             combination: board.combination.as_ref().map(CombinationLine::from),
             created_at: board.created_at,
         }
@@ -96,7 +101,12 @@ fn periods(board: &Board) -> String {
     list(&board.periods.iter().map(|kind| kind.name()).collect::<Vec<_>>(), "")
 }
 
-pub(super) fn row(board: &Board) -> [String; 8] {
+/// Lists the tags of a board; `none` for a board without tags.
+fn tags(board: &Board, none: &str) -> String {
+    list(&board.tags.iter().map(Tag::as_str).collect::<Vec<_>>(), none)
+}
+
+pub(super) fn row(board: &Board) -> [String; 9] {
     [
         board.slug.to_string(),
         board.title.clone(),
@@ -106,6 +116,7 @@ pub(super) fn row(board: &Board) -> [String; 8] {
         periods(board),
         board.lanes.to_string(),
         board.time_zone.clone(),
+        tags(board, ""),
     ]
 }
 
@@ -150,6 +161,7 @@ pub(super) fn description(board: &Board) -> String {
         ("violation", board.on_violation.name().to_owned()),
         ("snapshots", board.snapshots.map_or("none", |kind| kind.name()).to_owned()),
         ("rolling", list(&board.rolling.iter().map(ToString::to_string).collect::<Vec<_>>(), "none")),
+        ("tags", tags(board, "none")),
         ("created", output::time(Some(board.created_at))),
     ];
     if let Some(Combination { rules, as_of, failure }) = &board.combination {

@@ -8,6 +8,7 @@ pub use games::{Game, Games};
 pub use servers::Servers;
 
 use std::{
+    collections::BTreeSet,
     fs::{self, OpenOptions},
     io::Write as _,
     net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener},
@@ -136,6 +137,7 @@ fn main_board() -> Result<NewBoard> {
         on_violation: OnViolation::Refuse,
         snapshots: None,
         rolling: Vec::new(),
+        tags: BTreeSet::new(),
         combination: None,
     })
 }

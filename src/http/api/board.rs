@@ -1,6 +1,6 @@
 //! `/v1/boards`, `/v1/boards/{board}`: boards and their rules.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use actix_web::{
     HttpRequest, HttpResponse,
@@ -10,7 +10,7 @@ use actix_web::{
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use strum::VariantNames;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     Error, Result, boards,
@@ -36,6 +36,7 @@ use crate::{
             PeriodKind, Reading, SnapshotKind, Ties, WindowLength,
         },
         combination::{CombinationChange, NewCombination},
+        tag::Tag,
         user::check_text,
     },
 };
@@ -107,8 +108,12 @@ pub(crate) struct CreateBoard {
     /// `rolling:7d` is then the seven days that end with the current one.
     #[schema(value_type = Option<Vec<String>>, example = json!(["7d", "24h"]), max_items = 8)]
     rolling: Option<Vec<String>>,
+    /// Names that group boards, up to 20: 1 to 40 lower-case letters, digits, `-` and `_`, beginning
+    /// with a letter or a digit.
+    #[schema(value_type = Option<Vec<TagText>>, example = json!(["moba"]), max_items = 20)]
+    tags: Option<Vec<String>>,
     /// How a board of mode `combined` is computed. Such a board keeps `all_time` only; of the other
-    /// fields it has title, order, ties, time zone, frozen top and reading.
+    /// fields it has title, order, ties, time zone, frozen top, reading and tags.
     combination: Option<CreateCombination>,
 }
 
@@ -165,6 +170,7 @@ impl TryFrom<CreateBoard> for NewBoard {
             on_violation: request.on_violation.unwrap_or_default(),
             snapshots: request.snapshots,
             rolling: windows(&request.rolling.unwrap_or_default())?,
+            tags: tags(&request.tags.unwrap_or_default())?,
             combination: request.combination.map(NewCombination::try_from).transpose()?,
         })
     }
@@ -173,6 +179,18 @@ impl TryFrom<CreateBoard> for NewBoard {
 /// Parses lengths of windows.
 fn windows(lengths: &[String]) -> Result<Vec<WindowLength>> {
     lengths.iter().map(|length| length.parse()).collect()
+}
+
+/// A name that groups boards.
+#[derive(Debug, ToSchema)]
+#[schema(as = Tag, example = "moba", min_length = 1, max_length = 40, pattern = "^[a-z0-9][a-z0-9_-]*$")]
+#[expect(dead_code, reason = "describes a valid tag")]
+pub(crate) struct TagText(String);
+
+/// Parses tags. A repeated tag counts once.
+fn tags(tags: &[String]) -> Result<BTreeSet<Tag>> {
+    let parsed = tags.iter().enumerate();
+    parsed.map(|(n, tag)| tag.parse().map_err(|error: Error| error.in_field(format!("tags[{n}]")))).collect()
 }
 
 /// Rejects text that PostgreSQL cannot store. PostgreSQL decides which zones exist.
@@ -290,6 +308,9 @@ pub(crate) struct UpdateBoard {
     /// Lengths of rolling windows from now on, instead of all earlier ones.
     #[schema(value_type = Option<Vec<String>>, example = json!(["7d", "24h"]), max_items = 8)]
     rolling: Option<Vec<String>>,
+    /// Tags from now on, instead of all earlier ones.
+    #[schema(value_type = Option<Vec<TagText>>, example = json!(["moba", "operability"]), max_items = 20)]
+    tags: Option<Vec<String>>,
     /// Changes to a combined board. A change to its sources, join or aggregate makes a refresh due at
     /// once; until then, readers get the previous ranking.
     combination: Option<ChangeCombination>,
@@ -317,6 +338,7 @@ impl TryFrom<UpdateBoard> for BoardChange {
             on_violation: request.on_violation,
             snapshots: request.snapshots,
             rolling: request.rolling.as_deref().map(windows).transpose()?,
+            tags: request.tags.as_deref().map(tags).transpose()?,
             combination: request.combination.map(CombinationChange::try_from).transpose()?,
         })
     }
@@ -363,6 +385,9 @@ pub(crate) struct BoardResponse {
     /// Lengths of the rolling windows that the board keeps.
     #[schema(value_type = Vec<String>, example = json!(["7d"]))]
     rolling: Vec<WindowLength>,
+    /// Names that group boards, in alphabetical order.
+    #[schema(value_type = Vec<String>, example = json!(["moba", "operability"]))]
+    tags: BTreeSet<Tag>,
     /// How a combined board is computed. Absent for other boards.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -412,6 +437,7 @@ impl BoardResponse {
             reading: board.reading,
             snapshots: board.snapshots,
             rolling: board.rolling.clone(),
+            tags: board.tags.clone(),
             combination: board.combination.as_ref().map(CombinationResponse::public),
             created_at: board.created_at,
             limits: None,
@@ -433,6 +459,22 @@ impl From<&Board> for BoardResponse {
         let combination = board.combination.as_ref().map(CombinationResponse::from);
         Self { limits: Some(limits), combination, ..Self::public(board) }
     }
+}
+
+/// Selects boards, and a page of them.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct BoardsQuery {
+    /// Only boards with this tag.
+    #[param(value_type = Option<TagText>)]
+    tag: Option<String>,
+    /// Maximum rows of the page.
+    #[param(minimum = 1, maximum = 1000, default = 50)]
+    limit: Option<u64>,
+    /// `next_cursor` of an earlier page.
+    #[param(min_length = 1)]
+    cursor: Option<String>,
 }
 
 /// A page of boards.
@@ -474,13 +516,14 @@ pub(crate) async fn create(api: Data<Api>, request: HttpRequest, payload: Payloa
 /// Lists the boards that everyone may read and, with a key, the boards of the key.
 #[utoipa::path(
     get, path = "/v1/boards", operation_id = "list_boards", tag = "boards", security((), ("key" = [])),
-    params(ListQuery),
+    params(BoardsQuery),
     responses((status = 200, description = "The boards, by slug.", body = BoardsResponse), ListProblems),
 )]
 pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
-    let list = ListQuery::parse(&request)?;
+    let BoardsQuery { tag, limit, cursor } = query::parse(&request)?;
+    let (tag, list) = (query::tag(tag.as_deref())?, ListQuery { limit, cursor });
     let key = caller::given(&api, &request).await?;
-    let boards = caller::readable_boards(&api, key.as_deref()).await?;
+    let boards = caller::readable_boards(&api, key.as_deref(), tag.as_ref()).await?;
     let (boards, next) = list.page(boards, |board| board.slug.as_str())?;
     let shown = |board: &Board| {
         let is_server = key.as_ref().is_some_and(|key| key.may_write(&board.slug).is_ok());

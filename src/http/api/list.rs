@@ -259,7 +259,7 @@ pub(crate) async fn query(api: Data<Api>, request: HttpRequest, payload: Payload
     let selector = query::selector(wanted.period.as_deref())?;
     let users = chosen_ids("user_ids", &wanted.user_ids)?;
     let chosen = read::chosen(&api.instance.rankings, &board, &selector, &users).await?;
-    reply::untagged(&chosen.header, &ChosenResponse::new(&board, &chosen))
+    reply::untagged(chosen.header.answered_by, &ChosenResponse::new(&board, &chosen))
 }
 
 /// Parses the chosen ids and drops repeated ones.
