@@ -10,6 +10,7 @@ use centile::{
     model::{
         board::{Board, Mode, OnViolation, Order, PeriodKind, Reading, Ties},
         period::{Period, PeriodSelector, PeriodState},
+        presentation::Presentation,
         rank::{AnsweredBy, Header, Page, Row},
         user::UserId,
     },
@@ -86,6 +87,7 @@ fn board() -> Result<Board, Box<dyn Error>> {
         snapshots: None,
         rolling: Vec::new(),
         tags: BTreeSet::new(),
+        presentation: Presentation::default(),
         combination: None,
         created_at: DateTime::<Utc>::UNIX_EPOCH,
     })

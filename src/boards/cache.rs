@@ -133,6 +133,7 @@ mod tests {
         boards, http, instance,
         model::{
             board::{GainMax, KeptArchives, Mode, OnViolation, Order, PeriodKind, Ties},
+            presentation::Presentation,
             settings::Settings,
         },
     };
@@ -160,6 +161,7 @@ mod tests {
             snapshots: None,
             rolling: Vec::new(),
             tags: BTreeSet::new(),
+            presentation: Presentation::default(),
             combination: None,
             created_at: DateTime::UNIX_EPOCH,
         })

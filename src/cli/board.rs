@@ -2,7 +2,10 @@
 
 mod show;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    str::FromStr,
+};
 
 use clap::{
     ArgGroup, Args, Subcommand,
@@ -27,6 +30,7 @@ use crate::{
     },
     model::combination::{Aggregate, CombinationChange, Join, NewCombination, RefreshRule, Source},
     model::name::{self, Named as _},
+    model::presentation::{Colour, Description, IconUrl, Presentation, PresentationChange, ScoreFormat},
     model::tag::Tag,
     periods::combining,
 };
@@ -141,6 +145,21 @@ pub(super) struct Create {
     /// 1 to 40 lower-case letters, digits, `-` and `_`, beginning with a letter or a digit.
     #[arg(long = "tag", value_name = "TAG", value_parser = value::<Tag>)]
     tags: Vec<Tag>,
+    /// How scores are written: number, decimal:2, duration:ms or duration:s
+    ///
+    /// After number and decimals may follow a space and a unit: `--score-format "number points"`. A
+    /// score of 12345 is then 12,345 points, with decimal:2 123.45, with duration:ms 0:12.345.
+    #[arg(long, value_name = "FORMAT", value_parser = value::<ScoreFormat>, default_value = "number")]
+    score_format: ScoreFormat,
+    /// Text about the board
+    #[arg(long, value_name = "TEXT", value_parser = value::<Description>)]
+    description: Option<Description>,
+    /// Picture of the board: an https URL, or a path on the host of the service
+    #[arg(long, value_name = "URL", value_parser = value::<IconUrl>)]
+    icon_url: Option<IconUrl>,
+    /// Colour of the board, such as #1f6feb
+    #[arg(long, value_name = "COLOUR", value_parser = value::<Colour>)]
+    colour: Option<Colour>,
     /// Print the board as JSON
     #[arg(long)]
     json: bool,
@@ -178,7 +197,8 @@ pub(super) struct Combine {
     /// Keeps the title, order, ties and other settings of the board. `--join`, `--aggregate` and
     /// `--refresh` get their default values unless you give them. Readers get the previous ranking until the new one is
     /// computed.
-    #[arg(long, conflicts_with_all = ["title", "order", "ties", "time_zone", "reading", "frozen_top_size", "tags"])]
+    #[arg(long, conflicts_with_all = ["title", "order", "ties", "time_zone", "reading", "frozen_top_size", "tags",
+        "score_format", "description", "icon_url", "colour"])]
     replace: bool,
     /// Display title [default: the slug]
     #[arg(long)]
@@ -207,6 +227,21 @@ pub(super) struct Combine {
     /// 1 to 40 lower-case letters, digits, `-` and `_`, beginning with a letter or a digit.
     #[arg(long = "tag", value_name = "TAG", value_parser = value::<Tag>)]
     tags: Vec<Tag>,
+    /// How scores are written: number, decimal:2, duration:ms or duration:s
+    ///
+    /// After number and decimals may follow a space and a unit: `--score-format "number points"`. A
+    /// score of 12345 is then 12,345 points, with decimal:2 123.45, with duration:ms 0:12.345.
+    #[arg(long, value_name = "FORMAT", value_parser = value::<ScoreFormat>, default_value = "number")]
+    score_format: ScoreFormat,
+    /// Text about the board
+    #[arg(long, value_name = "TEXT", value_parser = value::<Description>)]
+    description: Option<Description>,
+    /// Picture of the board: an https URL, or a path on the host of the service
+    #[arg(long, value_name = "URL", value_parser = value::<IconUrl>)]
+    icon_url: Option<IconUrl>,
+    /// Colour of the board, such as #1f6feb
+    #[arg(long, value_name = "COLOUR", value_parser = value::<Colour>)]
+    colour: Option<Colour>,
     /// Print the board as JSON
     #[arg(long)]
     json: bool,
@@ -218,7 +253,8 @@ pub(super) struct Combine {
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("changes").required(true).multiple(true)
     .args(["title", "points_min", "points_max", "frozen_top_size", "kept_archives", "reading", "events_per_minute", "gain_max",
-           "on_violation", "snapshots", "rolling", "tags", "no_tags"])))]
+           "on_violation", "snapshots", "rolling", "tags", "no_tags",
+           "score_format", "description", "icon_url", "colour"])))]
 pub(super) struct Change {
     /// Name of the board in URLs
     #[arg(value_name = "SLUG", value_parser = value::<BoardSlug>)]
@@ -264,6 +300,21 @@ pub(super) struct Change {
     /// Remove all tags
     #[arg(long, conflicts_with = "tags")]
     no_tags: bool,
+    /// How scores are written: number, decimal:2, duration:ms or duration:s
+    ///
+    /// After number and decimals may follow a space and a unit: `--score-format "number points"`. A
+    /// score of 12345 is then 12,345 points, with decimal:2 123.45, with duration:ms 0:12.345.
+    #[arg(long, value_name = "FORMAT", value_parser = value::<ScoreFormat>)]
+    score_format: Option<ScoreFormat>,
+    /// Text about the board; an empty text removes it
+    #[arg(long, value_name = "TEXT", value_parser = or_removed::<Description>)]
+    description: Option<OrRemoved<Description>>,
+    /// Picture of the board: an https URL, or a path on the host of the service; an empty text removes it
+    #[arg(long, value_name = "URL", value_parser = or_removed::<IconUrl>)]
+    icon_url: Option<OrRemoved<IconUrl>>,
+    /// Colour of the board, such as #1f6feb; an empty text removes it
+    #[arg(long, value_name = "COLOUR", value_parser = or_removed::<Colour>)]
+    colour: Option<OrRemoved<Colour>>,
     /// Print the board as JSON
     #[arg(long)]
     json: bool,
@@ -332,6 +383,15 @@ fn snapshots(text: &str) -> Result<Snapshots, String> {
     text.parse().map(|kind| Snapshots(Some(kind))).map_err(|_| "give day, week, month or none".to_owned())
 }
 
+/// A new value, or none.
+#[derive(Debug, Clone)]
+struct OrRemoved<T>(Option<T>);
+
+/// Parses a value; an empty text is `None`.
+fn or_removed<T: FromStr<Err = Error>>(text: &str) -> Result<OrRemoved<T>, String> {
+    if text.is_empty() { Ok(OrRemoved(None)) } else { value(text).map(|value| OrRemoved(Some(value))) }
+}
+
 /// Lengths of rolling windows.
 #[derive(Debug, Clone)]
 struct Windows(Vec<WindowLength>);
@@ -395,6 +455,12 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
                 rolling: change.rolling.map(|Windows(lengths)| lengths),
                 tags: Some(change.tags.into_iter().collect())
                     .filter(|tags: &BTreeSet<_>| change.no_tags || !tags.is_empty()),
+                presentation: PresentationChange {
+                    score_format: change.score_format,
+                    description: change.description.map(|OrRemoved(description)| description),
+                    icon_url: change.icon_url.map(|OrRemoved(url)| url),
+                    colour: change.colour.map(|OrRemoved(colour)| colour),
+                },
                 ..BoardChange::default()
             };
             let board =
@@ -457,6 +523,12 @@ async fn combine_board(instance: &Instance, combine: Combine) -> Result<(Board, 
             snapshots: None,
             rolling: Vec::new(),
             tags: combine.tags.into_iter().collect(),
+            presentation: Presentation {
+                score_format: combine.score_format,
+                description: combine.description,
+                icon_url: combine.icon_url,
+                colour: combine.colour,
+            },
             combination: Some(NewCombination { sources, join, aggregate, refresh }),
         };
         boards::create(&instance.boards, new, &by).await?
@@ -503,6 +575,12 @@ async fn create_board(instance: &Instance, create: Create) -> Result<Board> {
         snapshots: create.snapshots,
         rolling: create.rolling,
         tags: create.tags.into_iter().collect(),
+        presentation: Presentation {
+            score_format: create.score_format,
+            description: create.description,
+            icon_url: create.icon_url,
+            colour: create.colour,
+        },
         combination: None,
     };
     boards::create(&instance.boards, new, &by).await.map_err(|error| match error {

@@ -14,6 +14,7 @@ use crate::{
     Error, Result,
     model::{
         combination::{Combination, CombinationChange, NewCombination},
+        presentation::{Presentation, PresentationChange},
         tag::Tag,
     },
 };
@@ -343,6 +344,8 @@ pub struct NewBoard {
     pub rolling: Vec<WindowLength>,
     /// Names that group boards.
     pub tags: BTreeSet<Tag>,
+    /// How the board is shown.
+    pub presentation: Presentation,
     /// How a combined board is computed; none for other boards.
     pub combination: Option<NewCombination>,
 }
@@ -386,6 +389,8 @@ pub struct BoardChange {
     pub rolling: Option<Vec<WindowLength>>,
     /// New tags, instead of all earlier ones.
     pub tags: Option<BTreeSet<Tag>>,
+    /// Changes to how the board is shown.
+    pub presentation: PresentationChange,
     /// Changes to the computation of a combined board.
     pub combination: Option<CombinationChange>,
 }
@@ -433,6 +438,8 @@ pub struct Board {
     pub rolling: Vec<WindowLength>,
     /// Names that group boards.
     pub tags: BTreeSet<Tag>,
+    /// How the board is shown.
+    pub presentation: Presentation,
     /// How a combined board is computed; none for other boards.
     pub combination: Option<Combination>,
     /// Time of creation.

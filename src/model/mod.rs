@@ -18,6 +18,7 @@ pub mod name;
 pub mod operation;
 pub mod outbox;
 pub mod period;
+pub mod presentation;
 pub mod quarantine;
 pub mod rank;
 pub mod score;

@@ -1,5 +1,7 @@
 //! SQL of boards.
 
+use std::str::FromStr;
+
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::Value;
@@ -12,6 +14,7 @@ use crate::{
         board::{Board, BoardChange, BoardSlug, Mode, NewBoard, OnViolation, Order, Reading, SnapshotKind, Ties},
         combination::{Aggregate, Combination, Join},
         name::Named as _,
+        presentation::{Colour, Description, IconUrl, Presentation},
         tag::Tag,
     },
     store::{
@@ -42,6 +45,10 @@ struct StoredBoard {
     snapshots: Option<String>,
     rolling: Vec<String>,
     tags: Vec<String>,
+    score_format: String,
+    description: Option<String>,
+    icon_url: Option<String>,
+    colour: Option<String>,
     combination: Option<Json<StoredCombination>>,
     created_at: DateTime<Utc>,
 }
@@ -75,6 +82,12 @@ impl TryFrom<StoredBoard> for Board {
                 .collect::<Result<_>>()
                 .map_err(|_| unknown("rolling window"))?,
             tags: stored.tags.iter().map(|tag| tag.parse()).collect::<Result<_>>().map_err(|_| unknown("tag"))?,
+            presentation: Presentation {
+                score_format: stored.score_format.parse().map_err(|_| unknown("score format"))?,
+                description: optional(stored.description.as_deref()).map_err(|_| unknown("description"))?,
+                icon_url: optional(stored.icon_url.as_deref()).map_err(|_| unknown("icon"))?,
+                colour: optional(stored.colour.as_deref()).map_err(|_| unknown("colour"))?,
+            },
             combination: stored
                 .combination
                 .map(|Json(combination)| Combination::try_from(combination))
@@ -91,6 +104,15 @@ impl TryFrom<StoredBoard> for Board {
             created_at: stored.created_at,
         })
     }
+}
+
+fn optional<T: FromStr>(text: Option<&str>) -> Result<Option<T>, T::Err> {
+    text.map(str::parse).transpose()
+}
+
+/// Returns the text that changes a value in `centile.update_board`: an empty one removes it.
+fn changed_text<T: ToString>(value: Option<&Option<T>>) -> Option<String> {
+    value.map(|value| value.as_ref().map(ToString::to_string).unwrap_or_default())
 }
 
 fn json(value: &impl Serialize) -> Result<Value> {
@@ -120,7 +142,7 @@ impl Store {
     ) -> Result<()> {
         if let Some(combination) = &new.combination {
             sqlx::query!(
-                "SELECT centile.combine_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+                "SELECT centile.combine_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
                 new.slug.as_str(),
                 combination::json(&combination.sources),
                 combination.join.name(),
@@ -134,6 +156,10 @@ impl Store {
                 new.frozen_top_size,
                 by.as_str(),
                 &texts(&new.tags),
+                new.presentation.score_format.to_string(),
+                new.presentation.description.as_ref().map(Description::as_str),
+                new.presentation.icon_url.as_ref().map(IconUrl::as_str),
+                new.presentation.colour.as_ref().map(Colour::as_str),
             )
             .fetch_one(&self.writers)
             .await?;
@@ -141,7 +167,7 @@ impl Store {
         }
         let periods: Vec<String> = new.periods.iter().map(|kind| kind.name().to_owned()).collect();
         sqlx::query!(
-            "SELECT centile.create_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)",
+            "SELECT centile.create_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)",
             new.slug.as_str(),
             new.title,
             new.mode.name(),
@@ -163,6 +189,10 @@ impl Store {
             &texts(&new.rolling),
             by.as_str(),
             &texts(&new.tags),
+            new.presentation.score_format.to_string(),
+            new.presentation.description.as_ref().map(Description::as_str),
+            new.presentation.icon_url.as_ref().map(IconUrl::as_str),
+            new.presentation.colour.as_ref().map(Colour::as_str),
         )
         .fetch_one(&self.writers)
         .await?;
@@ -173,9 +203,10 @@ impl Store {
     pub(crate) async fn update_board(&self, slug: &str, change: &BoardChange, by: &Actor) -> Result<()> {
         let rolling = change.rolling.as_ref().map(texts);
         let tags = change.tags.as_ref().map(texts);
+        let presentation = &change.presentation;
         let combination = change.combination.as_ref();
         sqlx::query!(
-            "SELECT centile.update_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $24),
+            "SELECT centile.update_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $24, $25, $26, $27, $28),
                     CASE WHEN $19 THEN centile.change_combination($1, $20, $21, $22, $23, $18) END",
             slug,
             change.title,
@@ -203,6 +234,10 @@ impl Store {
             combination.and_then(|combination| combination.aggregate).map(Aggregate::name),
             combination.and_then(|combination| combination.refresh.as_ref()).map(ToString::to_string),
             tags.as_deref(),
+            presentation.score_format.as_ref().map(ToString::to_string),
+            changed_text(presentation.description.as_ref()),
+            changed_text(presentation.icon_url.as_ref()),
+            changed_text(presentation.colour.as_ref()),
         )
         .fetch_one(&self.writers)
         .await?;

@@ -7,7 +7,7 @@ use sqlx::{error::DatabaseError, postgres::PgDatabaseError};
 use crate::{Code, Error, Resource};
 
 /// Constraint, the field that it concerns, and the error detail.
-const CONSTRAINTS: [(&str, &str, &str); 31] = [
+const CONSTRAINTS: [(&str, &str, &str); 35] = [
     (
         "boards_slug_form",
         "slug",
@@ -33,6 +33,14 @@ const CONSTRAINTS: [(&str, &str, &str); 31] = [
         "tags",
         "must be up to 20 tags of 1 to 40 lower-case letters, digits, '-' and '_', each beginning with a letter or a digit",
     ),
+    (
+        "boards_score_format_form",
+        "score_format",
+        "must be number, decimal:1 to decimal:18, duration:ms or duration:s; after number and decimals may follow a space and a unit",
+    ),
+    ("boards_description_length", "description", "must have at most 1000 bytes"),
+    ("boards_icon_url_form", "icon_url", "must be an https URL or a path on this host, of at most 1024 bytes"),
+    ("boards_colour_form", "colour", "must be # and six hexadecimal digits in lower case"),
     (
         "boards_combined_rules",
         "mode",

@@ -13,6 +13,7 @@ use centile::{
         board::{Board, Mode, OnViolation, Order, PeriodKind, Reading, Ties},
         file_format::FileFormat,
         period::{Period, PeriodSelector, PeriodState},
+        presentation::Presentation,
     },
     timed,
 };
@@ -231,6 +232,7 @@ fn board(ties: Ties) -> Board {
         snapshots: None,
         rolling: Vec::new(),
         tags: BTreeSet::new(),
+        presentation: Presentation::default(),
         combination: None,
         created_at: DateTime::<Utc>::UNIX_EPOCH,
     }

@@ -16,6 +16,7 @@ pub mod metrics;
 pub mod openapi;
 pub mod ops;
 pub mod pages;
+pub mod presentation;
 pub mod property;
 pub mod stop;
 pub mod tls;

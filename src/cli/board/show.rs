@@ -13,6 +13,7 @@ use crate::{
     },
     model::combination::{Aggregate, Combination, Join},
     model::name::Named as _,
+    model::presentation::{Colour, Description, IconUrl, Presentation},
     model::tag::Tag,
 };
 
@@ -38,6 +39,10 @@ pub(super) struct Line<'a> {
     snapshots: Option<SnapshotKind>,
     rolling: &'a [WindowLength],
     tags: &'a BTreeSet<Tag>,
+    score_format: String,
+    description: Option<&'a str>,
+    icon_url: Option<&'a str>,
+    colour: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     combination: Option<CombinationLine<'a>>,
     created_at: DateTime<Utc>,
@@ -91,6 +96,10 @@ impl<'a> From<&'a Board> for Line<'a> {
             snapshots: board.snapshots,
             rolling: &board.rolling,
             tags: &board.tags,
+            score_format: board.presentation.score_format.to_string(),
+            description: board.presentation.description.as_ref().map(Description::as_str),
+            icon_url: board.presentation.icon_url.as_ref().map(IconUrl::as_str),
+            colour: board.presentation.colour.as_ref().map(Colour::as_str),
             combination: board.combination.as_ref().map(CombinationLine::from),
             created_at: board.created_at,
         }
@@ -162,8 +171,13 @@ pub(super) fn description(board: &Board) -> String {
         ("snapshots", board.snapshots.map_or("none", |kind| kind.name()).to_owned()),
         ("rolling", list(&board.rolling.iter().map(ToString::to_string).collect::<Vec<_>>(), "none")),
         ("tags", tags(board, "none")),
+        ("format", board.presentation.score_format.to_string()),
         ("created", output::time(Some(board.created_at))),
     ];
+    let Presentation { description, icon_url, colour, .. } = &board.presentation;
+    shown.extend(description.iter().map(|description| ("about", description.to_string())));
+    shown.extend(icon_url.iter().map(|url| ("icon", url.to_string())));
+    shown.extend(colour.iter().map(|colour| ("colour", colour.to_string())));
     if let Some(Combination { rules, as_of, failure }) = &board.combination {
         let sources: Vec<String> = rules.sources.iter().map(ToString::to_string).collect();
         shown.extend([

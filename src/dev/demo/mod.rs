@@ -34,6 +34,7 @@ use crate::{
             PeriodKind, Reading, Ties,
         },
         key::{NewKey, Role},
+        presentation::Presentation,
     },
     store::migrate,
 };
@@ -138,6 +139,7 @@ fn main_board() -> Result<NewBoard> {
         snapshots: None,
         rolling: Vec::new(),
         tags: BTreeSet::new(),
+        presentation: Presentation::default(),
         combination: None,
     })
 }
@@ -146,12 +148,13 @@ fn laps_board() -> Result<NewBoard> {
     let slug: BoardSlug = LAPS_BOARD.parse()?;
     Ok(NewBoard {
         slug,
-        title: Some("Best laps, in milliseconds".to_owned()),
+        title: Some("Best laps".to_owned()),
         mode: Mode::Best,
         order: Order::Asc,
         ties: Ties::First,
         points_min: 1,
         first_layout: Some(FirstLayout::ExpectedPoints(100_000)),
+        presentation: Presentation { score_format: "duration:ms".parse()?, ..Presentation::default() },
         ..main_board()?
     })
 }

@@ -41,6 +41,10 @@ pub(crate) struct StandingsQuery {
     /// Period, such as `week`, `week:previous` or `season:spring`; `all_time` when absent.
     #[param(value_type = Option<PeriodText>)]
     period: Option<String>,
+    /// Whether rows have the score as text, in the format of the board.
+    #[serde(default)]
+    #[param(value_type = Option<bool>, default = false)]
+    score_text: bool,
     /// Maximum boards of the page, with or without a standing.
     #[param(minimum = 1, maximum = 100, default = 100)]
     limit: Option<u64>,
@@ -105,7 +109,7 @@ pub(crate) struct StandingsResponse<'a> {
 )]
 pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let UserPath { user_id } = UserPath::of(&request)?;
-    let StandingsQuery { tag, period, limit, cursor } = query::parse(&request)?;
+    let StandingsQuery { tag, period, score_text, limit, cursor } = query::parse(&request)?;
     let selector = query::selector(period.as_deref())?;
     let limit = query::bounded("limit", limit, BOARDS_MAX, 1, BOARDS_MAX)?;
     let tag = query::tag(tag.as_deref())?;
@@ -117,7 +121,13 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let (mut data, mut missing) = (Vec::with_capacity(boards.len()), Vec::new());
     for (board, standing) in boards.iter().zip(&standings) {
         match standing {
-            Ok(standing) => data.push(BoardStandingResponse::new(board, standing)),
+            Ok(standing) => {
+                let mut response = BoardStandingResponse::new(board, standing);
+                if score_text {
+                    response.row.add_text(&board.presentation.score_format);
+                }
+                data.push(response);
+            }
             Err(error) => {
                 missing.push(MissingStandingResponse { board: board.slug.as_str(), error: Problem::of(error) });
             }
