@@ -4,7 +4,10 @@ use std::{
     collections::{BTreeMap, HashMap},
     ops::RangeInclusive,
     sync::Arc,
+    time::Duration,
 };
+
+use tokio::time::{Instant, timeout_at};
 
 use crate::{
     Code, Error, Result,
@@ -23,6 +26,9 @@ use crate::{
 
 /// Maximum batches that a round applies. An index that lags further reloads.
 const MAX_BATCHES: i32 = 20_000;
+
+/// Maximum wait of a round of several boards for the rounds of these boards in progress.
+const TURNS_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// Limits of the changed users that a round applies. Between them the limit is 2 % of the players
 /// of the largest index. Beyond it, reloading costs less.
@@ -109,16 +115,17 @@ impl Work<Vec<Arc<BoardIndexes>>, Result<JointResult>> for JointRounds {
         let boards: BTreeMap<i32, Arc<BoardIndexes>> =
             requests.into_iter().flatten().map(|board| (board.board, board)).collect();
         let mut connection = indexes.store.round_connection().await?;
-        // In the order of their ids, so that no two rounds wait for each other.
+        // In the order of their ids, so that no two rounds wait for each other. A board whose own round
+        // is slow is left out, because the others wait meanwhile.
+        let until = Instant::now() + TURNS_TIMEOUT;
         let mut turns = Vec::with_capacity(boards.len());
         for board in boards.values() {
-            turns.push(board.turn.lock().await);
+            if let Ok(turn) = timeout_at(until, board.turn.lock()).await {
+                turns.push((board, turn));
+            }
         }
-        let known: Vec<(&BoardIndexes, Known)> = boards
-            .values()
-            .map(|board| (&**board, Known::of(board)))
-            .filter(|(_, known)| !known.asked.is_empty())
-            .collect();
+        let known = turns.iter().map(|(board, _)| (&***board, Known::of(board)));
+        let known: Vec<(&BoardIndexes, Known)> = known.filter(|(_, known)| !known.asked.is_empty()).collect();
         let epoch = known.first().map_or("", |(_, known)| &known.version.epoch);
         let asked_revision = indexes.users.revision(epoch);
         let asked: Vec<AskedBoard> = known
