@@ -192,7 +192,7 @@ $$;
 
 COMMENT ON FUNCTION centile.change_combination(p_slug text, p_sources jsonb, p_join text, p_aggregate text, p_refresh text, p_actor text) IS 'Changes the sources of a combined board or how they are joined, aggregated and refreshed. Example: SELECT centile.change_combination(''hero'', p_join => ''intersection'');';
 
-CREATE FUNCTION centile.combine_board(p_slug text, p_sources jsonb, p_join text DEFAULT 'union'::text, p_aggregate text DEFAULT 'sum'::text, p_refresh text DEFAULT 'manual'::text, p_title text DEFAULT NULL::text, p_order text DEFAULT 'desc'::text, p_ties text DEFAULT 'shared'::text, p_time_zone text DEFAULT 'UTC'::text, p_reading text DEFAULT 'public'::text, p_frozen_top_size integer DEFAULT 100, p_actor text DEFAULT SESSION_USER) RETURNS integer
+CREATE FUNCTION centile.combine_board(p_slug text, p_sources jsonb, p_join text DEFAULT 'union'::text, p_aggregate text DEFAULT 'sum'::text, p_refresh text DEFAULT 'manual'::text, p_title text DEFAULT NULL::text, p_order text DEFAULT 'desc'::text, p_ties text DEFAULT 'shared'::text, p_time_zone text DEFAULT 'UTC'::text, p_reading text DEFAULT 'public'::text, p_frozen_top_size integer DEFAULT 100, p_actor text DEFAULT SESSION_USER, p_tags text[] DEFAULT '{}'::text[], p_score_format text DEFAULT 'number'::text, p_description text DEFAULT NULL::text, p_icon_url text DEFAULT NULL::text, p_colour text DEFAULT NULL::text) RETURNS integer
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -200,9 +200,12 @@ DECLARE
 BEGIN
     PERFORM centile_store.check_time_zone(p_time_zone);
     INSERT INTO centile_store.boards
-        (slug, title, mode, score_order, ties, periods, lanes, time_zone, points_min, points_max, frozen_top_size, reading)
+        (slug, title, mode, score_order, ties, periods, lanes, time_zone, points_min, points_max, frozen_top_size, reading, tags,
+         score_format, description, icon_url, colour)
     VALUES (p_slug, coalesce(p_title, p_slug), 'combined', p_order, p_ties, '{all_time}', 1, p_time_zone,
-            -9007199254740991, 9007199254740991, coalesce(p_frozen_top_size, 100), coalesce(p_reading, 'public'))
+            -9007199254740991, 9007199254740991, coalesce(p_frozen_top_size, 100), coalesce(p_reading, 'public'),
+            ARRAY(SELECT DISTINCT t COLLATE "C" FROM unnest(p_tags) AS t ORDER BY 1),
+            coalesce(p_score_format, 'number'), nullif(p_description, ''), nullif(p_icon_url, ''), nullif(p_colour, ''))
     RETURNING id INTO v_board_id;
     INSERT INTO centile_store.board_lanes (board_id, lane) VALUES (v_board_id, 0);
     INSERT INTO centile_store.combinations (board_id, join_rule, aggregate, refresh)
@@ -214,7 +217,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.combine_board(p_slug text, p_sources jsonb, p_join text, p_aggregate text, p_refresh text, p_title text, p_order text, p_ties text, p_time_zone text, p_reading text, p_frozen_top_size integer, p_actor text) IS 'Creates a board that is computed from periods of other boards and returns its id. Example: SELECT centile.combine_board(''overall'', ''[{"board": "main", "period": "week:previous", "weight": 2}, {"board": "arena", "period": "week:previous"}]'', p_join => ''intersection'');';
+COMMENT ON FUNCTION centile.combine_board(p_slug text, p_sources jsonb, p_join text, p_aggregate text, p_refresh text, p_title text, p_order text, p_ties text, p_time_zone text, p_reading text, p_frozen_top_size integer, p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text) IS 'Creates a board that is computed from periods of other boards and returns its id. Example: SELECT centile.combine_board(''overall'', ''[{"board": "main", "period": "week:previous", "weight": 2}, {"board": "arena", "period": "week:previous"}]'', p_join => ''intersection'');';
 
 CREATE FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint DEFAULT NULL::smallint, OUT transaction_id bigint, OUT to_refresh text[]) RETURNS record
     LANGUAGE plpgsql
@@ -276,7 +279,7 @@ $$;
 
 COMMENT ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) IS 'Adds a score at a past time, and returns the closed periods whose archives need a refresh. Example: SELECT to_refresh FROM centile.correct_score(''main'', ''ann'', -20, ''2024-01-16 12:00Z'', ''counted twice'', ''dora'');';
 
-CREATE FUNCTION centile.create_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT 'sum'::text, p_order text DEFAULT 'desc'::text, p_ties text DEFAULT 'shared'::text, p_periods text[] DEFAULT '{all_time,day,week,month}'::text[], p_lanes smallint DEFAULT 2, p_time_zone text DEFAULT 'UTC'::text, p_points_min bigint DEFAULT '-9007199254740991'::bigint, p_points_max bigint DEFAULT '9007199254740991'::bigint, p_layout_bounds bigint[] DEFAULT '{}'::bigint[], p_frozen_top_size integer DEFAULT 100, p_kept_archives jsonb DEFAULT '{}'::jsonb, p_reading text DEFAULT 'public'::text, p_events_per_minute integer DEFAULT NULL::integer, p_gain_max jsonb DEFAULT '{}'::jsonb, p_on_violation text DEFAULT 'refuse'::text, p_snapshots text DEFAULT NULL::text, p_rolling text[] DEFAULT '{}'::text[], p_actor text DEFAULT SESSION_USER) RETURNS integer
+CREATE FUNCTION centile.create_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT 'sum'::text, p_order text DEFAULT 'desc'::text, p_ties text DEFAULT 'shared'::text, p_periods text[] DEFAULT '{all_time,day,week,month}'::text[], p_lanes smallint DEFAULT 2, p_time_zone text DEFAULT 'UTC'::text, p_points_min bigint DEFAULT '-9007199254740991'::bigint, p_points_max bigint DEFAULT '9007199254740991'::bigint, p_layout_bounds bigint[] DEFAULT '{}'::bigint[], p_frozen_top_size integer DEFAULT 100, p_kept_archives jsonb DEFAULT '{}'::jsonb, p_reading text DEFAULT 'public'::text, p_events_per_minute integer DEFAULT NULL::integer, p_gain_max jsonb DEFAULT '{}'::jsonb, p_on_violation text DEFAULT 'refuse'::text, p_snapshots text DEFAULT NULL::text, p_rolling text[] DEFAULT '{}'::text[], p_actor text DEFAULT SESSION_USER, p_tags text[] DEFAULT '{}'::text[], p_score_format text DEFAULT 'number'::text, p_description text DEFAULT NULL::text, p_icon_url text DEFAULT NULL::text, p_colour text DEFAULT NULL::text) RETURNS integer
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -294,14 +297,17 @@ BEGIN
     PERFORM centile_store.check_time_zone(p_time_zone);
     INSERT INTO centile_store.boards
         (slug, title, mode, score_order, ties, periods, lanes, time_zone, points_min, points_max, layout_bounds,
-         frozen_top_size, kept_archives, reading, events_per_minute, gain_max, on_violation, snapshots, rolling)
+         frozen_top_size, kept_archives, reading, events_per_minute, gain_max, on_violation, snapshots, rolling, tags,
+         score_format, description, icon_url, colour)
     VALUES (p_slug, coalesce(p_title, p_slug), p_mode, p_order, p_ties,
             ARRAY(SELECT k FROM unnest('{all_time,hour,day,week,month,quarter,year}'::text[]) AS k WHERE k = ANY (p_periods)),
             p_lanes, p_time_zone, p_points_min, p_points_max,
             ARRAY(SELECT DISTINCT s FROM unnest(p_layout_bounds) AS s ORDER BY s),
             coalesce(p_frozen_top_size, 100), jsonb_strip_nulls(CASE WHEN jsonb_typeof(p_kept_archives) <> 'object' THEN p_kept_archives ELSE v_kept || coalesce(p_kept_archives, '{}') END), coalesce(p_reading, 'public'),
             nullif(p_events_per_minute, 0), jsonb_strip_nulls(coalesce(p_gain_max, '{}')), coalesce(p_on_violation, 'refuse'), p_snapshots,
-            ARRAY(SELECT r FROM (SELECT DISTINCT r FROM unnest(p_rolling) AS r) x ORDER BY r <> '24h', substring(r FROM '^[0-9]+')::numeric))
+            ARRAY(SELECT r FROM (SELECT DISTINCT r FROM unnest(p_rolling) AS r) x ORDER BY r <> '24h', substring(r FROM '^[0-9]+')::numeric),
+            ARRAY(SELECT DISTINCT t COLLATE "C" FROM unnest(p_tags) AS t ORDER BY 1),
+            coalesce(p_score_format, 'number'), nullif(p_description, ''), nullif(p_icon_url, ''), nullif(p_colour, ''))
     RETURNING id INTO v_board_id;
     INSERT INTO centile_store.board_lanes (board_id, lane)
     SELECT v_board_id, lane FROM generate_series(0, p_lanes - 1) AS lane;
@@ -313,7 +319,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text) IS 'Creates a board with its lanes and returns its id. Example: SELECT centile.create_board(''laps'', p_mode => ''best'', p_order => ''asc'', p_ties => ''first'');';
+COMMENT ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text) IS 'Creates a board with its lanes and returns its id. Example: SELECT centile.create_board(''laps'', p_mode => ''best'', p_order => ''asc'', p_ties => ''first'');';
 
 CREATE FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text DEFAULT SESSION_USER, p_signing_secret bytea DEFAULT NULL::bytea, p_request_sha256 bytea DEFAULT NULL::bytea, p_request_salt bytea DEFAULT NULL::bytea) RETURNS timestamp with time zone
     LANGUAGE plpgsql
@@ -1254,7 +1260,7 @@ CREATE FUNCTION centile.tie_key_time(p_tie_key bigint) RETURNS timestamp with ti
 
 COMMENT ON FUNCTION centile.tie_key_time(p_tie_key bigint) IS 'The time packed in a tie key. Example: SELECT centile.tie_key_time(centile.tie_key(timestamptz ''2024-01-15 12:00+00'', 7::smallint));';
 
-CREATE FUNCTION centile.update_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT NULL::text, p_order text DEFAULT NULL::text, p_ties text DEFAULT NULL::text, p_lanes smallint DEFAULT NULL::smallint, p_time_zone text DEFAULT NULL::text, p_points_min bigint DEFAULT NULL::bigint, p_points_max bigint DEFAULT NULL::bigint, p_frozen_top_size integer DEFAULT NULL::integer, p_kept_archives jsonb DEFAULT NULL::jsonb, p_reading text DEFAULT NULL::text, p_events_per_minute integer DEFAULT NULL::integer, p_gain_max jsonb DEFAULT NULL::jsonb, p_on_violation text DEFAULT NULL::text, p_snapshots text DEFAULT NULL::text, p_rolling text[] DEFAULT NULL::text[], p_actor text DEFAULT SESSION_USER) RETURNS integer
+CREATE FUNCTION centile.update_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT NULL::text, p_order text DEFAULT NULL::text, p_ties text DEFAULT NULL::text, p_lanes smallint DEFAULT NULL::smallint, p_time_zone text DEFAULT NULL::text, p_points_min bigint DEFAULT NULL::bigint, p_points_max bigint DEFAULT NULL::bigint, p_frozen_top_size integer DEFAULT NULL::integer, p_kept_archives jsonb DEFAULT NULL::jsonb, p_reading text DEFAULT NULL::text, p_events_per_minute integer DEFAULT NULL::integer, p_gain_max jsonb DEFAULT NULL::jsonb, p_on_violation text DEFAULT NULL::text, p_snapshots text DEFAULT NULL::text, p_rolling text[] DEFAULT NULL::text[], p_actor text DEFAULT SESSION_USER, p_tags text[] DEFAULT NULL::text[], p_score_format text DEFAULT NULL::text, p_description text DEFAULT NULL::text, p_icon_url text DEFAULT NULL::text, p_colour text DEFAULT NULL::text) RETURNS integer
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -1277,7 +1283,10 @@ BEGIN
         events_per_minute = nullif(coalesce(p_events_per_minute, b.events_per_minute), 0),
         gain_max = jsonb_strip_nulls(b.gain_max || coalesce(p_gain_max, '{}')), on_violation = coalesce(p_on_violation, b.on_violation),
         snapshots = nullif(coalesce(p_snapshots, b.snapshots), 'none'),
-        rolling = CASE WHEN p_rolling IS NULL THEN b.rolling ELSE ARRAY(SELECT r FROM (SELECT DISTINCT r FROM unnest(p_rolling) AS r) x ORDER BY r <> '24h', substring(r FROM '^[0-9]+')::numeric) END
+        rolling = CASE WHEN p_rolling IS NULL THEN b.rolling ELSE ARRAY(SELECT r FROM (SELECT DISTINCT r FROM unnest(p_rolling) AS r) x ORDER BY r <> '24h', substring(r FROM '^[0-9]+')::numeric) END,
+        tags = CASE WHEN p_tags IS NULL THEN b.tags ELSE ARRAY(SELECT DISTINCT t COLLATE "C" FROM unnest(p_tags) AS t ORDER BY 1) END,
+        score_format = coalesce(p_score_format, b.score_format), description = nullif(coalesce(p_description, b.description), ''),
+        icon_url = nullif(coalesce(p_icon_url, b.icon_url), ''), colour = nullif(coalesce(p_colour, b.colour), '')
     WHERE b.id = v_board.id
     RETURNING * INTO v_new;
     IF (v_new.mode, v_new.score_order, v_new.ties, v_new.lanes, v_new.time_zone)
@@ -1309,7 +1318,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text) IS 'Changes the rules of a board and returns its id. Example: SELECT centile.update_board(''main'', p_title => ''Main board'', p_kept_archives => ''{"day": 30}'');';
+COMMENT ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text) IS 'Changes the rules of a board and returns its id. p_tags replaces all tags, and an empty text removes description, icon or colour. Example: SELECT centile.update_board(''main'', p_title => ''Main board'', p_kept_archives => ''{"day": 30}'');';
 
 CREATE FUNCTION centile.verify(p_board text, p_period text DEFAULT 'all_time'::text, p_limit integer DEFAULT 10) RETURNS TABLE(kind text, subject text, expected jsonb, found jsonb, total bigint)
     LANGUAGE plpgsql STABLE SECURITY DEFINER
@@ -1744,11 +1753,19 @@ CREATE TABLE centile_store.boards (
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     snapshots text,
     rolling text[] DEFAULT '{}'::text[] NOT NULL,
+    tags text[] DEFAULT '{}'::text[] NOT NULL COLLATE pg_catalog."C",
+    score_format text DEFAULT 'number'::text NOT NULL COLLATE pg_catalog."C",
+    description text,
+    icon_url text COLLATE pg_catalog."C",
+    colour text COLLATE pg_catalog."C",
+    CONSTRAINT boards_colour_form CHECK ((colour ~ '^#[0-9a-f]{6}$'::text)),
     CONSTRAINT boards_combined_rules CHECK (((mode <> 'combined'::text) OR ((periods = '{all_time}'::text[]) AND (lanes = 1) AND (ties <> 'tiebreak'::text) AND (snapshots IS NULL) AND (rolling = '{}'::text[])))),
+    CONSTRAINT boards_description_length CHECK (((octet_length(description) >= 1) AND (octet_length(description) <= 1000))),
     CONSTRAINT boards_events_per_minute_range CHECK (((events_per_minute >= 1) AND (events_per_minute <= 10000))),
     CONSTRAINT boards_frozen_top_size_range CHECK (((frozen_top_size >= 1) AND (frozen_top_size <= 1000))),
     CONSTRAINT boards_gain_max_kinds CHECK (((jsonb_typeof(gain_max) = 'object'::text) AND ((gain_max - (periods || '{season}'::text[])) = '{}'::jsonb))),
     CONSTRAINT boards_gain_max_positive CHECK (((NOT jsonb_path_exists(gain_max, '$.*?(!((@.type() == "number" && @ >= 1) && @ <= 9007199254740991))'::jsonpath)) AND (POSITION(('.'::text) IN ((gain_max)::text)) = 0))),
+    CONSTRAINT boards_icon_url_form CHECK (((octet_length(icon_url) <= 1024) AND (icon_url ~ '^[!-~]+$'::text) AND (icon_url ~ '^(https://[^/?#]|/[^/])'::text) AND (strpos(icon_url, '\'::text) = 0))),
     CONSTRAINT boards_kept_archives_kinds CHECK (((jsonb_typeof(kept_archives) = 'object'::text) AND ((kept_archives - '{hour,day,week,month,quarter,year,season,snapshot,rolling}'::text[]) = '{}'::jsonb))),
     CONSTRAINT boards_kept_archives_positive CHECK (((NOT jsonb_path_exists(kept_archives, '$.*?(!((@.type() == "number" && @ >= 1) && @ <= 1000000))'::jsonpath)) AND (POSITION(('.'::text) IN ((kept_archives)::text)) = 0))),
     CONSTRAINT boards_lanes_range CHECK (((lanes >= 1) AND (lanes <= 64))),
@@ -1759,9 +1776,11 @@ CREATE TABLE centile_store.boards (
     CONSTRAINT boards_points_range CHECK (((points_min <= points_max) AND (points_min > '-9223372036854775808'::bigint))),
     CONSTRAINT boards_reading_known CHECK ((reading = ANY (ARRAY['public'::text, 'key'::text]))),
     CONSTRAINT boards_rolling_lengths CHECK (((cardinality(rolling) <= 8) AND (array_to_string(rolling, ','::text, ''::text) ~ '^((([2-9]|[1-9]\d|[12]\d\d|3[0-5]\d|36[0-6])d|24h)(,|$))*$'::text) AND (cardinality(string_to_array(array_to_string(rolling, ','::text), ','::text)) = cardinality(rolling)))),
+    CONSTRAINT boards_score_format_form CHECK (((octet_length(score_format) <= 64) AND (score_format ~ '^((number|decimal:([1-9]|1[0-8]))( [^ [:cntrl:]]([^[:cntrl:]]*[^ [:cntrl:]])?)?|duration:(ms|s))$'::text))),
     CONSTRAINT boards_score_order_known CHECK ((score_order = ANY (ARRAY['desc'::text, 'asc'::text]))),
     CONSTRAINT boards_slug_form CHECK ((slug ~ '^[a-z][a-z0-9_-]{0,39}$'::text)),
     CONSTRAINT boards_snapshots_known CHECK (((snapshots IS NULL) OR ((snapshots = ANY (ARRAY['day'::text, 'week'::text, 'month'::text])) AND ('all_time'::text = ANY (periods))))),
+    CONSTRAINT boards_tags_form CHECK (((cardinality(tags) <= 20) AND (array_to_string(tags, ','::text, ''::text) ~ '^([a-z0-9][a-z0-9_-]{0,39}(,[a-z0-9][a-z0-9_-]{0,39})*)?$'::text) AND (cardinality(string_to_array(array_to_string(tags, ','::text), ','::text)) = cardinality(tags)))),
     CONSTRAINT boards_tiebreak_needs_single_event CHECK (((ties <> 'tiebreak'::text) OR (mode <> 'sum'::text))),
     CONSTRAINT boards_ties_known CHECK ((ties = ANY (ARRAY['shared'::text, 'first'::text, 'tiebreak'::text]))),
     CONSTRAINT boards_title_length CHECK (((octet_length(title) >= 1) AND (octet_length(title) <= 128)))
@@ -1784,6 +1803,16 @@ COMMENT ON COLUMN centile_store.boards.structure_revision IS 'Raised by every tr
 COMMENT ON COLUMN centile_store.boards.snapshots IS 'Kind of period at whose end the all-time ranking is archived; NULL for never.';
 
 COMMENT ON COLUMN centile_store.boards.rolling IS 'Lengths of the rolling windows of the board: 2d to 366d, and 24h.';
+
+COMMENT ON COLUMN centile_store.boards.tags IS 'Up to 20 names that group boards, in alphabetical order.';
+
+COMMENT ON COLUMN centile_store.boards.score_format IS 'How scores are shown: number, decimal:2, duration:ms or duration:s; after number and decimals, a space and a unit.';
+
+COMMENT ON COLUMN centile_store.boards.description IS 'Text about the board, shown on its page.';
+
+COMMENT ON COLUMN centile_store.boards.icon_url IS 'Picture of the board: an https URL, or a path on the same host.';
+
+COMMENT ON COLUMN centile_store.boards.colour IS 'Colour of the board, such as #1f6feb, with which its page is decorated.';
 
 CREATE FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], p_known_rankings bigint[], p_known_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT layout_rankings bigint[], OUT layout_times timestamp with time zone[], OUT layout_buckets smallint[], OUT layout_rank_keys bigint[], OUT layout_tie_keys bigint[], OUT layout_user_keys bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[]) RETURNS record
     LANGUAGE plpgsql STABLE
@@ -5418,10 +5447,15 @@ CREATE VIEW centile.boards AS
     boards.on_violation,
     boards.snapshots,
     boards.rolling,
+    boards.tags,
+    boards.score_format,
+    boards.description,
+    boards.icon_url,
+    boards.colour,
     boards.created_at
    FROM centile_store.boards;
 
-COMMENT ON VIEW centile.boards IS 'Boards and their rules. kept_archives limits the archives kept of each kind of period, and gain_max a player''s gain in one period. snapshots is the kind of period at whose end the all-time ranking is archived, and rolling the lengths of rolling windows. Example: SELECT slug, mode, score_order, ties, periods, lanes, time_zone FROM centile.boards ORDER BY slug;';
+COMMENT ON VIEW centile.boards IS 'Boards and their rules. kept_archives limits the archives kept of each kind of period, and gain_max a player''s gain in one period. snapshots is the kind of period at whose end the all-time ranking is archived, and rolling the lengths of rolling windows. tags group boards. score_format, description, icon_url and colour say how to show the board. Example: SELECT slug, mode, score_order, ties, periods, lanes, time_zone FROM centile.boards ORDER BY slug;';
 
 CREATE TABLE centile_store.bucket_counts (
     ranking_id bigint NOT NULL,
@@ -6514,14 +6548,14 @@ GRANT ALL ON FUNCTION centile.calendar_kind(p_kind text) TO centile_service;
 REVOKE ALL ON FUNCTION centile.change_combination(p_slug text, p_sources jsonb, p_join text, p_aggregate text, p_refresh text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.change_combination(p_slug text, p_sources jsonb, p_join text, p_aggregate text, p_refresh text, p_actor text) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.combine_board(p_slug text, p_sources jsonb, p_join text, p_aggregate text, p_refresh text, p_title text, p_order text, p_ties text, p_time_zone text, p_reading text, p_frozen_top_size integer, p_actor text) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.combine_board(p_slug text, p_sources jsonb, p_join text, p_aggregate text, p_refresh text, p_title text, p_order text, p_ties text, p_time_zone text, p_reading text, p_frozen_top_size integer, p_actor text) TO centile_service;
+REVOKE ALL ON FUNCTION centile.combine_board(p_slug text, p_sources jsonb, p_join text, p_aggregate text, p_refresh text, p_title text, p_order text, p_ties text, p_time_zone text, p_reading text, p_frozen_top_size integer, p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.combine_board(p_slug text, p_sources jsonb, p_join text, p_aggregate text, p_refresh text, p_title text, p_order text, p_ties text, p_time_zone text, p_reading text, p_frozen_top_size integer, p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text) TO centile_service;
+REVOKE ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text, p_signing_secret bytea, p_request_sha256 bytea, p_request_salt bytea) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text, p_signing_secret bytea, p_request_sha256 bytea, p_request_salt bytea) TO centile_service;
@@ -6659,8 +6693,8 @@ REVOKE ALL ON FUNCTION centile.tie_key_time(p_tie_key bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.tie_key_time(p_tie_key bigint) TO centile_reader;
 GRANT ALL ON FUNCTION centile.tie_key_time(p_tie_key bigint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text) TO centile_service;
+REVOKE ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.verify(p_board text, p_period text, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.verify(p_board text, p_period text, p_limit integer) TO centile_reader;

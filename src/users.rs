@@ -151,7 +151,7 @@ async fn set_banned(rankings: &Rankings, user_id: &UserId, banned: bool, act: &A
     let ban = rankings.store.begin_ban(user_id.as_str(), banned, act).await?;
     // A board that cannot be changed now does not delay the others.
     let mut failed = None;
-    for board in boards::list(&rankings.store).await? {
+    for board in boards::list(&rankings.store, None).await? {
         match rankings.store.ban_on_board(board.slug.as_str(), ban, act).await {
             Ok(()) => rankings.acknowledge_all(board.id).await?,
             Err(Error::Unavailable { code, message, retry_after }) => {

@@ -1,11 +1,16 @@
 //! Times pure computation of requests, without servers. `make bench-computation` runs it.
 
-use std::{collections::BTreeMap, error::Error, hint::black_box};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    error::Error,
+    hint::black_box,
+};
 
 use centile::{
     model::{
         board::{Board, Mode, OnViolation, Order, PeriodKind, Reading, Ties},
         period::{Period, PeriodSelector, PeriodState},
+        presentation::Presentation,
         rank::{AnsweredBy, Header, Page, Row},
         user::UserId,
     },
@@ -81,6 +86,8 @@ fn board() -> Result<Board, Box<dyn Error>> {
         on_violation: OnViolation::Refuse,
         snapshots: None,
         rolling: Vec::new(),
+        tags: BTreeSet::new(),
+        presentation: Presentation::default(),
         combination: None,
         created_at: DateTime::<Utc>::UNIX_EPOCH,
     })

@@ -57,7 +57,7 @@ impl BoardCache {
             return Ok(Arc::clone(board));
         }
         let asked_at = Instant::now();
-        match store.boards(Some(slug.as_str())).await {
+        match store.boards(Some(slug), None).await {
             Ok(mut found) => {
                 let board = Arc::new(found.pop().ok_or_else(|| Error::not_found(Resource::Board, slug.as_str()))?);
                 self.insert(slug, Arc::clone(&board), asked_at);
@@ -124,7 +124,7 @@ impl BoardCache {
 
 #[cfg(test)]
 mod tests {
-    use std::net::TcpListener;
+    use std::{collections::BTreeSet, net::TcpListener};
 
     use chrono::DateTime;
 
@@ -133,6 +133,7 @@ mod tests {
         boards, http, instance,
         model::{
             board::{GainMax, KeptArchives, Mode, OnViolation, Order, PeriodKind, Ties},
+            presentation::Presentation,
             settings::Settings,
         },
     };
@@ -159,6 +160,8 @@ mod tests {
             on_violation: OnViolation::Refuse,
             snapshots: None,
             rolling: Vec::new(),
+            tags: BTreeSet::new(),
+            presentation: Presentation::default(),
             combination: None,
             created_at: DateTime::UNIX_EPOCH,
         })

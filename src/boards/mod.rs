@@ -14,6 +14,7 @@ use crate::{
         },
         combination::{SOURCES_MAX, Source},
         name::Named as _,
+        tag::{TAGS_MAX, Tag},
         user::check_text,
     },
     store::Store,
@@ -75,6 +76,7 @@ pub async fn create(boards: &Boards, new: NewBoard, by: &Actor) -> Result<Board>
         check_gain(kind, most)?;
     }
     check_windows(&new.rolling)?;
+    check_tags(&new.tags)?;
     if let Some(title) = &new.title {
         check_text("title", title, 128)?;
     }
@@ -102,9 +104,9 @@ pub async fn create(boards: &Boards, new: NewBoard, by: &Actor) -> Result<Board>
     find(boards, &new.slug).await.map(|board| Board::clone(&board))
 }
 
-/// Returns all boards, ordered by slug.
-pub async fn list(store: &Store) -> Result<Vec<Board>> {
-    store.boards(None).await
+/// Returns all boards, ordered by slug; only those with this tag, if given.
+pub async fn list(store: &Store, tag: Option<&Tag>) -> Result<Vec<Board>> {
+    store.boards(None, tag).await
 }
 
 /// Returns the board with this slug, from the cache if possible.
@@ -127,6 +129,7 @@ pub async fn update(boards: &Boards, slug: &BoardSlug, change: BoardChange, by: 
         most.map_or(Ok(()), |most| check_gain(kind, most))?;
     }
     check_windows(change.rolling.as_deref().unwrap_or_default())?;
+    change.tags.as_ref().map_or(Ok(()), check_tags)?;
     if let Some(title) = &change.title {
         check_text("title", title, 128)?;
     }
@@ -183,6 +186,10 @@ fn check_windows(lengths: &[WindowLength]) -> Result<()> {
     } else {
         Err(Error::invalid("rolling", format!("must be up to {WINDOWS_MAX} lengths, each at most once")))
     }
+}
+
+fn check_tags(tags: &BTreeSet<Tag>) -> Result<()> {
+    if tags.len() <= TAGS_MAX { Ok(()) } else { Err(Error::invalid("tags", format!("must be up to {TAGS_MAX} tags"))) }
 }
 
 fn check_events_per_minute(events: Option<i32>) -> Result<()> {

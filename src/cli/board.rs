@@ -2,7 +2,10 @@
 
 mod show;
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    str::FromStr,
+};
 
 use clap::{
     ArgGroup, Args, Subcommand,
@@ -27,6 +30,8 @@ use crate::{
     },
     model::combination::{Aggregate, CombinationChange, Join, NewCombination, RefreshRule, Source},
     model::name::{self, Named as _},
+    model::presentation::{Colour, Description, IconUrl, Presentation, PresentationChange, ScoreFormat},
+    model::tag::Tag,
     periods::combining,
 };
 
@@ -41,8 +46,11 @@ pub(super) enum Command {
     Combine(Combine),
     /// Change the settings of a board
     Change(Change),
-    /// List all boards
+    /// List the boards
     List {
+        /// Only boards with this tag
+        #[arg(long, value_name = "TAG", value_parser = value::<Tag>)]
+        tag: Option<Tag>,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -132,6 +140,26 @@ pub(super) struct Create {
     /// Comma-separated lengths of rolling windows: 2d to 366d, or 24h [default: none]
     #[arg(long, value_name = "LENGTHS", value_parser = value::<WindowLength>, value_delimiter = ',')]
     rolling: Vec<WindowLength>,
+    /// Tag that groups boards; repeat for each, up to 20
+    ///
+    /// 1 to 40 lower-case letters, digits, `-` and `_`, beginning with a letter or a digit.
+    #[arg(long = "tag", value_name = "TAG", value_parser = value::<Tag>)]
+    tags: Vec<Tag>,
+    /// How scores are written: number, decimal:2, duration:ms or duration:s
+    ///
+    /// After number and decimals may follow a space and a unit: `--score-format "number points"`. A
+    /// score of 12345 is then 12,345 points, with decimal:2 123.45, with duration:ms 0:12.345.
+    #[arg(long, value_name = "FORMAT", value_parser = value::<ScoreFormat>, default_value = "number")]
+    score_format: ScoreFormat,
+    /// Text about the board
+    #[arg(long, value_name = "TEXT", value_parser = value::<Description>)]
+    description: Option<Description>,
+    /// Picture of the board: an https URL, or a path on the host of the service
+    #[arg(long, value_name = "URL", value_parser = value::<IconUrl>)]
+    icon_url: Option<IconUrl>,
+    /// Colour of the board, such as #1f6feb
+    #[arg(long, value_name = "COLOUR", value_parser = value::<Colour>)]
+    colour: Option<Colour>,
     /// Print the board as JSON
     #[arg(long)]
     json: bool,
@@ -169,7 +197,8 @@ pub(super) struct Combine {
     /// Keeps the title, order, ties and other settings of the board. `--join`, `--aggregate` and
     /// `--refresh` get their default values unless you give them. Readers get the previous ranking until the new one is
     /// computed.
-    #[arg(long, conflicts_with_all = ["title", "order", "ties", "time_zone", "reading", "frozen_top_size"])]
+    #[arg(long, conflicts_with_all = ["title", "order", "ties", "time_zone", "reading", "frozen_top_size", "tags",
+        "score_format", "description", "icon_url", "colour"])]
     replace: bool,
     /// Display title [default: the slug]
     #[arg(long)]
@@ -193,6 +222,26 @@ pub(super) struct Combine {
     #[arg(long = "frozen-top", value_name = "N", default_value_t = DEFAULT_FROZEN_TOP_SIZE)]
     #[arg(value_parser = clap::value_parser!(i32).range(1..=i64::from(FROZEN_TOP_MAX)))]
     frozen_top_size: i32,
+    /// Tag that groups boards; repeat for each, up to 20
+    ///
+    /// 1 to 40 lower-case letters, digits, `-` and `_`, beginning with a letter or a digit.
+    #[arg(long = "tag", value_name = "TAG", value_parser = value::<Tag>)]
+    tags: Vec<Tag>,
+    /// How scores are written: number, decimal:2, duration:ms or duration:s
+    ///
+    /// After number and decimals may follow a space and a unit: `--score-format "number points"`. A
+    /// score of 12345 is then 12,345 points, with decimal:2 123.45, with duration:ms 0:12.345.
+    #[arg(long, value_name = "FORMAT", value_parser = value::<ScoreFormat>, default_value = "number")]
+    score_format: ScoreFormat,
+    /// Text about the board
+    #[arg(long, value_name = "TEXT", value_parser = value::<Description>)]
+    description: Option<Description>,
+    /// Picture of the board: an https URL, or a path on the host of the service
+    #[arg(long, value_name = "URL", value_parser = value::<IconUrl>)]
+    icon_url: Option<IconUrl>,
+    /// Colour of the board, such as #1f6feb
+    #[arg(long, value_name = "COLOUR", value_parser = value::<Colour>)]
+    colour: Option<Colour>,
     /// Print the board as JSON
     #[arg(long)]
     json: bool,
@@ -204,7 +253,8 @@ pub(super) struct Combine {
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("changes").required(true).multiple(true)
     .args(["title", "points_min", "points_max", "frozen_top_size", "kept_archives", "reading", "events_per_minute", "gain_max",
-           "on_violation", "snapshots", "rolling"])))]
+           "on_violation", "snapshots", "rolling", "tags", "no_tags",
+           "score_format", "description", "icon_url", "colour"])))]
 pub(super) struct Change {
     /// Name of the board in URLs
     #[arg(value_name = "SLUG", value_parser = value::<BoardSlug>)]
@@ -244,6 +294,27 @@ pub(super) struct Change {
     /// All lengths of rolling windows from now on: 2d to 366d, or 24h; `none` for none
     #[arg(long, value_name = "LENGTHS", value_parser = windows)]
     rolling: Option<Windows>,
+    /// Tag from now on, instead of all earlier ones; repeat for each, up to 20
+    #[arg(long = "tag", value_name = "TAG", value_parser = value::<Tag>)]
+    tags: Vec<Tag>,
+    /// Remove all tags
+    #[arg(long, conflicts_with = "tags")]
+    no_tags: bool,
+    /// How scores are written: number, decimal:2, duration:ms or duration:s
+    ///
+    /// After number and decimals may follow a space and a unit: `--score-format "number points"`. A
+    /// score of 12345 is then 12,345 points, with decimal:2 123.45, with duration:ms 0:12.345.
+    #[arg(long, value_name = "FORMAT", value_parser = value::<ScoreFormat>)]
+    score_format: Option<ScoreFormat>,
+    /// Text about the board; an empty text removes it
+    #[arg(long, value_name = "TEXT", value_parser = or_removed::<Description>)]
+    description: Option<OrRemoved<Description>>,
+    /// Picture of the board: an https URL, or a path on the host of the service; an empty text removes it
+    #[arg(long, value_name = "URL", value_parser = or_removed::<IconUrl>)]
+    icon_url: Option<OrRemoved<IconUrl>>,
+    /// Colour of the board, such as #1f6feb; an empty text removes it
+    #[arg(long, value_name = "COLOUR", value_parser = or_removed::<Colour>)]
+    colour: Option<OrRemoved<Colour>>,
     /// Print the board as JSON
     #[arg(long)]
     json: bool,
@@ -312,6 +383,15 @@ fn snapshots(text: &str) -> Result<Snapshots, String> {
     text.parse().map(|kind| Snapshots(Some(kind))).map_err(|_| "give day, week, month or none".to_owned())
 }
 
+/// A new value, or none.
+#[derive(Debug, Clone)]
+struct OrRemoved<T>(Option<T>);
+
+/// Parses a value; an empty text is `None`.
+fn or_removed<T: FromStr<Err = Error>>(text: &str) -> Result<OrRemoved<T>, String> {
+    if text.is_empty() { Ok(OrRemoved(None)) } else { value(text).map(|value| OrRemoved(Some(value))) }
+}
+
 /// Lengths of rolling windows.
 #[derive(Debug, Clone)]
 struct Windows(Vec<WindowLength>);
@@ -373,6 +453,14 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
                 on_violation: change.on_violation,
                 snapshots: change.snapshots.map(|Snapshots(kind)| kind),
                 rolling: change.rolling.map(|Windows(lengths)| lengths),
+                tags: Some(change.tags.into_iter().collect())
+                    .filter(|tags: &BTreeSet<_>| change.no_tags || !tags.is_empty()),
+                presentation: PresentationChange {
+                    score_format: change.score_format,
+                    description: change.description.map(|OrRemoved(description)| description),
+                    icon_url: change.icon_url.map(|OrRemoved(url)| url),
+                    colour: change.colour.map(|OrRemoved(colour)| colour),
+                },
                 ..BoardChange::default()
             };
             let board =
@@ -380,15 +468,16 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
                     .await?;
             if json { output::print_json(&Line::from(&board)) } else { output::print(format!("board {slug} changed")) }
         }
-        Command::List { json } => {
-            let boards = with_instance(config, async |instance| boards::list(&instance.store).await).await?;
+        Command::List { tag, json } => {
+            let boards =
+                with_instance(config, async |instance| boards::list(&instance.store, tag.as_ref()).await).await?;
             if json {
                 return output::print_json(&boards.iter().map(Line::from).collect::<Vec<_>>());
             }
-            if boards.is_empty() {
+            if boards.is_empty() && tag.is_none() {
                 output::note("There are no boards yet. Create one: centile board create SLUG");
             }
-            let head = ["SLUG", "TITLE", "MODE", "ORDER", "TIES", "PERIODS", "LANES", "TIME ZONE"];
+            let head = ["SLUG", "TITLE", "MODE", "ORDER", "TIES", "PERIODS", "LANES", "TIME ZONE", "TAGS"];
             output::print(table(head, boards.iter().map(row).collect()))
         }
         Command::Show { slug, json } => {
@@ -433,6 +522,13 @@ async fn combine_board(instance: &Instance, combine: Combine) -> Result<(Board, 
             on_violation: OnViolation::Refuse,
             snapshots: None,
             rolling: Vec::new(),
+            tags: combine.tags.into_iter().collect(),
+            presentation: Presentation {
+                score_format: combine.score_format,
+                description: combine.description,
+                icon_url: combine.icon_url,
+                colour: combine.colour,
+            },
             combination: Some(NewCombination { sources, join, aggregate, refresh }),
         };
         boards::create(&instance.boards, new, &by).await?
@@ -478,6 +574,13 @@ async fn create_board(instance: &Instance, create: Create) -> Result<Board> {
         on_violation: create.on_violation,
         snapshots: create.snapshots,
         rolling: create.rolling,
+        tags: create.tags.into_iter().collect(),
+        presentation: Presentation {
+            score_format: create.score_format,
+            description: create.description,
+            icon_url: create.icon_url,
+            colour: create.colour,
+        },
         combination: None,
     };
     boards::create(&instance.boards, new, &by).await.map_err(|error| match error {

@@ -58,7 +58,7 @@ use crate::{
     http::{
         api::{
             board, classic, distribution, docs, endpoint::Endpoint, export, health, history, key, list, newcomer,
-            period, progress, quarantine, season, standing, submit, transaction, user,
+            period, progress, quarantine, season, standing, standings, submit, transaction, user,
         },
         server::{
             activity::{Activity, Allowed},
@@ -192,6 +192,7 @@ fn endpoints() -> Vec<Endpoint> {
         Endpoint::new("/v1/boards/{board}/scores/query").get(list::chosen).on(Method::POST, list::query),
         Endpoint::new("/v1/boards/{board}/scores/{user_id}").get(standing::show),
         Endpoint::new("/v1/scores").get(classic::list).on(Method::POST, classic::submit),
+        Endpoint::leaving("/v1/scores/batch", &[Method::GET, Method::HEAD]).on(Method::POST, submit::submit_boards),
         Endpoint::new("/v1/scores/{user_id}").get(classic::standing),
         Endpoint::new("/v1/boards").get(board::list).on(Method::POST, board::create),
         Endpoint::new("/v1/boards/{board}").get(board::show).on(Method::PATCH, board::update),
@@ -213,6 +214,7 @@ fn endpoints() -> Vec<Endpoint> {
             .get(user::show)
             .on(Method::PUT, user::put)
             .on_idempotent(Method::DELETE, user::erase),
+        Endpoint::new("/v1/users/{user_id}/standings").get(standings::list),
         Endpoint::new("/v1/users/{user_id}/ban").on(Method::POST, user::ban),
         Endpoint::new("/v1/users/{user_id}/unban").on(Method::POST, user::unban),
         Endpoint::new("/v1/keys").get(key::list).on_idempotent(Method::POST, key::create),
@@ -426,7 +428,7 @@ mod tests {
         for endpoint in endpoints() {
             let wanted = match endpoint.path() {
                 // Includes the methods of the player with that id.
-                "/v1/boards/{board}/scores/batch" => "GET, HEAD, POST".to_owned(),
+                "/v1/boards/{board}/scores/batch" | "/v1/scores/batch" => "GET, HEAD, POST".to_owned(),
                 _ => endpoint.methods().iter().map(Method::as_str).collect::<Vec<_>>().join(", "),
             };
             let uri = endpoint.path().replace(['{', '}'], "");

@@ -70,7 +70,7 @@ pub(crate) enum MaintenanceStatus {
 /// Reads the data of the page, with the buckets of the board `selected`, or of the first board.
 /// [`Error::NotFound`](crate::Error::NotFound) for an unknown board.
 pub(crate) async fn read(instance: &Instance, selected: Option<&BoardSlug>) -> Result<Operation> {
-    let boards = boards::list(&instance.store).await?;
+    let boards = boards::list(&instance.store, None).await?;
     let selected = match selected {
         Some(slug) => Some(boards::find(&instance.boards, slug).await?.slug.clone()),
         None => boards.first().map(|board| board.slug.clone()),

@@ -106,7 +106,7 @@ async fn home(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
 
 async fn boards(api: &Api, request: &HttpRequest) -> Result<Markup> {
     query::none(request)?;
-    let mut boards = boards::list(&api.instance.store).await?;
+    let mut boards = boards::list(&api.instance.store, None).await?;
     boards.retain(|board| board.reading == Reading::Public);
     let tops = boards.iter().take(SUMMARIES_MAX).map(async |board| {
         let rows = rows(api, board, &PeriodSelector::Current(first_kind(board)), 1, SUMMARY_ROWS).await;

@@ -1,6 +1,10 @@
 //! Boards and their rules.
 
-use std::{collections::BTreeMap, fmt, str::FromStr};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    str::FromStr,
+};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -8,7 +12,11 @@ use strum::{EnumString, IntoStaticStr, VariantNames};
 
 use crate::{
     Error, Result,
-    model::combination::{Combination, CombinationChange, NewCombination},
+    model::{
+        combination::{Combination, CombinationChange, NewCombination},
+        presentation::{Presentation, PresentationChange},
+        tag::Tag,
+    },
 };
 
 /// How a player's score in a period follows from the player's score transactions.
@@ -334,6 +342,10 @@ pub struct NewBoard {
     pub snapshots: Option<SnapshotKind>,
     /// Lengths of the rolling windows.
     pub rolling: Vec<WindowLength>,
+    /// Names that group boards.
+    pub tags: BTreeSet<Tag>,
+    /// How the board is shown.
+    pub presentation: Presentation,
     /// How a combined board is computed; none for other boards.
     pub combination: Option<NewCombination>,
 }
@@ -375,6 +387,10 @@ pub struct BoardChange {
     pub snapshots: Option<Option<SnapshotKind>>,
     /// New lengths of the rolling windows, instead of all earlier ones.
     pub rolling: Option<Vec<WindowLength>>,
+    /// New tags, instead of all earlier ones.
+    pub tags: Option<BTreeSet<Tag>>,
+    /// Changes to how the board is shown.
+    pub presentation: PresentationChange,
     /// Changes to the computation of a combined board.
     pub combination: Option<CombinationChange>,
 }
@@ -420,6 +436,10 @@ pub struct Board {
     pub snapshots: Option<SnapshotKind>,
     /// Lengths of the rolling windows.
     pub rolling: Vec<WindowLength>,
+    /// Names that group boards.
+    pub tags: BTreeSet<Tag>,
+    /// How the board is shown.
+    pub presentation: Presentation,
     /// How a combined board is computed; none for other boards.
     pub combination: Option<Combination>,
     /// Time of creation.

@@ -38,7 +38,7 @@ use crate::{
         index::RankKey,
         indexes::{
             board::{RoundResult, Slot},
-            rounds::Rounds,
+            rounds::{JointResult, JointRounds, Rounds},
         },
         load,
         users::Users,
@@ -51,7 +51,7 @@ use crate::{
     },
 };
 
-/// Maximum concurrent rounds of one board.
+/// Maximum concurrent rounds of one board, and of several boards.
 const MAX_ROUNDS: usize = 1;
 
 /// Time after which SQL may answer a request that waits for a round.
@@ -74,6 +74,8 @@ pub(crate) struct Indexes {
     /// Bytes that indexes and directory may take.
     memory: u64,
     boards: RwLock<HashMap<i32, Arc<BoardIndexes>>>,
+    /// Rounds of several boards.
+    joint_rounds: Arc<Batcher<Vec<Arc<BoardIndexes>>, Result<JointResult>>>,
     /// One index loads at a time.
     pub(super) loading: Arc<Semaphore>,
     /// Bytes granted to the index that is being loaded.
@@ -99,6 +101,19 @@ pub(crate) enum Access {
     Sql(Option<OwnedSemaphorePermit>),
     /// The period has another ranking. Look the period up again.
     Replaced,
+}
+
+/// A ranking to read: the slug of its board, its period, and the ranking itself.
+pub(super) type Wanted<'a> = (&'a str, &'a ResolvedPeriod, RankingRef);
+
+/// State of the index of a ranking, before a round.
+enum Kept {
+    /// It is in memory.
+    Ready(Arc<BoardIndexes>),
+    /// It is being loaded.
+    Loading(Arc<BoardIndexes>),
+    /// It does not fit into memory, or indexes are turned off.
+    Refused,
 }
 
 /// A ranking in memory, after a round that began after the request.
@@ -136,6 +151,7 @@ impl Indexes {
             store,
             memory,
             boards: RwLock::default(),
+            joint_rounds: Batcher::new(MAX_ROUNDS, runtime.clone(), tasks.clone()),
             loading: Arc::new(Semaphore::new(1)),
             reserved: AtomicU64::new(0),
             bounds: tokio::sync::Mutex::default(),
@@ -195,28 +211,11 @@ impl Indexes {
         ranking: RankingRef,
         is_shared: bool,
     ) -> Result<Access> {
-        if self.memory == 0 {
-            return Ok(Access::Sql(None));
-        }
-        let board = self.board(ranking.board);
-        let is_ready = {
-            let rankings = board.rankings();
-            match rankings.get(&ranking.ranking_id) {
-                Some(Slot::Ready(loaded)) => {
-                    loaded.read_at.store(self.millis(), Ordering::Relaxed);
-                    Some(true)
-                }
-                Some(Slot::Loading) => Some(false),
-                Some(Slot::Refused { until, .. }) if Instant::now() < *until => return Ok(Access::Sql(None)),
-                _ => None,
-            }
+        let board = match self.kept(slug, resolved, ranking) {
+            Kept::Ready(board) => board,
+            Kept::Loading(board) => return self.limited_sql(&board, is_shared).await,
+            Kept::Refused => return Ok(Access::Sql(None)),
         };
-        if is_ready != Some(true) {
-            if is_ready.is_none() {
-                self.start_load(&board, ranking, format!("{slug}/{}", resolved.period.name()).into());
-            }
-            return self.limited_sql(&board, is_shared).await;
-        }
         let mut answer = self.request_round(&board);
         let round = if let Ok(round) = timeout(ROUND_TIMEOUT, &mut answer).await {
             round
@@ -229,14 +228,74 @@ impl Indexes {
         };
         // SQL reads may still get a connection when the round got none.
         let Some(Ok(end)) = round else { return self.limited_sql(&board, is_shared).await };
+        Ok(self.view(board, resolved, ranking, end).map_or(Access::Replaced, Access::Index))
+    }
+
+    /// Returns the indexes of rankings of several boards after one round of all these boards.
+    ///
+    /// `None` for a ranking without an index and for one that was replaced, and for all if the round
+    /// failed or took too long. [`Self::access`] then chooses the source.
+    pub(super) async fn access_all(self: &Arc<Self>, wanted: &[Option<Wanted<'_>>]) -> Vec<Option<IndexView>> {
+        let ready = wanted.iter().map(|wanted| {
+            let (slug, resolved, ranking) = (*wanted)?;
+            match self.kept(slug, resolved, ranking) {
+                Kept::Ready(board) => Some((board, resolved, ranking)),
+                Kept::Loading(_) | Kept::Refused => None,
+            }
+        });
+        let ready: Vec<_> = ready.collect();
+        let boards: Vec<_> = ready.iter().flatten().map(|(board, ..)| Arc::clone(board)).collect();
+        if boards.is_empty() {
+            return wanted.iter().map(|_| None).collect();
+        }
+        let round = self.joint_rounds.ask(boards, || JointRounds { indexes: self.itself.upgrade() });
+        let ends = match timeout(ROUND_TIMEOUT, round).await {
+            Ok(Some(Ok(ends))) => ends,
+            _ => JointResult::default(),
+        };
+        let view = |ready: Option<(Arc<BoardIndexes>, &ResolvedPeriod, RankingRef)>| {
+            let (board, resolved, ranking) = ready?;
+            let end = Arc::clone(ends.get(&board.board)?);
+            self.view(board, resolved, ranking, end)
+        };
+        ready.into_iter().map(view).collect()
+    }
+
+    /// Returns the state of the index of `ranking`. Starts to load it if necessary.
+    fn kept(&self, slug: &str, resolved: &ResolvedPeriod, ranking: RankingRef) -> Kept {
+        if self.memory == 0 {
+            return Kept::Refused;
+        }
+        let board = self.board(ranking.board);
+        let is_loading = match board.rankings().get(&ranking.ranking_id) {
+            Some(Slot::Ready(loaded)) => {
+                loaded.read_at.store(self.millis(), Ordering::Relaxed);
+                None
+            }
+            Some(Slot::Loading) => Some(true),
+            Some(Slot::Refused { until, .. }) if Instant::now() < *until => return Kept::Refused,
+            _ => Some(false),
+        };
+        if is_loading == Some(false) {
+            self.start_load(&board, ranking, format!("{slug}/{}", resolved.period.name()).into());
+        }
+        if is_loading.is_none() { Kept::Ready(board) } else { Kept::Loading(board) }
+    }
+
+    /// Returns the index of `ranking` after the round `end`, if `resolved` still holds.
+    fn view(
+        self: &Arc<Self>,
+        board: Arc<BoardIndexes>,
+        resolved: &ResolvedPeriod,
+        ranking: RankingRef,
+        end: Arc<RoundResult>,
+    ) -> Option<IndexView> {
         let is_current =
             |one: &CurrentRanking| one.ranking_id == ranking.ranking_id && one.period_id == ranking.period_id;
         let is_valid = resolved.valid_from.is_none_or(|from| from <= end.read_at)
-            && resolved.valid_until.is_none_or(|until| end.read_at < until);
-        if !is_valid || !end.rankings.iter().any(is_current) {
-            return Ok(Access::Replaced);
-        }
-        Ok(Access::Index(IndexView { indexes: Arc::clone(self), board, ranking_id: ranking.ranking_id, round: end }))
+            && resolved.valid_until.is_none_or(|until| end.read_at < until)
+            && end.rankings.iter().any(is_current);
+        is_valid.then(|| IndexView { indexes: Arc::clone(self), board, ranking_id: ranking.ranking_id, round: end })
     }
 
     /// Requests a round that begins after this call.

@@ -22,6 +22,7 @@ use crate::{
     },
     rules::{Standing, reached_at},
     store::{
+        index::StoredProfile,
         period::{PeriodSource, RankingRef, ResolvedPeriod},
         rank::{RankingState, StoredKey, StoredPlayer, StoredRow, StoredStanding},
     },
@@ -156,6 +157,23 @@ impl Open<'_> {
             Access::Replaced => Ok(None),
             Access::Sql(_permit) => crate::ranking::sql::standing(self, user_id, around).await,
         }
+    }
+
+    /// Returns a player of an index without neighbours. The player is `None` without an entry.
+    pub(crate) fn standing_in(
+        &self,
+        view: &IndexView,
+        user: u32,
+        profile: &StoredProfile,
+    ) -> Option<(RankingState, Option<StoredStanding>)> {
+        let (state, found) = view.read(|loaded, revision| (loaded.state(revision), self.find(loaded, user, 0)))?;
+        let Some(found) = found else { return Some((state, None)) };
+        let row = |index_row: &IndexRow| {
+            let StoredProfile { external_id, name, avatar, .. } = profile.clone();
+            self.row(index_row, external_id, name, avatar)
+        };
+        let rows = found.index_rows.iter().map(row).collect();
+        Some((state, Some(standing_of(&found, rows, &profile.external_id)?)))
     }
 
     /// Returns chosen players, best first.

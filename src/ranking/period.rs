@@ -14,7 +14,7 @@ use crate::{
     ranking::Rankings,
     store::{
         period::{PeriodSource, ResolvedPeriod},
-        rank::RankingState,
+        rank::{RankingState, Version},
     },
 };
 
@@ -89,20 +89,55 @@ pub(crate) async fn positions_before(
 ///
 /// A cached result may be outdated. Every statement and round checks that it still holds.
 pub(crate) async fn resolve(rankings: &Rankings, board: &Board, selector: &PeriodSelector) -> Result<Resolved> {
+    if let Some(cached) = cached(rankings, board, selector) {
+        return cached;
+    }
+    let found = rankings.store.resolve_periods(&[board], selector).await?.pop().flatten();
+    keep_resolved(rankings, board, selector, found)
+}
+
+/// Returns the period that a selector means on each board, like [`resolve`]. One statement resolves
+/// all that are not cached.
+pub(crate) async fn resolve_all(
+    rankings: &Rankings,
+    boards: &[Board],
+    selector: &PeriodSelector,
+) -> Result<Vec<Result<Resolved>>> {
+    let known: Vec<_> = boards.iter().map(|board| cached(rankings, board, selector)).collect();
+    let unknown: Vec<&Board> =
+        boards.iter().zip(&known).filter(|(_, known)| known.is_none()).map(|(board, _)| board).collect();
+    let found =
+        if unknown.is_empty() { Vec::new() } else { rankings.store.resolve_periods(&unknown, selector).await? };
+    let mut found = found.into_iter();
+    let resolved = boards.iter().zip(known).map(|(board, known)| {
+        known.unwrap_or_else(|| keep_resolved(rankings, board, selector, found.next().flatten()))
+    });
+    Ok(resolved.collect())
+}
+
+/// Returns what a selector means on a board, if no statement is needed for that.
+fn cached(rankings: &Rankings, board: &Board, selector: &PeriodSelector) -> Option<Result<Resolved>> {
     let kind = selector.kind();
     if !UNLISTED_KINDS.contains(&kind) && !board.periods.contains(&kind) {
         let kept: Vec<&str> = board.periods.iter().map(|kind| kind.name()).collect();
-        return Err(Error::NotFound {
+        return Some(Err(Error::NotFound {
             what: Resource::Period,
             name: selector.to_string(),
             hint: Some(format!("board {} keeps {}", board.slug, kept.join(", "))),
-        });
+        }));
     }
-    let key = (board.id, selector.clone());
-    if let Some((resolved, source)) = rankings.periods.get(&key) {
-        return Ok(Resolved::Players(resolved, source));
-    }
-    let found = rankings.store.resolve_period(board, selector).await?;
+    let (resolved, source) = rankings.periods.get(&(board.id, selector.clone()))?;
+    Some(Ok(Resolved::Players(resolved, source)))
+}
+
+/// Caches what a selector means on a board, as a statement has `found` it.
+fn keep_resolved(
+    rankings: &Rankings,
+    board: &Board,
+    selector: &PeriodSelector,
+    found: Option<(ResolvedPeriod, Version, i64)>,
+) -> Result<Resolved> {
+    let kind = selector.kind();
     let Some((resolved, version, revision)) = found else {
         return Err(Error::NotFound {
             what: Resource::Period,
@@ -123,7 +158,7 @@ pub(crate) async fn resolve(rankings: &Rankings, board: &Board, selector: &Perio
     };
     let resolved = Arc::new(resolved);
     if let Some(source) = resolved.source {
-        rankings.periods.keep(key, Arc::clone(&resolved), source);
+        rankings.periods.keep((board.id, selector.clone()), Arc::clone(&resolved), source);
         return Ok(Resolved::Players(resolved, source));
     }
     if resolved.period.state == PeriodState::Closed {

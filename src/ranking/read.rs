@@ -5,6 +5,8 @@
 
 use std::{collections::HashSet, sync::Arc};
 
+use futures::{StreamExt as _, stream};
+
 use crate::{
     Error, Resource, Result,
     model::{
@@ -16,6 +18,7 @@ use crate::{
     ranking::{
         Open, Rankings,
         cursor::Cursor,
+        indexes::{IndexView, Wanted},
         period::{self, Resolved},
     },
     store::{
@@ -191,6 +194,85 @@ pub async fn standing(
         Some(standing) => Ok(standing),
         None => Err(no_entry(user_id, selector, rankings.store.user(user_id.as_str()).await?.is_some())),
     }
+}
+
+/// Boards that are read at the same time when no index answers.
+const BOARDS_AT_ONCE: usize = 8;
+
+/// Returns a player's standing on each board, without neighbours.
+///
+/// One round brings all boards with an index in memory up to date. The others are read one by one, a
+/// few at a time. [`Error::NotFound`] for the whole if the player does not exist.
+pub(crate) async fn standings(
+    rankings: &Rankings,
+    boards: &[Board],
+    selector: &PeriodSelector,
+    user_id: &UserId,
+) -> Result<Vec<Result<Standing>>> {
+    let resolved = period::resolve_all(rankings, boards, selector).await?;
+    let mut found = standings_in_indexes(rankings, boards, &resolved, user_id).await?;
+    // `None`: the player has no entry.
+    let others = boards.iter().zip(resolved).enumerate().filter(|(index, _)| found[*index].is_none());
+    let others = others.map(|(index, (board, resolved))| async move {
+        let standing = match resolved {
+            Ok(Resolved::Players(..)) => standing(rankings, board, selector, user_id, 0).await.map(Some),
+            Ok(Resolved::Empty(..)) => Ok(None),
+            Err(error) => Err(error),
+        };
+        (index, standing)
+    });
+    let others: Vec<_> = stream::iter(others).buffer_unordered(BOARDS_AT_ONCE).collect().await;
+    for (index, standing) in others {
+        found[index] = Some(match standing {
+            Err(Error::NotFound { what: Resource::Score | Resource::User, .. }) => Ok(None),
+            other => other,
+        });
+    }
+    let found: Vec<Result<Option<Standing>>> = found.into_iter().flatten().collect();
+    let is_known = found.iter().any(|found| matches!(found, Ok(Some(_))));
+    let is_missing = found.iter().any(|found| matches!(found, Ok(None)));
+    if is_missing && !is_known && rankings.store.user(user_id.as_str()).await?.is_none() {
+        return Err(no_entry(user_id, selector, false));
+    }
+    Ok(found.into_iter().map(|found| found?.ok_or_else(|| no_entry(user_id, selector, true))).collect())
+}
+
+/// Returns the player's standing on each board with an index in memory, after one round of these
+/// boards. An inner `None` means that the player has no entry.
+async fn standings_in_indexes(
+    rankings: &Rankings,
+    boards: &[Board],
+    resolved: &[Result<Resolved>],
+    user_id: &UserId,
+) -> Result<Vec<Option<Result<Option<Standing>>>>> {
+    let wanted: Vec<Option<Wanted<'_>>> = boards
+        .iter()
+        .zip(resolved)
+        .map(|(board, resolved)| match resolved {
+            Ok(Resolved::Players(resolved, PeriodSource::Live(ranking))) => {
+                Some((board.slug.as_str(), &**resolved, *ranking))
+            }
+            _ => None,
+        })
+        .collect();
+    let views = rankings.indexes.access_all(&wanted).await;
+    let nothing = || boards.iter().map(|_| None).collect();
+    // All views are of one round, so they share the epoch of the directory.
+    let Some(view) = views.iter().flatten().next() else { return Ok(nothing()) };
+    let Some(mut users) = view.find(&[user_id.to_string()]).await? else { return Ok(nothing()) };
+    let Some(user) = users.pop().flatten() else {
+        return Ok(views.iter().map(|view| view.as_ref().map(|_| Ok(None))).collect());
+    };
+    let profile = view.profiles(&[user]).await?.and_then(|mut profiles| profiles.pop());
+    // The player may have been erased meanwhile.
+    let Some(profile) = profile.filter(|profile| profile.external_id == user_id.as_str()) else { return Ok(nothing()) };
+    let standing = |(board, (wanted, view)): (&Board, (&Option<Wanted<'_>>, &Option<IndexView>))| {
+        let ((_, resolved, ranking), view) = ((*wanted)?, view.as_ref()?);
+        let open = Open { rankings, board, resolved, ranking, is_shared: false };
+        let (state, found) = open.standing_in(view, user, &profile)?;
+        Some(Ok(found.and_then(|found| standing_of(header(&resolved.period, &state), found))))
+    };
+    Ok(boards.iter().zip(wanted.iter().zip(&views)).map(standing).collect())
 }
 
 /// Separates a player from the neighbours. `None` if the player has no entry.

@@ -1,5 +1,7 @@
 //! SQL of boards.
 
+use std::str::FromStr;
+
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::Value;
@@ -9,9 +11,11 @@ use crate::{
     Error, Result,
     model::{
         act::Actor,
-        board::{Board, BoardChange, Mode, NewBoard, OnViolation, Order, Reading, SnapshotKind, Ties, WindowLength},
+        board::{Board, BoardChange, BoardSlug, Mode, NewBoard, OnViolation, Order, Reading, SnapshotKind, Ties},
         combination::{Aggregate, Combination, Join},
         name::Named as _,
+        presentation::{Colour, Description, IconUrl, Presentation},
+        tag::Tag,
     },
     store::{
         Store,
@@ -40,6 +44,11 @@ struct StoredBoard {
     on_violation: String,
     snapshots: Option<String>,
     rolling: Vec<String>,
+    tags: Vec<String>,
+    score_format: String,
+    description: Option<String>,
+    icon_url: Option<String>,
+    colour: Option<String>,
     combination: Option<Json<StoredCombination>>,
     created_at: DateTime<Utc>,
 }
@@ -72,6 +81,13 @@ impl TryFrom<StoredBoard> for Board {
                 .map(|length| length.parse())
                 .collect::<Result<_>>()
                 .map_err(|_| unknown("rolling window"))?,
+            tags: stored.tags.iter().map(|tag| tag.parse()).collect::<Result<_>>().map_err(|_| unknown("tag"))?,
+            presentation: Presentation {
+                score_format: stored.score_format.parse().map_err(|_| unknown("score format"))?,
+                description: optional(stored.description.as_deref()).map_err(|_| unknown("description"))?,
+                icon_url: optional(stored.icon_url.as_deref()).map_err(|_| unknown("icon"))?,
+                colour: optional(stored.colour.as_deref()).map_err(|_| unknown("colour"))?,
+            },
             combination: stored
                 .combination
                 .map(|Json(combination)| Combination::try_from(combination))
@@ -90,18 +106,29 @@ impl TryFrom<StoredBoard> for Board {
     }
 }
 
+fn optional<T: FromStr>(text: Option<&str>) -> Result<Option<T>, T::Err> {
+    text.map(str::parse).transpose()
+}
+
+/// Returns the text that changes a value in `centile.update_board`: an empty one removes it.
+fn changed_text<T: ToString>(value: Option<&Option<T>>) -> Option<String> {
+    value.map(|value| value.as_ref().map(ToString::to_string).unwrap_or_default())
+}
+
 fn json(value: &impl Serialize) -> Result<Value> {
     serde_json::to_value(value).map_err(|error| Error::Internal(format!("cannot be serialized as JSON: {error}")))
 }
 
-fn texts(lengths: &[WindowLength]) -> Vec<String> {
-    lengths.iter().map(ToString::to_string).collect()
+fn texts<'a, T: ToString + 'a>(items: impl IntoIterator<Item = &'a T>) -> Vec<String> {
+    items.into_iter().map(ToString::to_string).collect()
 }
 
 impl Store {
-    /// Returns all boards by slug, or the one of this slug.
-    pub(crate) async fn boards(&self, slug: Option<&str>) -> Result<Vec<Board>> {
-        let rows = sqlx::query_file_as!(StoredBoard, "sql/queries/boards.sql", slug).fetch_all(&self.readers).await?;
+    /// Returns all boards by slug: only the one of this slug, and only those with this tag, if given.
+    pub(crate) async fn boards(&self, slug: Option<&BoardSlug>, tag: Option<&Tag>) -> Result<Vec<Board>> {
+        let (slug, tag) = (slug.map(BoardSlug::as_str), tag.map(Tag::as_str));
+        let query = sqlx::query_file_as!(StoredBoard, "sql/queries/boards.sql", slug, tag);
+        let rows = query.fetch_all(&self.readers).await?;
         rows.into_iter().map(Board::try_from).collect()
     }
 
@@ -115,7 +142,7 @@ impl Store {
     ) -> Result<()> {
         if let Some(combination) = &new.combination {
             sqlx::query!(
-                "SELECT centile.combine_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+                "SELECT centile.combine_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
                 new.slug.as_str(),
                 combination::json(&combination.sources),
                 combination.join.name(),
@@ -128,6 +155,11 @@ impl Store {
                 new.reading.name(),
                 new.frozen_top_size,
                 by.as_str(),
+                &texts(&new.tags),
+                new.presentation.score_format.to_string(),
+                new.presentation.description.as_ref().map(Description::as_str),
+                new.presentation.icon_url.as_ref().map(IconUrl::as_str),
+                new.presentation.colour.as_ref().map(Colour::as_str),
             )
             .fetch_one(&self.writers)
             .await?;
@@ -135,7 +167,7 @@ impl Store {
         }
         let periods: Vec<String> = new.periods.iter().map(|kind| kind.name().to_owned()).collect();
         sqlx::query!(
-            "SELECT centile.create_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)",
+            "SELECT centile.create_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)",
             new.slug.as_str(),
             new.title,
             new.mode.name(),
@@ -156,6 +188,11 @@ impl Store {
             new.snapshots.map(SnapshotKind::name),
             &texts(&new.rolling),
             by.as_str(),
+            &texts(&new.tags),
+            new.presentation.score_format.to_string(),
+            new.presentation.description.as_ref().map(Description::as_str),
+            new.presentation.icon_url.as_ref().map(IconUrl::as_str),
+            new.presentation.colour.as_ref().map(Colour::as_str),
         )
         .fetch_one(&self.writers)
         .await?;
@@ -164,10 +201,12 @@ impl Store {
 
     /// Changes a board.
     pub(crate) async fn update_board(&self, slug: &str, change: &BoardChange, by: &Actor) -> Result<()> {
-        let rolling = change.rolling.as_deref().map(texts);
+        let rolling = change.rolling.as_ref().map(texts);
+        let tags = change.tags.as_ref().map(texts);
+        let presentation = &change.presentation;
         let combination = change.combination.as_ref();
         sqlx::query!(
-            "SELECT centile.update_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18),
+            "SELECT centile.update_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $24, $25, $26, $27, $28),
                     CASE WHEN $19 THEN centile.change_combination($1, $20, $21, $22, $23, $18) END",
             slug,
             change.title,
@@ -194,6 +233,11 @@ impl Store {
             combination.and_then(|combination| combination.join).map(Join::name),
             combination.and_then(|combination| combination.aggregate).map(Aggregate::name),
             combination.and_then(|combination| combination.refresh.as_ref()).map(ToString::to_string),
+            tags.as_deref(),
+            presentation.score_format.as_ref().map(ToString::to_string),
+            changed_text(presentation.description.as_ref()),
+            changed_text(presentation.icon_url.as_ref()),
+            changed_text(presentation.colour.as_ref()),
         )
         .fetch_one(&self.writers)
         .await?;

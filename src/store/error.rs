@@ -7,7 +7,7 @@ use sqlx::{error::DatabaseError, postgres::PgDatabaseError};
 use crate::{Code, Error, Resource};
 
 /// Constraint, the field that it concerns, and the error detail.
-const CONSTRAINTS: [(&str, &str, &str); 30] = [
+const CONSTRAINTS: [(&str, &str, &str); 35] = [
     (
         "boards_slug_form",
         "slug",
@@ -28,6 +28,19 @@ const CONSTRAINTS: [(&str, &str, &str); 30] = [
     ("boards_kept_archives_positive", "kept_archives", "must be whole numbers from 1 to 1000000"),
     ("boards_snapshots_known", "snapshots", "must be day, week or month, on a board that keeps all_time"),
     ("boards_rolling_lengths", "rolling", "must be up to 8 lengths of windows: 2d to 366d, or 24h"),
+    (
+        "boards_tags_form",
+        "tags",
+        "must be up to 20 tags of 1 to 40 lower-case letters, digits, '-' and '_', each beginning with a letter or a digit",
+    ),
+    (
+        "boards_score_format_form",
+        "score_format",
+        "must be number, decimal:1 to decimal:18, duration:ms or duration:s; after number and decimals may follow a space and a unit",
+    ),
+    ("boards_description_length", "description", "must have at most 1000 bytes"),
+    ("boards_icon_url_form", "icon_url", "must be an https URL or a path on this host, of at most 1024 bytes"),
+    ("boards_colour_form", "colour", "must be # and six hexadecimal digits in lower case"),
     (
         "boards_combined_rules",
         "mode",

@@ -1,6 +1,7 @@
 //! SQL of the rank indexes and the user directory: rounds, profiles, and loads of whole rankings.
 
 use std::{
+    collections::HashMap,
     sync::{MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -289,6 +290,51 @@ impl RoundConnection {
         self.used_at = Instant::now();
         Ok(round_of!(row))
     }
+
+    /// Runs one round of several boards, in one snapshot. Returns it by board.
+    pub(crate) async fn read_boards(
+        &mut self,
+        boards: &[AskedBoard],
+        revision: i64,
+        most_batches: i32,
+    ) -> Result<HashMap<i32, Round>> {
+        let ids: Vec<i32> = boards.iter().map(|asked| asked.board).collect();
+        let ranking_ids: Vec<String> = boards.iter().map(|asked| array_literal(&asked.ranking_ids)).collect();
+        let batches: Vec<String> = boards.iter().map(|asked| array_literal(&asked.batches)).collect();
+        let most_users: Vec<i64> = boards.iter().map(|asked| asked.most_users).collect();
+        let query = sqlx::query_file!(
+            "sql/queries/read_rounds.sql",
+            &ids,
+            &ranking_ids,
+            &batches,
+            &most_users,
+            revision,
+            most_batches,
+        );
+        let rows = query.fetch_all(&mut self.held).await?;
+        self.ran += 1;
+        self.used_at = Instant::now();
+        Ok(rows.into_iter().map(|row| (row.board, round_of!(row))).collect())
+    }
+}
+
+/// Writes numbers as an array of PostgreSQL.
+fn array_literal(numbers: &[i64]) -> String {
+    let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+    format!("{{{}}}", numbers.join(","))
+}
+
+/// What a round of several boards asks about one of them; see `centile_store.read_round`.
+#[derive(Debug)]
+pub(crate) struct AskedBoard {
+    /// Id of the board.
+    pub(crate) board: i32,
+    /// The rankings with indexes.
+    pub(crate) ranking_ids: Vec<i64>,
+    /// The batches that all these indexes have reached.
+    pub(crate) batches: Vec<i64>,
+    /// Maximum changed users.
+    pub(crate) most_users: i64,
 }
 
 impl LoadSnapshot {

@@ -83,25 +83,28 @@ fn period(
 }
 
 impl Store {
-    /// Returns the period that `selector` means now, the board's version in the same snapshot, and
-    /// the profile revision.
-    pub(crate) async fn resolve_period(
+    /// Returns the period that `selector` means now on each board, the board's version in the same
+    /// snapshot, and the profile revision. `None` for a board on which it means no period.
+    pub(crate) async fn resolve_periods(
         &self,
-        board: &Board,
+        boards: &[&Board],
         selector: &PeriodSelector,
-    ) -> Result<Option<(ResolvedPeriod, Version, i64)>> {
-        let row = sqlx::query_file!("sql/queries/resolve_period.sql", board.id, selector.to_string())
-            .fetch_optional(&self.readers)
+    ) -> Result<Vec<Option<(ResolvedPeriod, Version, i64)>>> {
+        let ids: Vec<i32> = boards.iter().map(|board| board.id).collect();
+        let rows = sqlx::query_file!("sql/queries/resolve_period.sql", &ids, selector.to_string())
+            .fetch_all(&self.readers)
             .await?;
-        row.map(|row| {
+        let mut found = HashMap::with_capacity(rows.len());
+        for row in rows {
+            let board = row.board;
             let resolved = ResolvedPeriod {
                 period: period(&row.kind, row.label, (row.starts_at, row.ends_at), &row.state)?,
                 source: match (row.period_id, row.ranking_id, row.archive_revision) {
                     (Some(period_id), Some(ranking_id), _) => {
-                        Some(PeriodSource::Live(RankingRef { board: board.id, period_id, ranking_id }))
+                        Some(PeriodSource::Live(RankingRef { board, period_id, ranking_id }))
                     }
                     (Some(period_id), None, Some(revision)) => {
-                        Some(PeriodSource::Archive(ArchiveRef { board: board.id, period_id, revision }))
+                        Some(PeriodSource::Archive(ArchiveRef { board, period_id, revision }))
                     }
                     _ => None,
                 },
@@ -109,9 +112,10 @@ impl Store {
                 valid_until: row.valid_until,
                 combined: row.combined.map(|Json(combined)| Arc::new(combined)),
             };
-            Ok((resolved, Version { epoch: row.epoch, layout: 0, batches: row.batches }, row.revision))
-        })
-        .transpose()
+            let version = Version { epoch: row.epoch, layout: 0, batches: row.batches };
+            found.insert(board, (resolved, version, row.revision));
+        }
+        Ok(boards.iter().map(|board| found.remove(&board.id)).collect())
     }
 
     /// Returns the opened periods of a board, newest first within each kind.

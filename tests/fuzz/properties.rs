@@ -1,7 +1,10 @@
 //! Properties that every external input must satisfy. `make fuzz` searches for bytes that violate
 //! them. The tests run the bytes in `seeds/`, including every input that has ever failed.
 
-use std::{collections::BTreeMap, str};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    str,
+};
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use centile::{
@@ -10,6 +13,7 @@ use centile::{
         board::{Board, Mode, OnViolation, Order, PeriodKind, Reading, Ties},
         file_format::FileFormat,
         period::{Period, PeriodSelector, PeriodState},
+        presentation::Presentation,
     },
     timed,
 };
@@ -227,6 +231,8 @@ fn board(ties: Ties) -> Board {
         on_violation: OnViolation::Refuse,
         snapshots: None,
         rolling: Vec::new(),
+        tags: BTreeSet::new(),
+        presentation: Presentation::default(),
         combination: None,
         created_at: DateTime::<Utc>::UNIX_EPOCH,
     }

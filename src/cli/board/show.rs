@@ -1,5 +1,7 @@
 //! Boards as JSON, as rows of a table, and as descriptions.
 
+use std::collections::BTreeSet;
+
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
@@ -11,6 +13,8 @@ use crate::{
     },
     model::combination::{Aggregate, Combination, Join},
     model::name::Named as _,
+    model::presentation::{Colour, Description, IconUrl, Presentation},
+    model::tag::Tag,
 };
 
 /// A board as JSON.
@@ -34,6 +38,11 @@ pub(super) struct Line<'a> {
     on_violation: OnViolation,
     snapshots: Option<SnapshotKind>,
     rolling: &'a [WindowLength],
+    tags: &'a BTreeSet<Tag>,
+    score_format: String,
+    description: Option<&'a str>,
+    icon_url: Option<&'a str>,
+    colour: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     combination: Option<CombinationLine<'a>>,
     created_at: DateTime<Utc>,
@@ -86,6 +95,11 @@ impl<'a> From<&'a Board> for Line<'a> {
             on_violation: board.on_violation,
             snapshots: board.snapshots,
             rolling: &board.rolling,
+            tags: &board.tags,
+            score_format: board.presentation.score_format.to_string(),
+            description: board.presentation.description.as_ref().map(Description::as_str),
+            icon_url: board.presentation.icon_url.as_ref().map(IconUrl::as_str),
+            colour: board.presentation.colour.as_ref().map(Colour::as_str),
             combination: board.combination.as_ref().map(CombinationLine::from),
             created_at: board.created_at,
         }
@@ -96,7 +110,12 @@ fn periods(board: &Board) -> String {
     list(&board.periods.iter().map(|kind| kind.name()).collect::<Vec<_>>(), "")
 }
 
-pub(super) fn row(board: &Board) -> [String; 8] {
+/// Lists the tags of a board; `none` for a board without tags.
+fn tags(board: &Board, none: &str) -> String {
+    list(&board.tags.iter().map(Tag::as_str).collect::<Vec<_>>(), none)
+}
+
+pub(super) fn row(board: &Board) -> [String; 9] {
     [
         board.slug.to_string(),
         board.title.clone(),
@@ -106,6 +125,7 @@ pub(super) fn row(board: &Board) -> [String; 8] {
         periods(board),
         board.lanes.to_string(),
         board.time_zone.clone(),
+        tags(board, ""),
     ]
 }
 
@@ -150,8 +170,14 @@ pub(super) fn description(board: &Board) -> String {
         ("violation", board.on_violation.name().to_owned()),
         ("snapshots", board.snapshots.map_or("none", |kind| kind.name()).to_owned()),
         ("rolling", list(&board.rolling.iter().map(ToString::to_string).collect::<Vec<_>>(), "none")),
+        ("tags", tags(board, "none")),
+        ("format", board.presentation.score_format.to_string()),
         ("created", output::time(Some(board.created_at))),
     ];
+    let Presentation { description, icon_url, colour, .. } = &board.presentation;
+    shown.extend(description.iter().map(|description| ("about", description.to_string())));
+    shown.extend(icon_url.iter().map(|url| ("icon", url.to_string())));
+    shown.extend(colour.iter().map(|colour| ("colour", colour.to_string())));
     if let Some(Combination { rules, as_of, failure }) = &board.combination {
         let sources: Vec<String> = rules.sources.iter().map(ToString::to_string).collect();
         shown.extend([

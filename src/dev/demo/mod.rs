@@ -8,6 +8,7 @@ pub use games::{Game, Games};
 pub use servers::Servers;
 
 use std::{
+    collections::BTreeSet,
     fs::{self, OpenOptions},
     io::Write as _,
     net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener},
@@ -33,6 +34,7 @@ use crate::{
             PeriodKind, Reading, Ties,
         },
         key::{NewKey, Role},
+        presentation::Presentation,
     },
     store::migrate,
 };
@@ -136,6 +138,8 @@ fn main_board() -> Result<NewBoard> {
         on_violation: OnViolation::Refuse,
         snapshots: None,
         rolling: Vec::new(),
+        tags: BTreeSet::new(),
+        presentation: Presentation::default(),
         combination: None,
     })
 }
@@ -144,12 +148,13 @@ fn laps_board() -> Result<NewBoard> {
     let slug: BoardSlug = LAPS_BOARD.parse()?;
     Ok(NewBoard {
         slug,
-        title: Some("Best laps, in milliseconds".to_owned()),
+        title: Some("Best laps".to_owned()),
         mode: Mode::Best,
         order: Order::Asc,
         ties: Ties::First,
         points_min: 1,
         first_layout: Some(FirstLayout::ExpectedPoints(100_000)),
+        presentation: Presentation { score_format: "duration:ms".parse()?, ..Presentation::default() },
         ..main_board()?
     })
 }

@@ -1,6 +1,9 @@
 //! `/v1/boards`, `/v1/boards/{board}`: boards and their rules.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    str::FromStr,
+};
 
 use actix_web::{
     HttpRequest, HttpResponse,
@@ -10,7 +13,7 @@ use actix_web::{
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use strum::VariantNames;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     Error, Result, boards,
@@ -36,6 +39,8 @@ use crate::{
             PeriodKind, Reading, SnapshotKind, Ties, WindowLength,
         },
         combination::{CombinationChange, NewCombination},
+        presentation::{Presentation, PresentationChange},
+        tag::Tag,
         user::check_text,
     },
 };
@@ -107,8 +112,28 @@ pub(crate) struct CreateBoard {
     /// `rolling:7d` is then the seven days that end with the current one.
     #[schema(value_type = Option<Vec<String>>, example = json!(["7d", "24h"]), max_items = 8)]
     rolling: Option<Vec<String>>,
+    /// Names that group boards, up to 20: 1 to 40 lower-case letters, digits, `-` and `_`, beginning
+    /// with a letter or a digit.
+    #[schema(value_type = Option<Vec<TagText>>, example = json!(["moba"]), max_items = 20)]
+    tags: Option<Vec<String>>,
+    /// How scores are written for people: `number`, `decimal:2` (12345 is 123.45), `duration:ms` or
+    /// `duration:s`. After `number` and decimals may follow a space and a unit, such as
+    /// `number points`. `number` when absent.
+    #[schema(value_type = Option<ScoreFormatText>)]
+    score_format: Option<String>,
+    /// Text about the board, up to 1,000 bytes.
+    #[schema(value_type = Option<DescriptionText>)]
+    description: Option<String>,
+    /// Picture of the board: an https URL, or a path on the host of the service, up to 1,024 bytes.
+    /// Pages show only the latter.
+    #[schema(value_type = Option<IconUrlText>)]
+    icon_url: Option<String>,
+    /// Colour of the board, for decoration.
+    #[schema(value_type = Option<ColourText>)]
+    colour: Option<String>,
     /// How a board of mode `combined` is computed. Such a board keeps `all_time` only; of the other
-    /// fields it has title, order, ties, time zone, frozen top and reading.
+    /// fields it has title, order, ties, time zone, frozen top, reading, tags, score format,
+    /// description, icon and colour.
     combination: Option<CreateCombination>,
 }
 
@@ -165,6 +190,13 @@ impl TryFrom<CreateBoard> for NewBoard {
             on_violation: request.on_violation.unwrap_or_default(),
             snapshots: request.snapshots,
             rolling: windows(&request.rolling.unwrap_or_default())?,
+            tags: tags(&request.tags.unwrap_or_default())?,
+            presentation: Presentation {
+                score_format: parsed(request.score_format.as_deref())?.unwrap_or_default(),
+                description: parsed(request.description.as_deref())?,
+                icon_url: parsed(request.icon_url.as_deref())?,
+                colour: parsed(request.colour.as_deref())?,
+            },
             combination: request.combination.map(NewCombination::try_from).transpose()?,
         })
     }
@@ -173,6 +205,57 @@ impl TryFrom<CreateBoard> for NewBoard {
 /// Parses lengths of windows.
 fn windows(lengths: &[String]) -> Result<Vec<WindowLength>> {
     lengths.iter().map(|length| length.parse()).collect()
+}
+
+/// Parses an optional text.
+fn parsed<T: FromStr<Err = Error>>(text: Option<&str>) -> Result<Option<T>> {
+    text.map(str::parse).transpose()
+}
+
+/// How scores are written for people.
+#[derive(Debug, ToSchema)]
+#[schema(
+    as = ScoreFormat,
+    example = "decimal:2",
+    max_length = 64,
+    pattern = r"^((number|decimal:([1-9]|1[0-8]))( [^ \x00-\x1f\x7f-\x9f]([^\x00-\x1f\x7f-\x9f]*[^ \x00-\x1f\x7f-\x9f])?)?|duration:(ms|s))$"
+)]
+#[expect(dead_code, reason = "describes a valid format")]
+struct ScoreFormatText(String);
+
+/// Text about a board.
+#[derive(Debug, ToSchema)]
+#[schema(as = Description, example = "Kills per match", min_length = 1, max_length = 1000, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
+#[expect(dead_code, reason = "describes a valid text")]
+struct DescriptionText(String);
+
+/// An https URL, or a path on the host of the service.
+#[derive(Debug, ToSchema)]
+#[schema(
+    as = IconUrl,
+    example = "https://example.com/arena.png",
+    max_length = 1024,
+    pattern = r#"^(https://[!-"$-.0-9;->A-\[\]-~][!-"$-.0->A-\[\]-~]*([/?#][!-\[\]-~]*)?|/[!-.0-\[\]-~][!-\[\]-~]*)$"#
+)]
+#[expect(dead_code, reason = "describes a valid address")]
+struct IconUrlText(String);
+
+/// A colour.
+#[derive(Debug, ToSchema)]
+#[schema(as = Colour, example = "#1f6feb", pattern = "^#[0-9A-Fa-f]{6}$")]
+#[expect(dead_code, reason = "describes a valid colour")]
+struct ColourText(String);
+
+/// A name that groups boards.
+#[derive(Debug, ToSchema)]
+#[schema(as = Tag, example = "moba", min_length = 1, max_length = 40, pattern = "^[a-z0-9][a-z0-9_-]*$")]
+#[expect(dead_code, reason = "describes a valid tag")]
+pub(crate) struct TagText(String);
+
+/// Parses tags. A repeated tag counts once.
+fn tags(tags: &[String]) -> Result<BTreeSet<Tag>> {
+    let parsed = tags.iter().enumerate();
+    parsed.map(|(n, tag)| tag.parse().map_err(|error: Error| error.in_field(format!("tags[{n}]")))).collect()
 }
 
 /// Rejects text that PostgreSQL cannot store. PostgreSQL decides which zones exist.
@@ -290,6 +373,27 @@ pub(crate) struct UpdateBoard {
     /// Lengths of rolling windows from now on, instead of all earlier ones.
     #[schema(value_type = Option<Vec<String>>, example = json!(["7d", "24h"]), max_items = 8)]
     rolling: Option<Vec<String>>,
+    /// Tags from now on, instead of all earlier ones.
+    #[schema(value_type = Option<Vec<TagText>>, example = json!(["moba", "operability"]), max_items = 20)]
+    tags: Option<Vec<String>>,
+    /// New format of scores.
+    #[schema(value_type = Option<ScoreFormatText>)]
+    score_format: Option<String>,
+    /// New text about the board; null removes it.
+    #[serde(default, deserialize_with = "body::present")]
+    #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
+    #[schema(value_type = Option<DescriptionText>)]
+    description: Option<Option<String>>,
+    /// New picture; null removes it.
+    #[serde(default, deserialize_with = "body::present")]
+    #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
+    #[schema(value_type = Option<IconUrlText>)]
+    icon_url: Option<Option<String>>,
+    /// New colour; null removes it.
+    #[serde(default, deserialize_with = "body::present")]
+    #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
+    #[schema(value_type = Option<ColourText>)]
+    colour: Option<Option<String>>,
     /// Changes to a combined board. A change to its sources, join or aggregate makes a refresh due at
     /// once; until then, readers get the previous ranking.
     combination: Option<ChangeCombination>,
@@ -317,6 +421,13 @@ impl TryFrom<UpdateBoard> for BoardChange {
             on_violation: request.on_violation,
             snapshots: request.snapshots,
             rolling: request.rolling.as_deref().map(windows).transpose()?,
+            tags: request.tags.as_deref().map(tags).transpose()?,
+            presentation: PresentationChange {
+                score_format: parsed(request.score_format.as_deref())?,
+                description: request.description.as_ref().map(|text| parsed(text.as_deref())).transpose()?,
+                icon_url: request.icon_url.as_ref().map(|url| parsed(url.as_deref())).transpose()?,
+                colour: request.colour.as_ref().map(|colour| parsed(colour.as_deref())).transpose()?,
+            },
             combination: request.combination.map(CombinationChange::try_from).transpose()?,
         })
     }
@@ -363,6 +474,22 @@ pub(crate) struct BoardResponse {
     /// Lengths of the rolling windows that the board keeps.
     #[schema(value_type = Vec<String>, example = json!(["7d"]))]
     rolling: Vec<WindowLength>,
+    /// Names that group boards, in alphabetical order.
+    #[schema(value_type = Vec<String>, example = json!(["moba", "operability"]))]
+    tags: BTreeSet<Tag>,
+    /// How scores are written for people, such as `number`, `decimal:2`, `number points` or
+    /// `duration:ms`. Calls that return scores add `score_text` on request.
+    #[schema(example = "number points")]
+    score_format: String,
+    /// Text about the board.
+    #[schema(required = true, example = "Kills per match")]
+    description: Option<String>,
+    /// Picture of the board: an https URL, or a path on the host of the service.
+    #[schema(required = true, example = "https://example.com/arena.png")]
+    icon_url: Option<String>,
+    /// Colour of the board, in lower case.
+    #[schema(required = true, example = "#1f6feb")]
+    colour: Option<String>,
     /// How a combined board is computed. Absent for other boards.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -412,6 +539,11 @@ impl BoardResponse {
             reading: board.reading,
             snapshots: board.snapshots,
             rolling: board.rolling.clone(),
+            tags: board.tags.clone(),
+            score_format: board.presentation.score_format.to_string(),
+            description: board.presentation.description.as_ref().map(ToString::to_string),
+            icon_url: board.presentation.icon_url.as_ref().map(ToString::to_string),
+            colour: board.presentation.colour.as_ref().map(ToString::to_string),
             combination: board.combination.as_ref().map(CombinationResponse::public),
             created_at: board.created_at,
             limits: None,
@@ -433,6 +565,22 @@ impl From<&Board> for BoardResponse {
         let combination = board.combination.as_ref().map(CombinationResponse::from);
         Self { limits: Some(limits), combination, ..Self::public(board) }
     }
+}
+
+/// Selects boards, and a page of them.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct BoardsQuery {
+    /// Only boards with this tag.
+    #[param(value_type = Option<TagText>)]
+    tag: Option<String>,
+    /// Maximum rows of the page.
+    #[param(minimum = 1, maximum = 1000, default = 50)]
+    limit: Option<u64>,
+    /// `next_cursor` of an earlier page.
+    #[param(min_length = 1)]
+    cursor: Option<String>,
 }
 
 /// A page of boards.
@@ -474,13 +622,14 @@ pub(crate) async fn create(api: Data<Api>, request: HttpRequest, payload: Payloa
 /// Lists the boards that everyone may read and, with a key, the boards of the key.
 #[utoipa::path(
     get, path = "/v1/boards", operation_id = "list_boards", tag = "boards", security((), ("key" = [])),
-    params(ListQuery),
+    params(BoardsQuery),
     responses((status = 200, description = "The boards, by slug.", body = BoardsResponse), ListProblems),
 )]
 pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
-    let list = ListQuery::parse(&request)?;
+    let BoardsQuery { tag, limit, cursor } = query::parse(&request)?;
+    let (tag, list) = (query::tag(tag.as_deref())?, ListQuery { limit, cursor });
     let key = caller::given(&api, &request).await?;
-    let boards = caller::readable_boards(&api, key.as_deref()).await?;
+    let boards = caller::readable_boards(&api, key.as_deref(), tag.as_ref()).await?;
     let (boards, next) = list.page(boards, |board| board.slug.as_str())?;
     let shown = |board: &Board| {
         let is_server = key.as_ref().is_some_and(|key| key.may_write(&board.slug).is_ok());

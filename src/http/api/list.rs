@@ -15,7 +15,7 @@ use crate::{
         Api,
         api::{
             problem::{QueryProblems, ReadProblems},
-            ranking::{RankingResponse, RowResponse},
+            ranking::{RankingResponse, RowResponse, with_text},
             reply, top,
         },
         extract::{
@@ -26,7 +26,8 @@ use crate::{
     },
     model::{
         board::Board,
-        rank::{Chosen, Page, PageStart},
+        presentation::ScoreFormat,
+        rank::{Chosen, Page, PageStart, Row},
         user::UserId,
     },
     ranking::{period, read},
@@ -70,6 +71,10 @@ pub(crate) struct ListQuery {
     #[serde(default)]
     #[param(value_type = Option<bool>, default = false)]
     moved: bool,
+    /// Whether rows have the score as text, in the format of the board.
+    #[serde(default)]
+    #[param(value_type = Option<bool>, default = false)]
+    score_text: bool,
 }
 
 /// Selects players by id.
@@ -84,6 +89,10 @@ pub(crate) struct ChosenQuery {
     #[serde(default)]
     #[param(value_type = Vec<UserIdText>, min_items = 1, max_items = 500, required = true, example = json!(["ada", "bob"]))]
     user_id: Vec<String>,
+    /// Whether rows have the score as text, in the format of the board.
+    #[serde(default)]
+    #[param(value_type = Option<bool>, default = false)]
+    score_text: bool,
 }
 
 /// Selects players by id.
@@ -96,6 +105,10 @@ pub(crate) struct ChosenRequest {
     /// Period, such as `week`, `week:previous` or `season:spring`; `all_time` when absent.
     #[schema(value_type = Option<PeriodText>)]
     period: Option<String>,
+    /// Whether rows have the score as text, in the format of the board.
+    #[serde(default)]
+    #[schema(value_type = Option<bool>, default = false)]
+    score_text: bool,
 }
 
 /// A page of a ranking.
@@ -130,6 +143,11 @@ impl<'a> PageResponse<'a> {
             next_cursor: page.next.as_deref(),
         }
     }
+
+    /// Adds the texts of the scores.
+    pub(crate) fn add_text(&mut self, format: &ScoreFormat) {
+        self.data.iter_mut().for_each(|row| row.add_text(format));
+    }
 }
 
 /// The row of a chosen player.
@@ -157,13 +175,19 @@ pub(crate) struct ChosenResponse<'a> {
 }
 
 impl<'a> ChosenResponse<'a> {
-    fn new(board: &'a Board, chosen: &'a Chosen) -> Self {
+    /// Describes `chosen`; with texts of scores if `has_text`.
+    fn new(board: &'a Board, chosen: &'a Chosen, has_text: bool) -> Self {
         let rows = chosen.local_ranks.iter().zip(&chosen.rows);
+        let row = |(local_rank, row): (&u64, &'a Row)| {
+            let mut row = RowResponse::from(row);
+            if has_text {
+                row.add_text(&board.presentation.score_format);
+            }
+            ChosenRowResponse { local_rank: *local_rank, row }
+        };
         Self {
             ranking: RankingResponse::new(board, &chosen.header),
-            data: rows
-                .map(|(local_rank, row)| ChosenRowResponse { local_rank: *local_rank, row: RowResponse::from(row) })
-                .collect(),
+            data: rows.map(row).collect(),
             next_cursor: None,
             missing: &chosen.missing,
         }
@@ -204,7 +228,7 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     };
     let board = caller::readable(&api, &request, &path.board).await?;
     if start == PageStart::Position(1) && !query.moved {
-        return top::answer(&api, &request, &board, &selector, limit).await;
+        return top::answer(&api, &request, &board, &selector, limit, query.score_text).await;
     }
     let page = read::page(&api.instance.rankings, &board, &selector, start, limit).await?;
     let mut response = PageResponse::new(&board, &page);
@@ -213,7 +237,11 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
         let before = period::positions_before(&api.instance.rankings, &board, &selector, users).await?;
         response.data.iter_mut().for_each(|row| row.add_move(&before));
     }
-    reply::ranked(&request, board.reading, &selector, &page.header, &response)
+    if query.score_text {
+        response.add_text(&board.presentation.score_format);
+    }
+    let header = with_text(&page.header, query.score_text, &board);
+    reply::ranked(&request, board.reading, &selector, &header, &response)
 }
 
 /// Read chosen players
@@ -237,7 +265,9 @@ pub(crate) async fn chosen(api: Data<Api>, request: HttpRequest) -> Result<HttpR
     let users = chosen_ids("user_id", &query.user_id)?;
     let board = caller::readable(&api, &request, &path.board).await?;
     let chosen = read::chosen(&api.instance.rankings, &board, &selector, &users).await?;
-    reply::ranked(&request, board.reading, &selector, &chosen.header, &ChosenResponse::new(&board, &chosen))
+    let header = with_text(&chosen.header, query.score_text, &board);
+    let response = ChosenResponse::new(&board, &chosen, query.score_text);
+    reply::ranked(&request, board.reading, &selector, &header, &response)
 }
 
 /// Read chosen players, with their ids in the body
@@ -259,7 +289,7 @@ pub(crate) async fn query(api: Data<Api>, request: HttpRequest, payload: Payload
     let selector = query::selector(wanted.period.as_deref())?;
     let users = chosen_ids("user_ids", &wanted.user_ids)?;
     let chosen = read::chosen(&api.instance.rankings, &board, &selector, &users).await?;
-    reply::untagged(&chosen.header, &ChosenResponse::new(&board, &chosen))
+    reply::untagged(chosen.header.answered_by, &ChosenResponse::new(&board, &chosen, wanted.score_text))
 }
 
 /// Parses the chosen ids and drops repeated ones.

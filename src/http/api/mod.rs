@@ -22,6 +22,7 @@ pub(crate) mod ranking;
 pub(crate) mod reply;
 pub(crate) mod season;
 pub(crate) mod standing;
+pub(crate) mod standings;
 pub(crate) mod submit;
 pub(crate) mod text;
 pub(crate) mod timestamp;

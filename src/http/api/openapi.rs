@@ -15,7 +15,7 @@ use crate::http::{
         export::{self, FileRowResponse},
         health, history, key, list, newcomer, period,
         problem::{self, Problem},
-        progress, quarantine, season, standing, submit, transaction, user,
+        progress, quarantine, season, standing, standings, submit, transaction, user,
         webhook::{self, PeriodClosedMessage},
     },
     live,
@@ -53,6 +53,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
         export::ndjson,
         submit::submit,
         submit::submit_batch,
+        submit::submit_boards,
         board::list,
         board::create,
         board::show,
@@ -61,6 +62,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
         season::create,
         user::put,
         user::show,
+        standings::list,
         user::erase,
         user::ban,
         user::unban,
@@ -183,7 +185,7 @@ fn describe_ranking(operation: &mut Operation) {
     let id = operation.operation_id.as_deref().unwrap_or_default();
     let has_tag = RANKING_READS.contains(&id);
     let is_file = ["export_csv", "export_ndjson"].contains(&id);
-    let is_query = id == "query_scores";
+    let is_query = ["query_scores", "list_standings"].contains(&id);
     if let Some(RefOr::T(found)) = operation.responses.responses.get_mut("200") {
         let mut add = |name: &str, schema: RefOr<Schema>, description: &str| {
             found.headers.insert(name.to_owned(), described(schema, description).into());

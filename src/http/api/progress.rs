@@ -31,6 +31,10 @@ pub(crate) struct ProgressQuery {
     /// Maximum snapshots.
     #[param(minimum = 1, maximum = 100, default = 30)]
     snapshots: Option<u64>,
+    /// Whether rows have the score as text, in the format of the board.
+    #[serde(default)]
+    #[param(value_type = Option<bool>, default = false)]
+    score_text: bool,
 }
 
 /// A player's standing in one snapshot.
@@ -50,6 +54,12 @@ pub(crate) struct ProgressRowResponse<'a> {
     /// Score; null if the player had none.
     #[schema(required = true, example = 1_234)]
     score: Option<i64>,
+    /// The score in the format of the board; null if the player had none. Present with
+    /// `score_text=true`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
+    #[schema(value_type = Option<String>, example = "1234")]
+    score_text: Option<Option<String>>,
     /// When the score was reached; null if the player had none.
     #[schema(required = true)]
     reached_at: Option<DateTime<Utc>>,
@@ -63,6 +73,7 @@ impl<'a> From<&'a Progress> for ProgressRowResponse<'a> {
             position: progress.position,
             rank: progress.rank,
             score: progress.score,
+            score_text: None,
             reached_at: progress.reached_at,
         }
     }
@@ -100,10 +111,15 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let snapshots = query::bounded("snapshots", query.snapshots, 30, 1, SNAPSHOTS_MAX)?;
     let board = caller::readable(&api, &request, &path.board).await?;
     let rows = period::progress(&api.instance.rankings, &board, &user_id, snapshots).await?;
+    let row = |progress| {
+        let mut row = ProgressRowResponse::from(progress);
+        row.score_text = query.score_text.then(|| row.score.map(|score| board.presentation.score_format.plain(score)));
+        row
+    };
     Ok(reply::read(&ProgressResponse {
         board: board.slug.as_str(),
         user_id: user_id.as_str(),
-        data: rows.iter().map(ProgressRowResponse::from).collect(),
+        data: rows.iter().map(row).collect(),
         next_cursor: None,
     }))
 }

@@ -1,9 +1,10 @@
 //! The parts that all responses about a ranking share.
 
-use std::collections::HashMap;
+use std::{borrow::Cow, collections::HashMap};
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
+use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;
 
 use crate::{
@@ -11,6 +12,7 @@ use crate::{
     model::{
         board::{Board, Mode},
         combination::{CombinedFrom, SourceState},
+        presentation::ScoreFormat,
         rank::{Header, Row},
     },
 };
@@ -86,6 +88,21 @@ impl<'a> RankingResponse<'a> {
     }
 }
 
+/// Returns the header of a response that may have texts of scores. With them, its entity tag depends
+/// on the format, which may change.
+pub(crate) fn with_text<'a>(header: &'a Header, has_text: bool, board: &Board) -> Cow<'a, Header> {
+    match &header.etag {
+        Some(etag) if has_text => Cow::Owned(Header { etag: Some(text_etag(etag, board)), ..header.clone() }),
+        _ => Cow::Borrowed(header),
+    }
+}
+
+/// Returns the entity tag of a response with texts of scores.
+pub(crate) fn text_etag(etag: &str, board: &Board) -> String {
+    let digest = Sha256::digest(board.presentation.score_format.to_string());
+    format!("{etag}-{:02x}{:02x}{:02x}{:02x}", digest[0], digest[1], digest[2], digest[3])
+}
+
 /// A player's row in a ranking.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RowResponse<'a> {
@@ -107,6 +124,11 @@ pub(crate) struct RowResponse<'a> {
     /// Score.
     #[schema(example = 1_234)]
     score: i64,
+    /// The score in the format of its board, such as `1234 points` or `1:23.456`. Present with
+    /// `score_text=true`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "1234")]
+    score_text: Option<String>,
     /// When the score was reached.
     #[serde(serialize_with = "timestamp::serialize")]
     reached_at: DateTime<Utc>,
@@ -119,6 +141,11 @@ pub(crate) struct RowResponse<'a> {
 }
 
 impl RowResponse<'_> {
+    /// Adds the text of the score.
+    pub(crate) fn add_text(&mut self, format: &ScoreFormat) {
+        self.score_text = Some(format.plain(self.score));
+    }
+
     /// Adds the positions gained since those `before`.
     pub(crate) fn add_move(&mut self, before: &HashMap<String, u64>) {
         let gained = |before: &u64| before.checked_signed_diff(self.position);
@@ -135,6 +162,7 @@ impl<'a> From<&'a Row> for RowResponse<'a> {
             name: &row.user_name,
             avatar_url: row.avatar.as_deref(),
             score: row.score,
+            score_text: None,
             reached_at: row.reached_at,
             moved: None,
         }

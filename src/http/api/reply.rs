@@ -32,10 +32,10 @@ pub(crate) fn read(body: &impl Serialize) -> HttpResponse {
     HttpResponse::Ok().insert_header((header::CACHE_CONTROL, "no-cache")).json(body)
 }
 
-/// Responds without an entity tag: about an open period, or to a request with a body.
-pub(crate) fn untagged(about: &Header, body: &impl Serialize) -> Result<HttpResponse> {
+/// Responds without an entity tag: about an open period or several boards, or to a request with a body.
+pub(crate) fn untagged(answered_by: AnsweredBy, body: &impl Serialize) -> Result<HttpResponse> {
     let mut response = HttpResponse::Ok();
-    response.insert_header((header::CACHE_CONTROL, "no-cache")).insert_header((SOURCE, about.answered_by.name()));
+    response.insert_header((header::CACHE_CONTROL, "no-cache")).insert_header((SOURCE, answered_by.name()));
     Ok(response.insert_header(header::ContentType::json()).body(json(body)?))
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn ranked(
     body: &impl Serialize,
 ) -> Result<HttpResponse> {
     let Some(etag) = &about.etag else {
-        return untagged(about, body);
+        return untagged(about.answered_by, body);
     };
     tagged(request, etag, lifetime(reading, selector, true), about.answered_by, || json(body))
 }

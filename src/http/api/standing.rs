@@ -13,7 +13,7 @@ use crate::{
         Api,
         api::{
             problem::{ReadProblems, WriteProblems},
-            ranking::{RankingResponse, RowResponse},
+            ranking::{RankingResponse, RowResponse, with_text},
             reply,
             user::ActRequest,
         },
@@ -43,6 +43,10 @@ pub(crate) struct StandingQuery {
     #[serde(default)]
     #[param(value_type = Option<bool>, default = false)]
     moved: bool,
+    /// Whether rows have the score as text, in the format of the board.
+    #[serde(default)]
+    #[param(value_type = Option<bool>, default = false)]
+    score_text: bool,
 }
 
 /// A player's standing.
@@ -100,7 +104,12 @@ pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
         let rows = response.above.iter_mut().chain([&mut response.row]).chain(&mut response.below);
         rows.for_each(|row| row.add_move(&before));
     }
-    reply::ranked(&request, board.reading, &selector, &standing.header, &response)
+    if query.score_text {
+        let rows = response.above.iter_mut().chain([&mut response.row]).chain(&mut response.below);
+        rows.for_each(|row| row.add_text(&board.presentation.score_format));
+    }
+    let header = with_text(&standing.header, query.score_text, &board);
+    reply::ranked(&request, board.reading, &selector, &header, &response)
 }
 
 /// Reset a player

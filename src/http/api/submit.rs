@@ -1,4 +1,5 @@
 //! `POST /v1/boards/{board}/scores` writes one score event, and `/scores/batch` many.
+//! `POST /v1/scores/batch` writes events on several boards.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -8,12 +9,13 @@ use actix_web::{
     web::{Data, Payload},
 };
 use chrono::{DateTime, Utc};
+use futures::{StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
-    Code, Error, Result,
+    Code, Error, Result, boards,
     http::{
         Api,
         api::{
@@ -23,13 +25,13 @@ use crate::{
         extract::{
             body::{self, Integer},
             caller,
-            path::{BoardPath, UserIdText},
+            path::{BoardPath, UserIdText, board_slug},
             query,
         },
     },
     instance::Instance,
     model::{
-        board::Board,
+        board::{Board, BoardSlug},
         key::Key,
         score::{Accepted, Event, NewStanding, Outcome, Quarantined},
         user::check_text,
@@ -39,6 +41,9 @@ use crate::{
 
 /// Maximum events of a batch.
 const EVENTS_MAX: usize = 1_000;
+
+/// Boards of a batch that are written at the same time.
+const BOARDS_AT_ONCE: usize = 16;
 
 /// Options of a write.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -102,6 +107,42 @@ impl EventRequest {
     }
 }
 
+/// One score event of a batch for several boards.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BoardEventRequest {
+    /// Name of the board; the default board of the service when absent.
+    #[schema(example = "arena", min_length = 1, max_length = 40, pattern = "^[a-z][a-z0-9_-]*$")]
+    board: Option<String>,
+    /// The caller's own id of the player: 1 to 128 bytes of UTF-8 without control characters. An
+    /// unknown player is created.
+    #[schema(value_type = UserIdText)]
+    user_id: String,
+    /// Points earned (`sum`), or the score itself (`best`, `latest`): a whole number within the
+    /// board's bounds.
+    #[schema(value_type = i64, example = 50, minimum = -9_223_372_036_854_775_807i64)]
+    points: Integer,
+    /// Reason for the score, up to 256 bytes.
+    #[schema(example = "boss defeated", min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
+    reason: Option<String>,
+    /// The caller's id of the event, up to 128 bytes, unique per board and player, so that events on
+    /// several boards may share it. It makes retries safe, as in a single event. Required with a
+    /// signing key.
+    #[schema(example = "match-7:ada", min_length = 1, max_length = 128, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
+    id: Option<String>,
+    /// Breaks ties on `tiebreak` boards; larger wins. Not allowed on `sum` boards.
+    #[schema(value_type = Option<i16>, minimum = -2048, maximum = 2047)]
+    tiebreak: Option<Integer>,
+}
+
+impl BoardEventRequest {
+    /// Separates the board from the event.
+    fn split(self) -> (Option<String>, EventRequest) {
+        let Self { board, user_id, points, reason, id, tiebreak } = self;
+        (board, EventRequest { user_id, points, reason, id, tiebreak })
+    }
+}
+
 /// Score events. A refused event does not affect the others.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -110,6 +151,16 @@ pub(crate) struct BatchRequest {
     /// The events, 1 to 1,000.
     #[schema(min_items = 1, max_items = 1000)]
     events: Vec<EventRequest>,
+}
+
+/// Score events on one or more boards. A refused event does not affect the others.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "describes the body, which `submit_boards` reads event by event")]
+pub(crate) struct BoardsBatchRequest {
+    /// The events, 1 to 1,000.
+    #[schema(min_items = 1, max_items = 1000)]
+    events: Vec<BoardEventRequest>,
 }
 
 /// The body of a batch. The events are parsed one by one, because each is refused alone.
@@ -132,6 +183,24 @@ pub(crate) fn parse_batch(text: &str, is_signed: bool, ranks: bool) -> Result<Ve
     parse_events("events", &events, is_signed, ranks)
 }
 
+/// Parses the batch for several boards in the JSON `text`, like [`parse_batch`]. An event without a
+/// board is for `default_board`.
+fn parse_boards_batch(
+    text: &str,
+    default_board: &BoardSlug,
+    is_signed: bool,
+    ranks: bool,
+) -> Result<Vec<Result<(BoardSlug, Event)>>> {
+    let BatchBody { events } = body::object(text)?;
+    check_count("events", events.len())?;
+    let parse = |event: &&RawValue| {
+        let (board, event) = body::object::<BoardEventRequest>(event.get())?.split();
+        let event = with_id(event.checked(ranks)?, is_signed)?;
+        Ok((board.map_or_else(|| Ok(default_board.clone()), board_slug)?, event))
+    };
+    Ok(events.iter().map(parse).collect())
+}
+
 /// Parses a list of events. An error about the whole list names `field`.
 pub(crate) fn parse_events(
     field: &str,
@@ -139,10 +208,16 @@ pub(crate) fn parse_events(
     is_signed: bool,
     ranks: bool,
 ) -> Result<Vec<Result<Event>>> {
-    if events.is_empty() || events.len() > EVENTS_MAX {
-        return Err(Error::invalid(field, format!("must have 1 to {EVENTS_MAX} events, not {}", events.len())));
-    }
+    check_count(field, events.len())?;
     Ok(events.iter().map(|event| parse_event(event.get(), is_signed, ranks)).collect())
+}
+
+fn check_count(field: &str, events: usize) -> Result<()> {
+    if (1..=EVENTS_MAX).contains(&events) {
+        Ok(())
+    } else {
+        Err(Error::invalid(field, format!("must have 1 to {EVENTS_MAX} events, not {events}")))
+    }
 }
 
 /// Refuses an event without an id in a signed request. Anyone who has seen the request may send it
@@ -332,6 +407,25 @@ pub(crate) async fn submit_batch(api: Data<Api>, request: HttpRequest, payload: 
     Ok(reply::written(StatusCode::OK, &write_many(&api.instance, &call.board, events, "events").await?))
 }
 
+/// Write scores on several boards
+///
+/// Needs a server or admin key. Each event may name its board, so one request can write the scores of
+/// a match on several boards. Responds once the scores are committed, with one result for each event.
+/// An event is refused alone if its board does not exist, or if the key is not for that board.
+#[utoipa::path(
+    post, path = "/v1/scores/batch", operation_id = "submit_boards_batch", tag = "writing",
+    security(("key" = [])), params(SubmitQuery), request_body = BoardsBatchRequest,
+    responses((status = 200, description = "The result of each event.", body = BatchResponse), WriteProblems),
+)]
+pub(crate) async fn submit_boards(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
+    let _admission = scoring::admit_any(&api.instance.writers)?;
+    let key = caller::server(&api, &request).await?;
+    let SubmitQuery { ranks } = query::parse(&request)?;
+    let text = body::text(&api, &request, payload).await?;
+    let events = parse_boards_batch(&text, &api.settings.default_board, key.signed, ranks)?;
+    Ok(reply::written(StatusCode::OK, &write_boards(&api.instance, &key, events).await?))
+}
+
 /// A write that its caller may make.
 struct Call<'a> {
     _admission: Option<Admission<'a>>,
@@ -403,6 +497,64 @@ pub(crate) async fn write_many(
     Ok(BatchResponse { results: merged(refusals, outcomes, list)? })
 }
 
+/// Writes the valid events board by board, concurrently, and returns a result for each event.
+///
+/// If a board cannot be written, all its events are refused. [`Error::Unavailable`] if no board can
+/// be written now.
+async fn write_boards(
+    instance: &Instance,
+    key: &Key,
+    events: Vec<Result<(BoardSlug, Event)>>,
+) -> Result<BatchResponse> {
+    let mut outcomes: Vec<Option<Outcome>> = Vec::with_capacity(events.len());
+    let mut by_board: BTreeMap<BoardSlug, (Vec<usize>, Vec<Event>)> = BTreeMap::new();
+    for (index, event) in events.into_iter().enumerate() {
+        outcomes.push(match event {
+            Ok((board, event)) => {
+                let (indexes, events) = by_board.entry(board).or_default();
+                indexes.push(index);
+                events.push(event);
+                None
+            }
+            Err(error) => Some(Outcome::Refused(error)),
+        });
+    }
+    let is_any_invalid = outcomes.iter().any(Option::is_some);
+    let writes = by_board.into_iter().map(|(slug, (indexes, events))| async move {
+        let written = async {
+            key.may_write(&slug)?;
+            let board = boards::find(&instance.boards, &slug).await?;
+            scoring::submit(&instance.writers, &instance.rankings, &board, events).await
+        };
+        (indexes, written.await)
+    });
+    let written: Vec<_> = stream::iter(writes).buffer_unordered(BOARDS_AT_ONCE).collect().await;
+    let is_unavailable = |(_, written): &(_, Result<_>)| matches!(written, Err(Error::Unavailable { .. }));
+    if !is_any_invalid
+        && written.iter().all(is_unavailable)
+        && let Some((_, Err(error))) = written.first()
+    {
+        return Err(error.clone());
+    }
+    for (indexes, written) in written {
+        match written {
+            Ok(of_board) => {
+                for (index, outcome) in indexes.into_iter().zip(of_board) {
+                    outcomes[index] = Some(outcome);
+                }
+            }
+            Err(error) => {
+                for index in indexes {
+                    outcomes[index] = Some(Outcome::Refused(error.clone()));
+                }
+            }
+        }
+    }
+    let results = outcomes.into_iter().enumerate();
+    let results = results.map(|(index, outcome)| Ok(result("events", index, outcome.ok_or_else(outcome_mismatch)?)));
+    Ok(BatchResponse { results: results.collect::<Result<_>>()? })
+}
+
 /// Merges results in the order of the events. `refusals` holds `None` for each event that has an
 /// outcome.
 fn merged(refusals: Vec<Option<Error>>, outcomes: Vec<Outcome>, list: &str) -> Result<Vec<EventResult>> {
@@ -413,13 +565,18 @@ fn merged(refusals: Vec<Option<Error>>, outcomes: Vec<Outcome>, list: &str) -> R
             Some(error) => Outcome::Refused(error),
             None => outcomes.next().ok_or_else(outcome_mismatch)?,
         };
-        results.push(match outcome {
-            Outcome::Accepted(accepted) => EventResult::Accepted(accepted.into()),
-            Outcome::Quarantined(quarantined) => EventResult::Quarantined(quarantined.into()),
-            Outcome::Refused(error) => EventResult::Refused(at(list, index, error).into()),
-        });
+        results.push(result(list, index, outcome));
     }
     if outcomes.next().is_some() { Err(outcome_mismatch()) } else { Ok(results) }
+}
+
+/// Builds the result of the event at `index` of the list.
+fn result(list: &str, index: usize, outcome: Outcome) -> EventResult {
+    match outcome {
+        Outcome::Accepted(accepted) => EventResult::Accepted(accepted.into()),
+        Outcome::Quarantined(quarantined) => EventResult::Quarantined(quarantined.into()),
+        Outcome::Refused(error) => EventResult::Refused(at(list, index, error).into()),
+    }
 }
 
 /// Prefixes the field of a refusal with the event's place in the list.

@@ -13,7 +13,7 @@ use crate::{
     Error, Result,
     http::{
         Api,
-        api::{list::PageResponse, reply},
+        api::{list::PageResponse, ranking::text_etag, reply},
     },
     model::{
         board::{Board, Reading},
@@ -23,22 +23,33 @@ use crate::{
     ranking::top::{self, Top},
 };
 
-/// Responds with the first `limit` players, or with 304 if `request` names their `ETag`.
+/// Responds with the first `limit` players, or with 304 if `request` names their `ETag`. With texts of
+/// scores, the body of the cached page is rendered for this request.
 pub(crate) async fn answer(
     api: &Api,
     request: &HttpRequest,
     board: &Board,
     selector: &PeriodSelector,
     limit: u32,
+    has_text: bool,
 ) -> Result<HttpResponse> {
-    let top = top::top(&api.instance.rankings, board, selector, limit, render).await?;
+    let mut top = top::top(&api.instance.rankings, board, selector, limit, render).await?;
+    if has_text {
+        let mut response = PageResponse::new(board, &top.page);
+        response.add_text(&board.presentation.score_format);
+        top.body = json(&response)?.into();
+        top.etag = text_etag(&top.etag, board);
+    }
     respond(request, board.reading, selector, &top)
 }
 
 /// Renders the body to cache.
 pub(crate) fn render(board: &Board, page: &Page) -> Result<String> {
-    serde_json::to_string(&PageResponse::new(board, page))
-        .map_err(|error| Error::Internal(format!("cannot write a top as JSON: {error}")))
+    json(&PageResponse::new(board, page))
+}
+
+fn json(response: &PageResponse<'_>) -> Result<String> {
+    serde_json::to_string(response).map_err(|error| Error::Internal(format!("cannot write a top as JSON: {error}")))
 }
 
 /// Responds to `request` with `top`.

@@ -19,6 +19,7 @@ use crate::{
         act::Actor,
         board::{Board, BoardSlug, Reading},
         key::Key,
+        tag::Tag,
     },
 };
 
@@ -122,9 +123,9 @@ pub(crate) async fn readable(api: &Api, request: &HttpRequest, slug: &BoardSlug)
     Ok(board)
 }
 
-/// Returns the boards that a caller with this key may read.
-pub(crate) async fn readable_boards(api: &Api, key: Option<&Key>) -> Result<Vec<Board>> {
-    let mut boards = boards::list(&api.instance.store).await?;
+/// Returns the boards that a caller with this key may read; only those with this tag, if given.
+pub(crate) async fn readable_boards(api: &Api, key: Option<&Key>, tag: Option<&Tag>) -> Result<Vec<Board>> {
+    let mut boards = boards::list(&api.instance.store, tag).await?;
     boards.retain(|board| board.reading == Reading::Public || key.is_some_and(|key| key.may_read(&board.slug).is_ok()));
     Ok(boards)
 }
@@ -170,7 +171,7 @@ pub(crate) async fn admin(api: &Api, request: &HttpRequest) -> Result<Actor> {
 
 /// Requires a key for reading player profiles if every board requires one.
 pub(crate) async fn profile_reader(api: &Api, request: &HttpRequest) -> Result<()> {
-    let boards = boards::list(&api.instance.store).await?;
+    let boards = boards::list(&api.instance.store, None).await?;
     if !boards.is_empty() && boards.iter().all(|board| board.reading == Reading::Key) {
         authenticated(api, request).await?;
     }

@@ -28,23 +28,25 @@ pub(crate) struct BoardPath {
 impl BoardPath {
     /// Reads the board's name from the path of `request`.
     pub(crate) fn of(request: &HttpRequest) -> Result<Self> {
-        let name = segment(request, "board")?;
-        // A name that no board can have is reported like an unknown board.
-        let board = BoardSlug::from_str(&name).map_err(|error| Error::NotFound {
-            what: Resource::Board,
-            name,
-            hint: match error {
-                Error::Invalid { message, .. } => Some(message),
-                _ => None,
-            },
-        })?;
-        Ok(Self { board })
+        board_slug(segment(request, "board")?).map(|board| Self { board })
     }
 
     /// Finds the board.
     pub(crate) async fn find(&self, instance: &Instance) -> Result<Arc<Board>> {
         boards::find(&instance.boards, &self.board).await
     }
+}
+
+/// Parses the name of a board. A name that no board can have is reported like an unknown board.
+pub(crate) fn board_slug(name: String) -> Result<BoardSlug> {
+    BoardSlug::from_str(&name).map_err(|error| Error::NotFound {
+        what: Resource::Board,
+        name,
+        hint: match error {
+            Error::Invalid { message, .. } => Some(message),
+            _ => None,
+        },
+    })
 }
 
 /// The caller's own id of a player: 1 to 128 bytes of UTF-8 without control characters.

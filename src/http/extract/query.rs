@@ -15,7 +15,11 @@ use serde::{
 };
 use utoipa::{IntoParams, ToSchema};
 
-use crate::{Error, Result, http::extract::body::refusal, model::period::PeriodSelector};
+use crate::{
+    Error, Result,
+    http::extract::body::refusal,
+    model::{period::PeriodSelector, tag::Tag},
+};
 
 /// Parses the query string of `request`. [`Error::Invalid`] names a parameter that is unknown,
 /// missing, of the wrong type, or repeated without being a list.
@@ -130,10 +134,10 @@ pub(crate) struct PeriodText(String);
 pub(crate) struct ListQuery {
     /// Maximum rows of the page.
     #[param(minimum = 1, maximum = 1000, default = 50)]
-    limit: Option<u64>,
+    pub(crate) limit: Option<u64>,
     /// `next_cursor` of an earlier page.
     #[param(min_length = 1)]
-    cursor: Option<String>,
+    pub(crate) cursor: Option<String>,
 }
 
 impl ListQuery {
@@ -169,6 +173,11 @@ pub(crate) const LIST_LIMIT_MAX: usize = 1_000;
 /// Parses the selected period; `all_time` when absent.
 pub(crate) fn selector(text: Option<&str>) -> Result<PeriodSelector> {
     text.map_or_else(|| Ok(PeriodSelector::default()), str::parse)
+}
+
+/// Parses the tag that selects boards.
+pub(crate) fn tag(text: Option<&str>) -> Result<Option<Tag>> {
+    text.map(str::parse).transpose()
 }
 
 /// Returns `value` if it lies from `min` to `max`, or `default` when absent.

@@ -6,7 +6,8 @@ use crate::{
     http::pages::{
         RankingView, figure,
         link::{FRIENDS_MAX, Link},
-        number::{self, count, instant, number, percentile, period_title},
+        mark,
+        number::{self, count, instant, percentile, period_title, score},
         progress,
         table::{Before, table},
     },
@@ -60,9 +61,11 @@ pub(crate) fn page(page: &BoardPage<'_>) -> Markup {
     let board = page.view.board;
     let title = period_title(page.view.rows.period());
     let follow = page.view.selector.to_string();
+    let format = &board.presentation.score_format;
     let main = html! {
         div.head {
-            h1 { (board.title) }
+            h1 { (mark(board)) (board.title) }
+            @if let Some(description) = &board.presentation.description { p.about { (description) } }
             p.quiet {
                 span data-live="players" { (count(page.view.rows.players())) } " players · "
                 @match board.mode { Mode::Sum => "all points", Mode::Best => "best score", Mode::Latest => "latest score", Mode::Combined => "computed from other boards" }
@@ -86,7 +89,7 @@ pub(crate) fn page(page: &BoardPage<'_>) -> Markup {
                         @else { "There are " (count(page.view.rows.players())) " players, none at this position. " a href=(page.view.link.from(1).href()) { "Go to the top" } }
                     }
                 }
-                (table(&format!("{} · {title}", board.title), page.view.rows.rows(), page.view.link, page.view.link.player.as_deref(), "top", page.before.as_ref()))
+                (table(&format!("{} · {title}", board.title), page.view.rows.rows(), page.view.link, page.view.link.player.as_deref(), "top", page.before.as_ref(), format))
                 (since(page))
                 (pager(page))
             }
@@ -239,11 +242,12 @@ fn pager(page: &BoardPage<'_>) -> Markup {
 
 /// Renders the selected player, or the distribution of all scores without one.
 fn player(page: &BoardPage<'_>) -> Markup {
+    let format = &page.view.board.presentation.score_format;
     let spread = |score| {
         html! {
             @match page.distribution {
                 Some(spread) if spread.histogram.is_empty() => p.empty { "No scores yet." }
-                Some(spread) => (figure::histogram(&spread.histogram, page.view.board.order, score))
+                Some(spread) => (figure::histogram(&spread.histogram, page.view.board, score))
                 None => {}
             }
         }
@@ -268,11 +272,11 @@ fn player(page: &BoardPage<'_>) -> Markup {
                 Some(PlayerShown::Standing(standing, transactions)) => {
                     (card(page, standing))
                     (spread(Some(standing.player.score)))
-                    (table("Players around", &around(standing), page.view.link, Some(&standing.player.user_id), "around", None))
+                    (table("Players around", &around(standing), page.view.link, Some(&standing.player.user_id), "around", None, format))
                     (figure::curve(transactions, page.view.board, page.view.rows.period(), standing.player.score))
                 }
             }
-            (progress::chart(&page.progress, &page.view.board.time_zone))
+            (progress::chart(&page.progress, page.view.board))
         }
     }
 }
@@ -287,7 +291,7 @@ fn card(page: &BoardPage<'_>, standing: &Standing) -> Markup {
         p.quiet.id { bdi { (player.user_id) } }
         dl {
             div { dt { "Rank" } dd data-live="rank" { (count(player.rank)) } }
-            div { dt { "Score" } dd data-live="score" { (number(player.score)) } }
+            div { dt { "Score" } dd data-live="score" { (score(&page.view.board.presentation.score_format, player.score)) } }
             div { dt { "Better than" } dd { span data-live="percentile" { (percentile(standing.percentile)) } " %" } }
         }
         p.quiet { "Reached " (instant(player.reached_at, &page.view.board.time_zone)) }
@@ -313,7 +317,7 @@ fn friends(page: &BoardPage<'_>) -> Markup {
         section.friends aria-labelledby="friends-title" {
             h2 #friends-title { "Friends" }
             @if let Some(friends) = &page.friends {
-                (table("Friends among each other", &friends.rows, page.view.link, page.view.link.player.as_deref(), "friends", None))
+                (table("Friends among each other", &friends.rows, page.view.link, page.view.link.player.as_deref(), "friends", None, &page.view.board.presentation.score_format))
                 @if !friends.missing.is_empty() {
                     p.empty { "Without a score: " @for (n, id) in friends.missing.iter().enumerate() { @if n > 0 { ", " } bdi { (id) } } }
                 }

@@ -5,10 +5,10 @@ use strum::{EnumString, IntoStaticStr, VariantNames};
 
 use crate::{
     http::pages::{
-        RankingView, Rows, asset,
-        number::{count, number, period_title},
+        RankingView, Rows, asset, mark,
+        number::{count, for_script, period_title, score},
     },
-    model::{name::Named as _, rank::Row},
+    model::{name::Named as _, presentation::ScoreFormat, rank::Row},
 };
 
 /// Color theme.
@@ -62,7 +62,7 @@ pub(crate) fn page(page: RankingView<'_>, appearance: Appearance) -> Markup {
     let title = period_title(rows.period());
     let whole = format!("{} · {title}", page.board.title);
     let main = html! {
-        h1 { a href=(page.link.href()) target="_blank" rel="noopener" { (page.board.title) } }
+        h1 { a href=(page.link.href()) target="_blank" rel="noopener" { (mark(page.board)) (page.board.title) } }
         p.when {
             strong data-live="period" { (title) }
             span.quiet { span data-live="players" { (count(rows.players())) } " players" }
@@ -71,7 +71,7 @@ pub(crate) fn page(page: RankingView<'_>, appearance: Appearance) -> Markup {
         section data-board=(page.board.slug) data-period=(page.selector) data-limit=(page.limit) data-from="1" data-plain
             data-state=[rows.stale_for.is_none().then(|| rows.period().state.name())] data-over=[rows.over()] {
             @if rows.rows().is_empty() { p.empty { "No scores in this period." } }
-            (table(&whole, rows.rows()))
+            (table(&whole, rows.rows(), &page.board.presentation.score_format))
         }
     };
     document(&whole, appearance, &main)
@@ -113,9 +113,9 @@ fn state(rows: &Rows) -> Markup {
 }
 
 /// Renders the rows in the form that the script updates.
-fn table(caption: &str, rows: &[Row]) -> Markup {
+fn table(caption: &str, rows: &[Row], format: &ScoreFormat) -> Markup {
     html! {
-        table data-live="top" hidden[rows.is_empty()] {
+        table data-live="top" data-format=[for_script(format)] hidden[rows.is_empty()] {
             caption.unseen { (caption) }
             thead {
                 tr {
@@ -131,7 +131,7 @@ fn table(caption: &str, rows: &[Row]) -> Markup {
                         td.rank { (count(row.rank)) }
                         td.move {}
                         th.name scope="row" { bdi { (row.user_name) } }
-                        td.score { (number(row.score)) }
+                        td.score { (score(format, row.score)) }
                     }
                 }
             }

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 
 use crate::{
-    http::pages::number::{count, grouped, number},
+    http::pages::number::{self, count, grouped},
     model::{
         board::{Board, Mode, Order},
         period::Period,
@@ -27,23 +27,24 @@ const LABEL_HEIGHT: f64 = 18.0;
 const BAR_MIN_HEIGHT: f64 = 1.5;
 
 /// Draws the distribution of scores, worst to the left, with a mark at `score` if there is one.
-pub(crate) fn histogram(bars: &[Bar], order: Order, score: Option<i64>) -> Markup {
+pub(crate) fn histogram(bars: &[Bar], board: &Board, score: Option<i64>) -> Markup {
+    let format = &board.presentation.score_format;
     let most = bars.iter().map(|bar| bar.players).max().unwrap_or(0).max(1);
     let width = WIDTH / bars.len().max(1) as f64;
     let (Some(first), Some(last)) = (bars.first(), bars.last()) else { return html! {} };
-    let place = score.map(|score| place(bars, order, score) * width);
+    let place = score.map(|score| place(bars, board.order, score) * width);
     html! {
         figure.histogram {
             svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT + LABEL_HEIGHT) } role="img" preserveAspectRatio="none"
                 aria-label={
-                    "Players by score, from " (grouped(first.from_score)) " to " (grouped(last.to_score))
-                    @if let Some(score) = score { ". This player has " (grouped(score)) "." }
+                    "Players by score, from " (format.english(first.from_score)) " to " (format.english(last.to_score))
+                    @if let Some(score) = score { ". This player has " (format.english(score)) "." }
                 } {
                 @for (n, bar) in bars.iter().enumerate() {
                     @let height = if bar.players == 0 { 0.0 } else { (HEIGHT * bar.players as f64 / most as f64).max(BAR_MIN_HEIGHT) };
                     rect x=(decimal(n as f64 * width + width * 0.06)) y=(decimal(LABEL_HEIGHT + HEIGHT - height)) width=(decimal(width * 0.88))
                         height=(decimal(height)) data-from=(bar.from_score) data-to=(bar.to_score) {
-                        title { (grouped(bar.from_score)) " to " (grouped(bar.to_score)) ": " (grouped(signed(bar.players))) }
+                        title { (format.english(bar.from_score)) " to " (format.english(bar.to_score)) ": " (grouped(signed(bar.players))) }
                     }
                 }
                 @if let Some(x) = place {
@@ -51,9 +52,9 @@ pub(crate) fn histogram(bars: &[Bar], order: Order, score: Option<i64>) -> Marku
                 }
             }
             figcaption {
-                span { (number(first.from_score)) }
+                span { (number::score(format, first.from_score)) }
                 @if score.is_some() { span.here { "this player" } } @else { span { "players by score, tallest bar " (count(most)) } }
-                span { (number(last.to_score)) }
+                span { (number::score(format, last.to_score)) }
             }
         }
     }
@@ -86,6 +87,7 @@ pub(crate) fn curve(transactions: &[HistoryRow], board: &Board, period: &Period,
     if points.len() < 2 {
         return html! {};
     }
+    let format = &board.presentation.score_format;
     let lowest = points.iter().map(|(_, value)| *value).min().unwrap_or(0);
     let highest = points.iter().map(|(_, value)| *value).max().unwrap_or(0);
     let seconds = (last.0 - first.0).as_seconds_f64().max(1.0);
@@ -103,12 +105,12 @@ pub(crate) fn curve(transactions: &[HistoryRow], board: &Board, period: &Period,
     html! {
         figure.curve {
             svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT + LABEL_HEIGHT) } role="img" preserveAspectRatio="none"
-                aria-label={ "The last " (points.len()) " scores: from " (grouped(first.1)) " to " (grouped(last.1)) } {
+                aria-label={ "The last " (points.len()) " scores: from " (format.english(first.1)) " to " (format.english(last.1)) } {
                 path d=(path) {}
             }
             figcaption {
-                span { (first.0.format("%-d %b %Y")) ": " (number(first.1)) }
-                span { (last.0.format("%-d %b %Y")) ": " (number(last.1)) }
+                span { (first.0.format("%-d %b %Y")) ": " (number::score(format, first.1)) }
+                span { (last.0.format("%-d %b %Y")) ": " (number::score(format, last.1)) }
             }
         }
     }

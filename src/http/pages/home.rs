@@ -6,7 +6,8 @@ use crate::{
     http::pages::{
         Rows,
         link::Link,
-        number::{count, number, period_title},
+        mark,
+        number::{count, period_title, score},
     },
     model::board::Board,
 };
@@ -30,7 +31,7 @@ pub(crate) fn page(boards: &[BoardSummary<'_>]) -> Markup {
         ul.boards {
             @for BoardSummary { board, top } in boards {
                 li {
-                    h2 { a href=(link(board).href()) { (board.title) } }
+                    h2 { (mark(board)) a href=(link(board).href()) { (board.title) } }
                     @match top {
                         Some(top) => {
                             p.quiet {
@@ -39,7 +40,7 @@ pub(crate) fn page(boards: &[BoardSummary<'_>]) -> Markup {
                             }
                             ol {
                                 @for row in top.rows() {
-                                    li { span.rank { (count(row.rank)) } bdi { (row.user_name) } span.score { (number(row.score)) } }
+                                    li { span.rank { (count(row.rank)) } bdi { (row.user_name) } span.score { (score(&board.presentation.score_format, row.score)) } }
                                 }
                             }
                             @if top.rows().is_empty() { p.empty { "No scores yet." } }

@@ -24,6 +24,7 @@ use crate::{
     model::{
         board::Board,
         period::{Period, PeriodSelector, PeriodState},
+        presentation::{IconUrl, Presentation},
         rank::{Page, Row},
     },
 };
@@ -82,6 +83,17 @@ fn over(state: PeriodState) -> Option<&'static str> {
         PeriodState::Open => None,
         PeriodState::Due => Some("ended"),
         PeriodState::Closed => Some("closed"),
+    }
+}
+
+/// Renders the picture and the colour of a board, as decoration. A picture on another host is not
+/// shown: readers' browsers send requests to this service only.
+fn mark(board: &Board) -> Markup {
+    let Presentation { icon_url, colour, .. } = &board.presentation;
+    html! {
+        @if let Some(path) = icon_url.as_ref().and_then(IconUrl::path) { img.icon src=(path) alt=""; }
+        // The policy of the page allows no styles in attributes.
+        @if let Some(colour) = colour { svg.colour viewBox="0 0 2 2" aria-hidden="true" { circle cx="1" cy="1" r="1" fill=(colour) {} } }
     }
 }
 

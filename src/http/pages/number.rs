@@ -8,22 +8,22 @@ use maud::{Markup, html};
 use crate::model::{
     board::{PeriodKind, WindowLength},
     period::Period,
+    presentation::ScoreFormat,
 };
 
 /// Formats a whole number with its digits in groups of three.
 pub(crate) fn grouped(number: i64) -> String {
-    let digits = number.unsigned_abs().to_string();
-    let mut text = String::with_capacity(digits.len() * 4 / 3 + 1);
-    if number < 0 {
-        text.push('\u{2212}');
-    }
-    for (n, digit) in digits.char_indices() {
-        if n > 0 && (digits.len() - n).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    ScoreFormat::default().english(number)
+}
+
+/// Renders a score in the format of its board. The script reformats it.
+pub(crate) fn score(format: &ScoreFormat, score: i64) -> Markup {
+    html! { data value=(score) data-format=[for_script(format)] { (format.english(score)) } }
+}
+
+/// Returns the format that the script applies; none for plain numbers.
+pub(crate) fn for_script(format: &ScoreFormat) -> Option<String> {
+    (*format != ScoreFormat::default()).then(|| format.to_string())
 }
 
 /// Renders a whole number that the script reformats.

@@ -12,7 +12,7 @@ use crate::{
         figure::decimal,
         number::{self, count, dated, grouped, number},
     },
-    model::period::Progress,
+    model::{board::Board, period::Progress, presentation::ScoreFormat},
 };
 
 /// Size of the chart in its own units. A unit is about a pixel.
@@ -72,31 +72,42 @@ struct Standing {
 
 /// Draws a player's progress, newest first, over time. Draws nothing for a player who is in no
 /// snapshot.
-pub(crate) fn chart(progress: &[Progress], time_zone: &str) -> Markup {
+pub(crate) fn chart(progress: &[Progress], board: &Board) -> Markup {
+    let (format, whole) = (&board.presentation.score_format, &ScoreFormat::default());
     let points: Vec<Point> = progress
         .iter()
         .rev()
         .filter_map(|progress| {
             let ends_at = progress.period.ends_at?;
             let standing = progress.rank.zip(progress.score).map(|(rank, score)| Standing { rank, score });
-            Some(Point { ends_at, date: number::date_before(ends_at, time_zone), standing })
+            Some(Point { ends_at, date: number::date_before(ends_at, &board.time_zone), standing })
         })
         .collect();
     let standings = || points.iter().filter_map(|point| point.standing);
     let Some((best, worst)) = range(standings().map(|standing| standing.rank)) else { return html! {} };
     let Some((lowest, highest)) = range(standings().map(|standing| standing.score)) else { return html! {} };
-    let ranks =
-        Panel { name: "Rank", top: TOPS[0], axis: Axis::of_ranks(best, worst), value: |standing| standing.rank };
-    let scores =
-        Panel { name: "Score", top: TOPS[1], axis: Axis::of_scores(lowest, highest), value: |standing| standing.score };
-    let left = ranks.axis.label_width().max(scores.axis.label_width()).clamp(HALF_DATE, WIDTH / 2.0);
+    let ranks = Panel {
+        name: "Rank",
+        top: TOPS[0],
+        axis: Axis::of_ranks(best, worst),
+        format: whole,
+        value: |standing| standing.rank,
+    };
+    let scores = Panel {
+        name: "Score",
+        top: TOPS[1],
+        axis: Axis::of_scores(lowest, highest),
+        format,
+        value: |standing| standing.score,
+    };
+    let left = ranks.label_width().max(scores.label_width()).clamp(HALF_DATE, WIDTH / 2.0);
     let across = Across::new(&points, left);
     html! {
         figure.progress {
             svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } role="img" aria-labelledby="progress-title" aria-describedby="progress-text" {
                 title #progress-title { "Rank and score in the last snapshots of all time" }
-                desc #progress-text { (description(&points, best)) }
-                @for panel in [&ranks, &scores] { (drawn(panel, &across, &points)) }
+                desc #progress-text { (description(&points, best, format)) }
+                @for panel in [&ranks, &scores] { (drawn(panel, &across, &points, format)) }
                 @for (x, date) in across.dates(&points) {
                     text x=(decimal(x)) y=(decimal(DATES)) text-anchor="middle" data-date=(date) { (dated(date)) }
                 }
@@ -104,30 +115,38 @@ pub(crate) fn chart(progress: &[Progress], time_zone: &str) -> Markup {
             figcaption { span { "All time, last " (count(points.len() as u64)) " snapshots" } }
             details {
                 summary { "Show as a table" }
-                (table(&points))
+                (table(&points, format))
             }
         }
     }
 }
 
 /// One value over time.
-struct Panel {
+struct Panel<'a> {
     name: &'static str,
+    /// How its values are written.
+    format: &'a ScoreFormat,
     /// Height at which it begins.
     top: f64,
     axis: Axis,
     value: fn(Standing) -> i64,
 }
 
-impl Panel {
+impl Panel<'_> {
     /// Returns the height of a value.
     fn y(&self, value: i64) -> f64 {
         self.top + PANEL_HEIGHT * self.axis.place(value)
     }
+
+    /// Returns the width of the longest label, with its distance.
+    fn label_width(&self) -> f64 {
+        let longest = self.axis.ticks.iter().map(|tick| self.format.english(*tick).chars().count()).max().unwrap_or(0);
+        longest as f64 * DIGIT_WIDTH + LABEL_DISTANCE
+    }
 }
 
 /// Draws a panel: lines with labels, and the values.
-fn drawn(panel: &Panel, across: &Across, points: &[Point]) -> Markup {
+fn drawn(panel: &Panel<'_>, across: &Across, points: &[Point], format: &ScoreFormat) -> Markup {
     let at = |point: &Point| {
         let value = (panel.value)(point.standing?);
         Some((decimal(across.x(point.ends_at)), decimal(panel.y(value))))
@@ -149,13 +168,14 @@ fn drawn(panel: &Panel, across: &Across, points: &[Point]) -> Markup {
             @for tick in &panel.axis.ticks {
                 @let y = panel.y(*tick);
                 line x1=(decimal(across.left)) x2=(WIDTH) y1=(decimal(y)) y2=(decimal(y)) {}
-                text x=(decimal(across.left - LABEL_DISTANCE)) y=(decimal(y + LABEL_BASELINE)) text-anchor="end" data-value=(tick) { (grouped(*tick)) }
+                text x=(decimal(across.left - LABEL_DISTANCE)) y=(decimal(y + LABEL_BASELINE)) text-anchor="end" data-value=(tick)
+                    data-format=[number::for_script(panel.format)] { (panel.format.english(*tick)) }
             }
             path d=(path) {}
             @for point in points {
                 @if let (Some((x, y)), Some(standing)) = (at(point), point.standing) {
                     circle cx=(x) cy=(y) r=(radius) {
-                        title { (dated(point.date)) ": rank " (grouped(standing.rank)) ", score " (grouped(standing.score)) }
+                        title { (dated(point.date)) ": rank " (grouped(standing.rank)) ", score " (format.english(standing.score)) }
                     }
                 }
             }
@@ -164,10 +184,10 @@ fn drawn(panel: &Panel, across: &Across, points: &[Point]) -> Markup {
 }
 
 /// Describes the chart in words.
-fn description(points: &[Point], best: i64) -> String {
+fn description(points: &[Point], best: i64, format: &ScoreFormat) -> String {
     let shown: Vec<_> = points.iter().filter_map(|point| Some((point.date, point.standing?))).collect();
     let text = |(date, standing): &(NaiveDate, Standing)| {
-        format!("{}: rank {}, score {}.", dated(*date), grouped(standing.rank), grouped(standing.score))
+        format!("{}: rank {}, score {}.", dated(*date), grouped(standing.rank), format.english(standing.score))
     };
     let ends = [shown.first(), shown.last().filter(|_| shown.len() > 1)];
     let ends: Vec<String> = ends.into_iter().flatten().map(text).collect();
@@ -175,7 +195,7 @@ fn description(points: &[Point], best: i64) -> String {
 }
 
 /// Renders the same values as a table, newest first.
-fn table(points: &[Point]) -> Markup {
+fn table(points: &[Point], format: &ScoreFormat) -> Markup {
     html! {
         table {
             caption.unseen { "Rank and score in the last snapshots of all time" }
@@ -192,7 +212,7 @@ fn table(points: &[Point]) -> Markup {
                         th.name scope="row" { (number::date(point.date)) }
                         @if let Some(standing) = point.standing {
                             td.rank { (number(standing.rank)) }
-                            td.score { (number(standing.score)) }
+                            td.score { (number::score(format, standing.score)) }
                         } @else {
                             td.rank { "none" }
                             td.score { "none" }
@@ -243,12 +263,6 @@ impl Axis {
             }
         };
         from(*first, value) / from(*first, *last)
-    }
-
-    /// Returns the width of the longest label, with its distance.
-    fn label_width(&self) -> f64 {
-        let longest = self.ticks.iter().map(|tick| grouped(*tick).chars().count()).max().unwrap_or(0);
-        longest as f64 * DIGIT_WIDTH + LABEL_DISTANCE
     }
 }
 

@@ -7,9 +7,9 @@ use maud::{Markup, html};
 use crate::{
     http::pages::{
         link::Link,
-        number::{count, number},
+        number::{count, for_script, score},
     },
-    model::{period::Period, rank::Row},
+    model::{period::Period, presentation::ScoreFormat, rank::Row},
 };
 
 /// An earlier ranking, with which a table compares positions.
@@ -30,10 +30,11 @@ pub(crate) fn table(
     mark: Option<&str>,
     live: &str,
     before: Option<&Before>,
+    format: &ScoreFormat,
 ) -> Markup {
     html! {
         // The script may fill an empty table.
-        table data-live=(live) data-since=[before.map(|before| before.snapshot.name())]
+        table data-live=(live) data-format=[for_script(format)] data-since=[before.map(|before| before.snapshot.name())]
             aria-describedby=[before.is_some().then_some("since")] hidden[rows.is_empty()] {
             caption { (caption) }
             thead {
@@ -44,13 +45,13 @@ pub(crate) fn table(
                     th.score scope="col" { "Score" }
                 }
             }
-            tbody { @for row in rows { (line(row, link, mark, before)) } }
+            tbody { @for row in rows { (line(row, link, mark, before, format)) } }
         }
     }
 }
 
 /// Renders one player's row.
-fn line(row: &Row, link: &Link, mark: Option<&str>, before: Option<&Before>) -> Markup {
+fn line(row: &Row, link: &Link, mark: Option<&str>, before: Option<&Before>, format: &ScoreFormat) -> Markup {
     let is_marked = mark == Some(row.user_id.as_str());
     let old = before.map(|before| before.positions.get(&row.user_id).copied());
     html! {
@@ -62,7 +63,7 @@ fn line(row: &Row, link: &Link, mark: Option<&str>, before: Option<&Before>) -> 
             th.name scope="row" {
                 a href=(link.player(Some(&row.user_id)).href()) title=(row.user_id) { bdi { (row.user_name) } }
             }
-            td.score { (number(row.score)) }
+            td.score { (score(format, row.score)) }
         }
     }
 }

@@ -38,6 +38,8 @@ pub(in crate::ranking) struct BoardIndexes {
     pub(in crate::ranking) board: i32,
     pub(super) rankings: RwLock<HashMap<i64, Slot>>,
     pub(super) rounds: Arc<Batcher<(), Result<Arc<RoundResult>>>>,
+    /// Held by the round in progress: its own, or one of several boards.
+    pub(super) turn: tokio::sync::Mutex<()>,
     pub(super) last: Mutex<Option<LastRound>>,
     pub(super) sql: Arc<Semaphore>,
 }
@@ -88,10 +90,24 @@ pub(super) struct RoundResult {
     pub(super) rankings: Arc<[CurrentRanking]>,
 }
 
+impl RoundResult {
+    /// Returns the result of a round without rankings.
+    pub(super) fn empty() -> Self {
+        Self { epoch: String::new(), read_at: DateTime::UNIX_EPOCH, rankings: Arc::default() }
+    }
+}
+
 impl BoardIndexes {
     pub(super) fn new(board: i32, rounds: Arc<Batcher<(), Result<Arc<RoundResult>>>>) -> Self {
         let sql = Arc::new(Semaphore::new(MAX_SQL_READS));
-        Self { board, rankings: RwLock::default(), rounds, last: Mutex::default(), sql }
+        Self {
+            board,
+            rankings: RwLock::default(),
+            rounds,
+            turn: tokio::sync::Mutex::default(),
+            last: Mutex::default(),
+            sql,
+        }
     }
 
     pub(super) fn rankings(&self) -> RwLockReadGuard<'_, HashMap<i64, Slot>> {
@@ -131,12 +147,17 @@ impl BoardIndexes {
 
     /// Records the end of a round at `millis`, and the result that later rounds may reuse.
     pub(super) fn end_round(&self, millis: u64, last: Option<LastRound>) {
+        self.note_round(millis);
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = last;
+    }
+
+    /// Records that a round has ended at `millis`.
+    pub(super) fn note_round(&self, millis: u64) {
         for slot in self.rankings().values() {
             if let Slot::Ready(loaded) = slot {
                 loaded.round_at.store(millis, Ordering::Relaxed);
             }
         }
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = last;
     }
 
     /// Applies the result of a round and returns the current rankings.

@@ -1,8 +1,13 @@
 //! Rounds of a board. Each brings the board's indexes to the state that the database has reached.
 
-use std::{ops::RangeInclusive, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    ops::RangeInclusive,
+    sync::Arc,
+    time::Duration,
+};
 
-use chrono::DateTime;
+use tokio::time::{Instant, timeout_at};
 
 use crate::{
     Code, Error, Result,
@@ -13,11 +18,17 @@ use crate::{
             board::{BoardIndexes, LastRound, RoundResult, Slot, covers},
         },
     },
-    store::{index::Round, rank::Version},
+    store::{
+        index::{AskedBoard, BoardState, CurrentRanking, Round},
+        rank::Version,
+    },
 };
 
 /// Maximum batches that a round applies. An index that lags further reloads.
 const MAX_BATCHES: i32 = 20_000;
+
+/// Maximum wait of a round of several boards for the rounds of these boards in progress.
+const TURNS_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// Limits of the changed users that a round applies. Between them the limit is 2 % of the players
 /// of the largest index. Beyond it, reloading costs less.
@@ -35,28 +46,25 @@ impl Work<(), Result<Arc<RoundResult>>> for Rounds {
             return Err(Error::unavailable(Code::ShuttingDown, "this instance is shutting down"));
         };
         let mut connection = indexes.store.round_connection().await?;
+        let _turn = self.board.turn.lock().await;
         // Determine the indexes' state after the wait for the connection: another round may have
         // advanced it.
-        let (asked, known, players) = self.known();
-        let limits = (MAX_BATCHES, (players / 50).clamp(*USER_LIMITS.start(), *USER_LIMITS.end()));
+        let Known { asked, version: known, most_users } = Known::of(&self.board);
         if asked.is_empty() {
-            let epoch = String::new();
-            return Ok(Arc::new(RoundResult { epoch, read_at: DateTime::UNIX_EPOCH, rankings: Arc::default() }));
+            return Ok(Arc::new(RoundResult::empty()));
         }
         let last = self.board.take_last(&asked, &known);
         let revision_asked = indexes.users.revision(&known.epoch);
         let (id, snapshot) = (self.board.board, last.as_ref().map(|last| &*last.snapshot));
-        let round = connection.read(id, &asked, &known.batches, Some(revision_asked), snapshot, limits).await?;
+        let round = connection
+            .read(id, &asked, &known.batches, Some(revision_asked), snapshot, (MAX_BATCHES, most_users))
+            .await?;
         indexes.store.keep_round_connection(connection);
         let Round { epoch, read_at, snapshot, state } = round;
         let (batches, rankings) = match (state, last) {
-            (Some(mut state), _) => {
-                // `revision_asked` belongs to the known epoch. A list of profiles from another
-                // epoch may have gaps.
-                let profiles = state.profiles.take().filter(|_| epoch == known.epoch);
-                indexes.users.apply(&epoch, revision_asked, state.revision, profiles);
+            (Some(state), _) => {
                 let batches = state.batches.clone();
-                (batches, self.board.apply(&asked, &known, &epoch, state))
+                (batches, apply(&indexes, &self.board, &asked, &known, (&epoch, revision_asked), state))
             }
             (None, Some(last)) if last.epoch == epoch => (last.batches, last.rankings),
             // Another database answered, and its snapshot happens to be equal.
@@ -74,11 +82,91 @@ impl Work<(), Result<Arc<RoundResult>>> for Rounds {
     }
 }
 
-impl Rounds {
-    /// Returns the rankings with indexes, the version that all these indexes have reached, and the
-    /// number of players in the largest.
-    fn known(&self) -> (Vec<i64>, Version, i64) {
-        let rankings = self.board.rankings();
+/// Applies the state of a board that a round has read. `known`: the version that all its indexes
+/// had reached. `asked_revision`: the profile revision from which the round listed changes.
+fn apply(
+    indexes: &Indexes,
+    board: &BoardIndexes,
+    asked: &[i64],
+    known: &Version,
+    (epoch, asked_revision): (&str, i64),
+    mut state: BoardState,
+) -> Arc<[CurrentRanking]> {
+    // `asked_revision` belongs to the known epoch. A list of profiles from another epoch may have
+    // gaps.
+    let profiles = state.profiles.take().filter(|_| epoch == known.epoch);
+    indexes.users.apply(epoch, asked_revision, state.revision, profiles);
+    board.apply(asked, known, epoch, state)
+}
+
+/// The task that runs rounds of several boards, each in one statement.
+pub(super) struct JointRounds {
+    pub(super) indexes: Option<Arc<Indexes>>,
+}
+
+/// Result of a round of several boards, by board.
+pub(super) type JointResult = Arc<HashMap<i32, Arc<RoundResult>>>;
+
+impl Work<Vec<Arc<BoardIndexes>>, Result<JointResult>> for JointRounds {
+    async fn answer(&mut self, requests: Vec<Vec<Arc<BoardIndexes>>>) -> Result<JointResult> {
+        let Some(indexes) = self.indexes.clone() else {
+            return Err(Error::unavailable(Code::ShuttingDown, "this instance is shutting down"));
+        };
+        let boards: BTreeMap<i32, Arc<BoardIndexes>> =
+            requests.into_iter().flatten().map(|board| (board.board, board)).collect();
+        let mut connection = indexes.store.round_connection().await?;
+        // In the order of their ids, so that no two rounds wait for each other. A board whose own round
+        // is slow is left out, because the others wait meanwhile.
+        let until = Instant::now() + TURNS_TIMEOUT;
+        let mut turns = Vec::with_capacity(boards.len());
+        for board in boards.values() {
+            if let Ok(turn) = timeout_at(until, board.turn.lock()).await {
+                turns.push((board, turn));
+            }
+        }
+        let known = turns.iter().map(|(board, _)| (&***board, Known::of(board)));
+        let known: Vec<(&BoardIndexes, Known)> = known.filter(|(_, known)| !known.asked.is_empty()).collect();
+        let epoch = known.first().map_or("", |(_, known)| &known.version.epoch);
+        let asked_revision = indexes.users.revision(epoch);
+        let asked: Vec<AskedBoard> = known
+            .iter()
+            .map(|(board, known)| AskedBoard {
+                board: board.board,
+                ranking_ids: known.asked.clone(),
+                batches: known.version.batches.clone(),
+                most_users: known.most_users,
+            })
+            .collect();
+        let mut rounds = connection.read_boards(&asked, asked_revision, MAX_BATCHES).await?;
+        indexes.store.keep_round_connection(connection);
+        let mut results = HashMap::with_capacity(known.len());
+        for (board, Known { asked, version, .. }) in &known {
+            // The indexes of a board may be of another epoch than those of the first. Its own next
+            // round drops them.
+            let round = rounds.remove(&board.board).filter(|_| version.epoch == epoch);
+            let Some(Round { epoch, read_at, state: Some(state), .. }) = round else { continue };
+            let rankings = apply(&indexes, board, asked, version, (&epoch, asked_revision), state);
+            board.note_round(indexes.millis());
+            results.insert(board.board, Arc::new(RoundResult { epoch, read_at, rankings }));
+        }
+        drop(turns);
+        Ok(Arc::new(results))
+    }
+}
+
+/// What a round asks about a board.
+struct Known {
+    /// The rankings with indexes.
+    asked: Vec<i64>,
+    /// The version that all these indexes have reached.
+    version: Version,
+    /// Maximum changed users, after the number of players in the largest index.
+    most_users: i64,
+}
+
+impl Known {
+    fn of(board: &BoardIndexes) -> Self {
+        let rankings = board.rankings();
         let (mut asked, mut least, mut players) = (Vec::new(), None::<&Version>, 0);
         for (id, slot) in rankings.iter() {
             if let Slot::Ready(loaded) = slot {
@@ -90,6 +178,8 @@ impl Rounds {
             }
         }
         let none = || Version { epoch: String::new(), layout: 0, batches: Vec::new() };
-        (asked, least.cloned().unwrap_or_else(none), i64::try_from(players).unwrap_or(i64::MAX))
+        let players = i64::try_from(players).unwrap_or(i64::MAX);
+        let most_users = (players / 50).clamp(*USER_LIMITS.start(), *USER_LIMITS.end());
+        Self { asked, version: least.cloned().unwrap_or_else(none), most_users }
     }
 }

@@ -96,6 +96,9 @@ pub async fn prepared(site: &Site, method: &Method, path: &str, transaction_id: 
         ("POST", "/v1/boards/{board}/scores/batch") => {
             json!({"events": [{"user_id": "ada", "points": 1, "id": format!("{number}")}]})
         }
+        ("POST", "/v1/scores/batch") => {
+            json!({"events": [{"board": "main", "user_id": "ada", "points": 1, "id": format!("{number}")}]})
+        }
         ("POST", "/v1/boards/{board}/scores" | "/v1/scores") => {
             json!({"user_id": "ada", "points": 1, "id": format!("{number}")})
         }

@@ -7,6 +7,7 @@ mod frame;
 mod live;
 mod picture;
 mod plain;
+mod presentation;
 mod snapshots;
 
 use serde_json::{Value, json};

@@ -193,7 +193,7 @@ impl Done {
             ("POST", "/v1/boards", 201) => self.boards += 1,
             ("POST", "/v1/keys", 201) => self.keys += 1,
             ("POST", "/v1/scores", 200) => self.scores += 1,
-            ("POST", "/v1/boards/{board}/scores/batch", 200) => {
+            ("POST", "/v1/boards/{board}/scores/batch" | "/v1/scores/batch", 200) => {
                 let results = answer.body["results"].as_array().into_iter().flatten();
                 self.scores += results.map(|result| i64::from(result["repeated"] == false)).sum::<i64>();
             }
@@ -215,6 +215,7 @@ fn named(parameter: &str, transaction_id: i64) -> String {
         "score" | "from" | "limit" | "around" => "1".to_owned(),
         "period" => "all_time".to_owned(),
         "ranks" => "true".to_owned(),
+        "tag" => "moba".to_owned(),
         _ => "x".to_owned(),
     }
 }

@@ -6,6 +6,7 @@ mod life;
 mod memory;
 mod reload;
 mod replay;
+mod standings;
 
 use std::collections::BTreeMap;
 

@@ -4,14 +4,42 @@
 const whole = new Intl.NumberFormat(navigator.languages);
 const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)");
 
-/** Writes a whole number into an element. It may be too large for a double. */
-function write(element, number) {
-    const data = element.querySelector("data") ?? element.appendChild(document.createElement("data"));
-    data.value = String(number);
-    data.textContent = whole.format(number);
+/**
+ * Formats a whole number in the format of a board's scores: "number", "decimal:2", "duration:ms" or
+ * "duration:s", and a unit after a space. The server's ScoreFormat does the same in English.
+ */
+function formatted(number, format) {
+    if (!format) return whole.format(number);
+    const [kind, ...unit] = format.split(" ");
+    const [name, detail] = kind.split(":");
+    const text = String(number);
+    const sign = text.startsWith("-") ? "-" : "";
+    const digits = text.slice(sign.length);
+    if (name === "duration") {
+        const count = BigInt(digits);
+        const [all, fraction] = detail === "ms" ? [count / 1000n, "." + String(count % 1000n).padStart(3, "0")] : [count, ""];
+        const two = (part) => String(part).padStart(2, "0");
+        const [hours, minutes, seconds] = [all / 3600n, (all / 60n) % 60n, all % 60n];
+        const start = hours > 0n ? `${whole.format(hours)}:${two(minutes)}` : String(minutes);
+        return (sign && "\u2212") + start + ":" + two(seconds) + fraction;
+    }
+    const places = name === "decimal" ? Number(detail) : 0;
+    const padded = digits.padStart(places + 1, "0");
+    const exact = places > 0 ? `${sign}${padded.slice(0, -places)}.${padded.slice(-places)}` : text;
+    // A text keeps all digits.
+    const numbers = new Intl.NumberFormat(navigator.languages, { minimumFractionDigits: places, maximumFractionDigits: places });
+    return [numbers.format(exact), ...unit].join(" ");
 }
 
-for (const data of document.querySelectorAll("data[value]")) data.textContent = whole.format(BigInt(data.value));
+/** Writes a whole number into an element. It may be too large for a double. */
+function write(element, number, format) {
+    const data = element.querySelector("data") ?? element.appendChild(document.createElement("data"));
+    if (format) data.dataset.format = format;
+    data.value = String(number);
+    data.textContent = formatted(number, data.dataset.format);
+}
+
+for (const data of document.querySelectorAll("data[value]")) data.textContent = formatted(BigInt(data.value), data.dataset.format);
 for (const time of document.querySelectorAll("time[data-zone]")) {
     try {
         const format = new Intl.DateTimeFormat(navigator.languages, { dateStyle: "medium", timeStyle: "short", timeZone: time.dataset.zone });
@@ -22,7 +50,7 @@ for (const time of document.querySelectorAll("time[data-zone]")) {
 }
 
 // The chart of a player's progress: labels are text of a drawing, and dates have no time zone.
-for (const label of document.querySelectorAll("text[data-value]")) label.textContent = whole.format(BigInt(label.dataset.value));
+for (const label of document.querySelectorAll("text[data-value]")) label.textContent = formatted(BigInt(label.dataset.value), label.dataset.format);
 const dated = new Intl.DateTimeFormat(navigator.languages, { dateStyle: "medium", timeZone: "UTC" });
 for (const date of document.querySelectorAll("[data-date]")) date.textContent = dated.format(new Date(date.dataset.date));
 
@@ -141,7 +169,7 @@ function show(table, rows, marked) {
         const known = before.get(row.user_id);
         const tr = known?.tr ?? line(row);
         write(tr.querySelector(".rank"), row.rank);
-        write(tr.querySelector(".score"), row.score);
+        write(tr.querySelector(".score"), row.score, table.dataset.format);
         tr.querySelector("bdi").textContent = row.name;
         if (row.user_id === marked) tr.setAttribute("aria-current", "true");
         const climbed = known ? known.rank - row.rank : 0;

@@ -1,0 +1,140 @@
+//! `/v1/users/{user_id}/standings`: one player on several boards.
+
+use actix_web::{HttpRequest, HttpResponse, web::Data};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::{
+    Result,
+    http::{
+        Api,
+        api::{
+            board::TagText,
+            problem::{Problem, ReadProblems},
+            ranking::{RankingResponse, RowResponse},
+            reply,
+        },
+        extract::{
+            caller,
+            path::UserPath,
+            query::{self, ListQuery, PeriodText},
+        },
+    },
+    model::{
+        board::Board,
+        rank::{AnsweredBy, Standing},
+    },
+    ranking::read,
+};
+
+/// Maximum boards of a response, and the default: their indexes are read in one round.
+const BOARDS_MAX: u64 = 100;
+
+/// Selects boards and a period.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct StandingsQuery {
+    /// Only boards with this tag; all boards that the caller may read when absent.
+    #[param(value_type = Option<TagText>)]
+    tag: Option<String>,
+    /// Period, such as `week`, `week:previous` or `season:spring`; `all_time` when absent.
+    #[param(value_type = Option<PeriodText>)]
+    period: Option<String>,
+    /// Whether rows have the score as text, in the format of the board.
+    #[serde(default)]
+    #[param(value_type = Option<bool>, default = false)]
+    score_text: bool,
+    /// Maximum boards of the page, with or without a standing.
+    #[param(minimum = 1, maximum = 100, default = 100)]
+    limit: Option<u64>,
+    /// `next_cursor` of an earlier page.
+    #[param(min_length = 1)]
+    cursor: Option<String>,
+}
+
+/// A player's standing on one of several boards.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct BoardStandingResponse<'a> {
+    #[serde(flatten)]
+    ranking: RankingResponse<'a>,
+    #[serde(flatten)]
+    row: RowResponse<'a>,
+    /// 100 × players strictly worse ÷ max(players − 1, 1).
+    #[schema(example = 99.4, minimum = 0, maximum = 100)]
+    percentile: f64,
+}
+
+impl<'a> BoardStandingResponse<'a> {
+    fn new(board: &'a Board, standing: &'a Standing) -> Self {
+        Self {
+            ranking: RankingResponse::new(board, &standing.header),
+            row: RowResponse::from(&standing.player),
+            percentile: standing.percentile,
+        }
+    }
+}
+
+/// A board on which the player has no standing.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct MissingStandingResponse<'a> {
+    /// Name of the board.
+    #[schema(example = "arena")]
+    board: &'a str,
+    /// Why there is none: `score_not_found`, `period_not_found`, or why the board cannot be read now.
+    error: Problem,
+}
+
+/// A player's standings on several boards.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct StandingsResponse<'a> {
+    /// The standings, by board.
+    data: Vec<BoardStandingResponse<'a>>,
+    /// `cursor` of the next page; null after the last board.
+    #[schema(required = true)]
+    next_cursor: Option<String>,
+    /// The boards of the page without a standing, by board.
+    missing: Vec<MissingStandingResponse<'a>>,
+}
+
+/// Read a player's standings on several boards
+///
+/// Returns the player's score, rank, position and percentile on each board of the page that the caller
+/// may read. Each row is exact for the version that it names. One statement brings all boards that the
+/// instance has in memory up to date.
+#[utoipa::path(
+    get, path = "/v1/users/{user_id}/standings", operation_id = "list_standings", tag = "reading",
+    security((), ("key" = [])), params(UserPath, StandingsQuery),
+    responses((status = 200, description = "The player's standings.", body = StandingsResponse), ReadProblems),
+)]
+pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
+    let UserPath { user_id } = UserPath::of(&request)?;
+    let StandingsQuery { tag, period, score_text, limit, cursor } = query::parse(&request)?;
+    let selector = query::selector(period.as_deref())?;
+    let limit = query::bounded("limit", limit, BOARDS_MAX, 1, BOARDS_MAX)?;
+    let tag = query::tag(tag.as_deref())?;
+    let key = caller::given(&api, &request).await?;
+    let boards = caller::readable_boards(&api, key.as_deref(), tag.as_ref()).await?;
+    let list = ListQuery { limit: Some(limit), cursor };
+    let (boards, next_cursor) = list.page(boards, |board| board.slug.as_str())?;
+    let standings = read::standings(&api.instance.rankings, &boards, &selector, &user_id).await?;
+    let (mut data, mut missing) = (Vec::with_capacity(boards.len()), Vec::new());
+    for (board, standing) in boards.iter().zip(&standings) {
+        match standing {
+            Ok(standing) => {
+                let mut response = BoardStandingResponse::new(board, standing);
+                if score_text {
+                    response.row.add_text(&board.presentation.score_format);
+                }
+                data.push(response);
+            }
+            Err(error) => {
+                missing.push(MissingStandingResponse { board: board.slug.as_str(), error: Problem::of(error) });
+            }
+        }
+    }
+    let is_index = |standing: &Standing| standing.header.answered_by == AnsweredBy::Index;
+    let is_from_indexes = !data.is_empty() && standings.iter().flatten().all(is_index);
+    let source = if is_from_indexes { AnsweredBy::Index } else { AnsweredBy::Sql };
+    reply::untagged(source, &StandingsResponse { data, next_cursor, missing })
+}

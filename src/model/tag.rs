@@ -1,0 +1,63 @@
+//! Tags, which group boards.
+
+use std::{fmt, str::FromStr};
+
+use serde::Serialize;
+
+use crate::{Error, Result};
+
+/// Maximum tags of a board.
+pub const TAGS_MAX: usize = 20;
+
+/// A name that groups boards: 1 to 40 lower-case letters, digits, `-` and `_`, starting with a letter
+/// or a digit.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct Tag(String);
+
+impl Tag {
+    /// Returns the tag as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Tag {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let is_plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+        let begins_well = text.bytes().next().is_some_and(is_plain);
+        if begins_well && text.len() <= 40 && text.bytes().all(|b| is_plain(b) || b == b'-' || b == b'_') {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(Error::invalid(
+                "tag",
+                "a tag must have 1 to 40 lower-case letters, digits, '-' and '_', and start with a letter or a digit",
+            ))
+        }
+    }
+}
+
+impl fmt::Display for Tag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_are_like_slugs() {
+        let (longest, too_long) = ("a".repeat(40), "a".repeat(41));
+        for good in ["moba", "5v5", "a", "2026_pre-season", &longest] {
+            assert_eq!(good.parse::<Tag>().map(|tag| tag.to_string()).ok(), Some(good.to_owned()));
+        }
+        for bad in ["", "-a", "_a", "Moba", "a b", "a,b", "é", "a\n", &too_long] {
+            assert!(bad.parse::<Tag>().is_err(), "{bad:?}");
+        }
+    }
+}
