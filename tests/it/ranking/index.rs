@@ -1,6 +1,7 @@
 //! Reads from the rank index equal reads by SQL, and include everything acknowledged before them.
 
 mod both;
+mod friends;
 mod fresh;
 mod life;
 mod memory;
