@@ -24,7 +24,7 @@ use crate::{
     },
     model::{
         act::Actor,
-        friend::{FRIENDS_MAX, Friend, FriendsChange, FriendsChanged, FriendsOf},
+        friend::{Friend, FriendsChange, FriendsChanged, FriendsOf},
         key::Key,
         user::UserId,
     },

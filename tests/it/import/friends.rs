@@ -75,7 +75,7 @@ async fn lines_that_cannot_be_imported_are_rejected_alone() {
         .fetch_one(&db.pool().await)
         .await
         .unwrap();
-    let full: String = (0..5_001).map(|n| format!("max,f{n}\n")).collect();
+    let full = (0..5_001).map(|n| format!("max,f{n}\n")).collect::<Vec<_>>().concat();
     let lines =
         format!("user_id,friend_id\nann,ann\nann,bob\nann\n,bob\nann,{erased}\n{}\n{full}max,f0\n", "x".repeat(200));
     let (ran, rejects) = import(&db, &files.write("bad.csv", lines), &[], "");

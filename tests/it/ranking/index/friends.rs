@@ -94,14 +94,14 @@ impl<'a> Game<'a> {
                 "slug": slug, "mode": mode, "order": order, "ties": ties, "lanes": 2, "periods": ["all_time", "week"],
             });
             pair.index.admin(Method::POST, "/v1/boards", board).await.is(201);
-            let mut lines = "user_id,points,occurred_at\n".to_owned();
+            let mut lines = vec!["user_id,points,occurred_at\n".to_owned()];
             for n in 0..60 {
                 let user = game.users[game.rng.random_range(0..PLAYERS * 3 / 4)].clone();
                 let points = game.rng.random_range(-2..8);
-                lines += &format!("{user},{points},2024-01-{}T{:02}:00:00Z\n", 15 + n % 7, n % 24);
+                lines.push(format!("{user},{points},2024-01-{}T{:02}:00:00Z\n", 15 + n % 7, n % 24));
                 game.known.insert(user);
             }
-            import(db, &files.write(&format!("{slug}.csv"), lines), slug, &[]).well(60, 0);
+            import(db, &files.write(&format!("{slug}.csv"), lines.concat()), slug, &[]).well(60, 0);
             run(db, &["close", "--board", slug, "--period", WEEK]).well();
             let ledger = Ledger::read(&db.pool().await, slug).await;
             game.closed.insert(slug, ranking(&ledger, slug, WEEK));
