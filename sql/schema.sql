@@ -192,6 +192,60 @@ $$;
 
 COMMENT ON FUNCTION centile.change_combination(p_slug text, p_sources jsonb, p_join text, p_aggregate text, p_refresh text, p_actor text) IS 'Changes the sources of a combined board or how they are joined, aggregated and refreshed. Example: SELECT centile.change_combination(''hero'', p_join => ''intersection'');';
 
+CREATE FUNCTION centile.change_friends(p_user text, p_change text, p_friends text[], p_actor text DEFAULT SESSION_USER, p_boards text[] DEFAULT '{}'::text[], OUT added integer, OUT removed integer, OUT friends integer) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_is_new  boolean := false;
+    v_user_id bigint;
+    v_ids     bigint[];
+    v_results text[] := '{}';
+BEGIN
+    IF p_change IS NULL OR p_change NOT IN ('add', 'remove', 'replace') THEN
+        RAISE EXCEPTION 'must be add, remove or replace' USING ERRCODE = 'CB422', DETAIL = 'change';
+    ELSIF p_change <> 'remove' THEN
+        v_is_new := NOT EXISTS (SELECT FROM centile_store.users u WHERE u.external_id = p_user);
+        PERFORM centile.ensure_users(p_friends || p_user);
+    END IF;
+    SELECT u.id INTO v_user_id FROM centile_store.users u WHERE u.external_id = p_user FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        PERFORM centile_store.user_named(p_user);
+        RAISE EXCEPTION 'user % has just been erased; retry', quote_literal(p_user) USING ERRCODE = 'CB001', DETAIL = 'concurrent_change';
+    END IF;
+    PERFORM centile_store.check_editable(v_user_id, p_boards);
+
+    removed := 0;
+    IF p_change <> 'add' THEN
+        v_ids := ARRAY(SELECT u.id FROM centile_store.users u WHERE u.external_id = ANY (p_friends));
+        DELETE FROM centile_store.friends e WHERE e.user_id = v_user_id AND (e.friend_id = ANY (v_ids)) = (p_change = 'remove');
+        GET DIAGNOSTICS removed = ROW_COUNT;
+    END IF;
+    IF p_change <> 'remove' THEN
+        v_results := coalesce(centile_store.add_friends(array_fill(p_user, ARRAY[cardinality(p_friends)]), p_friends), '{}');
+    END IF;
+    added := cardinality(array_positions(v_results, 'added'));
+    SELECT count(*) INTO friends FROM centile_store.friends e WHERE e.user_id = v_user_id;
+    IF 'self' = ANY (v_results) THEN
+        RAISE EXCEPTION 'a player cannot be a friend of the same player' USING ERRCODE = 'CB422', DETAIL = 'user_ids';
+    ELSIF 'erased' = ANY (v_results) THEN
+        RAISE EXCEPTION 'user % was erased', quote_literal(p_friends[array_position(v_results, 'erased')])
+            USING ERRCODE = 'CB409', DETAIL = 'user_erased';
+    ELSIF 'missing' = ANY (v_results) THEN
+        RAISE EXCEPTION 'user % has just been erased; retry', quote_literal(p_friends[array_position(v_results, 'missing')])
+            USING ERRCODE = 'CB001', DETAIL = 'concurrent_change';
+    ELSIF 'full' = ANY (v_results) THEN
+        RAISE EXCEPTION 'user % would have % friends; at most 5000 are allowed',
+            quote_literal(p_user), friends + cardinality(array_positions(v_results, 'full'))
+            USING ERRCODE = 'CB409', DETAIL = 'too_many_friends';
+    END IF;
+    IF p_boards <> '{}' AND NOT v_is_new AND added + removed > 0 THEN
+        PERFORM centile_store.note_act(p_actor, 'change_user', NULL, '{}', '{"fields": ["friends"]}', NULL, v_user_id);
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile.change_friends(p_user text, p_change text, p_friends text[], p_actor text, p_boards text[], OUT added integer, OUT removed integer, OUT friends integer) IS 'Adds, removes or replaces friends of a player and returns how many were added and removed, and how many the player has now. Example: SELECT * FROM centile.change_friends(''ann'', ''replace'', ''{bob,dan}'');';
+
 CREATE FUNCTION centile.combine_board(p_slug text, p_sources jsonb, p_join text DEFAULT 'union'::text, p_aggregate text DEFAULT 'sum'::text, p_refresh text DEFAULT 'manual'::text, p_title text DEFAULT NULL::text, p_order text DEFAULT 'desc'::text, p_ties text DEFAULT 'shared'::text, p_time_zone text DEFAULT 'UTC'::text, p_reading text DEFAULT 'public'::text, p_frozen_top_size integer DEFAULT 100, p_actor text DEFAULT SESSION_USER, p_tags text[] DEFAULT '{}'::text[], p_score_format text DEFAULT 'number'::text, p_description text DEFAULT NULL::text, p_icon_url text DEFAULT NULL::text, p_colour text DEFAULT NULL::text) RETURNS integer
     LANGUAGE plpgsql
     AS $$
@@ -546,7 +600,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.erase_user(p_user text, p_actor text, p_request text, p_in_steps boolean, OUT user_id text, OUT period_ids bigint[]) IS 'Erases a player''s identity, keeps the scores, and returns the new id and the closed periods whose tops named the player. Example: SELECT user_id LIKE ''erased-%'' AS is_erased, cardinality(period_ids) AS tops FROM centile.erase_user(''ann'');';
+COMMENT ON FUNCTION centile.erase_user(p_user text, p_actor text, p_request text, p_in_steps boolean, OUT user_id text, OUT period_ids bigint[]) IS 'Erases a player''s identity and friends, keeps the scores, and returns the new id and the closed periods whose tops named the player. Example: SELECT user_id LIKE ''erased-%'' AS is_erased, cardinality(period_ids) AS tops FROM centile.erase_user(''ann'');';
 
 CREATE FUNCTION centile.explain_rank(p_board text, p_user text, p_period text DEFAULT 'all_time'::text) RETURNS TABLE(step integer, what text, value text, time_ms numeric, statement text)
     LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 14
@@ -905,13 +959,7 @@ BEGIN
     LOOP
         made := centile.ensure_users(ARRAY[p_user]) = 1;
         SELECT * INTO v_user FROM centile_store.users u WHERE u.external_id = p_user;
-        IF v_user.erased_at IS NOT NULL THEN
-            RAISE EXCEPTION 'user % was erased', quote_literal(p_user) USING ERRCODE = 'CB409', DETAIL = 'user_erased';
-        ELSIF p_boards <> '{}' AND NOT made AND NOT (
-            SELECT coalesce(bool_or(b.slug = ANY (p_boards)), true) FROM centile_store.boards b
-            WHERE EXISTS (SELECT FROM centile_store.score_transactions t WHERE t.board_id = b.id AND t.user_id = v_user.id AND t.kind = 'score')) THEN
-            RAISE EXCEPTION 'user % has scores on other boards than those of the key', quote_literal(p_user) USING ERRCODE = 'CB403', DETAIL = 'user_id';
-        END IF;
+        PERFORM centile_store.check_editable(v_user.id, p_boards);
         UPDATE centile_store.profile_revision SET revision = revision + 1 RETURNING revision INTO v_revision;
         UPDATE centile_store.users u
         SET name = coalesce(p_name, u.name), avatar = CASE WHEN p_set_avatar THEN p_avatar ELSE u.avatar END,
@@ -1460,6 +1508,49 @@ $$;
 
 COMMENT ON FUNCTION centile_store.add_at(p_counts anyarray, p_places integer[], p_changes anyarray) IS 'An array of counts with changes added at some places. Example: SELECT centile_store.add_at(''{5,0,7}''::bigint[], ''{1,3}'', ''{1,-2}'');';
 
+CREATE FUNCTION centile_store.add_friends(p_user_ids text[], p_friend_ids text[]) RETURNS text[]
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_owners  bigint[] := ARRAY(SELECT u.id FROM centile_store.users u WHERE u.external_id = ANY (p_user_ids) ORDER BY u.id FOR NO KEY UPDATE);
+    v_friends bigint[] := ARRAY(SELECT u.id FROM centile_store.users u WHERE u.external_id = ANY (p_friend_ids) ORDER BY u.id FOR KEY SHARE);
+    v_added   record;
+BEGIN
+    WITH owner AS MATERIALIZED (
+        SELECT u.id, u.external_id, u.erased_at IS NOT NULL AS is_erased,
+               (SELECT count(*) FROM centile_store.friends e WHERE e.user_id = u.id) AS friends
+        FROM unnest(v_owners) AS h (id) CROSS JOIN LATERAL (SELECT * FROM centile_store.users u WHERE u.id = h.id LIMIT 1) u
+    ), friend AS MATERIALIZED (
+        SELECT u.id, u.external_id, u.erased_at IS NOT NULL AS is_erased
+        FROM unnest(v_friends) AS h (id) CROSS JOIN LATERAL (SELECT * FROM centile_store.users u WHERE u.id = h.id LIMIT 1) u
+    ), edge AS MATERIALIZED (
+        SELECT n.place, o.id AS user_id, f.id AS friend_id, o.friends,
+               CASE WHEN n.user_id = n.friend_id THEN 'self'
+                    WHEN o.id IS NULL OR f.id IS NULL THEN 'missing'
+                    WHEN o.is_erased OR f.is_erased THEN 'erased'
+                    WHEN e.is_known THEN 'repeated' END AS result
+        FROM unnest(p_user_ids, p_friend_ids) WITH ORDINALITY AS n (user_id, friend_id, place)
+        LEFT JOIN owner o ON o.external_id = n.user_id
+        LEFT JOIN friend f ON f.external_id = n.friend_id
+        LEFT JOIN LATERAL (SELECT true AS is_known FROM centile_store.friends e WHERE e.user_id = o.id AND e.friend_id = f.id LIMIT 1) e ON true
+    ), new AS MATERIALIZED (
+        SELECT e.user_id, e.friend_id, e.place, e.friends + row_number() OVER (PARTITION BY e.user_id ORDER BY e.place) <= 5000 AS fits
+        FROM (SELECT DISTINCT ON (e.user_id, e.friend_id) e.* FROM edge e WHERE e.result IS NULL ORDER BY e.user_id, e.friend_id, e.place) e
+    )
+    SELECT array_agg(coalesce(e.result, CASE WHEN NOT n.fits THEN 'full' WHEN n.place = e.place THEN 'added' ELSE 'repeated' END)
+                     ORDER BY e.place) AS results,
+           array_agg(n.user_id) FILTER (WHERE n.fits AND n.place = e.place) AS user_ids,
+           array_agg(n.friend_id) FILTER (WHERE n.fits AND n.place = e.place) AS friend_ids
+    INTO v_added
+    FROM edge e LEFT JOIN new n ON e.result IS NULL AND n.user_id = e.user_id AND n.friend_id = e.friend_id;
+    INSERT INTO centile_store.friends (user_id, friend_id)
+    SELECT * FROM unnest(v_added.user_ids, v_added.friend_ids);
+    RETURN v_added.results;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.add_friends(p_user_ids text[], p_friend_ids text[]) IS 'Adds edges from players to friends and returns the result of each: added, repeated, self, missing, erased or full. Example: SELECT centile_store.add_friends(''{ann,ann}'', ''{dan,ann}'');';
+
 CREATE TABLE centile_store.board_lanes (
     board_id integer NOT NULL,
     lane smallint NOT NULL,
@@ -1522,34 +1613,12 @@ $_$;
 COMMENT ON FUNCTION centile_store.archive_above(p_period_id bigint, p_keys centile_store.rank_key[]) IS 'Players of a closed period above each of these keys. Example: SELECT centile_store.archive_above(4, ARRAY[centile_store.highest_key(100), centile_store.lowest_key(100)]);';
 
 CREATE FUNCTION centile_store.archive_after(p_period_id bigint, p_rank_key bigint, p_tie_key bigint, p_internal_id bigint, p_limit integer) RETURNS SETOF centile_store.ranking_row
-    LANGUAGE plpgsql STABLE
-    AS $_$
-DECLARE
-    v_archive record;
-    v_time    timestamptz := centile.tie_key_time(p_tie_key);
-    v_tie_key bigint := p_tie_key;
-    v_above   bigint;
-BEGIN
-    SELECT * INTO v_archive FROM centile_store.archive_of(p_period_id);
-    IF NOT FOUND THEN
-        RETURN;
-    END IF;
-    EXECUTE format(
-        'SELECT a."position" FROM centile_archive.%I a
-         WHERE a.user_id = $1 AND centile.rank_key(a.score, $2) = $3 AND a.reached_at = $4', v_archive.archive_name)
-    INTO v_above
-    USING p_internal_id, v_archive.score_order, p_rank_key, v_time;
-    IF v_above IS NULL THEN
-        IF v_archive.ties = 'tiebreak' AND p_tie_key >> 51 = 0 AND p_rank_key > centile_store.key_min() THEN
-            v_tie_key := centile_store.archive_tie_key(v_archive.board_id, v_archive.mode, p_internal_id,
-                centile.rank_key(p_rank_key, v_archive.score_order), v_time);
-        END IF;
-        -- Above the next lower key: at or above this one.
-        v_above := (centile_store.archive_above(p_period_id, ARRAY[(p_rank_key, v_tie_key, -p_internal_id - 1)::centile_store.rank_key]))[1];
-    END IF;
-    RETURN QUERY SELECT * FROM centile_store.archive_rows(p_period_id, v_above + 1, p_limit);
-END
-$_$;
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT r.*
+    FROM centile_store.archive_place(p_period_id, p_rank_key, p_tie_key, p_internal_id) AS p (place)
+    CROSS JOIN LATERAL centile_store.archive_rows(p_period_id, p.place + 1, p_limit) r
+$$;
 
 COMMENT ON FUNCTION centile_store.archive_after(p_period_id bigint, p_rank_key bigint, p_tie_key bigint, p_internal_id bigint, p_limit integer) IS 'Rows of a closed period below a key. Example: SELECT position, rank, user_id, score FROM centile_store.archive_after(4, 100, 0, 5, 10);';
 
@@ -1563,6 +1632,43 @@ CREATE FUNCTION centile_store.archive_around(p_period_id bigint, p_user_id bigin
 $$;
 
 COMMENT ON FUNCTION centile_store.archive_around(p_period_id bigint, p_user_id bigint, p_around integer) IS 'A player of a closed period with up to p_around players above and below. Example: SELECT position, rank, user_id, score FROM centile_store.archive_around(4, 1, 4);';
+
+CREATE FUNCTION centile_store.archive_local_rows(p_period_id bigint, p_user_ids bigint[], p_from bigint, p_after centile_store.rank_key, p_around bigint, p_limit integer, OUT players bigint, OUT rows json) RETURNS record
+    LANGUAGE plpgsql STABLE
+    AS $_$
+DECLARE
+    v_archive record;
+BEGIN
+    players := 0;
+    rows := '[]';
+    SELECT * INTO v_archive FROM centile_store.archive_of(p_period_id);
+    IF FOUND THEN
+        EXECUTE format(
+            'WITH local AS MATERIALIZED (
+                 SELECT a.*, row_number() OVER (ORDER BY a."position") AS place, rank() OVER (ORDER BY a.rank) AS local_rank
+                 FROM centile_archive.%I a WHERE a.user_id = ANY ($1)
+             ), page AS MATERIALIZED (
+                 SELECT CASE WHEN $4 IS NOT NULL THEN (SELECT l.place FROM local l WHERE l.user_id = $4) - $5
+                             WHEN $3 IS NOT NULL THEN 1 + (SELECT count(*) FROM local l WHERE l."position" <= $3)
+                             ELSE $2 END AS first,
+                        CASE WHEN $4 IS NOT NULL THEN 2 * $5 + 1 ELSE $5 END AS size
+             )
+             SELECT (SELECT count(*) FROM local),
+                    (SELECT coalesce(json_agg(row_to_json(r) ORDER BY r.place), ''[]'')
+                     FROM (SELECT l.place, l.local_rank, l.user_id AS internal_id, l."position", l.rank, u.external_id AS user_id,
+                                  u.name AS user_name, u.avatar, l.score, l.reached_at,
+                                  centile.rank_key(l.score, $6) AS rank_key, centile.tie_key(l.reached_at) AS tie_key
+                           FROM (SELECT l.* FROM local l, page p WHERE l.place >= p.first AND l.place - p.first < p.size) l
+                           JOIN centile_store.users u ON u.id = l.user_id) r)', v_archive.archive_name)
+        INTO players, rows
+        USING p_user_ids, p_from,
+              CASE WHEN p_after IS NOT NULL THEN centile_store.archive_place(p_period_id, (p_after).rank_key, (p_after).tie_key, -(p_after).user_key) END,
+              p_around, p_limit, v_archive.score_order;
+    END IF;
+END
+$_$;
+
+COMMENT ON FUNCTION centile_store.archive_local_rows(p_period_id bigint, p_user_ids bigint[], p_from bigint, p_after centile_store.rank_key, p_around bigint, p_limit integer, OUT players bigint, OUT rows json) IS 'A page of some players of a closed period, ranked among each other and among all, and the number of these players with a score. Example: SELECT players, rows -> 0 ->> ''user_id'' AS first FROM centile_store.archive_local_rows(4, ''{1,2}'', 1, NULL, NULL, 10);';
 
 CREATE FUNCTION centile_store.archive_name(p_period_id bigint) RETURNS text
     LANGUAGE plpgsql STABLE
@@ -1593,6 +1699,38 @@ CREATE FUNCTION centile_store.archive_of(p_period_id bigint) RETURNS TABLE(archi
 $$;
 
 COMMENT ON FUNCTION centile_store.archive_of(p_period_id bigint) IS 'The archive of a period and the rules of its board. Example: SELECT * FROM centile_store.archive_of(2);';
+
+CREATE FUNCTION centile_store.archive_place(p_period_id bigint, p_rank_key bigint, p_tie_key bigint, p_internal_id bigint) RETURNS bigint
+    LANGUAGE plpgsql STABLE
+    AS $_$
+DECLARE
+    v_archive record;
+    v_time    timestamptz := centile.tie_key_time(p_tie_key);
+    v_tie_key bigint := p_tie_key;
+    v_place   bigint;
+BEGIN
+    SELECT * INTO v_archive FROM centile_store.archive_of(p_period_id);
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    EXECUTE format(
+        'SELECT a."position" FROM centile_archive.%I a
+         WHERE a.user_id = $1 AND centile.rank_key(a.score, $2) = $3 AND a.reached_at = $4', v_archive.archive_name)
+    INTO v_place
+    USING p_internal_id, v_archive.score_order, p_rank_key, v_time;
+    IF v_place IS NULL THEN
+        IF v_archive.ties = 'tiebreak' AND p_tie_key >> 51 = 0 AND p_rank_key > centile_store.key_min() THEN
+            v_tie_key := centile_store.archive_tie_key(v_archive.board_id, v_archive.mode, p_internal_id,
+                centile.rank_key(p_rank_key, v_archive.score_order), v_time);
+        END IF;
+        -- Above the next lower key: at or above this one.
+        v_place := (centile_store.archive_above(p_period_id, ARRAY[(p_rank_key, v_tie_key, -p_internal_id - 1)::centile_store.rank_key]))[1];
+    END IF;
+    RETURN v_place;
+END
+$_$;
+
+COMMENT ON FUNCTION centile_store.archive_place(p_period_id bigint, p_rank_key bigint, p_tie_key bigint, p_internal_id bigint) IS 'Players of a closed period at or above a key. Example: SELECT centile_store.archive_place(4, 100, 0, 5);';
 
 CREATE FUNCTION centile_store.archive_players(p_period_id bigint, p_user_ids bigint[]) RETURNS TABLE("position" bigint, rank bigint, worse bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone)
     LANGUAGE plpgsql STABLE
@@ -2234,6 +2372,25 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.changed_users(p_board_id integer, p_known bigint[], p_now bigint[], p_limit integer, p_user_limit bigint) IS 'Users whose entries changed between two batches of each lane; NULL if the feed lacks some, or has more than the limits. Example: SELECT centile_store.changed_users(1, ''{0,0}'', ''{0,0}'', 10, 10);';
+
+CREATE FUNCTION centile_store.check_editable(p_user_id bigint, p_boards text[]) RETURNS void
+    LANGUAGE plpgsql STABLE
+    AS $$
+DECLARE
+    v_user centile_store.users;
+BEGIN
+    SELECT * INTO v_user FROM centile_store.users u WHERE u.id = p_user_id;
+    IF v_user.erased_at IS NOT NULL THEN
+        RAISE EXCEPTION 'user % was erased', quote_literal(v_user.external_id) USING ERRCODE = 'CB409', DETAIL = 'user_erased';
+    ELSIF p_boards <> '{}' AND NOT (
+        SELECT coalesce(bool_or(b.slug = ANY (p_boards)), true) FROM centile_store.boards b
+        WHERE EXISTS (SELECT FROM centile_store.score_transactions t WHERE t.board_id = b.id AND t.user_id = v_user.id AND t.kind = 'score')) THEN
+        RAISE EXCEPTION 'user % has scores on other boards than those of the key', quote_literal(v_user.external_id) USING ERRCODE = 'CB403', DETAIL = 'user_id';
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.check_editable(p_user_id bigint, p_boards text[]) IS 'Raises an error if a user was erased, or may not be changed with a key for some boards. Example: SELECT centile_store.check_editable(1, ''{main}'');';
 
 CREATE FUNCTION centile_store.check_time_zone(p_time_zone text) RETURNS void
     LANGUAGE plpgsql STABLE
@@ -3033,6 +3190,7 @@ DECLARE
     v_user_id bigint := centile_store.user_named(p_user);
     v_erasure centile_store.erasures;
     v_name    text;
+    v_removed bigint;
 BEGIN
     SELECT e.* INTO v_erasure FROM centile_store.erasures e
     WHERE e.user_id = v_user_id AND e.done_at IS NULL FOR UPDATE;
@@ -3042,12 +3200,19 @@ BEGIN
         RETURN;
     END IF;
     SELECT u.name INTO v_name FROM centile_store.users u WHERE u.id = v_erasure.user_id;
+    DELETE FROM centile_store.friends f
+    USING (SELECT e.user_id, e.friend_id FROM centile_store.friends e WHERE e.user_id = v_user_id
+           UNION ALL
+           SELECT e.user_id, e.friend_id FROM centile_store.friends e WHERE e.friend_id = v_user_id
+           LIMIT 100 * p_limit) e
+    WHERE f.user_id = e.user_id AND f.friend_id = e.friend_id;
+    GET DIAGNOSTICS v_removed = ROW_COUNT;
     PERFORM centile_store.list_named_players();
     period_ids := ARRAY(
         SELECT n.period_id FROM centile_store.named_players n
         WHERE n.user_ids @> ARRAY[v_erasure.user_id] AND n.period_id >= v_erasure.next_period_id
         ORDER BY n.period_id LIMIT p_limit);
-    is_done := p_limit IS NULL OR cardinality(period_ids) < p_limit;
+    is_done := p_limit IS NULL OR (cardinality(period_ids) < p_limit AND v_removed < 100 * p_limit);
     -- Periods first, then messages, both by id: corrections and deliveries lock several of them,
     -- too.
     PERFORM FROM centile_store.periods p WHERE p.id = ANY (period_ids) ORDER BY p.id FOR NO KEY UPDATE;
@@ -3317,6 +3482,22 @@ CREATE FUNCTION centile_store.freeze_top(p_period_id bigint) RETURNS bytea
     RETURN (SELECT convert_to((jsonb_build_object('players', p.archive_players, 'rows', (SELECT COALESCE(jsonb_agg(to_jsonb(r.*) ORDER BY r."position"), '[]'::jsonb) AS "coalesce" FROM centile_store.archive_rows(freeze_top.p_period_id, (1)::bigint, b.frozen_top_size) r("position", rank, user_id, user_name, avatar, score, reached_at, internal_id, rank_key, tie_key))))::text, 'UTF8'::name) AS convert_to FROM (centile_store.periods p JOIN centile_store.boards b ON ((b.id = p.board_id))) WHERE (p.id = freeze_top.p_period_id));
 
 COMMENT ON FUNCTION centile_store.freeze_top(p_period_id bigint) IS 'The first players of an archive as bytes. Example: SELECT convert_from(centile_store.freeze_top(period_id), ''UTF8'') LIKE ''{"rows": [{%'' AS is_json FROM centile.periods WHERE archive IS NOT NULL;';
+
+CREATE FUNCTION centile_store.friend_ids(p_user_id bigint, p_mutual boolean) RETURNS bigint[]
+    LANGUAGE plpgsql STABLE
+    AS $$
+BEGIN
+    IF NOT p_mutual THEN
+        RETURN ARRAY(SELECT e.friend_id FROM centile_store.friends e WHERE e.user_id = p_user_id);
+    END IF;
+    RETURN ARRAY(
+        SELECT e.friend_id FROM centile_store.friends e
+        CROSS JOIN LATERAL (SELECT FROM centile_store.friends r WHERE r.user_id = e.friend_id AND r.friend_id = p_user_id LIMIT 1) r
+        WHERE e.user_id = p_user_id);
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.friend_ids(p_user_id bigint, p_mutual boolean) IS 'Internal ids of a player''s friends, or only of those who also have the player as a friend. Example: SELECT centile_store.friend_ids(1, false);';
 
 CREATE FUNCTION centile_store.gain_base(p_board centile_store.boards, p_user_id bigint, p_starts_at timestamp with time zone, p_since timestamp with time zone, p_voided bigint[], p_enough bigint) RETURNS bigint
     LANGUAGE plpgsql STABLE
@@ -3685,6 +3866,39 @@ CREATE FUNCTION centile_store.list_named_players(p_period_id bigint DEFAULT NULL
 $$;
 
 COMMENT ON FUNCTION centile_store.list_named_players(p_period_id bigint) IS 'Lists the players whom the frozen top and the message of closed periods name. Example: SELECT centile_store.list_named_players();';
+
+CREATE FUNCTION centile_store.local_rows(p_ranking_id bigint, p_user_ids bigint[], p_from bigint, p_after centile_store.rank_key, p_around bigint, p_limit integer, OUT players bigint, OUT rows json) RETURNS record
+    LANGUAGE plpgsql STABLE
+    AS $$
+DECLARE
+    v_is_shared boolean;
+BEGIN
+    SELECT b.ties = 'shared' INTO v_is_shared
+    FROM centile_store.rankings g JOIN centile_store.boards b ON b.id = g.board_id WHERE g.id = p_ranking_id;
+    WITH local AS MATERIALIZED (
+        SELECT l.user_id, l.rank_key, l.tie_key, row_number() OVER best AS place,
+               CASE WHEN v_is_shared THEN rank() OVER (ORDER BY l.rank_key DESC) ELSE row_number() OVER best END AS local_rank
+        FROM unnest(p_user_ids) AS w (id)
+        CROSS JOIN LATERAL (SELECT * FROM centile_store.leaderboard l WHERE l.ranking_id = p_ranking_id AND l.user_id = w.id LIMIT 1) l
+        WINDOW best AS (ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id)
+    ), page AS MATERIALIZED (
+        SELECT CASE WHEN p_around IS NOT NULL THEN (SELECT l.place FROM local l WHERE l.user_id = p_around) - p_limit
+                    WHEN p_after IS NOT NULL THEN 1 + (
+                        SELECT count(*) FROM local l
+                        WHERE (l.rank_key, l.tie_key, -l.user_id) >= ((p_after).rank_key, (p_after).tie_key, (p_after).user_key))
+                    ELSE p_from END AS first,
+               CASE WHEN p_around IS NOT NULL THEN 2 * p_limit + 1 ELSE p_limit END AS size
+    )
+    SELECT (SELECT count(*) FROM local),
+           (SELECT coalesce(json_agg(row_to_json(r) ORDER BY r.place), '[]')
+            FROM (SELECT l.place, l.local_rank, l.user_id AS internal_id, p.*
+                  FROM (SELECT l.* FROM local l, page p WHERE l.place >= p.first AND l.place - p.first < p.size) l
+                  CROSS JOIN LATERAL centile_store.player_row(p_ranking_id, l.user_id) p) r)
+    INTO players, rows;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.local_rows(p_ranking_id bigint, p_user_ids bigint[], p_from bigint, p_after centile_store.rank_key, p_around bigint, p_limit integer, OUT players bigint, OUT rows json) IS 'A page of some players of a ranking, ranked among each other and among all, and the number of these players with a score. Example: SELECT players, rows -> 0 ->> ''user_id'' AS first FROM centile_store.local_rows(1, ''{1,2}'', 1, NULL, NULL, 10);';
 
 CREATE FUNCTION centile_store.lock_lane(p_board centile_store.boards, p_external_id text) RETURNS centile_store.board_lanes
     LANGUAGE plpgsql
@@ -5712,6 +5926,23 @@ CREATE VIEW centile.daily_activity AS
 
 COMMENT ON VIEW centile.daily_activity IS 'Players who scored, events and points of each day of the board''s time zone, without voided ones. Example: SELECT day, players, events, points FROM centile.daily_activity WHERE board = ''main'' ORDER BY day;';
 
+CREATE TABLE centile_store.friends (
+    user_id bigint NOT NULL,
+    friend_id bigint NOT NULL,
+    CONSTRAINT friends_not_self CHECK ((user_id <> friend_id))
+);
+
+COMMENT ON TABLE centile_store.friends IS 'Friends of players: friend_id is a friend of user_id. The other direction is a row of its own.';
+
+CREATE VIEW centile.friends AS
+ SELECT u.external_id AS user_id,
+    f.external_id AS friend_id
+   FROM ((centile_store.friends e
+     JOIN centile_store.users u ON ((u.id = e.user_id)))
+     JOIN centile_store.users f ON ((f.id = e.friend_id)));
+
+COMMENT ON VIEW centile.friends IS 'Friends of players, a row per direction. Example: SELECT friend_id FROM centile.friends WHERE user_id = ''ann'' ORDER BY friend_id;';
+
 CREATE TABLE centile_store.imports (
     id bigint NOT NULL,
     board_id integer NOT NULL,
@@ -6388,6 +6619,9 @@ ALTER TABLE ONLY centile_store.erasures
 ALTER TABLE ONLY centile_store.erasures
     ADD CONSTRAINT erasures_request_id_key UNIQUE (request_id);
 
+ALTER TABLE ONLY centile_store.friends
+    ADD CONSTRAINT friends_pkey PRIMARY KEY (user_id, friend_id);
+
 ALTER TABLE ONLY centile_store.imports
     ADD CONSTRAINT imports_pkey PRIMARY KEY (id);
 
@@ -6446,6 +6680,8 @@ ALTER TABLE ONLY centile_store.webhooks
     ADD CONSTRAINT webhooks_pkey PRIMARY KEY (board_id);
 
 CREATE INDEX erasures_unfinished_idx ON centile_store.erasures USING btree (user_id) WHERE (done_at IS NULL);
+
+CREATE INDEX friends_friend_idx ON centile_store.friends USING btree (friend_id, user_id);
 
 CREATE INDEX imports_unended_idx ON centile_store.imports USING btree (board_id) WHERE ((ended_at IS NULL) AND (abandoned_at IS NULL));
 
@@ -6547,6 +6783,9 @@ GRANT ALL ON FUNCTION centile.calendar_kind(p_kind text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.change_combination(p_slug text, p_sources jsonb, p_join text, p_aggregate text, p_refresh text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.change_combination(p_slug text, p_sources jsonb, p_join text, p_aggregate text, p_refresh text, p_actor text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.change_friends(p_user text, p_change text, p_friends text[], p_actor text, p_boards text[], OUT added integer, OUT removed integer, OUT friends integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.change_friends(p_user text, p_change text, p_friends text[], p_actor text, p_boards text[], OUT added integer, OUT removed integer, OUT friends integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.combine_board(p_slug text, p_sources jsonb, p_join text, p_aggregate text, p_refresh text, p_title text, p_order text, p_ties text, p_time_zone text, p_reading text, p_frozen_top_size integer, p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.combine_board(p_slug text, p_sources jsonb, p_join text, p_aggregate text, p_refresh text, p_title text, p_order text, p_ties text, p_time_zone text, p_reading text, p_frozen_top_size integer, p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text) TO centile_service;
@@ -6718,6 +6957,9 @@ GRANT ALL ON FUNCTION centile_store.above_in_bucket(p_ranking_id bigint, p_rank_
 REVOKE ALL ON FUNCTION centile_store.add_at(p_counts anyarray, p_places integer[], p_changes anyarray) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.add_at(p_counts anyarray, p_places integer[], p_changes anyarray) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.add_friends(p_user_ids text[], p_friend_ids text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.add_friends(p_user_ids text[], p_friend_ids text[]) TO centile_service;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.board_lanes TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_user_ids bigint[]) FROM PUBLIC;
@@ -6732,11 +6974,17 @@ GRANT ALL ON FUNCTION centile_store.archive_after(p_period_id bigint, p_rank_key
 REVOKE ALL ON FUNCTION centile_store.archive_around(p_period_id bigint, p_user_id bigint, p_around integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.archive_around(p_period_id bigint, p_user_id bigint, p_around integer) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.archive_local_rows(p_period_id bigint, p_user_ids bigint[], p_from bigint, p_after centile_store.rank_key, p_around bigint, p_limit integer, OUT players bigint, OUT rows json) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.archive_local_rows(p_period_id bigint, p_user_ids bigint[], p_from bigint, p_after centile_store.rank_key, p_around bigint, p_limit integer, OUT players bigint, OUT rows json) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.archive_name(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.archive_name(p_period_id bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.archive_of(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.archive_of(p_period_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.archive_place(p_period_id bigint, p_rank_key bigint, p_tie_key bigint, p_internal_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.archive_place(p_period_id bigint, p_rank_key bigint, p_tie_key bigint, p_internal_id bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.archive_players(p_period_id bigint, p_user_ids bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.archive_players(p_period_id bigint, p_user_ids bigint[]) TO centile_service;
@@ -6811,6 +7059,9 @@ GRANT ALL ON FUNCTION centile_store.change_counts(p_lane smallint, p_rankings bi
 
 REVOKE ALL ON FUNCTION centile_store.changed_users(p_board_id integer, p_known bigint[], p_now bigint[], p_limit integer, p_user_limit bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.changed_users(p_board_id integer, p_known bigint[], p_now bigint[], p_limit integer, p_user_limit bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.check_editable(p_user_id bigint, p_boards text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.check_editable(p_user_id bigint, p_boards text[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.check_time_zone(p_time_zone text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.check_time_zone(p_time_zone text) TO centile_service;
@@ -6918,6 +7169,9 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.periods TO centile_serv
 REVOKE ALL ON FUNCTION centile_store.freeze_top(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.freeze_top(p_period_id bigint) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.friend_ids(p_user_id bigint, p_mutual boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.friend_ids(p_user_id bigint, p_mutual boolean) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.gain_base(p_board centile_store.boards, p_user_id bigint, p_starts_at timestamp with time zone, p_since timestamp with time zone, p_voided bigint[], p_enough bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.gain_base(p_board centile_store.boards, p_user_id bigint, p_starts_at timestamp with time zone, p_since timestamp with time zone, p_voided bigint[], p_enough bigint) TO centile_service;
 
@@ -6974,6 +7228,9 @@ GRANT ALL ON FUNCTION centile_store.ledger_lanes(p_board_id integer, OUT batches
 
 REVOKE ALL ON FUNCTION centile_store.list_named_players(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.list_named_players(p_period_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.local_rows(p_ranking_id bigint, p_user_ids bigint[], p_from bigint, p_after centile_store.rank_key, p_around bigint, p_limit integer, OUT players bigint, OUT rows json) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.local_rows(p_ranking_id bigint, p_user_ids bigint[], p_from bigint, p_after centile_store.rank_key, p_around bigint, p_limit integer, OUT players bigint, OUT rows json) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.lock_lane(p_board centile_store.boards, p_external_id text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.lock_lane(p_board centile_store.boards, p_external_id text) TO centile_service;
@@ -7226,6 +7483,11 @@ GRANT SELECT ON TABLE centile.daily_points TO centile_service;
 
 GRANT SELECT ON TABLE centile.daily_activity TO centile_reader;
 GRANT SELECT ON TABLE centile.daily_activity TO centile_service;
+
+GRANT SELECT,INSERT,DELETE ON TABLE centile_store.friends TO centile_service;
+
+GRANT SELECT ON TABLE centile.friends TO centile_reader;
+GRANT SELECT ON TABLE centile.friends TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.imports TO centile_service;
 

@@ -78,7 +78,7 @@ pub fn import(board: &Board, file: &[u8], format: FileFormat) -> Result<File> {
 }
 
 fn imported(line: ImportedLine) -> Imported {
-    let event = line.event;
+    let event = line.record;
     Imported {
         user_id: event.user_id.as_str().to_owned(),
         name: event.name,

@@ -18,6 +18,8 @@ mod ranking;
 mod scoring;
 mod users;
 
+mod friends;
+
 mod periods;
 
 mod access;

@@ -1,36 +1,11 @@
--- The page after a key that ended an earlier page, of the archive or of its live ranking. Usually
--- the player still has this key, and one look-up finds the position. If the player has moved or
--- left since, a search finds it. A page of an archive does not contain tiebreaks, so the ledger
--- supplies them where they order equal scores.
+-- The page after a key that ended an earlier page.
 CREATE OR REPLACE FUNCTION centile_store.archive_after(p_period_id bigint, p_rank_key bigint, p_tie_key bigint, p_internal_id bigint, p_limit integer)
 RETURNS SETOF centile_store.ranking_row
-LANGUAGE plpgsql STABLE
+LANGUAGE sql STABLE
 AS $$
-DECLARE
-    v_archive record;
-    v_time    timestamptz := centile.tie_key_time(p_tie_key);
-    v_tie_key bigint := p_tie_key;
-    v_above   bigint;
-BEGIN
-    SELECT * INTO v_archive FROM centile_store.archive_of(p_period_id);
-    IF NOT FOUND THEN
-        RETURN;
-    END IF;
-    EXECUTE format(
-        'SELECT a."position" FROM centile_archive.%I a
-         WHERE a.user_id = $1 AND centile.rank_key(a.score, $2) = $3 AND a.reached_at = $4', v_archive.archive_name)
-    INTO v_above
-    USING p_internal_id, v_archive.score_order, p_rank_key, v_time;
-    IF v_above IS NULL THEN
-        IF v_archive.ties = 'tiebreak' AND p_tie_key >> 51 = 0 AND p_rank_key > centile_store.key_min() THEN
-            v_tie_key := centile_store.archive_tie_key(v_archive.board_id, v_archive.mode, p_internal_id,
-                centile.rank_key(p_rank_key, v_archive.score_order), v_time);
-        END IF;
-        -- Above the next lower key: at or above this one.
-        v_above := (centile_store.archive_above(p_period_id, ARRAY[(p_rank_key, v_tie_key, -p_internal_id - 1)::centile_store.rank_key]))[1];
-    END IF;
-    RETURN QUERY SELECT * FROM centile_store.archive_rows(p_period_id, v_above + 1, p_limit);
-END
+    SELECT r.*
+    FROM centile_store.archive_place(p_period_id, p_rank_key, p_tie_key, p_internal_id) AS p (place)
+    CROSS JOIN LATERAL centile_store.archive_rows(p_period_id, p.place + 1, p_limit) r
 $$;
 
 COMMENT ON FUNCTION centile_store.archive_after(bigint, bigint, bigint, bigint, integer) IS

@@ -5,8 +5,8 @@
 -- the response cannot repeat the call with it. p_request, an id of the request, leads to the same
 -- answer for seven days. A digest of both ids proves that the request is about the same player.
 --
--- With p_in_steps only the player changes. centile_store.erase_from_tops then changes some tops per
--- transaction; centile_store.erasures lists interrupted erasures.
+-- With p_in_steps only the player changes. centile_store.erase_from_tops then removes friends and
+-- changes tops, some per transaction; centile_store.erasures lists interrupted erasures.
 CREATE OR REPLACE FUNCTION centile.erase_user(
     p_user text, p_actor text DEFAULT session_user, p_request text DEFAULT NULL, p_in_steps boolean DEFAULT false,
     OUT user_id text, OUT period_ids bigint[])
@@ -73,4 +73,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.erase_user(text, text, text, boolean) IS
-'Erases a player''s identity, keeps the scores, and returns the new id and the closed periods whose tops named the player. Example: SELECT user_id LIKE ''erased-%'' AS is_erased, cardinality(period_ids) AS tops FROM centile.erase_user(''ann'');';
+'Erases a player''s identity and friends, keeps the scores, and returns the new id and the closed periods whose tops named the player. Example: SELECT user_id LIKE ''erased-%'' AS is_erased, cardinality(period_ids) AS tops FROM centile.erase_user(''ann'');';

@@ -1,6 +1,6 @@
--- p_set_avatar tells a removed avatar from an unchanged one. p_boards: the boards of a limited key.
--- It may change users without scores and users with scores on these boards. The audit log records
--- the changed fields without their values, which would survive an erasure.
+-- p_set_avatar tells a removed avatar from an unchanged one. p_boards: the boards of a limited key;
+-- see centile_store.check_editable. The audit log records the changed fields without their values,
+-- which would survive an erasure.
 CREATE OR REPLACE FUNCTION centile.put_user(p_user text, p_name text DEFAULT NULL, p_avatar text DEFAULT NULL, p_set_avatar boolean DEFAULT false,
     p_metadata jsonb DEFAULT NULL, p_actor text DEFAULT session_user, p_boards text[] DEFAULT '{}', OUT made boolean)
 LANGUAGE plpgsql VOLATILE
@@ -13,13 +13,7 @@ BEGIN
     LOOP
         made := centile.ensure_users(ARRAY[p_user]) = 1;
         SELECT * INTO v_user FROM centile_store.users u WHERE u.external_id = p_user;
-        IF v_user.erased_at IS NOT NULL THEN
-            RAISE EXCEPTION 'user % was erased', quote_literal(p_user) USING ERRCODE = 'CB409', DETAIL = 'user_erased';
-        ELSIF p_boards <> '{}' AND NOT made AND NOT (
-            SELECT coalesce(bool_or(b.slug = ANY (p_boards)), true) FROM centile_store.boards b
-            WHERE EXISTS (SELECT FROM centile_store.score_transactions t WHERE t.board_id = b.id AND t.user_id = v_user.id AND t.kind = 'score')) THEN
-            RAISE EXCEPTION 'user % has scores on other boards than those of the key', quote_literal(p_user) USING ERRCODE = 'CB403', DETAIL = 'user_id';
-        END IF;
+        PERFORM centile_store.check_editable(v_user.id, p_boards);
         UPDATE centile_store.profile_revision SET revision = revision + 1 RETURNING revision INTO v_revision;
         UPDATE centile_store.users u
         SET name = coalesce(p_name, u.name), avatar = CASE WHEN p_set_avatar THEN p_avatar ELSE u.avatar END,

@@ -20,7 +20,7 @@ use crate::{
         with_instance, with_settings,
     },
     config::{Config, named, value},
-    import::{self, Counts, EventFile, Options, Progress, Rejects},
+    import::{self, Counts, Options, Progress, Record, RecordFile, Rejects},
     model::{act::Actor, board::BoardSlug, file_format::FileFormat, settings::Settings},
     periods::closing,
 };
@@ -40,12 +40,8 @@ pub(super) struct Import {
     /// The board
     #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
     board: BoardSlug,
-    /// File format [default: by file extension: .csv, .ndjson or .jsonl]
-    #[arg(long, value_parser = named::<FileFormat>())]
-    format: Option<FileFormat>,
-    /// File for rejected lines and their reasons [default: FILE.rejects.csv]
-    #[arg(long, value_name = "FILE")]
-    rejects: Option<PathBuf>,
+    #[command(flatten)]
+    flags: FileFlags,
     /// Rename existing players to their last name in the file
     #[arg(long)]
     update_names: bool,
@@ -63,76 +59,102 @@ pub(super) struct Import {
     by: By,
 }
 
+/// Flags of a file to import.
+#[derive(Debug, Args)]
+pub(super) struct FileFlags {
+    /// File format [default: by file extension: .csv, .ndjson or .jsonl]
+    #[arg(long, value_parser = named::<FileFormat>())]
+    format: Option<FileFormat>,
+    /// File for rejected lines and their reasons [default: FILE.rejects.csv]
+    #[arg(long, value_name = "FILE")]
+    rejects: Option<PathBuf>,
+}
+
 /// Imports the file and prints a summary. Fails if lines were rejected.
 pub(super) async fn run(config: &Config, import: Import) -> Result<()> {
     let by = import.by.actor()?;
     if import.abandon {
         return abandon(config, &import.board, &by).await;
     }
+    // Clap requires it except with `--abandon`.
+    let file = import.file.as_deref().unwrap_or(Path::new("-"));
     let settings = Settings { write_connections: import::WRITE_CONNECTIONS, ..config.for_command()? };
     with_settings(&settings, async |instance| {
         let board = boards::find(&instance.boards, &import.board).await?;
-        let progress = Arc::new(Progress::default());
-        let (input, length) = open(import.file())?;
-        let source = EventFile::open(input, import.format()?, &progress)?;
-        let path = import.rejects_path();
-        let rejects = Rejects::new(create_rejects(import.file(), &path)?)?;
         let options = Options { by, update_names: import.update_names, batch_size: import.batch_size.into() };
-        let (begin, name) = (Instant::now(), import.source_name());
-        let result = tokio::select! {
-            result = import::run(&instance.store, &board, &name, source, options, rejects, &progress) => result,
-            never = show_progress(&progress, length) => match never {},
+        let name = source_name(file);
+        let run = async |source, rejects, progress: &Arc<Progress>| {
+            import::run(&instance.store, &board, &name, source, options, rejects, progress).await
         };
-        let counts = progress.counts();
-        remove_empty_rejects(&path, &counts);
-        output::print(summary(&counts, begin.elapsed()))?;
-        result.map_err(|error| with_advice(error, &counts))?;
-        match counts.rejected {
-            0 => Ok(()),
-            rejected => Err(Error::conflict(
-                Code::Conflict,
-                format!(
-                    "{} of {} lines were rejected; see the reasons in {}",
-                    thousands(rejected),
-                    thousands(counts.lines()),
-                    path.display()
-                ),
-            )),
-        }
+        let advice =
+            "events are imported. Run the import again: lines with an id count once, lines without an id count again";
+        import_file(file, &import.flags, run, advice).await
     })
     .await
 }
 
-impl Import {
-    /// Returns the file. Clap requires it except with `--abandon`.
-    fn file(&self) -> &Path {
-        self.file.as_deref().unwrap_or(Path::new("-"))
+/// Imports `file` with `import`, shows the progress and prints a summary. Fails if lines were
+/// rejected. `advice`, after the number of accepted lines, tells how to continue after an error.
+pub(super) async fn import_file<R: Record>(
+    file: &Path,
+    flags: &FileFlags,
+    import: impl AsyncFnOnce(RecordFile<R>, Rejects, &Arc<Progress>) -> Result<()>,
+    advice: &str,
+) -> Result<()> {
+    let progress = Arc::new(Progress::default());
+    let (input, length) = open(file)?;
+    let source = RecordFile::open(input, flags.format(file)?, &progress)?;
+    let path = flags.rejects_path(file);
+    let rejects = Rejects::new(create_rejects(file, &path)?)?;
+    let begin = Instant::now();
+    let result = tokio::select! {
+        result = import(source, rejects, &progress) => result,
+        never = show_progress(&progress, length) => match never {},
+    };
+    let counts = progress.counts();
+    remove_empty_rejects(&path, &counts);
+    output::print(summary(&counts, begin.elapsed()))?;
+    result.map_err(|error| with_advice(error, &counts, advice))?;
+    match counts.rejected {
+        0 => Ok(()),
+        rejected => Err(Error::conflict(
+            Code::Conflict,
+            format!(
+                "{} of {} lines were rejected; see the reasons in {}",
+                thousands(rejected),
+                thousands(counts.lines()),
+                path.display()
+            ),
+        )),
     }
+}
 
-    fn format(&self) -> Result<FileFormat> {
+impl FileFlags {
+    fn format(&self, file: &Path) -> Result<FileFormat> {
         let unknown =
             || Error::invalid("format", "is required if the file name does not end in .csv, .ndjson or .jsonl");
-        self.format.or_else(|| FileFormat::of(self.file())).ok_or_else(unknown)
+        self.format.or_else(|| FileFormat::of(file)).ok_or_else(unknown)
     }
 
-    /// Returns the name that identifies the import. The same file resumes an interrupted import.
-    fn source_name(&self) -> String {
-        if is_stdin(self.file()) {
-            return "stdin".to_owned();
-        }
-        // The full path: files of the same name in two folders are different imports.
-        let path = fs::canonicalize(self.file()).unwrap_or_else(|_| self.file().to_owned());
-        path.to_string_lossy().into_owned()
-    }
-
-    fn rejects_path(&self) -> PathBuf {
+    fn rejects_path(&self, file: &Path) -> PathBuf {
         self.rejects.clone().unwrap_or_else(|| {
-            let file = if is_stdin(self.file()) { Path::new("stdin") } else { self.file() };
+            let file = if is_stdin(file) { Path::new("stdin") } else { file };
             let mut name = file.as_os_str().to_owned();
             name.push(".rejects.csv");
             name.into()
         })
     }
+}
+
+/// Returns the name that identifies the import of a file. The same file resumes an interrupted
+/// import.
+pub(super) fn source_name(file: &Path) -> String {
+    if is_stdin(file) {
+        return "stdin".to_owned();
+    }
+    // The full path: files of the same name in two folders are different imports.
+    let path = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    path.to_string_lossy().into_owned()
 }
 
 async fn abandon(config: &Config, board: &BoardSlug, by: &Actor) -> Result<()> {
@@ -198,11 +220,8 @@ fn rate(counts: &Counts, time: Duration) -> String {
 }
 
 /// Adds advice about a second run to an error.
-fn with_advice(error: Error, counts: &Counts) -> Error {
-    let advice = format!(
-        "; {} events are imported. Run the import again: lines with an id count once, lines without an id count again",
-        thousands(counts.accepted)
-    );
+fn with_advice(error: Error, counts: &Counts, advice: &str) -> Error {
+    let advice = format!("; {} {advice}", thousands(counts.accepted));
     match error {
         Error::Unavailable { code, message, retry_after } => {
             Error::Unavailable { code, message: message + &advice, retry_after }

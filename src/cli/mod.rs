@@ -10,6 +10,7 @@ mod demo;
 mod explain;
 mod export;
 mod import;
+mod import_friends;
 mod key;
 mod log;
 mod maintain;
@@ -89,6 +90,17 @@ enum Command {
     /// are imported.
     #[command(verbatim_doc_comment)]
     Import(import::Import),
+    /// Import friends of players from a file
+    ///
+    /// A CSV file begins with a header that names the columns `user_id` and `friend_id`. An NDJSON
+    /// file has one object per line with these fields. The friend of a player need not have the
+    /// player as a friend: that is a line of its own. Unknown players are created. A player has at
+    /// most 5,000 friends. Safe to run again.
+    ///
+    /// Rejected lines go to the rejects file with a reason, and the command fails. All other lines
+    /// are imported.
+    #[command(verbatim_doc_comment)]
+    ImportFriends(import_friends::ImportFriends),
     /// Show, change, ban, unban and erase players
     #[command(subcommand)]
     User(user::Command),
@@ -186,6 +198,7 @@ async fn run(cli: Cli) -> Result<()> {
         Command::Key(command) => key::run(config, command).await,
         Command::Secrets(command) => secrets::run(config, command).await,
         Command::Import(import) => import::run(config, import).await,
+        Command::ImportFriends(friends) => import_friends::run(config, friends).await,
         Command::User(command) => user::run(config, command).await,
         Command::Explain(explain) => explain::run(config, explain).await,
         Command::Export(export) => export::run(config, export).await,

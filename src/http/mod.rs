@@ -57,8 +57,8 @@ use crate::{
     Error, Resource, Result,
     http::{
         api::{
-            board, classic, distribution, docs, endpoint::Endpoint, export, health, history, key, list, newcomer,
-            period, progress, quarantine, season, standing, standings, submit, transaction, user,
+            board, classic, distribution, docs, endpoint::Endpoint, export, friend, health, history, key, list,
+            newcomer, period, progress, quarantine, season, standing, standings, submit, transaction, user,
         },
         server::{
             activity::{Activity, Allowed},
@@ -215,6 +215,10 @@ fn endpoints() -> Vec<Endpoint> {
             .on(Method::PUT, user::put)
             .on_idempotent(Method::DELETE, user::erase),
         Endpoint::new("/v1/users/{user_id}/standings").get(standings::list),
+        Endpoint::new("/v1/users/{user_id}/friends").get(friend::list).on(Method::POST, friend::change),
+        Endpoint::new("/v1/users/{user_id}/friends/{friend_id}")
+            .on(Method::PUT, friend::add)
+            .on(Method::DELETE, friend::remove),
         Endpoint::new("/v1/users/{user_id}/ban").on(Method::POST, user::ban),
         Endpoint::new("/v1/users/{user_id}/unban").on(Method::POST, user::unban),
         Endpoint::new("/v1/keys").get(key::list).on_idempotent(Method::POST, key::create),

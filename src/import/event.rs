@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     Error, Result,
-    import::text,
+    import::record::{self, Record, shortened},
     model::{
         board::{Board, Ties},
         user::{UserId, check_text},
@@ -40,7 +40,7 @@ pub(crate) struct Event {
 
 /// A column of a CSV file, or a member of an NDJSON line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Column {
+pub(crate) enum Column {
     Id,
     UserId,
     Name,
@@ -48,47 +48,6 @@ pub(super) enum Column {
     OccurredAt,
     Reason,
     Tiebreak,
-}
-
-/// `user_name` is the name in SQL views, whose rows can be imported too.
-const COLUMNS: [(&str, Column); 8] = [
-    ("id", Column::Id),
-    ("user_id", Column::UserId),
-    ("name", Column::Name),
-    ("user_name", Column::Name),
-    ("points", Column::Points),
-    ("occurred_at", Column::OccurredAt),
-    ("reason", Column::Reason),
-    ("tiebreak", Column::Tiebreak),
-];
-
-/// Parses the header of a CSV file; returns its columns in order.
-pub(super) fn header(record: &[u8]) -> Result<Vec<Column>> {
-    let names = std::str::from_utf8(record).map_err(|_| bad_header("is not UTF-8"))?;
-    let names = text::fields(names.as_bytes()).unwrap_or_default();
-    let mut columns = Vec::with_capacity(names.len());
-    for name in names {
-        let name = String::from_utf8_lossy(&name).trim().to_owned();
-        let known = COLUMNS.iter().find(|(known, _)| *known == name);
-        let Some((_, column)) = known else {
-            let all = COLUMNS.map(|(name, _)| name).join(", ");
-            return Err(bad_header(&format!("names the column {:?}; known are {all}", shortened(&name))));
-        };
-        if columns.contains(column) {
-            return Err(bad_header(&format!("names the column {name:?} twice")));
-        }
-        columns.push(*column);
-    }
-    for (name, needed) in COLUMNS.iter().filter(|(_, column)| matches!(column, Column::UserId | Column::Points)) {
-        if !columns.contains(needed) {
-            return Err(bad_header(&format!("lacks the column {name:?}")));
-        }
-    }
-    Ok(columns)
-}
-
-fn bad_header(message: &str) -> Error {
-    Error::invalid("file", format!("the header {message}"))
 }
 
 /// The unparsed fields of an event, from CSV or JSON.
@@ -113,52 +72,41 @@ fn number<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Co
     Ok(value.map(|value| Cow::Borrowed(value.get())))
 }
 
-/// Parses a CSV record as an event.
-pub(super) fn from_csv(board: &Board, columns: &[Column], record: &[u8]) -> Result<Event> {
-    let record = utf8(record)?;
-    let values = text::fields(record.as_bytes()).unwrap_or_default();
-    if values.len() != columns.len() {
-        return Err(Error::Malformed(format!("has {} fields; the header names {}", values.len(), columns.len())));
-    }
-    let mut fields = Fields::default();
-    for (column, value) in columns.iter().zip(values) {
-        // An empty field is absent.
-        let value = match value {
-            Cow::Borrowed(value) => std::str::from_utf8(value).map(Cow::Borrowed).ok(),
-            Cow::Owned(value) => String::from_utf8(value).map(Cow::Owned).ok(),
-        };
-        let value = value.filter(|value| !value.is_empty());
-        match column {
-            Column::Id => fields.id = value,
-            Column::UserId => fields.user_id = value,
-            Column::Name => fields.name = value,
-            Column::Points => fields.points = value,
-            Column::OccurredAt => fields.occurred_at = value,
-            Column::Reason => fields.reason = value,
-            Column::Tiebreak => fields.tiebreak = value,
+impl Record for Event {
+    type Column = Column;
+    type Rules = Board;
+    /// `user_name` is the name in SQL views, whose rows can be imported too.
+    const COLUMNS: &'static [(&'static str, Column)] = &[
+        ("id", Column::Id),
+        ("user_id", Column::UserId),
+        ("name", Column::Name),
+        ("user_name", Column::Name),
+        ("points", Column::Points),
+        ("occurred_at", Column::OccurredAt),
+        ("reason", Column::Reason),
+        ("tiebreak", Column::Tiebreak),
+    ];
+    const REQUIRED: &'static [Column] = &[Column::UserId, Column::Points];
+
+    fn from_csv(board: &Board, columns: &[Column], record: &[u8]) -> Result<Self> {
+        let mut fields = Fields::default();
+        for (column, value) in record::csv_values(columns, record)? {
+            match column {
+                Column::Id => fields.id = value,
+                Column::UserId => fields.user_id = value,
+                Column::Name => fields.name = value,
+                Column::Points => fields.points = value,
+                Column::OccurredAt => fields.occurred_at = value,
+                Column::Reason => fields.reason = value,
+                Column::Tiebreak => fields.tiebreak = value,
+            }
         }
+        checked(board, fields)
     }
-    checked(board, fields)
-}
 
-/// Parses an NDJSON line as an event.
-pub(super) fn from_json(board: &Board, line: &[u8]) -> Result<Event> {
-    let line = utf8(line)?;
-    if !line.trim_start().starts_with('{') {
-        return Err(Error::Malformed("must be a JSON object".to_owned()));
+    fn from_json(board: &Board, line: &[u8]) -> Result<Self> {
+        checked(board, record::json_members(line)?)
     }
-    let mut reader = serde_json::Deserializer::from_str(line);
-    let fields: Fields = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
-        let (path, error) = (error.path().to_string(), error.into_inner());
-        if path == "." { Error::Malformed(error.to_string()) } else { Error::invalid(path, error.to_string()) }
-    })?;
-    reader.end().map_err(|error| Error::Malformed(error.to_string()))?;
-    checked(board, fields)
-}
-
-fn utf8(bytes: &[u8]) -> Result<&str> {
-    std::str::from_utf8(bytes)
-        .map_err(|error| Error::Malformed(format!("is not UTF-8 from byte {} on", error.valid_up_to() + 1)))
 }
 
 /// Refuses what the board or the database would refuse, before any player or period is created for
@@ -210,12 +158,4 @@ fn time(board: &Board, text: &str) -> Result<DateTime<Utc>> {
     }
     // A leap second becomes the second after it, as in PostgreSQL.
     DateTime::from_timestamp_micros(time.timestamp_micros()).ok_or_else(|| Refusal::TimeOutOfRange.error(board))
-}
-
-/// Shortens a text for an error message.
-fn shortened(text: &str) -> Cow<'_, str> {
-    match text.char_indices().nth(40) {
-        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
-        None => Cow::Borrowed(text),
-    }
 }

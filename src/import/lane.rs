@@ -75,7 +75,7 @@ impl Lanes {
     /// Returns `false` when a lane has failed; [`Self::finish`] then returns its error.
     pub(super) async fn take(&mut self, lines: Vec<ImportedLine>) -> bool {
         for line in lines {
-            let lane = usize::try_from(lane_of(&line.event.user_id, &self.board)).unwrap_or_default();
+            let lane = usize::try_from(lane_of(&line.record.user_id, &self.board)).unwrap_or_default();
             let Some((waiting, sender)) = self.queues.get_mut(lane) else { return false };
             waiting.push(line);
             if waiting.len() >= self.batch_size && sender.send(std::mem::take(waiting)).await.is_err() {
@@ -109,7 +109,7 @@ impl Shared {
             if lines.is_empty() {
                 continue;
             }
-            let events: Vec<Submitted> = lines.iter().map(|line| (&line.event).into()).collect();
+            let events: Vec<Submitted> = lines.iter().map(|line| (&line.record).into()).collect();
             let written = {
                 let _permit = self.permits.acquire().await;
                 lane.write(&self.store, EventSource::Import, &events).await?

@@ -1,21 +1,29 @@
-//! Imports events with times of their own from a file, while live writes continue.
+//! Imports events with times of their own, and friends of players, from files, while live writes
+//! continue.
 //!
-//! A thread reads and checks lines (`source`, `event`). Players, ledger partitions and periods are
-//! created for some thousand lines at a time (`prepare`). A task per lane writes the events in file
-//! order (`lane`). Rejected lines go to the rejects (`rejects`). Bounded channels connect
-//! the stages, so that a file of any size needs little memory.
+//! A thread reads and checks lines (`source`, `record`, `event`). Players, ledger partitions and
+//! periods are created for some thousand lines at a time (`prepare`). A task per lane writes the
+//! events in file order (`lane`). Rejected lines go to the rejects (`rejects`). Bounded channels
+//! connect the stages, so that a file of any size needs little memory. Friends (`edge`, `friends`)
+//! need no lanes.
 
+mod edge;
 mod event;
+mod friends;
 mod lane;
 mod prepare;
 mod progress;
+mod record;
 mod rejects;
 mod source;
 mod text;
 
 pub use progress::{Counts, Progress};
 pub use rejects::Rejects;
-pub use source::EventFile;
+
+pub(crate) use friends::run as run_friends;
+pub(crate) use record::Record;
+pub(crate) use source::{EdgeFile, EventFile, RecordFile};
 
 use std::sync::Arc;
 
@@ -42,15 +50,15 @@ pub struct Options {
     pub batch_size: usize,
 }
 
-/// A line of the file that was parsed as an event.
+/// A line of the file that was parsed as a record.
 #[derive(Debug)]
-pub(crate) struct ImportedLine {
+pub(crate) struct ImportedLine<R = Event> {
     /// Line number in the file, from 1; that of the first line if quotes span several.
     pub(crate) number: u64,
     /// The line as written in the file.
     raw: Box<[u8]>,
-    /// The parsed event.
-    pub(crate) event: Event,
+    /// The parsed record.
+    pub(crate) record: R,
 }
 
 /// Imports all events of `source`, which is named `name`.

@@ -1,4 +1,4 @@
-//! Reads a file in its own thread, and parses its lines as events.
+//! Reads a file in its own thread, and parses its records.
 
 use std::{io::Read, sync::Arc};
 
@@ -8,11 +8,13 @@ use crate::{
     Error, Result,
     import::{
         ImportedLine, Progress,
-        event::{self, Column},
+        edge::Edge,
+        event::Event,
         progress::CountedReader,
+        record::{self, Record},
         text::{Lines, Text},
     },
-    model::{board::Board, file_format::FileFormat},
+    model::file_format::FileFormat,
 };
 
 /// Maximum lines of a chunk.
@@ -24,21 +26,27 @@ const CHUNK_BYTES: usize = 1 << 20;
 /// Chunks queued.
 const QUEUED_CHUNKS: usize = 2;
 
+/// A file of score events.
+pub(crate) type EventFile = RecordFile<Event>;
+
+/// A file of players and their friends.
+pub(crate) type EdgeFile = RecordFile<Edge>;
+
 /// A file to import, with its header already read.
-pub struct EventFile {
+pub(crate) struct RecordFile<R: Record> {
     lines: Lines<CountedReader<Box<dyn Read + Send>>>,
     /// Columns of a CSV file.
-    columns: Option<Vec<Column>>,
+    columns: Option<Vec<R::Column>>,
 }
 
 /// Lines that were read together.
-#[derive(Debug, Default)]
-pub(crate) struct Chunk {
-    pub(crate) lines: Vec<ImportedLine>,
+#[derive(Debug)]
+pub(crate) struct Chunk<R> {
+    pub(crate) lines: Vec<ImportedLine<R>>,
     pub(crate) rejects: Vec<Reject>,
 }
 
-/// A line that is not a valid event.
+/// A line that is not a valid record.
 #[derive(Debug)]
 pub(crate) struct Reject {
     pub(crate) number: u64,
@@ -46,12 +54,12 @@ pub(crate) struct Reject {
     pub(crate) reason: Error,
 }
 
-impl EventFile {
+impl<R: Record> RecordFile<R> {
     /// Opens a source, and reads the header of a CSV file.
     ///
-    /// Returns [`Error::Invalid`] for `file` when the header cannot be read, lacks `user_id` or
-    /// `points`, or has an unknown column.
-    pub fn open(input: Box<dyn Read + Send>, format: FileFormat, progress: &Arc<Progress>) -> Result<Self> {
+    /// Returns [`Error::Invalid`] for `file` when the header cannot be read, lacks a required column,
+    /// or has an unknown one.
+    pub(crate) fn open(input: Box<dyn Read + Send>, format: FileFormat, progress: &Arc<Progress>) -> Result<Self> {
         let mut lines = Lines::new(CountedReader { input, progress: Arc::clone(progress) });
         let columns = match format {
             FileFormat::Ndjson => None,
@@ -61,7 +69,7 @@ impl EventFile {
                 if let Some(fault) = first.fault {
                     return Err(Error::invalid("file", format!("the header: {fault}")));
                 }
-                Some(event::header(&first.bytes)?)
+                Some(record::header::<R>(&first.bytes)?)
             }
         };
         Ok(Self { lines, columns })
@@ -70,11 +78,11 @@ impl EventFile {
     /// Reads in a thread until the end, or until the receiver is dropped.
     ///
     /// The thread is not joined: it may be blocked on reading from a terminal.
-    pub(super) fn read(mut self, board: Arc<Board>) -> mpsc::Receiver<Result<Chunk>> {
+    pub(super) fn read(mut self, rules: Arc<R::Rules>) -> mpsc::Receiver<Result<Chunk<R>>> {
         let (sender, receiver) = mpsc::channel(QUEUED_CHUNKS);
         std::thread::spawn(move || {
             loop {
-                let chunk = self.chunk(&board);
+                let chunk = self.chunk(&rules);
                 let over = !matches!(&chunk, Ok(chunk) if !chunk.is_empty());
                 if matches!(&chunk, Ok(chunk) if chunk.is_empty()) || sender.blocking_send(chunk).is_err() || over {
                     return;
@@ -85,16 +93,16 @@ impl EventFile {
     }
 
     /// Reads the next lines; empty at the end.
-    pub(crate) fn chunk(&mut self, board: &Board) -> Result<Chunk> {
-        let mut chunk = Chunk::default();
+    pub(crate) fn chunk(&mut self, rules: &R::Rules) -> Result<Chunk<R>> {
+        let mut chunk = Chunk { lines: Vec::new(), rejects: Vec::new() };
         let mut bytes = 0;
         while bytes < CHUNK_BYTES && chunk.lines.len() + chunk.rejects.len() < CHUNK_LINES {
             let text = if self.columns.is_some() { self.lines.record() } else { self.lines.line() };
             let Some(text) = text.map_err(|error| unreadable(&error))? else { break };
             bytes += text.bytes.len();
-            match self.event(board, &text) {
-                Ok(event) => {
-                    chunk.lines.push(ImportedLine { number: text.number, raw: text.bytes.into_boxed_slice(), event });
+            match self.record(rules, &text) {
+                Ok(record) => {
+                    chunk.lines.push(ImportedLine { number: text.number, raw: text.bytes.into_boxed_slice(), record });
                 }
                 Err(reason) => chunk.rejects.push(Reject { number: text.number, raw: text.bytes, reason }),
             }
@@ -102,16 +110,16 @@ impl EventFile {
         Ok(chunk)
     }
 
-    fn event(&self, board: &Board, text: &Text) -> Result<event::Event> {
+    fn record(&self, rules: &R::Rules, text: &Text) -> Result<R> {
         match (text.fault, &self.columns) {
             (Some(fault), _) => Err(Error::Malformed(fault.to_owned())),
-            (None, Some(columns)) => event::from_csv(board, columns, &text.bytes),
-            (None, None) => event::from_json(board, &text.bytes),
+            (None, Some(columns)) => R::from_csv(rules, columns, &text.bytes),
+            (None, None) => R::from_json(rules, &text.bytes),
         }
     }
 }
 
-impl Chunk {
+impl<R> Chunk<R> {
     pub(crate) fn is_empty(&self) -> bool {
         self.lines.is_empty() && self.rejects.is_empty()
     }

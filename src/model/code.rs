@@ -71,6 +71,8 @@ pub enum Code {
     SeasonExists,
     /// The board already has scores between the season's start and end.
     SeasonHasScores,
+    /// The player would have more than 5,000 friends.
+    TooManyFriends,
     /// The client already has two active keys; revoke one of them first.
     TooManyKeys,
     /// An administrator has accepted or rejected the event.
@@ -164,6 +166,7 @@ impl Code {
             | Self::BoardCombined
             | Self::SeasonExists
             | Self::SeasonHasScores
+            | Self::TooManyFriends
             | Self::TooManyKeys
             | Self::EventDecided
             | Self::RequestRepeated

@@ -10,6 +10,7 @@ pub mod error;
 pub mod explain;
 pub mod export;
 pub mod file_format;
+pub mod friend;
 pub mod hidden;
 pub mod idempotency;
 pub mod key;

@@ -103,6 +103,30 @@ pub struct Chosen {
     pub missing: Vec<String>,
 }
 
+/// Start of a page of a player's friends, ranked among each other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LocalStart {
+    /// As a page of a ranking. Positions count only the player and the friends.
+    Page(PageStart),
+    /// The page has the player in the middle, and its limit on each side.
+    Around,
+}
+
+/// A page of a player and the player's friends, ranked among each other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LocalPage {
+    /// Period, version, players.
+    pub header: Header,
+    /// How many of them have a score.
+    pub local_players: u64,
+    /// The rows, best first.
+    pub rows: Vec<Row>,
+    /// Rank of each row among all of them, from 1. Players with equal ranks share it.
+    pub local_ranks: Vec<u64>,
+    /// Cursor of the next page; absent after the last player.
+    pub next: Option<String>,
+}
+
 /// Distribution of scores.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Distribution {

@@ -11,6 +11,7 @@ pub(crate) mod frozen;
 mod index;
 mod indexes;
 mod load;
+pub(crate) mod local;
 pub(crate) mod memory;
 mod open;
 pub(crate) mod overview;

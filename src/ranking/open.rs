@@ -3,7 +3,10 @@
 //! If a function returns `None`, the caller must look the period up again: its ranking was
 //! replaced, its index was dropped, or the user was erased during the read.
 
-use std::collections::{BTreeSet, HashMap};
+use std::{
+    collections::{BTreeSet, HashMap},
+    ops::Range,
+};
 
 use futures::{StreamExt as _, stream::FuturesUnordered};
 
@@ -24,7 +27,9 @@ use crate::{
     store::{
         index::StoredProfile,
         period::{PeriodSource, RankingRef, ResolvedPeriod},
-        rank::{RankingState, StoredKey, StoredPlayer, StoredRow, StoredStanding},
+        rank::{
+            Group, LocalPart, LocalRow, LocalRows, RankingState, StoredKey, StoredPlayer, StoredRow, StoredStanding,
+        },
     },
 };
 
@@ -122,14 +127,58 @@ impl Open<'_> {
         let Some((state, index_rows)) = view.read(read) else { return Ok(None) };
         let ids: Vec<u32> = index_rows.iter().map(|index_row| index_row.key.user_id).collect();
         let Some(profiles) = view.profiles(&ids).await? else { return Ok(None) };
-        let rows = index_rows.iter().zip(profiles).map(|(index_row, profile)| {
-            let IndexRow { key, .. } = *index_row;
-            let key_of_row =
-                StoredKey { rank_key: key.rank_key, tie_key: key.tie_key, internal_id: i64::from(key.user_id) };
-            let row = self.row(index_row, profile.external_id, profile.name, profile.avatar);
-            StoredRow { row, key: key_of_row }
-        });
+        let rows = index_rows.iter().zip(profiles).map(|(index_row, profile)| self.stored_row(index_row, profile));
         Ok(Some((state, rows.collect())))
+    }
+
+    /// Returns a part of the ranking of a group, whose ids are read during the round.
+    pub(crate) async fn local<'g>(
+        &self,
+        group: impl Future<Output = Result<&'g Group>>,
+        part: LocalPart,
+        limit: i32,
+    ) -> Result<Option<(RankingState, LocalRows)>> {
+        let (access, group) = tokio::try_join!(self.access(), group)?;
+        match access {
+            Access::Index(view) => self.local_from(&view, group, part, limit).await,
+            Access::Replaced => Ok(None),
+            Access::Sql(_permit) => self.rankings.store.local(self.resolved, self.ranking, group, part, limit).await,
+        }
+    }
+
+    async fn local_from(
+        &self,
+        view: &IndexView,
+        group: &Group,
+        part: LocalPart,
+        limit: i32,
+    ) -> Result<Option<(RankingState, LocalRows)>> {
+        let limit = usize::try_from(limit).unwrap_or_default();
+        let read = |loaded: &Loaded, revision| {
+            let user_ids = group.user_ids.iter().filter_map(|&user_id| u32::try_from(user_id).ok());
+            let mut keys: Vec<RankKey> = user_ids.filter_map(|user_id| loaded.index.key(user_id)).collect();
+            keys.sort_unstable_by(|a, b| b.cmp(a));
+            let row = |n: usize| {
+                let key = keys[n];
+                let better = match self.board.ties {
+                    Ties::Shared => keys.partition_point(|other| other.rank_key > key.rank_key),
+                    Ties::First | Ties::Tiebreak => n,
+                };
+                let index_row = self.find(loaded, key.user_id, 0)?.index_rows.pop()?;
+                Some((n as u64 + 1, better as u64 + 1, index_row))
+            };
+            let found: Vec<_> = places(&keys, group, part, limit).filter_map(row).collect();
+            (loaded.state(revision), keys.len() as u64, found)
+        };
+        let Some((state, players, found)) = view.read(read) else { return Ok(None) };
+        let user_ids: Vec<u32> = found.iter().map(|(.., index_row)| index_row.key.user_id).collect();
+        let Some(profiles) = view.profiles(&user_ids).await? else { return Ok(None) };
+        let rows = found.iter().zip(profiles).map(|((place, local_rank, index_row), profile)| LocalRow {
+            place: *place,
+            local_rank: *local_rank,
+            stored: self.stored_row(index_row, profile),
+        });
+        Ok(Some((state, LocalRows { players, rows: rows.collect() })))
     }
 
     /// Returns a player with up to `around` players above and below.
@@ -305,6 +354,13 @@ impl Open<'_> {
         Some(Found { position, worse: players - no_worse, index_rows })
     }
 
+    fn stored_row(&self, index_row: &IndexRow, profile: StoredProfile) -> StoredRow {
+        let key = index_row.key;
+        let row = self.row(index_row, profile.external_id, profile.name, profile.avatar);
+        let key = StoredKey { rank_key: key.rank_key, tie_key: key.tie_key, internal_id: i64::from(key.user_id) };
+        StoredRow { row, key }
+    }
+
     fn row(&self, index_row: &IndexRow, user_id: String, user_name: String, avatar: Option<String>) -> Row {
         Row {
             position: index_row.position,
@@ -316,6 +372,22 @@ impl Open<'_> {
             reached_at: reached_at(index_row.key.tie_key),
         }
     }
+}
+
+/// Returns the places, from 0, of a part of the ranking of a group. `keys` are best first.
+fn places(keys: &[RankKey], group: &Group, part: LocalPart, limit: usize) -> Range<usize> {
+    let (start, size) = match part {
+        LocalPart::From(from) => (usize::try_from(from - 1).unwrap_or_default(), limit),
+        LocalPart::After(key) => {
+            let key = key_of(key);
+            (keys.partition_point(|other| *other >= key), limit)
+        }
+        LocalPart::Around => match keys.iter().position(|key| i64::from(key.user_id) == group.owner) {
+            Some(place) => (place.saturating_sub(limit), place.min(limit) + 1 + limit),
+            None => return 0..0,
+        },
+    };
+    start.min(keys.len())..start.saturating_add(size).min(keys.len())
 }
 
 /// Returns, for each standing, the current rank and the rank that its previous key would have now.

@@ -113,17 +113,19 @@ pub(crate) fn archive_header(resolved: &ResolvedPeriod, state: &ArchiveState) ->
     }
 }
 
-fn of_ranking<T>(period: &Period, (state, found): (RankingState, T)) -> (Header, T) {
+/// Adds the header to what was read from a ranking.
+pub(super) fn of_ranking<T>(period: &Period, (state, found): (RankingState, T)) -> (Header, T) {
     (header(period, &state), found)
 }
 
-fn of_archive<T>(resolved: &ResolvedPeriod, (state, found): (ArchiveState, T)) -> (Header, T) {
+/// Adds the header to what was read from an archive.
+pub(super) fn of_archive<T>(resolved: &ResolvedPeriod, (state, found): (ArchiveState, T)) -> (Header, T) {
     (archive_header(resolved, &state), found)
 }
 
 /// Reads from the ranking or archive of the period that `selector` means. `empty` answers for a
 /// period without scores.
-async fn on_period<T, F>(
+pub(super) async fn on_period<T, F>(
     rankings: &Rankings,
     board: &Board,
     selector: &PeriodSelector,
@@ -289,7 +291,8 @@ pub(crate) fn percentile(worse: u64, players: u64) -> f64 {
     100.0 * worse as f64 / players.saturating_sub(1).max(1) as f64
 }
 
-fn no_entry(user_id: &UserId, selector: &PeriodSelector, user_exists: bool) -> Error {
+/// Returns the error for a player without an entry in a period.
+pub(super) fn no_entry(user_id: &UserId, selector: &PeriodSelector, user_exists: bool) -> Error {
     Error::NotFound {
         what: if user_exists { Resource::Score } else { Resource::User },
         name: user_id.to_string(),

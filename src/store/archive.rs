@@ -12,7 +12,7 @@ use crate::{
     store::{
         Store,
         period::{ArchiveRef, ResolvedPeriod},
-        rank::{StoredKey, StoredPlayer, StoredRow, StoredStanding},
+        rank::{Group, LocalPart, LocalRow, LocalRows, StoredKey, StoredPlayer, StoredRow, StoredStanding},
     },
 };
 
@@ -171,6 +171,36 @@ impl Store {
             .await;
         Ok(unless_dropped(row)?
             .map(|row| (state_of!(archive, row), row.rows.0.into_iter().map(|player| player.row).collect())))
+    }
+
+    /// Returns a part of the ranking of a group.
+    pub(crate) async fn archive_local(
+        &self,
+        resolved: &ResolvedPeriod,
+        archive: ArchiveRef,
+        group: &Group,
+        part: LocalPart,
+        limit: i32,
+    ) -> Result<Option<(ArchiveState, LocalRows)>> {
+        let (from, key, around) = part.parameters(group);
+        let row = query_archive!(
+            "sql/queries/archive_local.sql",
+            archive,
+            resolved,
+            group.user_ids.as_slice(),
+            from,
+            key.map(|key| key.rank_key),
+            key.map(|key| key.tie_key),
+            key.map(|key| -key.internal_id),
+            around,
+            limit
+        )
+        .fetch_optional(&self.readers)
+        .await;
+        Ok(unless_dropped(row)?.map(|row| {
+            let local = LocalRows { players: row.local_players.unsigned_abs(), rows: row.rows.0 };
+            (state_of!(archive, row), local)
+        }))
     }
 
     /// Returns the rank that a new player with this score would have had.

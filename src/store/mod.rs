@@ -8,6 +8,7 @@ pub(crate) mod combination;
 mod error;
 pub(crate) mod explain;
 pub(crate) mod export;
+pub(crate) mod friend;
 pub(crate) mod import;
 pub(crate) mod index;
 pub(crate) mod key;

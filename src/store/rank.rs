@@ -88,6 +88,58 @@ pub(crate) struct StoredKey {
     pub(crate) internal_id: i64,
 }
 
+/// Some players, such as a player and the player's friends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Group {
+    /// Internal id of the player around whom a page may lie.
+    pub(crate) owner: i64,
+    /// Internal ids of all players of the group, the owner included.
+    pub(crate) user_ids: Vec<i64>,
+}
+
+/// Part of the ranking of a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LocalPart {
+    /// From this place among the group, from 1.
+    From(i64),
+    /// Below a key.
+    After(StoredKey),
+    /// The owner, with the limit on each side.
+    Around,
+}
+
+impl LocalPart {
+    /// Returns the parameters of the statements that read a part: place, key and owner.
+    pub(crate) fn parameters(self, group: &Group) -> (i64, Option<StoredKey>, Option<i64>) {
+        match self {
+            Self::From(from) => (from, None, None),
+            Self::After(key) => (1, Some(key), None),
+            Self::Around => (1, None, Some(group.owner)),
+        }
+    }
+}
+
+/// A row of a group.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct LocalRow {
+    /// Place among the group, from 1, never shared.
+    pub(crate) place: u64,
+    /// Rank among the group.
+    pub(crate) local_rank: u64,
+    /// The row in the whole ranking.
+    #[serde(flatten)]
+    pub(crate) stored: StoredRow,
+}
+
+/// Part of the ranking of a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LocalRows {
+    /// Players of the group in the ranking.
+    pub(crate) players: u64,
+    /// Rows, best first.
+    pub(crate) rows: Vec<LocalRow>,
+}
+
 /// A player's row, with the number of players whose rank is worse.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct StoredPlayer {
@@ -385,6 +437,32 @@ impl Store {
         let query = query_ranking!("sql/queries/chosen.sql", ranking, resolved, user_ids);
         let row = query.fetch_all(&self.readers).await?.pop();
         Ok(row.map(|row| (state_of!(row), row.rows.0.into_iter().map(|player| player.row).collect())))
+    }
+
+    /// Returns a part of the ranking of a group.
+    pub(crate) async fn local(
+        &self,
+        resolved: &ResolvedPeriod,
+        ranking: RankingRef,
+        group: &Group,
+        part: LocalPart,
+        limit: i32,
+    ) -> Result<Option<(RankingState, LocalRows)>> {
+        let (from, key, around) = part.parameters(group);
+        let query = query_ranking!(
+            "sql/queries/local.sql",
+            ranking,
+            resolved,
+            group.user_ids.as_slice(),
+            from,
+            key.map(|key| key.rank_key),
+            key.map(|key| key.tie_key),
+            key.map(|key| -key.internal_id),
+            around,
+            limit
+        );
+        let row = query.fetch_all(&self.readers).await?.pop();
+        Ok(row.map(|row| (state_of!(row), LocalRows { players: row.local_players.unsigned_abs(), rows: row.rows.0 })))
     }
 
     /// Returns the rank that a new player with this score would have.

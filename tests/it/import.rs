@@ -1,3 +1,4 @@
 //! Files in.
 
 pub mod files;
+mod friends;

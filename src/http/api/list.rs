@@ -26,11 +26,13 @@ use crate::{
     },
     model::{
         board::Board,
+        friend::FriendsOf,
+        period::PeriodSelector,
         presentation::ScoreFormat,
-        rank::{Chosen, Page, PageStart, Row},
+        rank::{Chosen, LocalPage, LocalStart, Page, PageStart, Row},
         user::UserId,
     },
-    ranking::{period, read},
+    ranking::{Rankings, local, period, read},
 };
 
 /// Maximum rows of a page.
@@ -75,6 +77,51 @@ pub(crate) struct ListQuery {
     #[serde(default)]
     #[param(value_type = Option<bool>, default = false)]
     score_text: bool,
+    /// Id of a player. The response then has only this player and the player's friends, ranked among
+    /// each other, and `from` counts only them.
+    #[param(value_type = Option<UserIdText>)]
+    friends_of: Option<String>,
+    /// Whether only friends count who have the player as a friend, too. Only with `friends_of`.
+    #[serde(default)]
+    #[param(value_type = Option<bool>, default = false)]
+    mutual: bool,
+    /// Number of friends to return on each side of the player. Only with `friends_of`. Cannot be
+    /// combined with `from`, `cursor` and `limit`.
+    #[param(minimum = 0, maximum = 100)]
+    around: Option<u64>,
+}
+
+impl ListQuery {
+    /// Returns the player whose friends are selected.
+    fn friends(&self) -> Result<Option<FriendsOf>> {
+        match &self.friends_of {
+            Some(user_id) => {
+                let user_id = user_id.parse().map_err(|error: Error| error.in_field("friends_of"))?;
+                Ok(Some(FriendsOf { user_id, mutual: self.mutual }))
+            }
+            None if self.mutual => Err(Error::invalid("mutual", "needs friends_of")),
+            None if self.around.is_some() => Err(Error::invalid("around", "needs friends_of")),
+            None => Ok(None),
+        }
+    }
+
+    /// Returns the start of the page, and its limit.
+    fn start(&self) -> Result<(LocalStart, u32)> {
+        if let Some(around) = self.around {
+            let given =
+                [("from", self.from.is_some()), ("cursor", self.cursor.is_some()), ("limit", self.limit.is_some())];
+            if let Some((name, _)) = given.into_iter().find(|(_, is_given)| *is_given) {
+                return Err(Error::invalid(name, "cannot be combined with around"));
+            }
+            return Ok((LocalStart::Around, query::bounded("around", Some(around), 0, 0, 100)?));
+        }
+        let start = match (self.from, &self.cursor) {
+            (Some(_), Some(_)) => return Err(Error::invalid("from", "cannot be combined with cursor")),
+            (None, Some(cursor)) => PageStart::Cursor(cursor.clone()),
+            (from, None) => PageStart::Position(query::bounded("from", from, 1, 1, i64::MAX.unsigned_abs())?),
+        };
+        Ok((LocalStart::Page(start), limit(self.limit)?))
+    }
 }
 
 /// Selects players by id.
@@ -111,6 +158,17 @@ pub(crate) struct ChosenRequest {
     score_text: bool,
 }
 
+/// A player's row in a page.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ListRowResponse<'a> {
+    /// Rank among the player and the friends, shared like ranks. Present with `friends_of`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = 1, minimum = 1)]
+    local_rank: Option<u64>,
+    #[serde(flatten)]
+    row: RowResponse<'a>,
+}
+
 /// A page of a ranking.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PageResponse<'a> {
@@ -124,8 +182,12 @@ pub(crate) struct PageResponse<'a> {
     stale_for_seconds: Option<u64>,
     #[serde(flatten)]
     ranking: RankingResponse<'a>,
+    /// How many of the player and the friends have a score. Present with `friends_of`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    local_players: Option<u64>,
     /// The players, best first.
-    data: Vec<RowResponse<'a>>,
+    data: Vec<ListRowResponse<'a>>,
     /// `cursor` of the next page; null after the last player.
     #[schema(required = true)]
     next_cursor: Option<&'a str>,
@@ -139,14 +201,42 @@ impl<'a> PageResponse<'a> {
             stale: None,
             stale_for_seconds: None,
             ranking: RankingResponse::new(board, &page.header),
-            data: page.rows.iter().map(RowResponse::from).collect(),
+            local_players: None,
+            data: page.rows.iter().map(|row| ListRowResponse { local_rank: None, row: row.into() }).collect(),
             next_cursor: page.next.as_deref(),
         }
     }
 
+    /// Builds the response for friends.
+    fn of_friends(board: &'a Board, page: &'a LocalPage) -> Self {
+        let rows = page.local_ranks.iter().zip(&page.rows);
+        Self {
+            stale: None,
+            stale_for_seconds: None,
+            ranking: RankingResponse::new(board, &page.header),
+            local_players: Some(page.local_players),
+            data: rows.map(|(rank, row)| ListRowResponse { local_rank: Some(*rank), row: row.into() }).collect(),
+            next_cursor: page.next.as_deref(),
+        }
+    }
+
+    /// Adds the positions gained since the newest snapshot.
+    async fn add_moves(
+        &mut self,
+        rankings: &Rankings,
+        board: &Board,
+        selector: &PeriodSelector,
+        rows: &[Row],
+    ) -> Result<()> {
+        let users = rows.iter().map(|row| &*row.user_id);
+        let before = period::positions_before(rankings, board, selector, users).await?;
+        self.data.iter_mut().for_each(|row| row.row.add_move(&before));
+        Ok(())
+    }
+
     /// Adds the texts of the scores.
     pub(crate) fn add_text(&mut self, format: &ScoreFormat) {
-        self.data.iter_mut().for_each(|row| row.add_text(format));
+        self.data.iter_mut().for_each(|row| row.row.add_text(format));
     }
 }
 
@@ -205,6 +295,10 @@ impl<'a> ChosenResponse<'a> {
 /// the same players and names as at the closing. Other responses about a closed period show current
 /// names. A closed period requested by name (`week:2024-01-15`) may be cached for a minute.
 /// Revalidate all other responses, with `If-None-Match` where there is an `ETag`.
+///
+/// With `friends_of`, the response has only a player and the player's friends. Rows then have
+/// `local_rank`. Friends without a score in the period are left out, and so are banned ones in open
+/// periods. The response has no `ETag`, because friends can change.
 #[utoipa::path(
     get, path = "/v1/boards/{board}/scores", operation_id = "list_scores", tag = "reading", security((), ("key" = [])),
     params(BoardPath, ListQuery),
@@ -220,22 +314,29 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let path = BoardPath::of(&request)?;
     let query: ListQuery = query::parse(&request)?;
     let selector = query::selector(query.period.as_deref())?;
-    let limit = limit(query.limit)?;
-    let start = match (query.from, query.cursor) {
-        (Some(_), Some(_)) => return Err(Error::invalid("from", "cannot be combined with cursor")),
-        (None, Some(cursor)) => PageStart::Cursor(cursor),
-        (from, None) => PageStart::Position(query::bounded("from", from, 1, 1, i64::MAX.unsigned_abs())?),
-    };
+    let friends = query.friends()?;
+    let (start, limit) = query.start()?;
     let board = caller::readable(&api, &request, &path.board).await?;
+    let rankings = &api.instance.rankings;
+    if let Some(friends) = friends {
+        let page = local::page(rankings, &board, &selector, &friends, &start, limit).await?;
+        let mut response = PageResponse::of_friends(&board, &page);
+        if query.moved {
+            response.add_moves(rankings, &board, &selector, &page.rows).await?;
+        }
+        if query.score_text {
+            response.add_text(&board.presentation.score_format);
+        }
+        return reply::untagged(page.header.answered_by, &response);
+    }
+    let LocalStart::Page(start) = start else { return Err(Error::invalid("around", "needs friends_of")) };
     if start == PageStart::Position(1) && !query.moved {
         return top::answer(&api, &request, &board, &selector, limit, query.score_text).await;
     }
-    let page = read::page(&api.instance.rankings, &board, &selector, start, limit).await?;
+    let page = read::page(rankings, &board, &selector, start, limit).await?;
     let mut response = PageResponse::new(&board, &page);
     if query.moved {
-        let users = page.rows.iter().map(|row| &*row.user_id);
-        let before = period::positions_before(&api.instance.rankings, &board, &selector, users).await?;
-        response.data.iter_mut().for_each(|row| row.add_move(&before));
+        response.add_moves(rankings, &board, &selector, &page.rows).await?;
     }
     if query.score_text {
         response.add_text(&board.presentation.score_format);

@@ -7,6 +7,7 @@ pub(crate) mod distribution;
 pub(crate) mod docs;
 pub(crate) mod endpoint;
 pub(crate) mod export;
+pub(crate) mod friend;
 pub(crate) mod health;
 pub(crate) mod history;
 pub(crate) mod key;

@@ -12,6 +12,7 @@ use utoipa::{
 use crate::model::{
     board::{ArchivedKind, Mode, OnViolation, Order, PeriodKind, Reading, SnapshotKind, Ties},
     combination::{Aggregate, Join},
+    friend::FriendsChange,
     key::Role,
     quarantine::State,
 };
@@ -40,6 +41,7 @@ schemas! {
     SnapshotKind: "When the all-time ranking is archived.",
     Join: "Which players of its sources a combined board has.",
     Aggregate: "How the scores of a player in the sources combine.",
+    FriendsChange: "What a list of players does to a player's friends.",
     Role: "Permissions of a key.",
     State: "State of an event in quarantine.",
 }

@@ -178,6 +178,18 @@ pub(crate) async fn profile_reader(api: &Api, request: &HttpRequest) -> Result<(
     Ok(())
 }
 
+/// Requires a caller who may read the friends of players: a server or admin key, or the right to
+/// read every board, because friends may play on any of them.
+pub(crate) async fn friends_reader(api: &Api, request: &HttpRequest) -> Result<()> {
+    let mut boards = boards::list(&api.instance.store, None).await?;
+    boards.retain(|board| board.reading == Reading::Key);
+    if boards.is_empty() {
+        return Ok(());
+    }
+    let key = authenticated(api, request).await?;
+    if key.may_serve().is_ok() { Ok(()) } else { boards.iter().try_for_each(|board| key.may_read(&board.slug)) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -72,6 +72,23 @@ impl UserPath {
     }
 }
 
+/// Path of a player's friend.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct FriendPath {
+    /// The caller's own id of the friend, percent-encoded.
+    #[param(value_type = UserIdText, example = "bob")]
+    pub(crate) friend_id: UserId,
+}
+
+impl FriendPath {
+    /// Reads the friend's id from the path of `request`.
+    pub(crate) fn of(request: &HttpRequest) -> Result<Self> {
+        let friend_id = segment(request, "friend_id")?;
+        Ok(Self { friend_id: friend_id.parse().map_err(|error: Error| error.in_field("friend_id"))? })
+    }
+}
+
 /// Path of an API key.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Path)]

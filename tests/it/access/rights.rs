@@ -103,6 +103,8 @@ pub async fn prepared(site: &Site, method: &Method, path: &str, transaction_id: 
             json!({"user_id": "ada", "points": 1, "id": format!("{number}")})
         }
         ("POST", "/v1/keys") => json!({"name": format!("made {number}"), "role": "reader", "all_boards": true}),
+        ("POST", "/v1/users/{user_id}/friends") => json!({"change": "add", "user_ids": ["cyd"]}),
+        ("PUT", "/v1/users/{user_id}/friends/{friend_id}") => Value::Null,
         ("PUT", _) => json!({"name": format!("Ada {number}")}),
         _ => Value::Null,
     };
@@ -120,6 +122,7 @@ pub async fn prepared(site: &Site, method: &Method, path: &str, transaction_id: 
     let filled = path
         .replace("{board}", "main")
         .replace("{user_id}", &user)
+        .replace("{friend_id}", "cyd")
         .replace("{transaction_id}", &transaction_id.to_string());
     let filled = if filled.contains("{key_id}") { filled.replace("{key_id}", &spare_key(site).await) } else { filled };
     let filled = if filled.contains("{quarantine_id}") {

@@ -2,6 +2,7 @@
 
 mod act;
 mod caller;
+mod friends;
 mod lists;
 pub mod site;
 

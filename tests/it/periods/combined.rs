@@ -194,6 +194,18 @@ async fn every_read_answers_for_a_combined_board() {
         assert_eq!(answer["players"], rows.len(), "{path}");
         assert_eq!(answer["version"], top["version"], "{path}");
     }
+    let friends = json!({"change": "add", "user_ids": [rows[0].user, rows[4].user, "nobody"]});
+    site.post(&format!("/v1/users/{second}/friends"), friends).await.is(200);
+    let answer = site.get(&format!("/v1/boards/hero/scores?friends_of={second}")).await.is(200);
+    assert_eq!((&answer["combination"], &answer["version"]), (&combination, &top["version"]));
+    let local = |row: &Value| (row["local_rank"].as_u64().unwrap(), row["user_id"].as_str().unwrap().to_owned());
+    let locals: Vec<_> = answer["data"].as_array().unwrap().iter().map(local).collect();
+    let mut wanted = Vec::new();
+    for (place, row) in (1..).zip([&rows[0], &rows[1], &rows[4]]) {
+        let shared = wanted.last().filter(|(_, score)| *score == row.score).map(|((rank, _), _): &((u64, _), _)| *rank);
+        wanted.push(((shared.unwrap_or(place), row.user.clone()), row.score));
+    }
+    assert_eq!(locals, wanted.into_iter().map(|(local, _)| local).collect::<Vec<_>>());
     let standing = site.get(&format!("/v1/boards/hero/scores/{second}?around=1")).await.is(200);
     assert_eq!((&standing["position"], &standing["score"]), (&json!(2), &json!(rows[1].score)));
     assert_eq!(standing["above"][0]["user_id"], rows[0].user);

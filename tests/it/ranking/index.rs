@@ -2,6 +2,7 @@
 
 mod both;
 mod fresh;
+mod friends;
 mod life;
 mod memory;
 mod reload;

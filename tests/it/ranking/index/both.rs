@@ -36,6 +36,9 @@ struct Arena<'a> {
     boards: [String; 3],
 }
 
+/// Players with friends.
+const FRIENDLY: usize = 10;
+
 const PERIODS: [&str; 2] = ["all_time", "season:spring"];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -74,7 +77,20 @@ impl<'a> Arena<'a> {
             ))
             .await;
         }
-        Self { pair, db, rules, rng, users, boards }
+        let mut arena = Self { pair, db, rules, rng, users, boards };
+        arena.befriend().await;
+        arena
+    }
+
+    /// Gives the first players some friends, most of whom also have them as friends.
+    async fn befriend(&mut self) {
+        for user in &self.users[..FRIENDLY] {
+            let mut friends: Vec<&String> = self.users.sample(&mut self.rng, 30).collect();
+            friends.extend(&self.users[..FRIENDLY]);
+            friends.retain(|friend| *friend != user);
+            let body = json!({"change": "replace", "user_ids": friends});
+            self.pair.sql.post(&format!("/v1/users/{}/friends", escaped(user)), body).await.is(200);
+        }
     }
 
     /// Returns a random event; scores often repeat.
@@ -185,6 +201,13 @@ impl<'a> Arena<'a> {
         }
         let chosen = self.users.sample(&mut self.rng, 7).map(|user| format!("user_id={}&", escaped(user)));
         paths.push(path(&format!("scores/query?user_id=nobody&{}", chosen.collect::<String>())));
+        for _ in 0..2 {
+            let user = escaped(self.users[..FRIENDLY].choose(&mut self.rng).unwrap());
+            let (from, limit, mutual) =
+                (self.rng.random_range(1..30), self.rng.random_range(1..30), self.rng.random::<bool>());
+            paths.push(path(&format!("scores?friends_of={user}&mutual={mutual}&from={from}&limit={limit}&")));
+            paths.push(path(&format!("scores?friends_of={user}&mutual={mutual}&around={}&", limit / 2)));
+        }
         for score in [self.rng.random_range(-9..30), self.rng.random_range(-9..30), i64::MAX, -i64::MAX] {
             paths.push(path(&format!("rank?score={score}&")));
         }

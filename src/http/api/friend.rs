@@ -1,0 +1,210 @@
+//! `/v1/users/{user_id}/friends`: the friends of a player.
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::StatusCode,
+    web::{Data, Payload},
+};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::{
+    Error, Result, friends,
+    http::{
+        Api,
+        api::{
+            problem::{ActProblems, ReadProblems, WriteProblems},
+            reply,
+        },
+        extract::{
+            body, caller,
+            path::{FriendPath, UserIdText, UserPath},
+            query::{self, LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX},
+        },
+    },
+    model::{
+        act::Actor,
+        friend::{Friend, FriendsChange, FriendsChanged, FriendsOf},
+        key::Key,
+        user::UserId,
+    },
+    users::Editor,
+};
+
+/// Selects a page of friends.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct FriendsQuery {
+    /// Whether to list only friends who have the player as a friend, too.
+    #[serde(default)]
+    #[param(value_type = Option<bool>, default = false)]
+    mutual: bool,
+    /// Maximum rows of the page.
+    #[param(minimum = 1, maximum = 1000, default = 50)]
+    limit: Option<u64>,
+    /// `next_cursor` of an earlier page.
+    #[param(min_length = 1)]
+    cursor: Option<String>,
+}
+
+/// A list of players that changes a player's friends.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FriendsRequest {
+    /// Whether these players are added to the friends, removed from them, or replace them.
+    change: FriendsChange,
+    /// Ids of the players. A repeated id counts once.
+    #[schema(value_type = Vec<UserIdText>, max_items = 5000, example = json!(["bob", "cyd"]))]
+    user_ids: Vec<String>,
+}
+
+/// A request without content.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NoMembers {}
+
+/// A friend of a player.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct FriendResponse<'a> {
+    /// The caller's own id of the friend.
+    #[schema(example = "bob")]
+    user_id: &'a str,
+    /// Name shown in lists.
+    #[schema(example = "Bob")]
+    name: &'a str,
+    /// URL of the friend's avatar.
+    #[schema(required = true)]
+    avatar_url: Option<&'a str>,
+    /// Whether the friend has the player as a friend, too.
+    mutual: bool,
+}
+
+impl<'a> From<&'a Friend> for FriendResponse<'a> {
+    fn from(friend: &'a Friend) -> Self {
+        Self {
+            user_id: &friend.user_id,
+            name: &friend.name,
+            avatar_url: friend.avatar.as_deref(),
+            mutual: friend.is_mutual,
+        }
+    }
+}
+
+/// A page of a player's friends.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct FriendsResponse<'a> {
+    /// The friends, in the order in which the service came to know them.
+    data: Vec<FriendResponse<'a>>,
+    /// `cursor` of the next page; null after the last friend.
+    #[schema(required = true)]
+    next_cursor: Option<&'a str>,
+}
+
+/// The result of a change of a player's friends.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct FriendsChangedResponse {
+    /// Number of new friends.
+    #[schema(example = 2)]
+    added: u32,
+    /// Number of former friends.
+    #[schema(example = 0)]
+    removed: u32,
+    /// Number of friends after the change, at most 5,000.
+    #[schema(example = 2, maximum = 5000)]
+    friends: u32,
+}
+
+/// List friends
+///
+/// Needs a server or admin key, or the right to read every board: friends may play on any of them.
+/// If no board requires a key, anyone may read.
+#[utoipa::path(
+    get, path = "/v1/users/{user_id}/friends", operation_id = "list_friends", tag = "players",
+    security((), ("key" = [])), params(UserPath, FriendsQuery),
+    responses((status = 200, description = "A page of the player's friends.", body = FriendsResponse), ReadProblems),
+)]
+pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
+    caller::friends_reader(&api, &request).await?;
+    let UserPath { user_id } = UserPath::of(&request)?;
+    let query: FriendsQuery = query::parse(&request)?;
+    let limit = query::bounded("limit", query.limit, LIST_LIMIT_DEFAULT, 1, LIST_LIMIT_MAX)?;
+    let of = FriendsOf { user_id, mutual: query.mutual };
+    let (found, next) = friends::page(&api.instance.store, &of, limit, query.cursor.as_deref()).await?;
+    let data = found.iter().map(FriendResponse::from).collect();
+    Ok(reply::read(&FriendsResponse { data, next_cursor: next.as_deref() }))
+}
+
+/// Change friends by a list
+///
+/// Adds, removes or replaces up to 5,000 friends, all or nothing. Needs a key as `put_user` does.
+/// Adding creates unknown players. The friends of a player are a list of its own: the other
+/// direction does not change. A player may have at most 5,000 friends (409 `too_many_friends`). A
+/// repeated request changes nothing more.
+#[utoipa::path(
+    post, path = "/v1/users/{user_id}/friends", operation_id = "change_friends", tag = "players", security(("key" = [])),
+    params(UserPath), request_body = FriendsRequest,
+    responses((status = 200, description = "The friends were changed.", body = FriendsChangedResponse), WriteProblems),
+)]
+pub(crate) async fn change(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
+    let key = caller::server(&api, &request).await?;
+    let UserPath { user_id } = UserPath::of(&request)?;
+    query::none(&request)?;
+    let FriendsRequest { change, user_ids } = body::json(&api, &request, payload).await?;
+    let parse =
+        |(place, id): (usize, &String)| id.parse().map_err(|error: Error| error.in_field(format!("user_ids[{place}]")));
+    let others: Vec<UserId> = user_ids.iter().enumerate().map(parse).collect::<Result<_>>()?;
+    let FriendsChanged { added, removed, friends } = change_friends(&api, &key, &user_id, change, &others).await?;
+    Ok(reply::written(StatusCode::OK, &FriendsChangedResponse { added, removed, friends }))
+}
+
+/// Add a friend
+///
+/// Needs a key as `put_user` does. Creates unknown players. The other direction does not change.
+#[utoipa::path(
+    put, path = "/v1/users/{user_id}/friends/{friend_id}", operation_id = "add_friend", tag = "players",
+    security(("key" = [])), params(UserPath, FriendPath),
+    responses((status = 204, description = "The player has this friend."), WriteProblems),
+)]
+pub(crate) async fn add(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
+    let key = caller::server(&api, &request).await?;
+    let UserPath { user_id } = UserPath::of(&request)?;
+    let FriendPath { friend_id } = FriendPath::of(&request)?;
+    query::none(&request)?;
+    let NoMembers {} = body::optional_json(&api, &request, payload).await?;
+    let added = change_friends(&api, &key, &user_id, FriendsChange::Add, &[friend_id]).await;
+    added.map_err(|error| error.in_field("friend_id"))?;
+    Ok(reply::done())
+}
+
+/// Remove a friend
+///
+/// Needs a key as `put_user` does. The other direction does not change.
+#[utoipa::path(
+    delete, path = "/v1/users/{user_id}/friends/{friend_id}", operation_id = "remove_friend", tag = "players",
+    security(("key" = [])), params(UserPath, FriendPath),
+    responses((status = 204, description = "The player does not have this friend."), ActProblems),
+)]
+pub(crate) async fn remove(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
+    let key = caller::server(&api, &request).await?;
+    let UserPath { user_id } = UserPath::of(&request)?;
+    let FriendPath { friend_id } = FriendPath::of(&request)?;
+    query::none(&request)?;
+    change_friends(&api, &key, &user_id, FriendsChange::Remove, &[friend_id]).await?;
+    Ok(reply::done())
+}
+
+async fn change_friends(
+    api: &Api,
+    key: &Key,
+    user_id: &UserId,
+    change: FriendsChange,
+    others: &[UserId],
+) -> Result<FriendsChanged> {
+    let editor = Editor {
+        actor: Some(&Actor::from(key)),
+        boards: &key.boards,
+        allows_http_avatars: api.settings.allows_http_avatars,
+    };
+    friends::change(&api.instance.store, user_id, change, others, editor).await
+}
