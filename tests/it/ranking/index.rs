@@ -1,8 +1,8 @@
 //! Reads from the rank index equal reads by SQL, and include everything acknowledged before them.
 
 mod both;
-mod friends;
 mod fresh;
+mod friends;
 mod life;
 mod memory;
 mod reload;
