@@ -1730,7 +1730,7 @@ BEGIN
 END
 $_$;
 
-COMMENT ON FUNCTION centile_store.archive_place(p_period_id bigint, p_rank_key bigint, p_tie_key bigint, p_internal_id bigint) IS 'Players of a closed period at or above a key. Example: SELECT centile_store.archive_place(4, 100, 0, 5);';
+COMMENT ON FUNCTION centile_store.archive_place(p_period_id bigint, p_rank_key bigint, p_tie_key bigint, p_internal_id bigint) IS 'Number of players of a closed period at or above a key. Example: SELECT centile_store.archive_place(4, 100, 0, 5);';
 
 CREATE FUNCTION centile_store.archive_players(p_period_id bigint, p_user_ids bigint[]) RETURNS TABLE("position" bigint, rank bigint, worse bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone)
     LANGUAGE plpgsql STABLE

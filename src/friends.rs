@@ -37,8 +37,8 @@ pub(crate) async fn change(
     store.change_friends(user_id.as_str(), change, &friends, editor.actor, &boards).await
 }
 
-/// Returns a page of a player's friends, in the order in which they were created, and the cursor of
-/// the next page. [`Error::NotFound`] if the player does not exist.
+/// Returns a page of a player's friends, in the order in which their players were created, and the
+/// cursor of the next page. Returns [`Error::NotFound`] if the player does not exist.
 pub(crate) async fn page(
     store: &Store,
     friends: &FriendsOf,

@@ -1,6 +1,6 @@
--- Locks all players first. So changes of one player's friends follow one another, and an erasure
--- either finds the new edges or is found here. Creates no players. Edges beyond the maximum of a
--- player are "full", and all others are added.
+-- Locks all players first. So calls for the same player run one after another. A concurrent erasure
+-- either commits first, and the edge is "missing" or "erased", or it waits and removes the new edge.
+-- Creates no players. Edges beyond a player's maximum are "full"; they do not affect other edges.
 CREATE OR REPLACE FUNCTION centile_store.add_friends(p_user_ids text[], p_friend_ids text[]) RETURNS text[]
 LANGUAGE plpgsql VOLATILE
 AS $$

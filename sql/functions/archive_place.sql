@@ -33,4 +33,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.archive_place(bigint, bigint, bigint, bigint) IS
-'Players of a closed period at or above a key. Example: SELECT centile_store.archive_place(4, 100, 0, 5);';
+'Number of players of a closed period at or above a key. Example: SELECT centile_store.archive_place(4, 100, 0, 5);';

@@ -1,6 +1,6 @@
 -- Replaces the player's id and name in the tops and messages of the next p_limit closed periods
--- that name the player, or of all. Also removes a hundred times as many edges between the player
--- and friends. Returns these periods, which have another archive revision now. Repeating or
+-- that name the player, or of all. Returns these periods, which have another archive revision now.
+-- Also removes up to 100 * p_limit edges between the player and friends, or all. Repeated and
 -- overlapping calls are harmless.
 CREATE OR REPLACE FUNCTION centile_store.erase_from_tops(p_user text, p_limit integer DEFAULT NULL, OUT period_ids bigint[], OUT is_done boolean)
 LANGUAGE plpgsql VOLATILE

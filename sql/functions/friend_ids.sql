@@ -1,5 +1,5 @@
--- In plpgsql, which keeps its plans. Mutual friends are looked up one by one: a player has few
--- friends, and may be a friend of millions.
+-- plpgsql caches the plans. For mutual friends, the query looks up the reverse of each edge: a player
+-- has at most 5,000 friends, but millions of players may have that player as a friend.
 CREATE OR REPLACE FUNCTION centile_store.friend_ids(p_user_id bigint, p_mutual boolean) RETURNS bigint[]
 LANGUAGE plpgsql STABLE
 AS $$

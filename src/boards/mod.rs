@@ -189,7 +189,11 @@ fn check_windows(lengths: &[WindowLength]) -> Result<()> {
 }
 
 fn check_tags(tags: &BTreeSet<Tag>) -> Result<()> {
-    if tags.len() <= TAGS_MAX { Ok(()) } else { Err(Error::invalid("tags", format!("must be up to {TAGS_MAX} tags"))) }
+    if tags.len() <= TAGS_MAX {
+        Ok(())
+    } else {
+        Err(Error::invalid("tags", format!("must have at most {TAGS_MAX} tags")))
+    }
 }
 
 fn check_events_per_minute(events: Option<i32>) -> Result<()> {

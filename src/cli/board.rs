@@ -140,15 +140,15 @@ pub(super) struct Create {
     /// Comma-separated lengths of rolling windows: 2d to 366d, or 24h [default: none]
     #[arg(long, value_name = "LENGTHS", value_parser = value::<WindowLength>, value_delimiter = ',')]
     rolling: Vec<WindowLength>,
-    /// Tag that groups boards; repeat for each, up to 20
+    /// Tag that groups boards; repeat the flag for up to 20 tags
     ///
     /// 1 to 40 lower-case letters, digits, `-` and `_`, beginning with a letter or a digit.
     #[arg(long = "tag", value_name = "TAG", value_parser = value::<Tag>)]
     tags: Vec<Tag>,
     /// How scores are written: number, decimal:2, duration:ms or duration:s
     ///
-    /// After number and decimals may follow a space and a unit: `--score-format "number points"`. A
-    /// score of 12345 is then 12,345 points, with decimal:2 123.45, with duration:ms 0:12.345.
+    /// number and decimal take a unit after a space: `--score-format "number points"` shows 12345 as
+    /// 12,345 points. decimal:2 shows it as 123.45, and duration:ms as 0:12.345.
     #[arg(long, value_name = "FORMAT", value_parser = value::<ScoreFormat>, default_value = "number")]
     score_format: ScoreFormat,
     /// Text about the board
@@ -222,15 +222,15 @@ pub(super) struct Combine {
     #[arg(long = "frozen-top", value_name = "N", default_value_t = DEFAULT_FROZEN_TOP_SIZE)]
     #[arg(value_parser = clap::value_parser!(i32).range(1..=i64::from(FROZEN_TOP_MAX)))]
     frozen_top_size: i32,
-    /// Tag that groups boards; repeat for each, up to 20
+    /// Tag that groups boards; repeat the flag for up to 20 tags
     ///
     /// 1 to 40 lower-case letters, digits, `-` and `_`, beginning with a letter or a digit.
     #[arg(long = "tag", value_name = "TAG", value_parser = value::<Tag>)]
     tags: Vec<Tag>,
     /// How scores are written: number, decimal:2, duration:ms or duration:s
     ///
-    /// After number and decimals may follow a space and a unit: `--score-format "number points"`. A
-    /// score of 12345 is then 12,345 points, with decimal:2 123.45, with duration:ms 0:12.345.
+    /// number and decimal take a unit after a space: `--score-format "number points"` shows 12345 as
+    /// 12,345 points. decimal:2 shows it as 123.45, and duration:ms as 0:12.345.
     #[arg(long, value_name = "FORMAT", value_parser = value::<ScoreFormat>, default_value = "number")]
     score_format: ScoreFormat,
     /// Text about the board
@@ -294,7 +294,7 @@ pub(super) struct Change {
     /// All lengths of rolling windows from now on: 2d to 366d, or 24h; `none` for none
     #[arg(long, value_name = "LENGTHS", value_parser = windows)]
     rolling: Option<Windows>,
-    /// Tag from now on, instead of all earlier ones; repeat for each, up to 20
+    /// Tag that replaces all earlier tags; repeat the flag for up to 20 tags
     #[arg(long = "tag", value_name = "TAG", value_parser = value::<Tag>)]
     tags: Vec<Tag>,
     /// Remove all tags
@@ -302,8 +302,8 @@ pub(super) struct Change {
     no_tags: bool,
     /// How scores are written: number, decimal:2, duration:ms or duration:s
     ///
-    /// After number and decimals may follow a space and a unit: `--score-format "number points"`. A
-    /// score of 12345 is then 12,345 points, with decimal:2 123.45, with duration:ms 0:12.345.
+    /// number and decimal take a unit after a space: `--score-format "number points"` shows 12345 as
+    /// 12,345 points. decimal:2 shows it as 123.45, and duration:ms as 0:12.345.
     #[arg(long, value_name = "FORMAT", value_parser = value::<ScoreFormat>)]
     score_format: Option<ScoreFormat>,
     /// Text about the board; an empty text removes it

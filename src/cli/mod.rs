@@ -93,9 +93,9 @@ enum Command {
     /// Import friends of players from a file
     ///
     /// A CSV file begins with a header that names the columns `user_id` and `friend_id`. An NDJSON
-    /// file has one object per line with these fields. The friend of a player need not have the
-    /// player as a friend: that is a line of its own. Unknown players are created. A player has at
-    /// most 5,000 friends. Safe to run again.
+    /// file has one object per line with these fields. Each line is one direction: mutual friends
+    /// need two lines. The import creates unknown players. A player has at most 5,000 friends. You
+    /// can safely run the import again.
     ///
     /// Rejected lines go to the rejects file with a reason, and the command fails. All other lines
     /// are imported.

@@ -34,8 +34,8 @@ pub struct PresentationChange {
 
 /// How a score, which is a 64-bit integer, is written for people.
 ///
-/// Text forms: `number`, `decimal:2`, `duration:ms` and `duration:s`. After `number` and decimals may
-/// follow a space and a unit: `number points`.
+/// Text forms: `number`, `decimal:2`, `duration:ms` and `duration:s`. `number` and `decimal` may have a
+/// unit after a space: `number points`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ScoreFormat {
     /// A number with this many decimals, and a unit.
@@ -130,7 +130,7 @@ impl FromStr for ScoreFormat {
 
     fn from_str(text: &str) -> Result<Self> {
         let refused = || {
-            let forms = "number, decimal:1 to decimal:18, duration:ms or duration:s; after number and decimals may follow a space and a unit";
+            let forms = "number, decimal:1 to decimal:18, duration:ms or duration:s; number and decimal may have a unit after a space";
             Error::invalid("score_format", format!("must be {forms}; at most {SCORE_FORMAT_MAX_BYTES} bytes"))
         };
         if text.len() > SCORE_FORMAT_MAX_BYTES {

@@ -51,7 +51,7 @@ use crate::{
     },
 };
 
-/// Maximum concurrent rounds of one board, and of several boards.
+/// Maximum concurrent rounds of each board, and maximum concurrent rounds of several boards.
 const MAX_ROUNDS: usize = 1;
 
 /// Time after which SQL may answer a request that waits for a round.

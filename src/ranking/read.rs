@@ -203,8 +203,8 @@ const BOARDS_AT_ONCE: usize = 8;
 
 /// Returns a player's standing on each board, without neighbours.
 ///
-/// One round brings all boards with an index in memory up to date. The others are read one by one, a
-/// few at a time. [`Error::NotFound`] for the whole if the player does not exist.
+/// One round updates the indexes in memory of these boards. Each other board is read separately, up
+/// to eight at a time. Returns [`Error::NotFound`] if the player does not exist.
 pub(crate) async fn standings(
     rankings: &Rankings,
     boards: &[Board],

@@ -36,7 +36,7 @@ const CONSTRAINTS: [(&str, &str, &str); 35] = [
     (
         "boards_score_format_form",
         "score_format",
-        "must be number, decimal:1 to decimal:18, duration:ms or duration:s; after number and decimals may follow a space and a unit",
+        "must be number, decimal:1 to decimal:18, duration:ms or duration:s; number and decimal may have a unit after a space",
     ),
     ("boards_description_length", "description", "must have at most 1000 bytes"),
     ("boards_icon_url_form", "icon_url", "must be an https URL or a path on this host, of at most 1024 bytes"),

@@ -117,15 +117,15 @@ pub(crate) struct CreateBoard {
     #[schema(value_type = Option<Vec<TagText>>, example = json!(["moba"]), max_items = 20)]
     tags: Option<Vec<String>>,
     /// How scores are written for people: `number`, `decimal:2` (12345 is 123.45), `duration:ms` or
-    /// `duration:s`. After `number` and decimals may follow a space and a unit, such as
-    /// `number points`. `number` when absent.
+    /// `duration:s`. `number` and `decimal` may have a unit after a space, such as `number points`.
+    /// `number` when absent.
     #[schema(value_type = Option<ScoreFormatText>)]
     score_format: Option<String>,
     /// Text about the board, up to 1,000 bytes.
     #[schema(value_type = Option<DescriptionText>)]
     description: Option<String>,
     /// Picture of the board: an https URL, or a path on the host of the service, up to 1,024 bytes.
-    /// Pages show only the latter.
+    /// Pages show the picture only if this is a path.
     #[schema(value_type = Option<IconUrlText>)]
     icon_url: Option<String>,
     /// Colour of the board, for decoration.

@@ -94,7 +94,7 @@ impl<'a> From<&'a Friend> for FriendResponse<'a> {
 /// A page of a player's friends.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct FriendsResponse<'a> {
-    /// The friends, in the order in which the service came to know them.
+    /// The friends, in the order in which their players were created.
     data: Vec<FriendResponse<'a>>,
     /// `cursor` of the next page; null after the last friend.
     #[schema(required = true)]
@@ -138,9 +138,9 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
 /// Change friends by a list
 ///
 /// Adds, removes or replaces up to 5,000 friends, all or nothing. Needs a key as `put_user` does.
-/// Adding creates unknown players. The friends of a player are a list of its own: the other
-/// direction does not change. A player may have at most 5,000 friends (409 `too_many_friends`). A
-/// repeated request changes nothing more.
+/// Adding creates unknown players. Only the friends of this player change, not those of the listed
+/// players. A player may have at most 5,000 friends (409 `too_many_friends`). A repeated request has
+/// no further effect.
 #[utoipa::path(
     post, path = "/v1/users/{user_id}/friends", operation_id = "change_friends", tag = "players", security(("key" = [])),
     params(UserPath), request_body = FriendsRequest,

@@ -81,7 +81,8 @@ pub(crate) struct ListQuery {
     /// each other, and `from` counts only them.
     #[param(value_type = Option<UserIdText>)]
     friends_of: Option<String>,
-    /// Whether only friends count who have the player as a friend, too. Only with `friends_of`.
+    /// Whether to return only mutual friends, who also have the player as a friend. Only with
+    /// `friends_of`.
     #[serde(default)]
     #[param(value_type = Option<bool>, default = false)]
     mutual: bool,

@@ -41,7 +41,7 @@ schemas! {
     SnapshotKind: "When the all-time ranking is archived.",
     Join: "Which players of its sources a combined board has.",
     Aggregate: "How the scores of a player in the sources combine.",
-    FriendsChange: "What a list of players does to a player's friends.",
+    FriendsChange: "How a list of players changes a player's friends.",
     Role: "Permissions of a key.",
     State: "State of an event in quarantine.",
 }

@@ -499,8 +499,8 @@ pub(crate) async fn write_many(
 
 /// Writes the valid events board by board, concurrently, and returns a result for each event.
 ///
-/// If a board cannot be written, all its events are refused. [`Error::Unavailable`] if no board can
-/// be written now.
+/// If a board cannot be written, all its events are refused. Returns [`Error::Unavailable`] if all
+/// events are valid but no board can be written now.
 async fn write_boards(
     instance: &Instance,
     key: &Key,

@@ -115,8 +115,8 @@ impl Work<Vec<Arc<BoardIndexes>>, Result<JointResult>> for JointRounds {
         let boards: BTreeMap<i32, Arc<BoardIndexes>> =
             requests.into_iter().flatten().map(|board| (board.board, board)).collect();
         let mut connection = indexes.store.round_connection().await?;
-        // In the order of their ids, so that no two rounds wait for each other. A board whose own round
-        // is slow is left out, because the others wait meanwhile.
+        // Locking in the order of ids prevents deadlocks. Skips a board whose own round is slow, because
+        // the requests for the other boards would wait for it.
         let until = Instant::now() + TURNS_TIMEOUT;
         let mut turns = Vec::with_capacity(boards.len());
         for board in boards.values() {
