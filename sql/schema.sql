@@ -197,7 +197,7 @@ CREATE FUNCTION centile.change_friends(p_user text, p_change text, p_friends tex
     AS $$
 DECLARE
     v_is_new  boolean := false;
-    v_user_id bigint;
+    v_user    centile_store.users;
     v_ids     bigint[];
     v_results text[] := '{}';
 BEGIN
@@ -205,28 +205,34 @@ BEGIN
         RAISE EXCEPTION 'must be add, remove or replace' USING ERRCODE = 'CB422', DETAIL = 'change';
     ELSIF p_change <> 'remove' THEN
         v_is_new := NOT EXISTS (SELECT FROM centile_store.users u WHERE u.external_id = p_user);
-        PERFORM centile.ensure_users(p_friends || p_user);
+        PERFORM centile.ensure_users(ARRAY[p_user]);
     END IF;
-    SELECT u.id INTO v_user_id FROM centile_store.users u WHERE u.external_id = p_user FOR NO KEY UPDATE;
+    SELECT u.* INTO v_user FROM centile_store.users u WHERE u.external_id = p_user FOR NO KEY UPDATE;
     IF NOT FOUND THEN
         PERFORM centile_store.user_named(p_user);
         RAISE EXCEPTION 'user % has just been erased; retry', quote_literal(p_user) USING ERRCODE = 'CB001', DETAIL = 'concurrent_change';
     END IF;
-    PERFORM centile_store.check_editable(v_user_id, p_boards);
+    PERFORM centile_store.check_editable(v_user, p_boards);
 
+    v_ids := ARRAY(SELECT u.id FROM centile_store.users u WHERE u.external_id = ANY (p_friends));
     removed := 0;
-    IF p_change <> 'add' THEN
-        v_ids := ARRAY(SELECT u.id FROM centile_store.users u WHERE u.external_id = ANY (p_friends));
-        DELETE FROM centile_store.friends e WHERE e.user_id = v_user_id AND (e.friend_id = ANY (v_ids)) = (p_change = 'remove');
+    IF p_change = 'remove' THEN
+        DELETE FROM centile_store.friends e WHERE e.user_id = v_user.id AND e.friend_id = ANY (v_ids);
+        GET DIAGNOSTICS removed = ROW_COUNT;
+    ELSIF p_change = 'replace' THEN
+        DELETE FROM centile_store.friends e
+        WHERE e.user_id = v_user.id AND NOT EXISTS (SELECT FROM unnest(v_ids) AS n (id) WHERE n.id = e.friend_id);
         GET DIAGNOSTICS removed = ROW_COUNT;
     END IF;
     IF p_change <> 'remove' THEN
+        -- Last, because a writer of a new player's score waits for the end of this transaction.
+        PERFORM centile.ensure_users(p_friends);
         v_results := coalesce(centile_store.add_friends(array_fill(p_user, ARRAY[cardinality(p_friends)]), p_friends), '{}');
     END IF;
     added := cardinality(array_positions(v_results, 'added'));
-    SELECT count(*) INTO friends FROM centile_store.friends e WHERE e.user_id = v_user_id;
+    SELECT count(*) INTO friends FROM centile_store.friends e WHERE e.user_id = v_user.id;
     IF 'self' = ANY (v_results) THEN
-        RAISE EXCEPTION 'a player cannot be a friend of the same player' USING ERRCODE = 'CB422', DETAIL = 'user_ids';
+        RAISE EXCEPTION 'a player cannot be their own friend' USING ERRCODE = 'CB422', DETAIL = 'user_ids';
     ELSIF 'erased' = ANY (v_results) THEN
         RAISE EXCEPTION 'user % was erased', quote_literal(p_friends[array_position(v_results, 'erased')])
             USING ERRCODE = 'CB409', DETAIL = 'user_erased';
@@ -239,7 +245,7 @@ BEGIN
             USING ERRCODE = 'CB409', DETAIL = 'too_many_friends';
     END IF;
     IF p_boards <> '{}' AND NOT v_is_new AND added + removed > 0 THEN
-        PERFORM centile_store.note_act(p_actor, 'change_user', NULL, '{}', '{"fields": ["friends"]}', NULL, v_user_id);
+        PERFORM centile_store.note_act(p_actor, 'change_user', NULL, '{}', '{"fields": ["friends"]}', NULL, v_user.id);
     END IF;
 END
 $$;
@@ -959,7 +965,7 @@ BEGIN
     LOOP
         made := centile.ensure_users(ARRAY[p_user]) = 1;
         SELECT * INTO v_user FROM centile_store.users u WHERE u.external_id = p_user;
-        PERFORM centile_store.check_editable(v_user.id, p_boards);
+        PERFORM centile_store.check_editable(v_user, p_boards);
         UPDATE centile_store.profile_revision SET revision = revision + 1 RETURNING revision INTO v_revision;
         UPDATE centile_store.users u
         SET name = coalesce(p_name, u.name), avatar = CASE WHEN p_set_avatar THEN p_avatar ELSE u.avatar END,
@@ -1098,6 +1104,8 @@ DECLARE
     v_changed  integer;
 BEGIN
     UPDATE centile_store.profile_revision SET revision = revision + 1 RETURNING revision INTO v_revision;
+    -- In the order of their ids, as centile_store.add_friends.
+    PERFORM FROM centile_store.users u WHERE u.external_id = ANY (p_external_ids) ORDER BY u.id FOR NO KEY UPDATE;
     UPDATE centile_store.users u
     SET name = n.name, profile_revision = v_revision
     FROM (SELECT DISTINCT ON (external_id) external_id, name
@@ -2373,24 +2381,46 @@ $$;
 
 COMMENT ON FUNCTION centile_store.changed_users(p_board_id integer, p_known bigint[], p_now bigint[], p_limit integer, p_user_limit bigint) IS 'Users whose entries changed between two batches of each lane; NULL if the feed lacks some, or has more than the limits. Example: SELECT centile_store.changed_users(1, ''{0,0}'', ''{0,0}'', 10, 10);';
 
-CREATE FUNCTION centile_store.check_editable(p_user_id bigint, p_boards text[]) RETURNS void
+CREATE TABLE centile_store.users (
+    id bigint NOT NULL,
+    profile_revision bigint DEFAULT 0 NOT NULL,
+    ban_act bigint DEFAULT 0 NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    banned_at timestamp with time zone,
+    erased_at timestamp with time zone,
+    lane_hash integer NOT NULL,
+    external_id text NOT NULL COLLATE pg_catalog."C",
+    name text NOT NULL,
+    avatar text,
+    metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
+    CONSTRAINT users_avatar_length CHECK ((octet_length(avatar) <= 1024)),
+    CONSTRAINT users_external_id_length CHECK (((octet_length(external_id) >= 1) AND (octet_length(external_id) <= 128))),
+    CONSTRAINT users_lane_hash_range CHECK (((lane_hash >= 0) AND (lane_hash <= 65535))),
+    CONSTRAINT users_metadata_object CHECK ((jsonb_typeof(metadata) = 'object'::text)),
+    CONSTRAINT users_name_length CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 128)))
+);
+
+COMMENT ON TABLE centile_store.users IS 'Players, shared by all boards. lane_hash: the first two bytes of the SHA-256 of the external id.';
+
+COMMENT ON COLUMN centile_store.users.ban_act IS 'Number of bans and unbans that changed the player''s state: odd while the player is banned. A ban or unban stops if another one has changed it meanwhile.';
+
+COMMENT ON COLUMN centile_store.users.erased_at IS 'When everything that identified the player was replaced. The scores remain.';
+
+CREATE FUNCTION centile_store.check_editable(p_user centile_store.users, p_boards text[]) RETURNS void
     LANGUAGE plpgsql STABLE
     AS $$
-DECLARE
-    v_user centile_store.users;
 BEGIN
-    SELECT * INTO v_user FROM centile_store.users u WHERE u.id = p_user_id;
-    IF v_user.erased_at IS NOT NULL THEN
-        RAISE EXCEPTION 'user % was erased', quote_literal(v_user.external_id) USING ERRCODE = 'CB409', DETAIL = 'user_erased';
+    IF p_user.erased_at IS NOT NULL THEN
+        RAISE EXCEPTION 'user % was erased', quote_literal(p_user.external_id) USING ERRCODE = 'CB409', DETAIL = 'user_erased';
     ELSIF p_boards <> '{}' AND NOT (
         SELECT coalesce(bool_or(b.slug = ANY (p_boards)), true) FROM centile_store.boards b
-        WHERE EXISTS (SELECT FROM centile_store.score_transactions t WHERE t.board_id = b.id AND t.user_id = v_user.id AND t.kind = 'score')) THEN
-        RAISE EXCEPTION 'user % has scores on other boards than those of the key', quote_literal(v_user.external_id) USING ERRCODE = 'CB403', DETAIL = 'user_id';
+        WHERE EXISTS (SELECT FROM centile_store.score_transactions t WHERE t.board_id = b.id AND t.user_id = p_user.id AND t.kind = 'score')) THEN
+        RAISE EXCEPTION 'user % has scores on other boards than those of the key', quote_literal(p_user.external_id) USING ERRCODE = 'CB403', DETAIL = 'user_id';
     END IF;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.check_editable(p_user_id bigint, p_boards text[]) IS 'Raises an error if a user was erased, or may not be changed with a key for some boards. Example: SELECT centile_store.check_editable(1, ''{main}'');';
+COMMENT ON FUNCTION centile_store.check_editable(p_user centile_store.users, p_boards text[]) IS 'Raises an error if a user was erased, or if a key that is limited to these boards may not change the user. Example: SELECT centile_store.check_editable(u, ''{main}'') FROM centile_store.users u WHERE u.id = 1;';
 
 CREATE FUNCTION centile_store.check_time_zone(p_time_zone text) RETURNS void
     LANGUAGE plpgsql STABLE
@@ -3190,7 +3220,6 @@ DECLARE
     v_user_id bigint := centile_store.user_named(p_user);
     v_erasure centile_store.erasures;
     v_name    text;
-    v_removed bigint;
 BEGIN
     SELECT e.* INTO v_erasure FROM centile_store.erasures e
     WHERE e.user_id = v_user_id AND e.done_at IS NULL FOR UPDATE;
@@ -3206,13 +3235,14 @@ BEGIN
            SELECT e.user_id, e.friend_id FROM centile_store.friends e WHERE e.friend_id = v_user_id
            LIMIT 100 * p_limit) e
     WHERE f.user_id = e.user_id AND f.friend_id = e.friend_id;
-    GET DIAGNOSTICS v_removed = ROW_COUNT;
     PERFORM centile_store.list_named_players();
     period_ids := ARRAY(
         SELECT n.period_id FROM centile_store.named_players n
         WHERE n.user_ids @> ARRAY[v_erasure.user_id] AND n.period_id >= v_erasure.next_period_id
         ORDER BY n.period_id LIMIT p_limit);
-    is_done := p_limit IS NULL OR (cardinality(period_ids) < p_limit AND v_removed < 100 * p_limit);
+    is_done := p_limit IS NULL OR (cardinality(period_ids) < p_limit
+        AND NOT EXISTS (SELECT FROM centile_store.friends e WHERE e.user_id = v_user_id)
+        AND NOT EXISTS (SELECT FROM centile_store.friends e WHERE e.friend_id = v_user_id));
     -- Periods first, then messages, both by id: corrections and deliveries lock several of them,
     -- too.
     PERFORM FROM centile_store.periods p WHERE p.id = ANY (period_ids) ORDER BY p.id FOR NO KEY UPDATE;
@@ -5546,31 +5576,6 @@ CREATE TABLE centile_store.archive_differences (
 
 COMMENT ON TABLE centile_store.archive_differences IS 'Entries in which the live ranking did not agree with the ledger when a period closed; the ledger won. The first thousand of each closing.';
 
-CREATE TABLE centile_store.users (
-    id bigint NOT NULL,
-    profile_revision bigint DEFAULT 0 NOT NULL,
-    ban_act bigint DEFAULT 0 NOT NULL,
-    created_at timestamp with time zone DEFAULT now() NOT NULL,
-    banned_at timestamp with time zone,
-    erased_at timestamp with time zone,
-    lane_hash integer NOT NULL,
-    external_id text NOT NULL COLLATE pg_catalog."C",
-    name text NOT NULL,
-    avatar text,
-    metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
-    CONSTRAINT users_avatar_length CHECK ((octet_length(avatar) <= 1024)),
-    CONSTRAINT users_external_id_length CHECK (((octet_length(external_id) >= 1) AND (octet_length(external_id) <= 128))),
-    CONSTRAINT users_lane_hash_range CHECK (((lane_hash >= 0) AND (lane_hash <= 65535))),
-    CONSTRAINT users_metadata_object CHECK ((jsonb_typeof(metadata) = 'object'::text)),
-    CONSTRAINT users_name_length CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 128)))
-);
-
-COMMENT ON TABLE centile_store.users IS 'Players, shared by all boards. lane_hash: the first two bytes of the SHA-256 of the external id.';
-
-COMMENT ON COLUMN centile_store.users.ban_act IS 'Number of bans and unbans that changed the player''s state: odd while the player is banned. A ban or unban stops if another one has changed it meanwhile.';
-
-COMMENT ON COLUMN centile_store.users.erased_at IS 'When everything that identified the player was replaced. The scores remain.';
-
 CREATE VIEW centile.archive_differences AS
  SELECT b.slug AS board,
     p.kind,
@@ -7060,8 +7065,10 @@ GRANT ALL ON FUNCTION centile_store.change_counts(p_lane smallint, p_rankings bi
 REVOKE ALL ON FUNCTION centile_store.changed_users(p_board_id integer, p_known bigint[], p_now bigint[], p_limit integer, p_user_limit bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.changed_users(p_board_id integer, p_known bigint[], p_now bigint[], p_limit integer, p_user_limit bigint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.check_editable(p_user_id bigint, p_boards text[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.check_editable(p_user_id bigint, p_boards text[]) TO centile_service;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.users TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.check_editable(p_user centile_store.users, p_boards text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.check_editable(p_user centile_store.users, p_boards text[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.check_time_zone(p_time_zone text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.check_time_zone(p_time_zone text) TO centile_service;
@@ -7436,8 +7443,6 @@ GRANT SELECT ON TABLE centile.api_keys TO centile_reader;
 GRANT SELECT ON TABLE centile.api_keys TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.archive_differences TO centile_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.users TO centile_service;
 
 GRANT SELECT ON TABLE centile.archive_differences TO centile_reader;
 GRANT SELECT ON TABLE centile.archive_differences TO centile_service;

@@ -7,7 +7,7 @@ LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
     v_is_new  boolean := false;
-    v_user_id bigint;
+    v_user    centile_store.users;
     v_ids     bigint[];
     v_results text[] := '{}';
 BEGIN
@@ -15,28 +15,34 @@ BEGIN
         RAISE EXCEPTION 'must be add, remove or replace' USING ERRCODE = 'CB422', DETAIL = 'change';
     ELSIF p_change <> 'remove' THEN
         v_is_new := NOT EXISTS (SELECT FROM centile_store.users u WHERE u.external_id = p_user);
-        PERFORM centile.ensure_users(p_friends || p_user);
+        PERFORM centile.ensure_users(ARRAY[p_user]);
     END IF;
-    SELECT u.id INTO v_user_id FROM centile_store.users u WHERE u.external_id = p_user FOR NO KEY UPDATE;
+    SELECT u.* INTO v_user FROM centile_store.users u WHERE u.external_id = p_user FOR NO KEY UPDATE;
     IF NOT FOUND THEN
         PERFORM centile_store.user_named(p_user);
         RAISE EXCEPTION 'user % has just been erased; retry', quote_literal(p_user) USING ERRCODE = 'CB001', DETAIL = 'concurrent_change';
     END IF;
-    PERFORM centile_store.check_editable(v_user_id, p_boards);
+    PERFORM centile_store.check_editable(v_user, p_boards);
 
+    v_ids := ARRAY(SELECT u.id FROM centile_store.users u WHERE u.external_id = ANY (p_friends));
     removed := 0;
-    IF p_change <> 'add' THEN
-        v_ids := ARRAY(SELECT u.id FROM centile_store.users u WHERE u.external_id = ANY (p_friends));
-        DELETE FROM centile_store.friends e WHERE e.user_id = v_user_id AND (e.friend_id = ANY (v_ids)) = (p_change = 'remove');
+    IF p_change = 'remove' THEN
+        DELETE FROM centile_store.friends e WHERE e.user_id = v_user.id AND e.friend_id = ANY (v_ids);
+        GET DIAGNOSTICS removed = ROW_COUNT;
+    ELSIF p_change = 'replace' THEN
+        DELETE FROM centile_store.friends e
+        WHERE e.user_id = v_user.id AND NOT EXISTS (SELECT FROM unnest(v_ids) AS n (id) WHERE n.id = e.friend_id);
         GET DIAGNOSTICS removed = ROW_COUNT;
     END IF;
     IF p_change <> 'remove' THEN
+        -- Last, because a writer of a new player's score waits for the end of this transaction.
+        PERFORM centile.ensure_users(p_friends);
         v_results := coalesce(centile_store.add_friends(array_fill(p_user, ARRAY[cardinality(p_friends)]), p_friends), '{}');
     END IF;
     added := cardinality(array_positions(v_results, 'added'));
-    SELECT count(*) INTO friends FROM centile_store.friends e WHERE e.user_id = v_user_id;
+    SELECT count(*) INTO friends FROM centile_store.friends e WHERE e.user_id = v_user.id;
     IF 'self' = ANY (v_results) THEN
-        RAISE EXCEPTION 'a player cannot be a friend of the same player' USING ERRCODE = 'CB422', DETAIL = 'user_ids';
+        RAISE EXCEPTION 'a player cannot be their own friend' USING ERRCODE = 'CB422', DETAIL = 'user_ids';
     ELSIF 'erased' = ANY (v_results) THEN
         RAISE EXCEPTION 'user % was erased', quote_literal(p_friends[array_position(v_results, 'erased')])
             USING ERRCODE = 'CB409', DETAIL = 'user_erased';
@@ -49,7 +55,7 @@ BEGIN
             USING ERRCODE = 'CB409', DETAIL = 'too_many_friends';
     END IF;
     IF p_boards <> '{}' AND NOT v_is_new AND added + removed > 0 THEN
-        PERFORM centile_store.note_act(p_actor, 'change_user', NULL, '{}', '{"fields": ["friends"]}', NULL, v_user_id);
+        PERFORM centile_store.note_act(p_actor, 'change_user', NULL, '{}', '{"fields": ["friends"]}', NULL, v_user.id);
     END IF;
 END
 $$;

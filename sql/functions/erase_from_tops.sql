@@ -9,7 +9,6 @@ DECLARE
     v_user_id bigint := centile_store.user_named(p_user);
     v_erasure centile_store.erasures;
     v_name    text;
-    v_removed bigint;
 BEGIN
     SELECT e.* INTO v_erasure FROM centile_store.erasures e
     WHERE e.user_id = v_user_id AND e.done_at IS NULL FOR UPDATE;
@@ -25,13 +24,14 @@ BEGIN
            SELECT e.user_id, e.friend_id FROM centile_store.friends e WHERE e.friend_id = v_user_id
            LIMIT 100 * p_limit) e
     WHERE f.user_id = e.user_id AND f.friend_id = e.friend_id;
-    GET DIAGNOSTICS v_removed = ROW_COUNT;
     PERFORM centile_store.list_named_players();
     period_ids := ARRAY(
         SELECT n.period_id FROM centile_store.named_players n
         WHERE n.user_ids @> ARRAY[v_erasure.user_id] AND n.period_id >= v_erasure.next_period_id
         ORDER BY n.period_id LIMIT p_limit);
-    is_done := p_limit IS NULL OR (cardinality(period_ids) < p_limit AND v_removed < 100 * p_limit);
+    is_done := p_limit IS NULL OR (cardinality(period_ids) < p_limit
+        AND NOT EXISTS (SELECT FROM centile_store.friends e WHERE e.user_id = v_user_id)
+        AND NOT EXISTS (SELECT FROM centile_store.friends e WHERE e.friend_id = v_user_id));
     -- Periods first, then messages, both by id: corrections and deliveries lock several of them,
     -- too.
     PERFORM FROM centile_store.periods p WHERE p.id = ANY (period_ids) ORDER BY p.id FOR NO KEY UPDATE;

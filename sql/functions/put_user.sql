@@ -13,7 +13,7 @@ BEGIN
     LOOP
         made := centile.ensure_users(ARRAY[p_user]) = 1;
         SELECT * INTO v_user FROM centile_store.users u WHERE u.external_id = p_user;
-        PERFORM centile_store.check_editable(v_user.id, p_boards);
+        PERFORM centile_store.check_editable(v_user, p_boards);
         UPDATE centile_store.profile_revision SET revision = revision + 1 RETURNING revision INTO v_revision;
         UPDATE centile_store.users u
         SET name = coalesce(p_name, u.name), avatar = CASE WHEN p_set_avatar THEN p_avatar ELSE u.avatar END,

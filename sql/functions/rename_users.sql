@@ -7,6 +7,8 @@ DECLARE
     v_changed  integer;
 BEGIN
     UPDATE centile_store.profile_revision SET revision = revision + 1 RETURNING revision INTO v_revision;
+    -- In the order of their ids, as centile_store.add_friends.
+    PERFORM FROM centile_store.users u WHERE u.external_id = ANY (p_external_ids) ORDER BY u.id FOR NO KEY UPDATE;
     UPDATE centile_store.users u
     SET name = n.name, profile_revision = v_revision
     FROM (SELECT DISTINCT ON (external_id) external_id, name

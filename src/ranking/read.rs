@@ -213,6 +213,10 @@ pub(crate) async fn standings(
 ) -> Result<Vec<Result<Standing>>> {
     let resolved = period::resolve_all(rankings, boards, selector).await?;
     let mut found = standings_in_indexes(rankings, boards, &resolved, user_id).await?;
+    let is_known = found.iter().any(|found| matches!(found, Some(Ok(Some(_)))));
+    if !is_known && rankings.store.user(user_id.as_str()).await?.is_none() {
+        return Err(no_entry(user_id, selector, false));
+    }
     // `None`: the player has no entry.
     let others = boards.iter().zip(resolved).enumerate().filter(|(index, _)| found[*index].is_none());
     let others = others.map(|(index, (board, resolved))| async move {
@@ -231,11 +235,6 @@ pub(crate) async fn standings(
         });
     }
     let found: Vec<Result<Option<Standing>>> = found.into_iter().flatten().collect();
-    let is_known = found.iter().any(|found| matches!(found, Ok(Some(_))));
-    let is_missing = found.iter().any(|found| matches!(found, Ok(None)));
-    if is_missing && !is_known && rankings.store.user(user_id.as_str()).await?.is_none() {
-        return Err(no_entry(user_id, selector, false));
-    }
     Ok(found.into_iter().map(|found| found?.ok_or_else(|| no_entry(user_id, selector, true))).collect())
 }
 

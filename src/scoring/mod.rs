@@ -90,8 +90,9 @@ pub async fn submit(writers: &Writers, rankings: &Rankings, board: &Board, event
         }
     }
     let outcomes: Vec<Result<Answer>> = outcomes.into_iter().flatten().collect();
+    // Different errors stay with their events: after one of them, a retry may be safe, after another not.
     if let Some(Err(error)) = outcomes.first()
-        && outcomes.iter().all(Result::is_err)
+        && outcomes.iter().all(|outcome| outcome.as_ref().is_err_and(|other| other.code() == error.code()))
     {
         return Err(error.clone());
     }

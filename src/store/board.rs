@@ -84,9 +84,9 @@ impl TryFrom<StoredBoard> for Board {
             tags: stored.tags.iter().map(|tag| tag.parse()).collect::<Result<_>>().map_err(|_| unknown("tag"))?,
             presentation: Presentation {
                 score_format: stored.score_format.parse().map_err(|_| unknown("score format"))?,
-                description: optional(stored.description.as_deref()).map_err(|_| unknown("description"))?,
-                icon_url: optional(stored.icon_url.as_deref()).map_err(|_| unknown("icon"))?,
-                colour: optional(stored.colour.as_deref()).map_err(|_| unknown("colour"))?,
+                description: shown("description", stored.description.as_deref()),
+                icon_url: shown("icon", stored.icon_url.as_deref()),
+                colour: shown("colour", stored.colour.as_deref()),
             },
             combination: stored
                 .combination
@@ -106,8 +106,10 @@ impl TryFrom<StoredBoard> for Board {
     }
 }
 
-fn optional<T: FromStr>(text: Option<&str>) -> Result<Option<T>, T::Err> {
-    text.map(str::parse).transpose()
+/// Parses a text that only decorates a board. Leaves out one that was written by SQL and is invalid
+/// here.
+fn shown<T: FromStr<Err = Error>>(what: &str, text: Option<&str>) -> Option<T> {
+    text?.parse().inspect_err(|error| tracing::warn!(%error, "a board has an invalid {what}")).ok()
 }
 
 /// Returns the text that changes a value in `centile.update_board`: an empty one removes it.

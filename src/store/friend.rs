@@ -1,7 +1,7 @@
 //! SQL of friends.
 
 use crate::{
-    Result,
+    Error, Result,
     model::{
         act::Actor,
         friend::{Friend, FriendsChange, FriendsChanged, FriendsOf},
@@ -97,7 +97,8 @@ impl Store {
             sqlx::query_scalar!(r#"SELECT centile_store.add_friends($1, $2) AS "results!""#, user_ids, friend_ids)
                 .fetch_one(&self.writers)
                 .await?;
-        Ok(results.iter().map(|result| result.parse().unwrap_or(EdgeResult::Missing)).collect())
+        let unknown = |result: &String| Error::Internal(format!("unknown result of an edge: {result}"));
+        results.iter().map(|result| result.parse().map_err(|_| unknown(result))).collect()
     }
 
     /// Records in the audit log that an import of friends begins.

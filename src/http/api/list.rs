@@ -101,7 +101,6 @@ impl ListQuery {
                 Ok(Some(FriendsOf { user_id, mutual: self.mutual }))
             }
             None if self.mutual => Err(Error::invalid("mutual", "needs friends_of")),
-            None if self.around.is_some() => Err(Error::invalid("around", "needs friends_of")),
             None => Ok(None),
         }
     }

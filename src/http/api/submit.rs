@@ -500,7 +500,7 @@ pub(crate) async fn write_many(
 /// Writes the valid events board by board, concurrently, and returns a result for each event.
 ///
 /// If a board cannot be written, all its events are refused. Returns [`Error::Unavailable`] if all
-/// events are valid but no board can be written now.
+/// events are valid but no board can be written now, all for the same reason.
 async fn write_boards(
     instance: &Instance,
     key: &Key,
@@ -529,10 +529,10 @@ async fn write_boards(
         (indexes, written.await)
     });
     let written: Vec<_> = stream::iter(writes).buffer_unordered(BOARDS_AT_ONCE).collect().await;
-    let is_unavailable = |(_, written): &(_, Result<_>)| matches!(written, Err(Error::Unavailable { .. }));
+    // Different errors stay with their events: after one of them, a retry may be safe, after another not.
     if !is_any_invalid
-        && written.iter().all(is_unavailable)
-        && let Some((_, Err(error))) = written.first()
+        && let Some((_, Err(error @ Error::Unavailable { .. }))) = written.first()
+        && written.iter().all(|(_, written)| written.as_ref().is_err_and(|other| other.code() == error.code()))
     {
         return Err(error.clone());
     }

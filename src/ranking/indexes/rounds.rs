@@ -34,6 +34,10 @@ const TURNS_TIMEOUT: Duration = Duration::from_millis(20);
 /// of the largest index. Beyond it, reloading costs less.
 const USER_LIMITS: RangeInclusive<i64> = 20_000..=100_000;
 
+/// Maximum batches and changed users that a round of several boards applies to each. A board that
+/// lags further is read alone, so that the others do not wait for it.
+const JOINT_LIMITS: (i32, i64) = (1_000, 1_000);
+
 /// The task that runs rounds of a board.
 pub(super) struct Rounds {
     pub(super) indexes: Option<Arc<Indexes>>,
@@ -45,8 +49,9 @@ impl Work<(), Result<Arc<RoundResult>>> for Rounds {
         let Some(indexes) = self.indexes.clone() else {
             return Err(Error::unavailable(Code::ShuttingDown, "this instance is shutting down"));
         };
-        let mut connection = indexes.store.round_connection().await?;
+        // The turn first: a round that waits for it must not keep a connection from others.
         let _turn = self.board.turn.lock().await;
+        let mut connection = indexes.store.round_connection().await?;
         // Determine the indexes' state after the wait for the connection: another round may have
         // advanced it.
         let Known { asked, version: known, most_users } = Known::of(&self.board);
@@ -134,18 +139,29 @@ impl Work<Vec<Arc<BoardIndexes>>, Result<JointResult>> for JointRounds {
                 board: board.board,
                 ranking_ids: known.asked.clone(),
                 batches: known.version.batches.clone(),
-                most_users: known.most_users,
+                most_users: JOINT_LIMITS.1,
             })
             .collect();
-        let mut rounds = connection.read_boards(&asked, asked_revision, MAX_BATCHES).await?;
+        let mut rounds = connection.read_boards(&asked, asked_revision, JOINT_LIMITS.0).await?;
         indexes.store.keep_round_connection(connection);
         let mut results = HashMap::with_capacity(known.len());
+        // Only the first board's round lists changed profiles.
+        if let Some((board, _)) = known.first()
+            && let Some(Round { epoch: reached, state: Some(state), .. }) = rounds.get_mut(&board.board)
+        {
+            let profiles = state.profiles.take().filter(|_| reached == epoch);
+            indexes.users.apply(reached, asked_revision, state.revision, profiles);
+        }
         for (board, Known { asked, version, .. }) in &known {
             // The indexes of a board may be of another epoch than those of the first. Its own next
             // round drops them.
             let round = rounds.remove(&board.board).filter(|_| version.epoch == epoch);
             let Some(Round { epoch, read_at, state: Some(state), .. }) = round else { continue };
-            let rankings = apply(&indexes, board, asked, version, (&epoch, asked_revision), state);
+            // Its own round decides whether its indexes reload.
+            if state.changes.is_none() {
+                continue;
+            }
+            let rankings = board.apply(asked, version, &epoch, state);
             board.note_round(indexes.millis());
             results.insert(board.board, Arc::new(RoundResult { epoch, read_at, rankings }));
         }

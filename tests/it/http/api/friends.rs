@@ -85,7 +85,7 @@ async fn bad_changes_name_the_field() {
         refused(&site.post(ANN, &body).await, 422, field, &body.to_string());
     }
     let put = async |path: &str, body: &str| site.json(Method::PUT, path, &site.server_key, body.to_owned()).await;
-    refused(&put(&format!("{ANN}/ann"), "").await, 422, "friend_id", "the same player");
+    refused(&put(&format!("{ANN}/ann"), "").await, 422, "friend_id", "their own friend");
     refused(&put(&format!("{ANN}/%00"), "").await, 422, "friend_id", "a control character");
     refused(&put(&format!("{ANN}/bob"), r#"{"name": "Bob"}"#).await, 422, "name", "a body");
     for (query, field) in [
