@@ -252,7 +252,7 @@ $$;
 
 COMMENT ON FUNCTION centile.change_friends(p_user text, p_change text, p_friends text[], p_actor text, p_boards text[], OUT added integer, OUT removed integer, OUT friends integer) IS 'Adds, removes or replaces friends of a player and returns how many were added and removed, and how many the player has now. Example: SELECT * FROM centile.change_friends(''ann'', ''replace'', ''{bob,dan}'');';
 
-CREATE FUNCTION centile.combine_board(p_slug text, p_sources jsonb, p_join text DEFAULT 'union'::text, p_aggregate text DEFAULT 'sum'::text, p_refresh text DEFAULT 'manual'::text, p_title text DEFAULT NULL::text, p_order text DEFAULT 'desc'::text, p_ties text DEFAULT 'shared'::text, p_time_zone text DEFAULT 'UTC'::text, p_reading text DEFAULT 'public'::text, p_frozen_top_size integer DEFAULT 100, p_actor text DEFAULT SESSION_USER, p_tags text[] DEFAULT '{}'::text[], p_score_format text DEFAULT 'number'::text, p_description text DEFAULT NULL::text, p_icon_url text DEFAULT NULL::text, p_colour text DEFAULT NULL::text) RETURNS integer
+CREATE FUNCTION centile.combine_board(p_slug text, p_sources jsonb, p_join text DEFAULT 'union'::text, p_aggregate text DEFAULT 'sum'::text, p_refresh text DEFAULT 'manual'::text, p_title text DEFAULT NULL::text, p_order text DEFAULT 'desc'::text, p_ties text DEFAULT 'shared'::text, p_time_zone text DEFAULT 'UTC'::text, p_reading text DEFAULT 'public'::text, p_frozen_top_size integer DEFAULT 100, p_actor text DEFAULT SESSION_USER, p_tags text[] DEFAULT '{}'::text[], p_score_format text DEFAULT 'number'::text, p_description text DEFAULT NULL::text, p_icon_url text DEFAULT NULL::text, p_colour text DEFAULT NULL::text, p_tiers text[] DEFAULT '{}'::text[]) RETURNS integer
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -261,11 +261,11 @@ BEGIN
     PERFORM centile_store.check_time_zone(p_time_zone);
     INSERT INTO centile_store.boards
         (slug, title, mode, score_order, ties, periods, lanes, time_zone, points_min, points_max, frozen_top_size, reading, tags,
-         score_format, description, icon_url, colour)
+         score_format, description, icon_url, colour, tiers)
     VALUES (p_slug, coalesce(p_title, p_slug), 'combined', p_order, p_ties, '{all_time}', 1, p_time_zone,
             -9007199254740991, 9007199254740991, coalesce(p_frozen_top_size, 100), coalesce(p_reading, 'public'),
             ARRAY(SELECT DISTINCT t COLLATE "C" FROM unnest(p_tags) AS t ORDER BY 1),
-            coalesce(p_score_format, 'number'), nullif(p_description, ''), nullif(p_icon_url, ''), nullif(p_colour, ''))
+            coalesce(p_score_format, 'number'), nullif(p_description, ''), nullif(p_icon_url, ''), nullif(p_colour, ''), coalesce(p_tiers, '{}'))
     RETURNING id INTO v_board_id;
     INSERT INTO centile_store.board_lanes (board_id, lane) VALUES (v_board_id, 0);
     INSERT INTO centile_store.combinations (board_id, join_rule, aggregate, refresh)
@@ -277,7 +277,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.combine_board(p_slug text, p_sources jsonb, p_join text, p_aggregate text, p_refresh text, p_title text, p_order text, p_ties text, p_time_zone text, p_reading text, p_frozen_top_size integer, p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text) IS 'Creates a board that is computed from periods of other boards and returns its id. Example: SELECT centile.combine_board(''overall'', ''[{"board": "main", "period": "week:previous", "weight": 2}, {"board": "arena", "period": "week:previous"}]'', p_join => ''intersection'');';
+COMMENT ON FUNCTION centile.combine_board(p_slug text, p_sources jsonb, p_join text, p_aggregate text, p_refresh text, p_title text, p_order text, p_ties text, p_time_zone text, p_reading text, p_frozen_top_size integer, p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[]) IS 'Creates a board that is computed from periods of other boards and returns its id. Example: SELECT centile.combine_board(''overall'', ''[{"board": "main", "period": "week:previous", "weight": 2}, {"board": "arena", "period": "week:previous"}]'', p_join => ''intersection'');';
 
 CREATE FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint DEFAULT NULL::smallint, OUT transaction_id bigint, OUT to_refresh text[]) RETURNS record
     LANGUAGE plpgsql
@@ -339,7 +339,7 @@ $$;
 
 COMMENT ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) IS 'Adds a score at a past time, and returns the closed periods whose archives need a refresh. Example: SELECT to_refresh FROM centile.correct_score(''main'', ''ann'', -20, ''2024-01-16 12:00Z'', ''counted twice'', ''dora'');';
 
-CREATE FUNCTION centile.create_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT 'sum'::text, p_order text DEFAULT 'desc'::text, p_ties text DEFAULT 'shared'::text, p_periods text[] DEFAULT '{all_time,day,week,month}'::text[], p_lanes smallint DEFAULT 2, p_time_zone text DEFAULT 'UTC'::text, p_points_min bigint DEFAULT '-9007199254740991'::bigint, p_points_max bigint DEFAULT '9007199254740991'::bigint, p_layout_bounds bigint[] DEFAULT '{}'::bigint[], p_frozen_top_size integer DEFAULT 100, p_kept_archives jsonb DEFAULT '{}'::jsonb, p_reading text DEFAULT 'public'::text, p_events_per_minute integer DEFAULT NULL::integer, p_gain_max jsonb DEFAULT '{}'::jsonb, p_on_violation text DEFAULT 'refuse'::text, p_snapshots text DEFAULT NULL::text, p_rolling text[] DEFAULT '{}'::text[], p_actor text DEFAULT SESSION_USER, p_tags text[] DEFAULT '{}'::text[], p_score_format text DEFAULT 'number'::text, p_description text DEFAULT NULL::text, p_icon_url text DEFAULT NULL::text, p_colour text DEFAULT NULL::text) RETURNS integer
+CREATE FUNCTION centile.create_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT 'sum'::text, p_order text DEFAULT 'desc'::text, p_ties text DEFAULT 'shared'::text, p_periods text[] DEFAULT '{all_time,day,week,month}'::text[], p_lanes smallint DEFAULT 2, p_time_zone text DEFAULT 'UTC'::text, p_points_min bigint DEFAULT '-9007199254740991'::bigint, p_points_max bigint DEFAULT '9007199254740991'::bigint, p_layout_bounds bigint[] DEFAULT '{}'::bigint[], p_frozen_top_size integer DEFAULT 100, p_kept_archives jsonb DEFAULT '{}'::jsonb, p_reading text DEFAULT 'public'::text, p_events_per_minute integer DEFAULT NULL::integer, p_gain_max jsonb DEFAULT '{}'::jsonb, p_on_violation text DEFAULT 'refuse'::text, p_snapshots text DEFAULT NULL::text, p_rolling text[] DEFAULT '{}'::text[], p_actor text DEFAULT SESSION_USER, p_tags text[] DEFAULT '{}'::text[], p_score_format text DEFAULT 'number'::text, p_description text DEFAULT NULL::text, p_icon_url text DEFAULT NULL::text, p_colour text DEFAULT NULL::text, p_tiers text[] DEFAULT '{}'::text[]) RETURNS integer
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -358,7 +358,7 @@ BEGIN
     INSERT INTO centile_store.boards
         (slug, title, mode, score_order, ties, periods, lanes, time_zone, points_min, points_max, layout_bounds,
          frozen_top_size, kept_archives, reading, events_per_minute, gain_max, on_violation, snapshots, rolling, tags,
-         score_format, description, icon_url, colour)
+         score_format, description, icon_url, colour, tiers)
     VALUES (p_slug, coalesce(p_title, p_slug), p_mode, p_order, p_ties,
             ARRAY(SELECT k FROM unnest('{all_time,hour,day,week,month,quarter,year}'::text[]) AS k WHERE k = ANY (p_periods)),
             p_lanes, p_time_zone, p_points_min, p_points_max,
@@ -367,7 +367,7 @@ BEGIN
             nullif(p_events_per_minute, 0), jsonb_strip_nulls(coalesce(p_gain_max, '{}')), coalesce(p_on_violation, 'refuse'), p_snapshots,
             ARRAY(SELECT r FROM (SELECT DISTINCT r FROM unnest(p_rolling) AS r) x ORDER BY r <> '24h', substring(r FROM '^[0-9]+')::numeric),
             ARRAY(SELECT DISTINCT t COLLATE "C" FROM unnest(p_tags) AS t ORDER BY 1),
-            coalesce(p_score_format, 'number'), nullif(p_description, ''), nullif(p_icon_url, ''), nullif(p_colour, ''))
+            coalesce(p_score_format, 'number'), nullif(p_description, ''), nullif(p_icon_url, ''), nullif(p_colour, ''), coalesce(p_tiers, '{}'))
     RETURNING id INTO v_board_id;
     INSERT INTO centile_store.board_lanes (board_id, lane)
     SELECT v_board_id, lane FROM generate_series(0, p_lanes - 1) AS lane;
@@ -379,7 +379,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text) IS 'Creates a board with its lanes and returns its id. Example: SELECT centile.create_board(''laps'', p_mode => ''best'', p_order => ''asc'', p_ties => ''first'');';
+COMMENT ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[]) IS 'Creates a board with its lanes and returns its id. Example: SELECT centile.create_board(''laps'', p_mode => ''best'', p_order => ''asc'', p_ties => ''first'');';
 
 CREATE FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text DEFAULT SESSION_USER, p_signing_secret bytea DEFAULT NULL::bytea, p_request_sha256 bytea DEFAULT NULL::bytea, p_request_salt bytea DEFAULT NULL::bytea) RETURNS timestamp with time zone
     LANGUAGE plpgsql
@@ -889,11 +889,13 @@ $_$;
 
 COMMENT ON FUNCTION centile.period_named(p_kind text, p_label text, p_zone text) IS 'The hour, day, week, month, quarter, year or all_time of this label with its bounds [starts_at, ends_at); no row if the time zone lacks it. Example: SELECT * FROM centile.period_named(''month'', ''2024-01'', ''Europe/Berlin'');';
 
-CREATE FUNCTION centile.player_rank(p_board text, p_user text, p_period text DEFAULT 'all_time'::text) RETURNS TABLE(rank bigint, "position" bigint, score bigint, percentile double precision, players bigint, reached_at timestamp with time zone)
+CREATE FUNCTION centile.player_rank(p_board text, p_user text, p_period text DEFAULT 'all_time'::text) RETURNS TABLE(rank bigint, "position" bigint, score bigint, percentile double precision, players bigint, reached_at timestamp with time zone, tier text)
     LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-    SELECT p.rank, p.position, p.score, 100.0 * p.worse / greatest(o.players - 1, 1), o.players, p.reached_at
+    SELECT p.rank, p.position, p.score, 100.0 * p.worse / greatest(o.players - 1, 1), o.players, p.reached_at,
+           centile.tier_of(coalesce((SELECT c.tiers FROM centile_store.periods c WHERE c.id = s.archived_period_id),
+                                    (SELECT b.tiers FROM centile_store.boards b WHERE b.slug = p_board)), o.score_order, p.score, p.rank, o.players)
     FROM centile_store.source_named(p_board, p_period) s
     CROSS JOIN centile_store.user_named(p_user) AS u (id)
     CROSS JOIN LATERAL centile_store.source_of(s.ranking_id, s.archived_period_id) o
@@ -904,7 +906,7 @@ CREATE FUNCTION centile.player_rank(p_board text, p_user text, p_period text DEF
         FROM centile_store.archive_players(s.archived_period_id, ARRAY[u.id]) a) p
 $$;
 
-COMMENT ON FUNCTION centile.player_rank(p_board text, p_user text, p_period text) IS 'Rank, position and percentile of a player in a period. Example: SELECT * FROM centile.player_rank(''main'', ''ann'', ''week:2024-01-15'');';
+COMMENT ON FUNCTION centile.player_rank(p_board text, p_user text, p_period text) IS 'Rank, position, percentile and tier of a player in a period. Example: SELECT * FROM centile.player_rank(''main'', ''ann'', ''week:2024-01-15'');';
 
 CREATE FUNCTION centile.players_around(p_board text, p_user text, p_period text DEFAULT 'all_time'::text, p_around integer DEFAULT 4) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, score bigint, reached_at timestamp with time zone)
     LANGUAGE sql STABLE SECURITY DEFINER
@@ -924,26 +926,27 @@ $$;
 
 COMMENT ON FUNCTION centile.players_around(p_board text, p_user text, p_period text, p_around integer) IS 'A player with the players above and below. Example: SELECT * FROM centile.players_around(''main'', ''ann'', ''all_time'', 2);';
 
-CREATE FUNCTION centile.progress(p_board text, p_user text, p_limit integer DEFAULT 30) RETURNS TABLE(label text, ends_at timestamp with time zone, players bigint, "position" bigint, rank bigint, score bigint, reached_at timestamp with time zone)
+CREATE FUNCTION centile.progress(p_board text, p_user text, p_limit integer DEFAULT 30) RETURNS TABLE(label text, ends_at timestamp with time zone, players bigint, "position" bigint, rank bigint, score bigint, reached_at timestamp with time zone, tier text)
     LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $_$
 #variable_conflict use_column
 DECLARE
-    v_board_id integer := (centile_store.board_named(p_board)).id;
+    v_board    centile_store.boards := centile_store.board_named(p_board);
     v_user_id  bigint := centile_store.user_named(p_user);
     v_period   centile_store.periods;
 BEGIN
     FOR v_period IN
         SELECT p.* FROM centile_store.periods p
-        WHERE p.board_id = v_board_id AND p.kind = 'snapshot' AND p.frozen_top IS NOT NULL
+        WHERE p.board_id = v_board.id AND p.kind = 'snapshot' AND p.frozen_top IS NOT NULL
         ORDER BY p.ends_at DESC LIMIT p_limit
     LOOP
         BEGIN
             RETURN QUERY EXECUTE format(
-                'SELECT $2, $3, $4, a."position", a.rank, a.score, a.reached_at
+                'SELECT $2, $3, $4, a."position", a.rank, a.score, a.reached_at,
+                        CASE WHEN a.rank IS NOT NULL THEN centile.tier_of($5, $6, a.score, a.rank, $4) END
                  FROM (SELECT) one LEFT JOIN centile_archive.%I a ON a.user_id = $1', v_period.archive_name)
-            USING v_user_id, v_period.label, v_period.ends_at, v_period.archive_players;
+            USING v_user_id, v_period.label, v_period.ends_at, v_period.archive_players, v_period.tiers, v_board.score_order;
         EXCEPTION WHEN undefined_table THEN
             -- The board keeps fewer snapshots, and this one was dropped just now.
             CONTINUE;
@@ -952,7 +955,7 @@ BEGIN
 END
 $_$;
 
-COMMENT ON FUNCTION centile.progress(p_board text, p_user text, p_limit integer) IS 'A player''s rank and score in the newest snapshots of a board, newest first. Example: SELECT label, players, rank, score FROM centile.progress(''main'', ''ann'');';
+COMMENT ON FUNCTION centile.progress(p_board text, p_user text, p_limit integer) IS 'A player''s rank, score and tier in the newest snapshots of a board, newest first. Example: SELECT label, players, rank, score FROM centile.progress(''main'', ''ann'');';
 
 CREATE FUNCTION centile.put_user(p_user text, p_name text DEFAULT NULL::text, p_avatar text DEFAULT NULL::text, p_set_avatar boolean DEFAULT false, p_metadata jsonb DEFAULT NULL::jsonb, p_actor text DEFAULT SESSION_USER, p_boards text[] DEFAULT '{}'::text[], OUT made boolean) RETURNS boolean
     LANGUAGE plpgsql
@@ -1316,7 +1319,27 @@ CREATE FUNCTION centile.tie_key_time(p_tie_key bigint) RETURNS timestamp with ti
 
 COMMENT ON FUNCTION centile.tie_key_time(p_tie_key bigint) IS 'The time packed in a tie key. Example: SELECT centile.tie_key_time(centile.tie_key(timestamptz ''2024-01-15 12:00+00'', 7::smallint));';
 
-CREATE FUNCTION centile.update_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT NULL::text, p_order text DEFAULT NULL::text, p_ties text DEFAULT NULL::text, p_lanes smallint DEFAULT NULL::smallint, p_time_zone text DEFAULT NULL::text, p_points_min bigint DEFAULT NULL::bigint, p_points_max bigint DEFAULT NULL::bigint, p_frozen_top_size integer DEFAULT NULL::integer, p_kept_archives jsonb DEFAULT NULL::jsonb, p_reading text DEFAULT NULL::text, p_events_per_minute integer DEFAULT NULL::integer, p_gain_max jsonb DEFAULT NULL::jsonb, p_on_violation text DEFAULT NULL::text, p_snapshots text DEFAULT NULL::text, p_rolling text[] DEFAULT NULL::text[], p_actor text DEFAULT SESSION_USER, p_tags text[] DEFAULT NULL::text[], p_score_format text DEFAULT NULL::text, p_description text DEFAULT NULL::text, p_icon_url text DEFAULT NULL::text, p_colour text DEFAULT NULL::text) RETURNS integer
+CREATE FUNCTION centile.tier_of(p_tiers text[], p_order text, p_score bigint, p_rank bigint, p_players bigint) RETURNS text
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN (SELECT t.name FROM (SELECT split_part(u.tier, ':'::text, 1) AS name, string_to_array(substr(u.tier, (strpos(u.tier, ':'::text) + 2)), ' '::text) AS rule, u.place FROM unnest(tier_of.p_tiers) WITH ORDINALITY u(tier, place)) t WHERE CASE t.rule[1] WHEN 'top'::text THEN (((tier_of.p_rank)::numeric * (100)::numeric) <= ((t.rule[2])::numeric * (tier_of.p_players)::numeric)) WHEN 'rank'::text THEN (tier_of.p_rank <= (t.rule[2])::bigint) ELSE CASE tier_of.p_order WHEN 'asc'::text THEN (tier_of.p_score <= (t.rule[2])::bigint) ELSE (tier_of.p_score >= (t.rule[2])::bigint) END END ORDER BY t.place LIMIT 1);
+
+COMMENT ON FUNCTION centile.tier_of(p_tiers text[], p_order text, p_score bigint, p_rank bigint, p_players bigint) IS 'The first of these tiers whose rule a player meets; NULL for none. centile.periods has the tiers of each period. Example: SELECT centile.tier_of(''{gold: top 10 %,silver: score 5000}'', ''desc'', 5200, 11, 100) AS tier;';
+
+CREATE FUNCTION centile.tiers(p_board text, p_period text DEFAULT 'all_time'::text) RETURNS TABLE(place integer, tier text, rule text, players bigint)
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+    SELECT t.*
+    FROM centile_store.source_named(p_board, p_period) s
+    CROSS JOIN LATERAL centile_store.tier_counts(s.ranking_id, s.archived_period_id, coalesce(
+        (SELECT p.tiers FROM centile_store.periods p WHERE p.id = s.archived_period_id),
+        (SELECT b.tiers FROM centile_store.boards b WHERE b.slug = p_board))) t
+    ORDER BY t.place
+$$;
+
+COMMENT ON FUNCTION centile.tiers(p_board text, p_period text) IS 'The tiers of a period, best first, and their players. A closed period has the tiers of its closing. Example: SELECT * FROM centile.tiers(''main'', ''week:2024-01-15'');';
+
+CREATE FUNCTION centile.update_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT NULL::text, p_order text DEFAULT NULL::text, p_ties text DEFAULT NULL::text, p_lanes smallint DEFAULT NULL::smallint, p_time_zone text DEFAULT NULL::text, p_points_min bigint DEFAULT NULL::bigint, p_points_max bigint DEFAULT NULL::bigint, p_frozen_top_size integer DEFAULT NULL::integer, p_kept_archives jsonb DEFAULT NULL::jsonb, p_reading text DEFAULT NULL::text, p_events_per_minute integer DEFAULT NULL::integer, p_gain_max jsonb DEFAULT NULL::jsonb, p_on_violation text DEFAULT NULL::text, p_snapshots text DEFAULT NULL::text, p_rolling text[] DEFAULT NULL::text[], p_actor text DEFAULT SESSION_USER, p_tags text[] DEFAULT NULL::text[], p_score_format text DEFAULT NULL::text, p_description text DEFAULT NULL::text, p_icon_url text DEFAULT NULL::text, p_colour text DEFAULT NULL::text, p_tiers text[] DEFAULT NULL::text[]) RETURNS integer
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -1342,7 +1365,7 @@ BEGIN
         rolling = CASE WHEN p_rolling IS NULL THEN b.rolling ELSE ARRAY(SELECT r FROM (SELECT DISTINCT r FROM unnest(p_rolling) AS r) x ORDER BY r <> '24h', substring(r FROM '^[0-9]+')::numeric) END,
         tags = CASE WHEN p_tags IS NULL THEN b.tags ELSE ARRAY(SELECT DISTINCT t COLLATE "C" FROM unnest(p_tags) AS t ORDER BY 1) END,
         score_format = coalesce(p_score_format, b.score_format), description = nullif(coalesce(p_description, b.description), ''),
-        icon_url = nullif(coalesce(p_icon_url, b.icon_url), ''), colour = nullif(coalesce(p_colour, b.colour), '')
+        icon_url = nullif(coalesce(p_icon_url, b.icon_url), ''), colour = nullif(coalesce(p_colour, b.colour), ''), tiers = coalesce(p_tiers, b.tiers)
     WHERE b.id = v_board.id
     RETURNING * INTO v_new;
     IF (v_new.mode, v_new.score_order, v_new.ties, v_new.lanes, v_new.time_zone)
@@ -1374,7 +1397,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text) IS 'Changes the rules of a board and returns its id. p_tags replaces all tags, and an empty text removes description, icon or colour. Example: SELECT centile.update_board(''main'', p_title => ''Main board'', p_kept_archives => ''{"day": 30}'');';
+COMMENT ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[]) IS 'Changes the rules of a board and returns its id. p_tags replaces all tags, and an empty text removes description, icon or colour. Example: SELECT centile.update_board(''main'', p_title => ''Main board'', p_kept_archives => ''{"day": 30}'');';
 
 CREATE FUNCTION centile.verify(p_board text, p_period text DEFAULT 'all_time'::text, p_limit integer DEFAULT 10) RETURNS TABLE(kind text, subject text, expected jsonb, found jsonb, total bigint)
     LANGUAGE plpgsql STABLE SECURITY DEFINER
@@ -1904,6 +1927,7 @@ CREATE TABLE centile_store.boards (
     description text,
     icon_url text COLLATE pg_catalog."C",
     colour text COLLATE pg_catalog."C",
+    tiers text[] DEFAULT '{}'::text[] NOT NULL COLLATE pg_catalog."C",
     CONSTRAINT boards_colour_form CHECK ((colour ~ '^#[0-9a-f]{6}$'::text)),
     CONSTRAINT boards_combined_rules CHECK (((mode <> 'combined'::text) OR ((periods = '{all_time}'::text[]) AND (lanes = 1) AND (ties <> 'tiebreak'::text) AND (snapshots IS NULL) AND (rolling = '{}'::text[])))),
     CONSTRAINT boards_description_length CHECK (((octet_length(description) >= 1) AND (octet_length(description) <= 1000))),
@@ -1928,6 +1952,12 @@ CREATE TABLE centile_store.boards (
     CONSTRAINT boards_snapshots_known CHECK (((snapshots IS NULL) OR ((snapshots = ANY (ARRAY['day'::text, 'week'::text, 'month'::text])) AND ('all_time'::text = ANY (periods))))),
     CONSTRAINT boards_tags_form CHECK (((cardinality(tags) <= 20) AND (array_to_string(tags, ','::text, ''::text) ~ '^([a-z0-9][a-z0-9_-]{0,39}(,[a-z0-9][a-z0-9_-]{0,39})*)?$'::text) AND (cardinality(string_to_array(array_to_string(tags, ','::text), ','::text)) = cardinality(tags)))),
     CONSTRAINT boards_tiebreak_needs_single_event CHECK (((ties <> 'tiebreak'::text) OR (mode <> 'sum'::text))),
+    CONSTRAINT boards_tiers_form CHECK (((cardinality(tiers) <= 20) AND (COALESCE(array_ndims(tiers), 1) = 1) AND ((cardinality(tiers) = 0) OR (('
+'::text || array_to_string(tiers, '
+'::text, ''::text)) ~ (('^(\n'::text || '[^: \u0001-\u001f\u007f-\u009f]([^:\u0001-\u001f\u007f-\u009f]{0,38}[^: \u0001-\u001f\u007f-\u009f])?: '::text) || '(top (100|[1-9][0-9]?(\.[0-9]?[1-9])?|0\.[0-9]?[1-9]) %|rank [1-9][0-9]{0,17}|score (0|-?[1-9][0-9]{0,17})))+$'::text))) AND (cardinality(string_to_array(array_to_string(tiers, '
+'::text), '
+'::text)) = cardinality(tiers)) AND (array_to_string(tiers, '
+'::text) !~ '(^|\n)([^:\n]+): [^\n]*\n([^\n]*\n)*\2: '::text))),
     CONSTRAINT boards_ties_known CHECK ((ties = ANY (ARRAY['shared'::text, 'first'::text, 'tiebreak'::text]))),
     CONSTRAINT boards_title_length CHECK (((octet_length(title) >= 1) AND (octet_length(title) <= 128)))
 );
@@ -1959,6 +1989,8 @@ COMMENT ON COLUMN centile_store.boards.description IS 'Text about the board, sho
 COMMENT ON COLUMN centile_store.boards.icon_url IS 'Picture of the board: an https URL, or a path on the same host.';
 
 COMMENT ON COLUMN centile_store.boards.colour IS 'Colour of the board, such as #1f6feb, with which its page is decorated.';
+
+COMMENT ON COLUMN centile_store.boards.tiers IS 'Up to 20 tiers with different names, best first: gold: top 10 %, gold: rank 100 or gold: score 5000.';
 
 CREATE FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], p_known_rankings bigint[], p_known_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT layout_rankings bigint[], OUT layout_times timestamp with time zone[], OUT layout_buckets smallint[], OUT layout_rank_keys bigint[], OUT layout_tie_keys bigint[], OUT layout_user_keys bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[]) RETURNS record
     LANGUAGE plpgsql STABLE
@@ -3255,13 +3287,9 @@ BEGIN
     -- another player.
     PERFORM FROM centile_store.outbox o WHERE o.period_id = ANY (period_ids) ORDER BY o.id FOR NO KEY UPDATE;
     UPDATE centile_store.outbox o
-    SET payload = jsonb_set(o.payload, '{top}', (
-        SELECT jsonb_agg(CASE WHEN r.row ->> 'user_id' = v_erasure.old_id
-                              THEN r.row || jsonb_build_object('user_id', p_user, 'name', v_name)
-                              ELSE r.row END ORDER BY r.place)
-        FROM jsonb_array_elements(o.payload -> 'top') WITH ORDINALITY AS r (row, place)))
+    SET payload = centile_store.erased_in_message(o.payload, v_erasure.old_id, p_user, v_name)
     WHERE o.period_id = ANY (period_ids) AND o.id <= v_erasure.last_message_id
-      AND o.payload -> 'top' @> jsonb_build_array(jsonb_build_object('user_id', v_erasure.old_id));
+      AND centile_store.players_of_message(o.payload) @> jsonb_build_array(jsonb_build_object('user_id', v_erasure.old_id));
     UPDATE centile_store.erasures e
     SET next_period_id = coalesce(period_ids[cardinality(period_ids)] + 1, e.next_period_id),
         old_id = CASE WHEN NOT is_done THEN e.old_id END, done_at = CASE WHEN is_done THEN clock_timestamp() END
@@ -3270,6 +3298,26 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.erase_from_tops(p_user text, p_limit integer, OUT period_ids bigint[], OUT is_done boolean) IS 'Continues an erasure, and returns the closed periods it has changed and whether it is done. Example: SELECT t.is_done FROM centile.erase_user(''ann'', p_in_steps => true) e CROSS JOIN LATERAL centile_store.erase_from_tops(e.user_id, 100) t;';
+
+CREATE FUNCTION centile_store.erased_in_message(p_payload jsonb, p_old_id text, p_external_id text, p_name text) RETURNS jsonb
+    LANGUAGE sql IMMUTABLE
+    AS $$
+    SELECT p_payload
+        || jsonb_build_object('top', (
+            SELECT coalesce(jsonb_agg(CASE WHEN r.row ->> 'user_id' = p_old_id
+                                           THEN r.row || jsonb_build_object('user_id', p_external_id, 'name', p_name)
+                                           ELSE r.row END ORDER BY r.place), '[]')
+            FROM jsonb_array_elements(p_payload -> 'top') WITH ORDINALITY AS r (row, place)))
+        || CASE WHEN p_payload ? 'tiers' THEN jsonb_build_object('tiers', (p_payload -> 'tiers') || (
+            SELECT jsonb_object_agg(l.list, (
+                SELECT coalesce(jsonb_agg(CASE WHEN r.row ->> 'user_id' = p_old_id
+                                               THEN r.row || jsonb_build_object('user_id', p_external_id)
+                                               ELSE r.row END ORDER BY r.place), '[]')
+                FROM jsonb_array_elements(p_payload -> 'tiers' -> l.list) WITH ORDINALITY AS r (row, place)))
+            FROM unnest('{promotions,demotions}'::text[]) AS l (list))) ELSE '{}' END
+$$;
+
+COMMENT ON FUNCTION centile_store.erased_in_message(p_payload jsonb, p_old_id text, p_external_id text, p_name text) IS 'The message of a closed period with another id and name for one player. Example: SELECT centile_store.erased_in_message(''{"top": [{"user_id": "ann", "name": "Ann"}]}'', ''ann'', ''nobody'', ''Nobody'');';
 
 CREATE FUNCTION centile_store.expired_archives() RETURNS TABLE(period_id bigint, board text, period text)
     LANGUAGE sql STABLE
@@ -3374,8 +3422,13 @@ DECLARE
     v_period   centile_store.periods;
     v_revision bigint := (SELECT revision FROM centile_store.profile_revision);
     v_top      bytea;
+    v_tiers    text[];
+    v_changes  jsonb;
 BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
+    v_tiers := (SELECT b.tiers FROM centile_store.boards b WHERE b.id = v_period.board_id);
+    -- Before all locks, because it reads two archives. A snapshot has no message.
+    v_changes := CASE WHEN v_period.kind <> 'snapshot' THEN centile_store.tier_changes(p_period_id, v_tiers) END;
     v_top := centile_store.freeze_top(p_period_id);
     -- Prevents name changes from now on. If a name has changed meanwhile, perhaps by an erasure,
     -- freezes the top again. Before the structure lock, because writers of the board wait for that.
@@ -3384,6 +3437,7 @@ BEGIN
         PERFORM FROM centile_store.profile_revision FOR SHARE;
         v_top := centile_store.freeze_top(p_period_id);
     END IF;
+    v_changes := centile_store.named_changes(v_changes);
     PERFORM centile_store.lock_structure(v_period.board_id, true);
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id FOR UPDATE;
     IF v_period.state = 'closed' THEN
@@ -3393,7 +3447,7 @@ BEGIN
     END IF;
     UPDATE centile_store.rankings SET released_at = clock_timestamp() WHERE id = v_period.ranking_id;
     UPDATE centile_store.periods
-    SET state = 'closed', ranking_id = NULL, shape = centile_store.ranking_shape(v_period.ranking_id), archive_revision = 1, frozen_top = v_top, closed_at = clock_timestamp()
+    SET state = 'closed', ranking_id = NULL, shape = centile_store.ranking_shape(v_period.ranking_id), archive_revision = 1, frozen_top = v_top, tiers = v_tiers, closed_at = clock_timestamp()
     WHERE id = p_period_id;
     INSERT INTO centile_store.outbox (board_id, period_id, kind, payload)
     SELECT b.id, p_period_id, 'period_closed', jsonb_build_object(
@@ -3404,8 +3458,11 @@ BEGIN
         'players', v_period.archive_players,
         'top', (SELECT coalesce(jsonb_agg(
                     r.row - '{internal_id,rank_key,tie_key,user_name,avatar}'::text[]
-                    || jsonb_build_object('name', r.row -> 'user_name') ORDER BY r.place), '[]')
+                    || jsonb_build_object('name', r.row -> 'user_name')
+                    || CASE WHEN v_changes IS NULL THEN '{}' ELSE jsonb_build_object('tier', centile.tier_of(
+                        v_tiers, b.score_order, (r.row ->> 'score')::bigint, (r.row ->> 'rank')::bigint, v_period.archive_players)) END ORDER BY r.place), '[]')
                 FROM jsonb_array_elements(convert_from(v_top, 'UTF8')::jsonb -> 'rows') WITH ORDINALITY AS r (row, place)))
+        || CASE WHEN v_changes IS NULL THEN '{}' ELSE jsonb_build_object('tiers', v_changes) END
     FROM centile_store.boards b WHERE b.id = v_period.board_id AND v_period.kind <> 'snapshot';
     PERFORM centile_store.list_named_players(p_period_id);
     RETURN true;
@@ -3440,7 +3497,8 @@ BEGIN
     ON CONFLICT ON CONSTRAINT named_players_pkey DO UPDATE SET user_ids = n.user_ids;
     UPDATE centile_store.periods
     SET archive_name = v_state.next_view, archive_players = finish_combination.players, archive_last_at = v_last_at, archive_differences = 0,
-        cut_off_at = v_state.next_as_of, closed_at = clock_timestamp()
+        cut_off_at = v_state.next_as_of, closed_at = clock_timestamp(),
+        tiers = (SELECT b.tiers FROM centile_store.boards b WHERE b.id = p_board_id)
     WHERE id = v_was.id;
     UPDATE centile_store.periods SET archive_revision = archive_revision + 1, frozen_top = centile_store.freeze_top(v_was.id)
     WHERE id = v_was.id
@@ -3481,6 +3539,7 @@ CREATE TABLE centile_store.periods (
     archive_differences bigint,
     archive_dropped_at timestamp with time zone,
     frozen_top bytea,
+    tiers text[] DEFAULT '{}'::text[] NOT NULL COLLATE pg_catalog."C",
     CONSTRAINT periods_frozen_while_kept CHECK ((((state = 'closed'::text) AND (archive_revision > 0) AND (archive_dropped_at IS NULL)) = (frozen_top IS NOT NULL))),
     CONSTRAINT periods_kind_known CHECK ((kind = ANY (ARRAY['all_time'::text, 'hour'::text, 'day'::text, 'week'::text, 'month'::text, 'quarter'::text, 'year'::text, 'season'::text, 'snapshot'::text, 'rolling'::text]))),
     CONSTRAINT periods_not_empty CHECK ((starts_at < ends_at)),
@@ -3505,6 +3564,8 @@ COMMENT ON COLUMN centile_store.periods.corrected_at IS 'When a correction or a 
 COMMENT ON COLUMN centile_store.periods.archive_last_at IS 'The latest time among the entries of the archive.';
 
 COMMENT ON COLUMN centile_store.periods.frozen_top IS 'The first players with the standings and names of that time, as JSON in UTF-8.';
+
+COMMENT ON COLUMN centile_store.periods.tiers IS 'Tiers of a closed period: those of the board at the closing.';
 
 CREATE FUNCTION centile_store.freeze_top(p_period_id bigint) RETURNS bytea
     LANGUAGE sql STABLE
@@ -3883,7 +3944,7 @@ CREATE FUNCTION centile_store.list_named_players(p_period_id bigint DEFAULT NULL
         UNION
         SELECT u.id
         FROM centile_store.outbox o
-        CROSS JOIN LATERAL jsonb_array_elements(o.payload -> 'top') AS r (row)
+        CROSS JOIN LATERAL jsonb_array_elements(centile_store.players_of_message(o.payload)) AS r (row)
         JOIN centile_store.users u ON u.external_id = r.row ->> 'user_id'
         WHERE o.period_id = p.id)
     FROM centile_store.periods p
@@ -4112,6 +4173,18 @@ END
 $_$;
 
 COMMENT ON FUNCTION centile_store.move_rows(p_ranking_id bigint, p_from_bucket smallint, p_to_bucket smallint, p_bound centile_store.rank_key, p_up boolean, p_rows integer, OUT moved integer, OUT lanes smallint[], OUT moved_by_lane integer[], OUT lower centile_store.rank_key, OUT upper centile_store.rank_key) IS 'Moves rows of a bucket to an adjacent one. Called by centile_store.move_boundary. Example: SELECT moved FROM centile_store.move_rows(1, 0::smallint, 2::smallint, (100, -9223372036854775808, -9223372036854775808), true, 1);';
+
+CREATE FUNCTION centile_store.named_changes(p_changes jsonb) RETURNS jsonb
+    LANGUAGE sql STABLE STRICT
+    AS $$
+    SELECT p_changes || jsonb_object_agg(l.list, (
+        SELECT coalesce(jsonb_agg(r.row || jsonb_build_object('user_id', u.external_id) ORDER BY r.place), '[]')
+        FROM jsonb_array_elements(p_changes -> l.list) WITH ORDINALITY AS r (row, place)
+        JOIN centile_store.users u ON u.id = (r.row ->> 'user_id')::bigint))
+    FROM unnest('{promotions,demotions}'::text[]) AS l (list)
+$$;
+
+COMMENT ON FUNCTION centile_store.named_changes(p_changes jsonb) IS 'Changes of tiers with the players'' own ids. Example: SELECT centile_store.named_changes(''{"promotions": [{"user_id": 1, "from": null, "to": "gold"}], "demotions": []}'');';
 
 CREATE FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_around integer) RETURNS TABLE(step integer, first_equal integer, better bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone)
     LANGUAGE sql STABLE
@@ -4516,6 +4589,12 @@ $$;
 
 COMMENT ON FUNCTION centile_store.players_above(p_ranking_id bigint, p_period_id bigint, p_keys centile_store.rank_key[]) IS 'Players above each of these keys, in a ranking or the archive of a period. Example: SELECT centile_store.players_above(1, NULL, ARRAY[centile_store.lowest_key(100)]);';
 
+CREATE FUNCTION centile_store.players_of_message(p_payload jsonb) RETURNS jsonb
+    LANGUAGE sql IMMUTABLE
+    RETURN ((COALESCE((p_payload -> 'top'::text), '[]'::jsonb) || COALESCE((p_payload #> '{tiers,promotions}'::text[]), '[]'::jsonb)) || COALESCE((p_payload #> '{tiers,demotions}'::text[]), '[]'::jsonb));
+
+COMMENT ON FUNCTION centile_store.players_of_message(p_payload jsonb) IS 'The rows of a message that name players. Example: SELECT centile_store.players_of_message(''{"top": [{"user_id": "ann"}]}'');';
+
 CREATE FUNCTION centile_store.quarantined(p_board centile_store.boards, p_quarantine_id bigint) RETURNS centile_store.quarantine
     LANGUAGE plpgsql STABLE
     AS $$
@@ -4533,7 +4612,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.quarantined(p_board centile_store.boards, p_quarantine_id bigint) IS 'An event of a board''s quarantine; an error if it does not exist. Example: SELECT (centile_store.quarantined(b, q.quarantine_id)).rule FROM centile_store.boards b JOIN centile.quarantine q ON q.board = b.slug;';
 
-CREATE FUNCTION centile_store.rank_change(p_board_id integer, p_period text, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint, OUT rank bigint, OUT previous_rank bigint) RETURNS record
+CREATE FUNCTION centile_store.rank_change(p_board_id integer, p_period text, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint, OUT rank bigint, OUT previous_rank bigint, OUT score bigint, OUT players bigint) RETURNS record
     LANGUAGE sql STABLE
     AS $$
     SELECT CASE WHEN l.user_id IS NOT NULL THEN
@@ -4544,7 +4623,8 @@ CREATE FUNCTION centile_store.rank_change(p_board_id integer, p_period text, p_u
                - CASE WHEN l.user_id IS NULL THEN 0
                       WHEN b.ties = 'shared' THEN (l.rank_key > p_was_rank_key)::integer
                       ELSE ((l.rank_key, l.tie_key) > (p_was_rank_key, p_was_tie_key))::integer END
-           END
+           END,
+           l.score, CASE WHEN b.tiers <> '{}' THEN centile_store.player_count(g.id) END
     FROM centile_store.periods p
     JOIN centile_store.rankings g ON g.id = p.ranking_id
     JOIN centile_store.boards b ON b.id = g.board_id
@@ -4553,7 +4633,7 @@ CREATE FUNCTION centile_store.rank_change(p_board_id integer, p_period text, p_u
       AND p.label = substr(p_period, CASE p_period WHEN 'all_time' THEN 1 ELSE position(':' IN p_period) + 1 END)
 $$;
 
-COMMENT ON FUNCTION centile_store.rank_change(p_board_id integer, p_period text, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint, OUT rank bigint, OUT previous_rank bigint) IS 'A player''s rank now and the rank of an earlier key of the player. Example: SELECT * FROM centile_store.rank_change(1, ''week:2024-01-15'', 1, 20, 0), centile_store.rank_change(1, ''all_time'', 1, 20, 0) AS a;';
+COMMENT ON FUNCTION centile_store.rank_change(p_board_id integer, p_period text, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint, OUT rank bigint, OUT previous_rank bigint, OUT score bigint, OUT players bigint) IS 'A player''s rank and score now, the rank of an earlier key of the player, and on boards with tiers the number of players. Example: SELECT * FROM centile_store.rank_change(1, ''week:2024-01-15'', 1, 20, 0), centile_store.rank_change(1, ''all_time'', 1, 20, 0) AS a;';
 
 CREATE FUNCTION centile_store.rank_key_at(p_ranking_id bigint, p_period_id bigint, p_position bigint) RETURNS bigint
     LANGUAGE plpgsql STABLE
@@ -5402,6 +5482,107 @@ $$;
 
 COMMENT ON FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_after bigint, p_limit integer, p_batches bigint[], p_times timestamp with time zone[]) IS 'Makes a newly built ranking the current one of its period. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id), centile_store.fill_buckets(r.ranking_id), centile_store.swap_ranking(r.ranking_id, r.ledger_end) FROM centile_store.begin_rebuild(1) r;';
 
+CREATE FUNCTION centile_store.tier_changes(p_period_id bigint, p_tiers text[], p_limit integer DEFAULT 1000) RETURNS jsonb
+    LANGUAGE plpgsql STABLE
+    SET work_mem TO '128MB'
+    AS $_$
+DECLARE
+    v_period  centile_store.periods;
+    v_before  centile_store.periods;
+    v_names   text[] := ARRAY(SELECT split_part(t.tier, ':', 1) FROM unnest(p_tiers) WITH ORDINALITY AS t (tier, place) ORDER BY t.place);
+    v_were    text[];
+    v_changes jsonb;
+BEGIN
+    IF cardinality(p_tiers) = 0 THEN
+        RETURN NULL;
+    END IF;
+    SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
+    SELECT * INTO v_before FROM centile_store.periods p
+    WHERE p.board_id = v_period.board_id AND p.kind = v_period.kind AND p.starts_at < v_period.starts_at
+      AND p.state = 'closed' AND p.frozen_top IS NOT NULL
+      -- Windows of one length.
+      AND (p.kind <> 'rolling' OR split_part(p.label, '-', 1) = split_part(v_period.label, '-', 1))
+    ORDER BY p.starts_at DESC LIMIT 1;
+    IF NOT FOUND THEN
+        RETURN jsonb_build_object('since', NULL, 'promoted', 0, 'demoted', 0, 'promotions', '[]'::jsonb, 'demotions', '[]'::jsonb);
+    END IF;
+    v_were := ARRAY(SELECT split_part(t.tier, ':', 1) FROM unnest(v_before.tiers) WITH ORDINALITY AS t (tier, place) ORDER BY t.place);
+    -- Positions lie in the tier after all those that end before them.
+    EXECUTE format(
+        'WITH changed AS MATERIALIZED (
+             SELECT c.user_id, ($4::text[])[c.was] AS was, ($2::text[])[c.now] AS now, c.now < c.was_among AS is_up,
+                    row_number() OVER (PARTITION BY c.now < c.was_among ORDER BY c."position", c.was_at) AS n
+             FROM (SELECT coalesce(n.user_id, o.user_id) AS user_id, n."position", o."position" AS was_at, x.was, x.now,
+                          coalesce(($5::integer[])[x.was], cardinality($2) + 1) AS was_among
+                   FROM centile_archive.%I n
+                   FULL JOIN centile_archive.%I o ON o.user_id = n.user_id
+                   CROSS JOIN LATERAL (SELECT coalesce(width_bucket(o."position" - 1, $3), cardinality($4)) + 1 AS was,
+                                              coalesce(width_bucket(n."position" - 1, $1), cardinality($2)) + 1 AS now) x) c
+             WHERE c.now <> c.was_among
+         ), listed AS (
+             SELECT c.is_up, jsonb_agg(jsonb_build_object(''user_id'', c.user_id, ''from'', c.was, ''to'', c.now) ORDER BY c.n) AS users
+             FROM changed c WHERE c.n <= $6 GROUP BY c.is_up
+         )
+         SELECT jsonb_build_object(
+             ''promoted'', count(*) FILTER (WHERE c.is_up), ''demoted'', count(*) FILTER (WHERE NOT c.is_up),
+             ''promotions'', coalesce((SELECT l.users FROM listed l WHERE l.is_up), ''[]''),
+             ''demotions'', coalesce((SELECT l.users FROM listed l WHERE NOT l.is_up), ''[]''))
+         FROM changed c', v_period.archive_name, v_before.archive_name)
+    INTO v_changes
+    USING centile_store.tier_ends(NULL, v_period.id, p_tiers), v_names,
+          centile_store.tier_ends(NULL, v_before.id, v_before.tiers), v_were,
+          ARRAY(SELECT array_position(v_names, w.name) FROM unnest(v_were) WITH ORDINALITY AS w (name, place) ORDER BY w.place), p_limit;
+    RETURN jsonb_build_object('since', v_before.kind || ':' || v_before.label) || v_changes;
+END
+$_$;
+
+COMMENT ON FUNCTION centile_store.tier_changes(p_period_id bigint, p_tiers text[], p_limit integer) IS 'Players who have risen or fallen to other tiers since the closed period before. Example: SELECT centile_store.tier_changes(4, ''{gold: top 50 %}'');';
+
+CREATE FUNCTION centile_store.tier_counts(p_ranking_id bigint, p_period_id bigint, p_tiers text[]) RETURNS TABLE(place integer, tier text, rule text, players bigint)
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT t.place::integer, split_part(t.tier, ':', 1), substr(t.tier, strpos(t.tier, ':') + 2),
+           e.ends[t.place] - coalesce(e.ends[t.place - 1], 0)
+    FROM (SELECT centile_store.tier_ends(p_ranking_id, p_period_id, p_tiers) AS ends OFFSET 0) e
+    CROSS JOIN unnest(p_tiers) WITH ORDINALITY AS t (tier, place)
+    ORDER BY t.place
+$$;
+
+COMMENT ON FUNCTION centile_store.tier_counts(p_ranking_id bigint, p_period_id bigint, p_tiers text[]) IS 'Players of each of these tiers in a ranking, or in the archive of a period. Example: SELECT * FROM centile_store.tier_counts(1, NULL, ''{crown: rank 1,gold: top 50 %}'');';
+
+CREATE FUNCTION centile_store.tier_ends(p_ranking_id bigint, p_period_id bigint, p_tiers text[]) RETURNS bigint[]
+    LANGUAGE plpgsql STABLE
+    AS $$
+DECLARE
+    v_source record;
+    v_tier   text;
+    v_rule   text[];
+    v_worst  bigint;
+    v_last   bigint;
+    v_end    bigint := 0;
+    v_ends   bigint[] := '{}';
+BEGIN
+    SELECT s.players, s.score_order, s.ties INTO v_source FROM centile_store.source_of(p_ranking_id, p_period_id) s;
+    FOREACH v_tier IN ARRAY p_tiers LOOP
+        v_rule := string_to_array(substr(v_tier, strpos(v_tier, ':') + 2), ' ');
+        v_last := CASE v_rule[1] WHEN 'top' THEN floor(v_rule[2]::numeric * v_source.players / 100)
+                                 WHEN 'rank' THEN least(v_rule[2]::bigint, v_source.players) END;
+        -- The worst rank key that the rule takes, unless it takes these positions.
+        v_worst := CASE WHEN v_rule[1] = 'score' THEN centile.rank_key(v_rule[2]::bigint, v_source.score_order)
+                        WHEN v_source.ties = 'shared' AND v_last BETWEEN 1 AND v_source.players - 1
+                        THEN centile_store.rank_key_at(p_ranking_id, p_period_id, v_last) END;
+        IF v_worst IS NOT NULL THEN
+            v_last := (centile_store.players_above(p_ranking_id, p_period_id, ARRAY[centile_store.lowest_key(v_worst)]))[1];
+        END IF;
+        v_end := greatest(v_end, v_last);
+        v_ends := v_ends || v_end;
+    END LOOP;
+    RETURN v_ends;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.tier_ends(p_ranking_id bigint, p_period_id bigint, p_tiers text[]) IS 'The last position that each of these tiers or a better one takes in a ranking, or in the archive of a period. Example: SELECT centile_store.tier_ends(1, NULL, ''{crown: rank 1,gold: top 50 %}'');';
+
 CREATE FUNCTION centile_store.try_closing_lock() RETURNS boolean
     LANGUAGE sql
     RETURN pg_try_advisory_lock(1128615508, '-1'::integer);
@@ -5671,10 +5852,11 @@ CREATE VIEW centile.boards AS
     boards.description,
     boards.icon_url,
     boards.colour,
+    boards.tiers,
     boards.created_at
    FROM centile_store.boards;
 
-COMMENT ON VIEW centile.boards IS 'Boards and their rules. kept_archives limits the archives kept of each kind of period, and gain_max a player''s gain in one period. snapshots is the kind of period at whose end the all-time ranking is archived, and rolling the lengths of rolling windows. tags group boards. score_format, description, icon_url and colour say how to show the board. Example: SELECT slug, mode, score_order, ties, periods, lanes, time_zone FROM centile.boards ORDER BY slug;';
+COMMENT ON VIEW centile.boards IS 'Boards and their rules. kept_archives limits the archives kept of each kind of period, and gain_max a player''s gain in one period. snapshots is the kind of period at whose end the all-time ranking is archived, and rolling the lengths of rolling windows. tags group boards. score_format, description, icon_url and colour say how to show the board. tiers name parts of its rankings, best first. Example: SELECT slug, mode, score_order, ties, periods, lanes, time_zone FROM centile.boards ORDER BY slug;';
 
 CREATE TABLE centile_store.bucket_counts (
     ranking_id bigint NOT NULL,
@@ -6168,12 +6350,16 @@ CREATE VIEW centile.periods AS
         CASE
             WHEN (p.frozen_top IS NOT NULL) THEN p.archive_revision
             ELSE NULL::integer
-        END AS archive_revision
+        END AS archive_revision,
+        CASE p.state
+            WHEN 'closed'::text THEN p.tiers
+            ELSE b.tiers
+        END AS tiers
    FROM ((centile_store.periods p
      JOIN centile_store.boards b ON ((b.id = p.board_id)))
      LEFT JOIN centile_store.rankings g ON ((g.id = p.ranking_id)));
 
-COMMENT ON VIEW centile.periods IS 'Periods opened so far, with their players and whether they are upcoming (seasons, and the next rolling window), preparing (rolling windows), open, due (over, not closed) or closed. Example: SELECT kind, label, state, players, archive, archive_revision FROM centile.periods WHERE board = ''main'' ORDER BY starts_at DESC, kind LIMIT 5;';
+COMMENT ON VIEW centile.periods IS 'Periods opened so far, with their players and whether they are upcoming (seasons, and the next rolling window), preparing (rolling windows), open, due (over, not closed) or closed. A closed period keeps the tiers of its closing. Example: SELECT kind, label, state, players, archive, archive_revision FROM centile.periods WHERE board = ''main'' ORDER BY starts_at DESC, kind LIMIT 5;';
 
 CREATE VIEW centile.quarantine AS
  SELECT q.id AS quarantine_id,
@@ -6320,6 +6506,7 @@ CREATE VIEW centile.upkeep AS
                     p_1.archive_differences,
                     p_1.archive_dropped_at,
                     p_1.frozen_top,
+                    p_1.tiers,
                     ((p_1.state = 'open'::text) AND (p_1.ends_at <= statement_timestamp()) AND ((p_1.ends_at > g.created_at) OR (p_1.kind <> 'season'::text) OR (g.created_at < (statement_timestamp() - '01:00:00'::interval))) AND ((p_1.kind <> 'rolling'::text) OR (b.kept_archives ? 'rolling'::text))) AS is_due
                    FROM ((centile_store.periods p_1
                      JOIN centile_store.boards b ON ((b.id = p_1.board_id)))
@@ -6792,14 +6979,14 @@ GRANT ALL ON FUNCTION centile.change_combination(p_slug text, p_sources jsonb, p
 REVOKE ALL ON FUNCTION centile.change_friends(p_user text, p_change text, p_friends text[], p_actor text, p_boards text[], OUT added integer, OUT removed integer, OUT friends integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.change_friends(p_user text, p_change text, p_friends text[], p_actor text, p_boards text[], OUT added integer, OUT removed integer, OUT friends integer) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.combine_board(p_slug text, p_sources jsonb, p_join text, p_aggregate text, p_refresh text, p_title text, p_order text, p_ties text, p_time_zone text, p_reading text, p_frozen_top_size integer, p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.combine_board(p_slug text, p_sources jsonb, p_join text, p_aggregate text, p_refresh text, p_title text, p_order text, p_ties text, p_time_zone text, p_reading text, p_frozen_top_size integer, p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text) TO centile_service;
+REVOKE ALL ON FUNCTION centile.combine_board(p_slug text, p_sources jsonb, p_join text, p_aggregate text, p_refresh text, p_title text, p_order text, p_ties text, p_time_zone text, p_reading text, p_frozen_top_size integer, p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.combine_board(p_slug text, p_sources jsonb, p_join text, p_aggregate text, p_refresh text, p_title text, p_order text, p_ties text, p_time_zone text, p_reading text, p_frozen_top_size integer, p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text) TO centile_service;
+REVOKE ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text, p_signing_secret bytea, p_request_sha256 bytea, p_request_salt bytea) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text, p_signing_secret bytea, p_request_sha256 bytea, p_request_salt bytea) TO centile_service;
@@ -6937,8 +7124,16 @@ REVOKE ALL ON FUNCTION centile.tie_key_time(p_tie_key bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.tie_key_time(p_tie_key bigint) TO centile_reader;
 GRANT ALL ON FUNCTION centile.tie_key_time(p_tie_key bigint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text) TO centile_service;
+REVOKE ALL ON FUNCTION centile.tier_of(p_tiers text[], p_order text, p_score bigint, p_rank bigint, p_players bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.tier_of(p_tiers text[], p_order text, p_score bigint, p_rank bigint, p_players bigint) TO centile_reader;
+GRANT ALL ON FUNCTION centile.tier_of(p_tiers text[], p_order text, p_score bigint, p_rank bigint, p_players bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.tiers(p_board text, p_period text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.tiers(p_board text, p_period text) TO centile_reader;
+GRANT ALL ON FUNCTION centile.tiers(p_board text, p_period text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.verify(p_board text, p_period text, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.verify(p_board text, p_period text, p_limit integer) TO centile_reader;
@@ -7153,6 +7348,9 @@ GRANT ALL ON FUNCTION centile_store.entries_query(p_period_id bigint, p_batches 
 REVOKE ALL ON FUNCTION centile_store.erase_from_tops(p_user text, p_limit integer, OUT period_ids bigint[], OUT is_done boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.erase_from_tops(p_user text, p_limit integer, OUT period_ids bigint[], OUT is_done boolean) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.erased_in_message(p_payload jsonb, p_old_id text, p_external_id text, p_name text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.erased_in_message(p_payload jsonb, p_old_id text, p_external_id text, p_name text) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.expired_archives() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.expired_archives() TO centile_service;
 
@@ -7263,6 +7461,9 @@ GRANT ALL ON FUNCTION centile_store.move_boundary(p_ranking_id bigint, p_layout 
 REVOKE ALL ON FUNCTION centile_store.move_rows(p_ranking_id bigint, p_from_bucket smallint, p_to_bucket smallint, p_bound centile_store.rank_key, p_up boolean, p_rows integer, OUT moved integer, OUT lanes smallint[], OUT moved_by_lane integer[], OUT lower centile_store.rank_key, OUT upper centile_store.rank_key) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.move_rows(p_ranking_id bigint, p_from_bucket smallint, p_to_bucket smallint, p_bound centile_store.rank_key, p_up boolean, p_rows integer, OUT moved integer, OUT lanes smallint[], OUT moved_by_lane integer[], OUT lower centile_store.rank_key, OUT upper centile_store.rank_key) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.named_changes(p_changes jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.named_changes(p_changes jsonb) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_around integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_around integer) TO centile_service;
 
@@ -7311,11 +7512,14 @@ GRANT ALL ON FUNCTION centile_store.player_row(p_ranking_id bigint, p_user_id bi
 REVOKE ALL ON FUNCTION centile_store.players_above(p_ranking_id bigint, p_period_id bigint, p_keys centile_store.rank_key[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.players_above(p_ranking_id bigint, p_period_id bigint, p_keys centile_store.rank_key[]) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.players_of_message(p_payload jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.players_of_message(p_payload jsonb) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.quarantined(p_board centile_store.boards, p_quarantine_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.quarantined(p_board centile_store.boards, p_quarantine_id bigint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.rank_change(p_board_id integer, p_period text, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint, OUT rank bigint, OUT previous_rank bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.rank_change(p_board_id integer, p_period text, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint, OUT rank bigint, OUT previous_rank bigint) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.rank_change(p_board_id integer, p_period text, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint, OUT rank bigint, OUT previous_rank bigint, OUT score bigint, OUT players bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.rank_change(p_board_id integer, p_period text, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint, OUT rank bigint, OUT previous_rank bigint, OUT score bigint, OUT players bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.rank_key_at(p_ranking_id bigint, p_period_id bigint, p_position bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.rank_key_at(p_ranking_id bigint, p_period_id bigint, p_position bigint) TO centile_service;
@@ -7415,6 +7619,15 @@ GRANT ALL ON FUNCTION centile_store.source_of(p_ranking_id bigint, p_period_id b
 
 REVOKE ALL ON FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_after bigint, p_limit integer, p_batches bigint[], p_times timestamp with time zone[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_after bigint, p_limit integer, p_batches bigint[], p_times timestamp with time zone[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.tier_changes(p_period_id bigint, p_tiers text[], p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.tier_changes(p_period_id bigint, p_tiers text[], p_limit integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.tier_counts(p_ranking_id bigint, p_period_id bigint, p_tiers text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.tier_counts(p_ranking_id bigint, p_period_id bigint, p_tiers text[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.tier_ends(p_ranking_id bigint, p_period_id bigint, p_tiers text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.tier_ends(p_ranking_id bigint, p_period_id bigint, p_tiers text[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.try_closing_lock() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.try_closing_lock() TO centile_service;

@@ -44,13 +44,9 @@ BEGIN
     -- another player.
     PERFORM FROM centile_store.outbox o WHERE o.period_id = ANY (period_ids) ORDER BY o.id FOR NO KEY UPDATE;
     UPDATE centile_store.outbox o
-    SET payload = jsonb_set(o.payload, '{top}', (
-        SELECT jsonb_agg(CASE WHEN r.row ->> 'user_id' = v_erasure.old_id
-                              THEN r.row || jsonb_build_object('user_id', p_user, 'name', v_name)
-                              ELSE r.row END ORDER BY r.place)
-        FROM jsonb_array_elements(o.payload -> 'top') WITH ORDINALITY AS r (row, place)))
+    SET payload = centile_store.erased_in_message(o.payload, v_erasure.old_id, p_user, v_name)
     WHERE o.period_id = ANY (period_ids) AND o.id <= v_erasure.last_message_id
-      AND o.payload -> 'top' @> jsonb_build_array(jsonb_build_object('user_id', v_erasure.old_id));
+      AND centile_store.players_of_message(o.payload) @> jsonb_build_array(jsonb_build_object('user_id', v_erasure.old_id));
     UPDATE centile_store.erasures e
     SET next_period_id = coalesce(period_ids[cardinality(period_ids)] + 1, e.next_period_id),
         old_id = CASE WHEN NOT is_done THEN e.old_id END, done_at = CASE WHEN is_done THEN clock_timestamp() END

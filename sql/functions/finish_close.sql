@@ -9,8 +9,13 @@ DECLARE
     v_period   centile_store.periods;
     v_revision bigint := (SELECT revision FROM centile_store.profile_revision);
     v_top      bytea;
+    v_tiers    text[];
+    v_changes  jsonb;
 BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
+    v_tiers := (SELECT b.tiers FROM centile_store.boards b WHERE b.id = v_period.board_id);
+    -- Before all locks, because it reads two archives. A snapshot has no message.
+    v_changes := CASE WHEN v_period.kind <> 'snapshot' THEN centile_store.tier_changes(p_period_id, v_tiers) END;
     v_top := centile_store.freeze_top(p_period_id);
     -- Prevents name changes from now on. If a name has changed meanwhile, perhaps by an erasure,
     -- freezes the top again. Before the structure lock, because writers of the board wait for that.
@@ -19,6 +24,7 @@ BEGIN
         PERFORM FROM centile_store.profile_revision FOR SHARE;
         v_top := centile_store.freeze_top(p_period_id);
     END IF;
+    v_changes := centile_store.named_changes(v_changes);
     PERFORM centile_store.lock_structure(v_period.board_id, true);
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id FOR UPDATE;
     IF v_period.state = 'closed' THEN
@@ -28,7 +34,7 @@ BEGIN
     END IF;
     UPDATE centile_store.rankings SET released_at = clock_timestamp() WHERE id = v_period.ranking_id;
     UPDATE centile_store.periods
-    SET state = 'closed', ranking_id = NULL, shape = centile_store.ranking_shape(v_period.ranking_id), archive_revision = 1, frozen_top = v_top, closed_at = clock_timestamp()
+    SET state = 'closed', ranking_id = NULL, shape = centile_store.ranking_shape(v_period.ranking_id), archive_revision = 1, frozen_top = v_top, tiers = v_tiers, closed_at = clock_timestamp()
     WHERE id = p_period_id;
     INSERT INTO centile_store.outbox (board_id, period_id, kind, payload)
     SELECT b.id, p_period_id, 'period_closed', jsonb_build_object(
@@ -39,8 +45,11 @@ BEGIN
         'players', v_period.archive_players,
         'top', (SELECT coalesce(jsonb_agg(
                     r.row - '{internal_id,rank_key,tie_key,user_name,avatar}'::text[]
-                    || jsonb_build_object('name', r.row -> 'user_name') ORDER BY r.place), '[]')
+                    || jsonb_build_object('name', r.row -> 'user_name')
+                    || CASE WHEN v_changes IS NULL THEN '{}' ELSE jsonb_build_object('tier', centile.tier_of(
+                        v_tiers, b.score_order, (r.row ->> 'score')::bigint, (r.row ->> 'rank')::bigint, v_period.archive_players)) END ORDER BY r.place), '[]')
                 FROM jsonb_array_elements(convert_from(v_top, 'UTF8')::jsonb -> 'rows') WITH ORDINALITY AS r (row, place)))
+        || CASE WHEN v_changes IS NULL THEN '{}' ELSE jsonb_build_object('tiers', v_changes) END
     FROM centile_store.boards b WHERE b.id = v_period.board_id AND v_period.kind <> 'snapshot';
     PERFORM centile_store.list_named_players(p_period_id);
     RETURN true;

@@ -27,7 +27,8 @@ BEGIN
     ON CONFLICT ON CONSTRAINT named_players_pkey DO UPDATE SET user_ids = n.user_ids;
     UPDATE centile_store.periods
     SET archive_name = v_state.next_view, archive_players = finish_combination.players, archive_last_at = v_last_at, archive_differences = 0,
-        cut_off_at = v_state.next_as_of, closed_at = clock_timestamp()
+        cut_off_at = v_state.next_as_of, closed_at = clock_timestamp(),
+        tiers = (SELECT b.tiers FROM centile_store.boards b WHERE b.id = p_board_id)
     WHERE id = v_was.id;
     UPDATE centile_store.periods SET archive_revision = archive_revision + 1, frozen_top = centile_store.freeze_top(v_was.id)
     WHERE id = v_was.id

@@ -10,7 +10,7 @@ AS $$
         UNION
         SELECT u.id
         FROM centile_store.outbox o
-        CROSS JOIN LATERAL jsonb_array_elements(o.payload -> 'top') AS r (row)
+        CROSS JOIN LATERAL jsonb_array_elements(centile_store.players_of_message(o.payload)) AS r (row)
         JOIN centile_store.users u ON u.external_id = r.row ->> 'user_id'
         WHERE o.period_id = p.id)
     FROM centile_store.periods p

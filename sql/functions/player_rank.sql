@@ -1,9 +1,11 @@
 CREATE OR REPLACE FUNCTION centile.player_rank(p_board text, p_user text, p_period text DEFAULT 'all_time')
-RETURNS TABLE (rank bigint, "position" bigint, score bigint, percentile double precision, players bigint, reached_at timestamptz)
+RETURNS TABLE (rank bigint, "position" bigint, score bigint, percentile double precision, players bigint, reached_at timestamptz, tier text)
 LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT p.rank, p.position, p.score, 100.0 * p.worse / greatest(o.players - 1, 1), o.players, p.reached_at
+    SELECT p.rank, p.position, p.score, 100.0 * p.worse / greatest(o.players - 1, 1), o.players, p.reached_at,
+           centile.tier_of(coalesce((SELECT c.tiers FROM centile_store.periods c WHERE c.id = s.archived_period_id),
+                                    (SELECT b.tiers FROM centile_store.boards b WHERE b.slug = p_board)), o.score_order, p.score, p.rank, o.players)
     FROM centile_store.source_named(p_board, p_period) s
     CROSS JOIN centile_store.user_named(p_user) AS u (id)
     CROSS JOIN LATERAL centile_store.source_of(s.ranking_id, s.archived_period_id) o
@@ -15,5 +17,5 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile.player_rank(text, text, text) IS
-'Rank, position and percentile of a player in a period. Example: SELECT * FROM centile.player_rank(''main'', ''ann'', ''week:2024-01-15'');';
+'Rank, position, percentile and tier of a player in a period. Example: SELECT * FROM centile.player_rank(''main'', ''ann'', ''week:2024-01-15'');';
 GRANT EXECUTE ON FUNCTION centile.player_rank(text, text, text) TO centile_reader;

@@ -1,8 +1,8 @@
--- The player's rank now, and the rank that the earlier key would have now if the player still had
--- it. The caller names the period, not its ranking: a repeated answer may be older than the
--- ranking.
+-- The player's rank now, the rank that the earlier key would have now if the player still had it, the
+-- player's score and, on boards with tiers, the number of players. The caller names the period, not
+-- its ranking: a repeated answer may be older than the ranking.
 CREATE OR REPLACE FUNCTION centile_store.rank_change(p_board_id integer, p_period text, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint,
-    OUT rank bigint, OUT previous_rank bigint)
+    OUT rank bigint, OUT previous_rank bigint, OUT score bigint, OUT players bigint)
 LANGUAGE sql STABLE
 AS $$
     SELECT CASE WHEN l.user_id IS NOT NULL THEN
@@ -13,7 +13,8 @@ AS $$
                - CASE WHEN l.user_id IS NULL THEN 0
                       WHEN b.ties = 'shared' THEN (l.rank_key > p_was_rank_key)::integer
                       ELSE ((l.rank_key, l.tie_key) > (p_was_rank_key, p_was_tie_key))::integer END
-           END
+           END,
+           l.score, CASE WHEN b.tiers <> '{}' THEN centile_store.player_count(g.id) END
     FROM centile_store.periods p
     JOIN centile_store.rankings g ON g.id = p.ranking_id
     JOIN centile_store.boards b ON b.id = g.board_id
@@ -23,4 +24,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile_store.rank_change(integer, text, bigint, bigint, bigint) IS
-'A player''s rank now and the rank of an earlier key of the player. Example: SELECT * FROM centile_store.rank_change(1, ''week:2024-01-15'', 1, 20, 0), centile_store.rank_change(1, ''all_time'', 1, 20, 0) AS a;';
+'A player''s rank and score now, the rank of an earlier key of the player, and on boards with tiers the number of players. Example: SELECT * FROM centile_store.rank_change(1, ''week:2024-01-15'', 1, 20, 0), centile_store.rank_change(1, ''all_time'', 1, 20, 0) AS a;';

@@ -135,6 +135,7 @@ mod tests {
             board::{GainMax, KeptArchives, Mode, OnViolation, Order, PeriodKind, Ties},
             presentation::Presentation,
             settings::Settings,
+            tier::Tiers,
         },
     };
 
@@ -161,6 +162,7 @@ mod tests {
             snapshots: None,
             rolling: Vec::new(),
             tags: BTreeSet::new(),
+            tiers: Tiers::default(),
             presentation: Presentation::default(),
             combination: None,
             created_at: DateTime::UNIX_EPOCH,

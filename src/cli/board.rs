@@ -32,6 +32,7 @@ use crate::{
     model::name::{self, Named as _},
     model::presentation::{Colour, Description, IconUrl, Presentation, PresentationChange, ScoreFormat},
     model::tag::Tag,
+    model::tier::{Tier, Tiers},
     periods::combining,
 };
 
@@ -160,6 +161,12 @@ pub(super) struct Create {
     /// Colour of the board, such as #1f6feb
     #[arg(long, value_name = "COLOUR", value_parser = value::<Colour>)]
     colour: Option<Colour>,
+    /// Named part of the rankings, such as "gold: top 10 %"; repeat for each, up to 20, best first
+    ///
+    /// Rules are `top 10 %` (0.01 to 100), `rank 100` and `score 5000` (5,000 or better). A player has
+    /// the first tier whose rule holds.
+    #[arg(long = "tier", value_name = "NAME: RULE", value_parser = value::<Tier>)]
+    tiers: Vec<Tier>,
     /// Print the board as JSON
     #[arg(long)]
     json: bool,
@@ -198,7 +205,7 @@ pub(super) struct Combine {
     /// `--refresh` get their default values unless you give them. Readers get the previous ranking until the new one is
     /// computed.
     #[arg(long, conflicts_with_all = ["title", "order", "ties", "time_zone", "reading", "frozen_top_size", "tags",
-        "score_format", "description", "icon_url", "colour"])]
+        "score_format", "description", "icon_url", "colour", "tiers"])]
     replace: bool,
     /// Display title [default: the slug]
     #[arg(long)]
@@ -242,6 +249,12 @@ pub(super) struct Combine {
     /// Colour of the board, such as #1f6feb
     #[arg(long, value_name = "COLOUR", value_parser = value::<Colour>)]
     colour: Option<Colour>,
+    /// Named part of the rankings, such as "gold: top 10 %"; repeat for each, up to 20, best first
+    ///
+    /// Rules are `top 10 %` (0.01 to 100), `rank 100` and `score 5000` (5,000 or better). A player has
+    /// the first tier whose rule holds.
+    #[arg(long = "tier", value_name = "NAME: RULE", value_parser = value::<Tier>)]
+    tiers: Vec<Tier>,
     /// Print the board as JSON
     #[arg(long)]
     json: bool,
@@ -254,7 +267,7 @@ pub(super) struct Combine {
 #[command(group(ArgGroup::new("changes").required(true).multiple(true)
     .args(["title", "points_min", "points_max", "frozen_top_size", "kept_archives", "reading", "events_per_minute", "gain_max",
            "on_violation", "snapshots", "rolling", "tags", "no_tags",
-           "score_format", "description", "icon_url", "colour"])))]
+           "score_format", "description", "icon_url", "colour", "tiers", "no_tiers"])))]
 pub(super) struct Change {
     /// Name of the board in URLs
     #[arg(value_name = "SLUG", value_parser = value::<BoardSlug>)]
@@ -315,6 +328,15 @@ pub(super) struct Change {
     /// Colour of the board, such as #1f6feb; an empty text removes it
     #[arg(long, value_name = "COLOUR", value_parser = or_removed::<Colour>)]
     colour: Option<OrRemoved<Colour>>,
+    /// Tier from now on, instead of all earlier ones; repeat for each, up to 20, best first
+    ///
+    /// Rules are `top 10 %` (0.01 to 100), `rank 100` and `score 5000` (5,000 or better). A player has
+    /// the first tier whose rule holds. Closed periods keep their tiers.
+    #[arg(long = "tier", value_name = "NAME: RULE", value_parser = value::<Tier>)]
+    tiers: Vec<Tier>,
+    /// Remove all tiers
+    #[arg(long, conflicts_with = "tiers")]
+    no_tiers: bool,
     /// Print the board as JSON
     #[arg(long)]
     json: bool,
@@ -461,6 +483,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
                     icon_url: change.icon_url.map(|OrRemoved(url)| url),
                     colour: change.colour.map(|OrRemoved(colour)| colour),
                 },
+                tiers: (change.no_tiers || !change.tiers.is_empty()).then(|| Tiers::new(change.tiers)).transpose()?,
                 ..BoardChange::default()
             };
             let board =
@@ -529,6 +552,7 @@ async fn combine_board(instance: &Instance, combine: Combine) -> Result<(Board, 
                 icon_url: combine.icon_url,
                 colour: combine.colour,
             },
+            tiers: Tiers::new(combine.tiers)?,
             combination: Some(NewCombination { sources, join, aggregate, refresh }),
         };
         boards::create(&instance.boards, new, &by).await?
@@ -581,6 +605,7 @@ async fn create_board(instance: &Instance, create: Create) -> Result<Board> {
             icon_url: create.icon_url,
             colour: create.colour,
         },
+        tiers: Tiers::new(create.tiers)?,
         combination: None,
     };
     boards::create(&instance.boards, new, &by).await.map_err(|error| match error {

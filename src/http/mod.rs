@@ -58,7 +58,7 @@ use crate::{
     http::{
         api::{
             board, classic, distribution, docs, endpoint::Endpoint, export, friend, health, history, key, list,
-            newcomer, period, progress, quarantine, season, standing, standings, submit, transaction, user,
+            newcomer, period, progress, quarantine, season, standing, standings, submit, tier, transaction, user,
         },
         server::{
             activity::{Activity, Allowed},
@@ -204,6 +204,7 @@ fn endpoints() -> Vec<Endpoint> {
         Endpoint::new("/v1/boards/{board}/live").get(live::subscribe),
         Endpoint::new("/v1/boards/{board}/rank").get(newcomer::show),
         Endpoint::new("/v1/boards/{board}/distribution").get(distribution::show),
+        Endpoint::new("/v1/boards/{board}/tiers").get(tier::list),
         Endpoint::new("/v1/boards/{board}/periods").get(period::list),
         Endpoint::new("/v1/boards/{board}/seasons").on(Method::POST, season::create),
         Endpoint::new("/v1/boards/{board}/transactions/{transaction_id}/void").on(Method::POST, transaction::void),

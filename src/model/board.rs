@@ -16,6 +16,7 @@ use crate::{
         combination::{Combination, CombinationChange, NewCombination},
         presentation::{Presentation, PresentationChange},
         tag::Tag,
+        tier::Tiers,
     },
 };
 
@@ -344,6 +345,8 @@ pub struct NewBoard {
     pub rolling: Vec<WindowLength>,
     /// Names that group boards.
     pub tags: BTreeSet<Tag>,
+    /// Named parts of the rankings.
+    pub tiers: Tiers,
     /// How the board is shown.
     pub presentation: Presentation,
     /// How a combined board is computed; none for other boards.
@@ -389,6 +392,8 @@ pub struct BoardChange {
     pub rolling: Option<Vec<WindowLength>>,
     /// New tags, instead of all earlier ones.
     pub tags: Option<BTreeSet<Tag>>,
+    /// New tiers, instead of all earlier ones.
+    pub tiers: Option<Tiers>,
     /// Changes to how the board is shown.
     pub presentation: PresentationChange,
     /// Changes to the computation of a combined board.
@@ -438,6 +443,8 @@ pub struct Board {
     pub rolling: Vec<WindowLength>,
     /// Names that group boards.
     pub tags: BTreeSet<Tag>,
+    /// Named parts of the rankings.
+    pub tiers: Tiers,
     /// How the board is shown.
     pub presentation: Presentation,
     /// How a combined board is computed; none for other boards.

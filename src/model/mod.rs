@@ -28,6 +28,7 @@ pub mod secret;
 pub mod settings;
 pub mod signing;
 pub mod tag;
+pub mod tier;
 pub mod user;
 pub mod verification;
 pub mod webhook;

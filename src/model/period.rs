@@ -219,6 +219,8 @@ pub struct Progress {
     pub score: Option<i64>,
     /// When the score was reached.
     pub reached_at: Option<DateTime<Utc>>,
+    /// Tier, with the tiers of the snapshot.
+    pub tier: Option<String>,
 }
 
 /// State of a period.

@@ -4,7 +4,12 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
-use crate::model::{combination::CombinedFrom, period::Period};
+use crate::model::{
+    board::{Board, Order},
+    combination::CombinedFrom,
+    period::Period,
+    tier::{Tier, TierCount, Tiers},
+};
 
 /// Source of an answer.
 #[derive(
@@ -34,6 +39,59 @@ pub struct Header {
     /// Snapshot of the sources of a combined board; none before the first refresh.
     #[serde(skip)]
     pub combined: Option<Arc<CombinedFrom>>,
+    /// Tiers of a closed period; none for other periods, which have the tiers of their board.
+    #[serde(skip)]
+    pub tiers: Option<Tiers>,
+}
+
+impl Header {
+    /// Returns what decides the tiers of the players.
+    #[must_use]
+    pub fn tiering<'a>(&'a self, board: &'a Board) -> Tiering<'a> {
+        Tiering { tiers: self.tiers.as_ref().unwrap_or(&board.tiers), ..Tiering::open(board, self.players) }
+    }
+}
+
+/// Tiers of a ranking in one state.
+#[derive(Debug, Clone, Copy)]
+pub struct Tiering<'a> {
+    tiers: &'a Tiers,
+    order: Order,
+    players: u64,
+}
+
+impl<'a> Tiering<'a> {
+    /// Returns the tiering of a ranking that is not closed.
+    #[must_use]
+    pub fn open(board: &'a Board, players: u64) -> Self {
+        Self { tiers: &board.tiers, order: board.order, players }
+    }
+
+    /// Returns the name of a player's tier, or an inner `None` for a player in none. `None` if the
+    /// ranking has no tiers.
+    #[must_use]
+    pub fn tier(self, score: i64, rank: u64) -> Option<Option<&'a str>> {
+        (!self.tiers.is_empty()).then(|| self.tiers.of(self.order, score, rank, self.players).map(Tier::name))
+    }
+
+    /// Returns the tier of this row, like [`Tiering::tier`].
+    #[must_use]
+    pub fn of(self, row: &Row) -> Option<Option<&'a str>> {
+        self.tier(row.score, row.rank)
+    }
+}
+
+/// A player's rank after an event.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RankChange {
+    /// The rank; none if the player has none any more.
+    pub rank: Option<u64>,
+    /// The rank that the score before the event would have.
+    pub previous_rank: Option<u64>,
+    /// The score that has this rank.
+    pub score: Option<i64>,
+    /// Players in the ranking; possibly none without tiers, which alone need it.
+    pub players: Option<u64>,
 }
 
 /// One player's row in a list.
@@ -137,6 +195,15 @@ pub struct Distribution {
     pub percentiles: Vec<(u8, i64)>,
     /// Histogram: up to 20 ranges of equal width from the worst score to the best.
     pub histogram: Vec<Bar>,
+}
+
+/// Players of each tier.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TierCounts {
+    /// Period, version, players.
+    pub header: Header,
+    /// The tiers, best first.
+    pub counts: Vec<TierCount>,
 }
 
 /// One range of the histogram.

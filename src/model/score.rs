@@ -69,6 +69,8 @@ pub struct NewStanding {
     pub rank: Option<u64>,
     /// The rank that the previous score would have now; absent for a new player.
     pub previous_rank: Option<u64>,
+    /// The player's tier with this rank; an inner `None` for none, and none without rank or tiers.
+    pub tier: Option<Option<String>>,
 }
 
 /// One row of the ledger about a player.

@@ -3,16 +3,25 @@
 use std::mem;
 
 use csv::{Terminator, WriterBuilder};
+use serde::Serialize;
 
 use crate::{
     Error, Result,
-    model::{board::Board, export::ExportedRow, file_format::FileFormat, period::PeriodSelector, rank::Header},
+    model::{
+        board::{Board, Order},
+        export::ExportedRow,
+        file_format::FileFormat,
+        period::PeriodSelector,
+        rank::Header,
+        tier::{Tier, Tiers},
+    },
     ranking::{Rankings, read},
     store::export::Snapshot,
 };
 
-/// Columns. The header line is present even if the period has no scores.
-const COLUMNS: [&str; 6] = ["position", "rank", "user_id", "name", "score", "reached_at"];
+/// Columns; the last one on boards with tiers. The header line is present even if the period has no
+/// scores.
+const COLUMNS: [&str; 7] = ["position", "rank", "user_id", "name", "score", "reached_at", "tier"];
 
 /// An export in progress. It holds a snapshot and its own database connection until it is dropped.
 #[derive(Debug)]
@@ -20,6 +29,8 @@ pub struct Export {
     /// Period, version, players.
     pub header: Header,
     format: FileFormat,
+    tiers: Tiers,
+    order: Order,
     /// `None` for a period without scores.
     snapshot: Option<Snapshot>,
     is_begun: bool,
@@ -37,7 +48,8 @@ pub async fn begin(
     format: FileFormat,
 ) -> Result<Export> {
     let (header, snapshot) = read::snapshot(rankings, board, selector).await?;
-    Ok(Export { header, format, snapshot, is_begun: false, players: 0 })
+    let tiers = header.tiers.clone().unwrap_or_else(|| board.tiers.clone());
+    Ok(Export { header, format, tiers, order: board.order, snapshot, is_begun: false, players: 0 })
 }
 
 impl Export {
@@ -55,30 +67,50 @@ impl Export {
             return Err(Error::Internal(format!("the export found {} of {wanted} players", self.players)));
         }
         let is_first = !mem::replace(&mut self.is_begun, true);
+        let tier = |line: &ExportedRow| {
+            let tier = self.tiers.of(self.order, line.score, line.rank, self.header.players);
+            (!self.tiers.is_empty()).then(|| tier.map(Tier::name))
+        };
+        let rows: Vec<_> = lines.iter().map(|row| FileRow { row, tier: tier(row) }).collect();
         let text = match self.format {
-            FileFormat::Csv => csv(&lines, is_first)?,
-            FileFormat::Ndjson => ndjson(&lines)?,
+            FileFormat::Csv => {
+                csv(&rows, is_first.then_some(&COLUMNS[..COLUMNS.len() - usize::from(self.tiers.is_empty())]))?
+            }
+            FileFormat::Ndjson => ndjson(&rows)?,
         };
         Ok((!text.is_empty()).then_some(text))
     }
 }
 
-fn csv(lines: &[ExportedRow], with_columns: bool) -> Result<Vec<u8>> {
+/// A player's line, with the tier on boards that have tiers.
+#[derive(Debug, Serialize)]
+struct FileRow<'a> {
+    #[serde(flatten)]
+    row: &'a ExportedRow,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
+    tier: Option<Option<&'a str>>,
+}
+
+fn csv(rows: &[FileRow<'_>], columns: Option<&[&str]>) -> Result<Vec<u8>> {
     let failed = |error: csv::Error| Error::Internal(format!("cannot write a line as CSV: {error}"));
     let mut writer = WriterBuilder::new().has_headers(false).terminator(Terminator::CRLF).from_writer(Vec::new());
-    if with_columns {
-        writer.write_record(COLUMNS).map_err(failed)?;
+    if let Some(columns) = columns {
+        writer.write_record(columns).map_err(failed)?;
     }
-    for line in lines {
-        writer.serialize(line).map_err(failed)?;
+    for FileRow { row, tier } in rows {
+        match tier {
+            Some(tier) => writer.serialize((row, tier)).map_err(failed)?,
+            None => writer.serialize(row).map_err(failed)?,
+        }
     }
     writer.into_inner().map_err(|error| failed(error.into_error().into()))
 }
 
-fn ndjson(lines: &[ExportedRow]) -> Result<Vec<u8>> {
+fn ndjson(rows: &[FileRow<'_>]) -> Result<Vec<u8>> {
     let mut text = Vec::new();
-    for line in lines {
-        serde_json::to_writer(&mut text, line)
+    for row in rows {
+        serde_json::to_writer(&mut text, row)
             .map_err(|error| Error::Internal(format!("cannot write a line as JSON: {error}")))?;
         text.push(b'\n');
     }

@@ -15,7 +15,8 @@ use crate::{
     model::{
         board::{Board, Order, Ties},
         period::PeriodSelector,
-        rank::{Bar, Row},
+        rank::{Bar, RankChange, Row},
+        tier::{Tier, TierCount, TierRule},
     },
     ranking::{
         Rankings,
@@ -319,6 +320,17 @@ impl Open<'_> {
         }
     }
 
+    /// Returns the players of each tier of the board.
+    pub(crate) async fn tiers(&self) -> Result<Option<(RankingState, Vec<TierCount>)>> {
+        match self.access().await? {
+            Access::Index(view) => {
+                Ok(view.read(|loaded, revision| (loaded.state(revision), tier_counts(loaded, self.board))))
+            }
+            Access::Replaced => Ok(None),
+            Access::Sql(_permit) => self.rankings.store.tiers(self.resolved, self.ranking, &self.board.tiers).await,
+        }
+    }
+
     /// Returns up to `limit` players from a position on.
     fn index_rows(&self, loaded: &Loaded, from: u64, limit: usize) -> Vec<IndexRow> {
         let mut index_rows: Vec<IndexRow> = Vec::with_capacity(limit.min(1_000));
@@ -395,7 +407,7 @@ pub(crate) async fn rank_changes(
     rankings: &Rankings,
     board: &Board,
     standings: &[&Standing],
-) -> Result<Vec<(Option<u64>, Option<u64>)>> {
+) -> Result<Vec<RankChange>> {
     let names: BTreeSet<&String> = standings.iter().map(|standing| &standing.period).collect();
     // Concurrently, so that all periods share one round.
     let mut found: FuturesUnordered<_> =
@@ -416,7 +428,7 @@ pub(crate) async fn rank_changes(
     }
     let change = |standing: &&Standing| {
         let user_id = u32::try_from(standing.user_id).ok()?;
-        views.get(standing.period.as_str())?.read(|loaded, _| change(loaded, board.ties, user_id, standing.was))
+        views.get(standing.period.as_str())?.read(|loaded, _| change(loaded, board, user_id, standing.was))
     };
     match standings.iter().map(change).collect() {
         Some(changes) => Ok(changes),
@@ -436,8 +448,8 @@ async fn access_of(rankings: &Rankings, board: &Board, name: &str) -> Result<Opt
 
 /// Returns a player's rank, and the rank that the player's earlier key would have now. A rank is
 /// `None` if its key does not exist.
-fn change(loaded: &Loaded, ties: Ties, user_id: u32, was: Option<(i64, i64)>) -> (Option<u64>, Option<u64>) {
-    let index = &loaded.index;
+fn change(loaded: &Loaded, board: &Board, user_id: u32, was: Option<(i64, i64)>) -> RankChange {
+    let (index, ties) = (&loaded.index, board.ties);
     let own = index.key(user_id);
     let rank_of = |key: &RankKey| match ties {
         Ties::Shared => index.count_better(key.rank_key) + 1,
@@ -452,7 +464,12 @@ fn change(loaded: &Loaded, ties: Ties, user_id: u32, was: Option<(i64, i64)>) ->
         });
         rank_of(&was) - u64::from(stands_above)
     });
-    (own.as_ref().map(rank_of), previous)
+    RankChange {
+        rank: own.as_ref().map(rank_of),
+        previous_rank: previous,
+        score: own.map(|own| score(own.rank_key, board.order)),
+        players: Some(index.len() as u64),
+    }
 }
 
 /// Builds the standing of a player found as `user_id`. `None` if the user was erased during the
@@ -494,6 +511,34 @@ fn histogram(loaded: &Loaded, order: Order) -> Vec<Bar> {
         }
     };
     (0..edges.len()).map(bar).collect()
+}
+
+/// Returns the players of each tier, as `centile_store.tier_counts` does: what its rule takes beyond
+/// the better tiers.
+fn tier_counts(loaded: &Loaded, board: &Board) -> Vec<TierCount> {
+    let index = &loaded.index;
+    let players = index.len() as u64;
+    let up_to_rank = |last: u64| {
+        let last = last.min(players);
+        match (board.ties, (last > 0).then(|| index.at(last)).flatten()) {
+            (Ties::Shared, Some(worst)) => index.count_at_least(worst.rank_key),
+            _ => last,
+        }
+    };
+    let mut end = 0;
+    let count = |tier: &Tier| {
+        let taken = match tier.rule() {
+            TierRule::Top(share) => {
+                up_to_rank(u64::try_from(u128::from(share) * u128::from(players) / 10_000).unwrap_or(u64::MAX))
+            }
+            TierRule::Rank(last) => up_to_rank(last),
+            TierRule::Score(least) => index.count_at_least(rank_key(least, board.order)),
+        };
+        let better = end;
+        end = end.max(taken);
+        TierCount { tier: tier.name().to_owned(), rule: tier.rule().to_string(), players: end - better }
+    };
+    board.tiers.iter().map(count).collect()
 }
 
 /// Converts a score to a rank key, or back, by negation if smaller scores are better. `i64::MIN` is

@@ -12,7 +12,8 @@ use crate::{
     model::{
         board::Board,
         period::{Period, PeriodSelector},
-        rank::{AnsweredBy, Chosen, Distribution, Header, Page, PageStart, Row, Standing},
+        rank::{AnsweredBy, Chosen, Distribution, Header, Page, PageStart, Row, Standing, TierCounts},
+        tier::{Tier, TierCount},
         user::UserId,
     },
     ranking::{
@@ -98,6 +99,7 @@ pub(crate) fn header(period: &Period, state: &RankingState) -> Header {
         etag: None,
         answered_by: state.answered_by,
         combined: None,
+        tiers: None,
     }
 }
 
@@ -110,6 +112,7 @@ pub(crate) fn archive_header(resolved: &ResolvedPeriod, state: &ArchiveState) ->
         etag: Some(state.etag()),
         answered_by: AnsweredBy::Sql,
         combined: resolved.combined.clone(),
+        tiers: resolved.tiers.clone(),
     }
 }
 
@@ -383,6 +386,28 @@ pub async fn distribution(rankings: &Rankings, board: &Board, selector: &PeriodS
     };
     let empty = |period: Period, state: RankingState| {
         Ok(Distribution { header: header(&period, &state), percentiles: Vec::new(), histogram: Vec::new() })
+    };
+    on_period(rankings, board, selector, read, empty).await
+}
+
+/// Returns the players of each tier.
+pub(crate) async fn tiers(rankings: &Rankings, board: &Board, selector: &PeriodSelector) -> Result<TierCounts> {
+    let read = |resolved: Arc<ResolvedPeriod>, source| async move {
+        let (store, period) = (&rankings.store, &resolved.period);
+        let found = match source {
+            PeriodSource::Live(ranking) => {
+                let open = Open { rankings, board, resolved: &resolved, ranking, is_shared: false };
+                open.tiers().await?.map(|found| of_ranking(period, found))
+            }
+            PeriodSource::Archive(archive) => {
+                store.archive_tiers(&resolved, archive).await?.map(|found| of_archive(&resolved, found))
+            }
+        };
+        Ok(found.map(|(header, counts)| TierCounts { header, counts }))
+    };
+    let empty = |period: Period, state: RankingState| {
+        let none = |tier: &Tier| TierCount { tier: tier.name().to_owned(), rule: tier.rule().to_string(), players: 0 };
+        Ok(TierCounts { header: header(&period, &state), counts: board.tiers.iter().map(none).collect() })
     };
     on_period(rankings, board, selector, read, empty).await
 }

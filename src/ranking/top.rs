@@ -21,6 +21,7 @@ use crate::{
         name::Named as _,
         period::PeriodSelector,
         rank::{AnsweredBy, Page},
+        tier::Tiers,
     },
     ranking::{
         Open, Rankings,
@@ -115,7 +116,8 @@ struct Shared<'a> {
     page: Cow<'a, Page>,
 }
 
-type ListKey = (i32, PeriodSelector, u32);
+/// The tiers of the board are a part of the key, because the rendered bodies contain them.
+type ListKey = (i32, PeriodSelector, u32, Tiers);
 
 /// The lists of this process.
 #[derive(Debug)]
@@ -155,7 +157,7 @@ pub async fn top(
     limit: u32,
     render: fn(&Board, &Page) -> Result<String>,
 ) -> Result<Top> {
-    let key = (board.id, selector.clone(), limit);
+    let key = (board.id, selector.clone(), limit, board.tiers.clone());
     let fresh = || {
         // The list must contain these scores. Later ones concern later calls.
         let (now, acknowledged) = (Instant::now(), rankings.acknowledged.of(board.id));
@@ -209,7 +211,7 @@ async fn refill_list(
     limit: u32,
     render: fn(&Board, &Page) -> Result<String>,
 ) -> Result<CachedTop> {
-    let key = &(board.id, selector.clone(), limit);
+    let key = &(board.id, selector.clone(), limit, board.tiers.clone());
     // Before the state is read, so that the list is at most as old as it says.
     let asked_at = Instant::now();
     period::read_current(rankings, board, selector, |resolved| async move {
@@ -217,7 +219,7 @@ async fn refill_list(
             Resolved::Players(resolved, PeriodSource::Live(ranking)) => {
                 let open = Open { rankings, board, resolved: &resolved, ranking, is_shared: true };
                 let Some(state) = open.state().await? else { return Ok(None) };
-                let tag = etag(&resolved, ranking, &state, limit);
+                let tag = etag(board, &resolved, ranking, &state, limit);
                 if let Some(kept) = current(&open, key, &state, &tag, asked_at, render).await? {
                     return Ok(Some(kept));
                 }
@@ -321,7 +323,7 @@ async fn read(open: &Open<'_>, limit: u32, render: fn(&Board, &Page) -> Result<S
     let Some((state, rows)) = open.page(1, rows).await? else { return Ok(None) };
     telemetry::count_read("top", ReadSource::Database);
     let page = read::page_of(board, read::header(&resolved.period, &state), rows);
-    let etag = etag(resolved, ranking, &state, limit);
+    let etag = etag(board, resolved, ranking, &state, limit);
     let kept = CachedTop::new(board, page, etag, Coverage::from(&state), asked_at, render)?;
     let shared = Shared { etag: Cow::Borrowed(&kept.etag), page: Cow::Borrowed(&kept.page) };
     if let Ok(bytes) = serde_json::to_vec(&shared) {
@@ -330,11 +332,17 @@ async fn read(open: &Open<'_>, limit: u32, render: fn(&Board, &Page) -> Result<S
     Ok(Some(kept))
 }
 
-/// Returns the entity tag of a list's bytes: ranking, period state, version, profile revision and
-/// size.
-fn etag(resolved: &ResolvedPeriod, ranking: RankingRef, state: &RankingState, limit: u32) -> String {
+/// Returns the entity tag of a list's bytes: ranking, period state, version, profile revision, size
+/// and tiers.
+fn etag(board: &Board, resolved: &ResolvedPeriod, ranking: RankingRef, state: &RankingState, limit: u32) -> String {
     let period = resolved.period.state.name();
-    format!("{}.{period}.{}.{}.{limit}", ranking.ranking_id, state.version.text(), state.revision)
+    format!(
+        "{}.{period}.{}.{}.{limit}{}",
+        ranking.ranking_id,
+        state.version.text(),
+        state.revision,
+        board.tiers.digest()
+    )
 }
 
 fn cache_key(ranking: RankingRef, state: &RankingState, limit: u32) -> CacheKey {

@@ -17,6 +17,7 @@ use crate::{
     model::{
         act::Act,
         board::{Board, BoardSlug, Mode},
+        rank::{RankChange, Tiering},
         score::{Accepted, Event, HistoryRow, NewStanding, Outcome, Quarantined},
         user::UserId,
     },
@@ -123,7 +124,7 @@ async fn ranks_after(
     board: &Board,
     outcomes: &[Result<Answer>],
     wanted: &[bool],
-) -> Result<Vec<Vec<(Option<u64>, Option<u64>)>>> {
+) -> Result<Vec<Vec<RankChange>>> {
     let standings_of = |index: usize| match &outcomes[index] {
         Ok(Answer::Accepted { accepted, .. }) if wanted[index] => &accepted.standings[..],
         _ => &[],
@@ -137,7 +138,7 @@ async fn ranks_after(
 }
 
 /// Builds the outcome that the caller of an event receives.
-fn outcome(board: &Board, answer: Answer, ranks: &[(Option<u64>, Option<u64>)]) -> Outcome {
+fn outcome(board: &Board, answer: Answer, ranks: &[RankChange]) -> Outcome {
     let (accepted, repeated) = match answer {
         Answer::Accepted { accepted, repeated } => (accepted, repeated),
         Answer::Quarantined { quarantine_id, violation, repeated } => {
@@ -149,8 +150,11 @@ fn outcome(board: &Board, answer: Answer, ranks: &[(Option<u64>, Option<u64>)]) 
     };
     let ranks = ranks.iter().copied().map(Some).chain(std::iter::repeat(None));
     let periods = accepted.standings.into_iter().zip(ranks).map(|(standing, ranks)| {
-        let (rank, previous_rank) = ranks.unwrap_or_default();
-        (standing.period, NewStanding { score: standing.score, rank, previous_rank })
+        let RankChange { rank, previous_rank, score, players } = ranks.unwrap_or_default();
+        let known = rank.zip(score).zip(players);
+        let tier = known.and_then(|((rank, score), players)| Tiering::open(board, players).tier(score, rank));
+        let tier = tier.map(|tier| tier.map(ToOwned::to_owned));
+        (standing.period, NewStanding { score: standing.score, rank, previous_rank, tier })
     });
     Outcome::Accepted(Accepted {
         transaction_id: accepted.transaction_id,

@@ -8,7 +8,10 @@ use sqlx::types::Json;
 
 use crate::{
     Error, Result,
-    model::rank::{Bar, Row},
+    model::{
+        rank::{Bar, Row},
+        tier::TierCount,
+    },
     store::{
         Store,
         period::{ArchiveRef, ResolvedPeriod},
@@ -226,5 +229,16 @@ impl Store {
             .fetch_optional(&self.readers)
             .await;
         Ok(unless_dropped(row)?.map(|row| (state_of!(archive, row), (row.percentiles.0, row.histogram.0))))
+    }
+
+    /// Returns the players of each tier of the period.
+    pub(crate) async fn archive_tiers(
+        &self,
+        resolved: &ResolvedPeriod,
+        archive: ArchiveRef,
+    ) -> Result<Option<(ArchiveState, Vec<TierCount>)>> {
+        let row =
+            query_archive!("sql/queries/archive_tiers.sql", archive, resolved).fetch_optional(&self.readers).await;
+        Ok(unless_dropped(row)?.map(|row| (state_of!(archive, row), row.tiers.0)))
     }
 }

@@ -16,6 +16,7 @@ use crate::{
         name::Named as _,
         presentation::{Colour, Description, IconUrl, Presentation},
         tag::Tag,
+        tier::Tiers,
     },
     store::{
         Store,
@@ -49,6 +50,7 @@ struct StoredBoard {
     description: Option<String>,
     icon_url: Option<String>,
     colour: Option<String>,
+    tiers: Vec<String>,
     combination: Option<Json<StoredCombination>>,
     created_at: DateTime<Utc>,
 }
@@ -88,6 +90,7 @@ impl TryFrom<StoredBoard> for Board {
                 icon_url: shown("icon", stored.icon_url.as_deref()),
                 colour: shown("colour", stored.colour.as_deref()),
             },
+            tiers: Tiers::parse(&stored.tiers).map_err(|_| unknown("tier"))?,
             combination: stored
                 .combination
                 .map(|Json(combination)| Combination::try_from(combination))
@@ -144,7 +147,7 @@ impl Store {
     ) -> Result<()> {
         if let Some(combination) = &new.combination {
             sqlx::query!(
-                "SELECT centile.combine_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)",
+                "SELECT centile.combine_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)",
                 new.slug.as_str(),
                 combination::json(&combination.sources),
                 combination.join.name(),
@@ -162,6 +165,7 @@ impl Store {
                 new.presentation.description.as_ref().map(Description::as_str),
                 new.presentation.icon_url.as_ref().map(IconUrl::as_str),
                 new.presentation.colour.as_ref().map(Colour::as_str),
+                &texts(&new.tiers),
             )
             .fetch_one(&self.writers)
             .await?;
@@ -169,7 +173,7 @@ impl Store {
         }
         let periods: Vec<String> = new.periods.iter().map(|kind| kind.name().to_owned()).collect();
         sqlx::query!(
-            "SELECT centile.create_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)",
+            "SELECT centile.create_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26)",
             new.slug.as_str(),
             new.title,
             new.mode.name(),
@@ -195,6 +199,7 @@ impl Store {
             new.presentation.description.as_ref().map(Description::as_str),
             new.presentation.icon_url.as_ref().map(IconUrl::as_str),
             new.presentation.colour.as_ref().map(Colour::as_str),
+            &texts(&new.tiers),
         )
         .fetch_one(&self.writers)
         .await?;
@@ -205,10 +210,11 @@ impl Store {
     pub(crate) async fn update_board(&self, slug: &str, change: &BoardChange, by: &Actor) -> Result<()> {
         let rolling = change.rolling.as_ref().map(texts);
         let tags = change.tags.as_ref().map(texts);
+        let tiers = change.tiers.as_ref().map(texts);
         let presentation = &change.presentation;
         let combination = change.combination.as_ref();
         sqlx::query!(
-            "SELECT centile.update_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $24, $25, $26, $27, $28),
+            "SELECT centile.update_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $24, $25, $26, $27, $28, $29),
                     CASE WHEN $19 THEN centile.change_combination($1, $20, $21, $22, $23, $18) END",
             slug,
             change.title,
@@ -240,6 +246,7 @@ impl Store {
             changed_text(presentation.description.as_ref()),
             changed_text(presentation.icon_url.as_ref()),
             changed_text(presentation.colour.as_ref()),
+            tiers.as_deref(),
         )
         .fetch_one(&self.writers)
         .await?;

@@ -7,7 +7,7 @@ use sqlx::{error::DatabaseError, postgres::PgDatabaseError};
 use crate::{Code, Error, Resource};
 
 /// Constraint, the field that it concerns, and the error detail.
-const CONSTRAINTS: [(&str, &str, &str); 35] = [
+const CONSTRAINTS: [(&str, &str, &str); 36] = [
     (
         "boards_slug_form",
         "slug",
@@ -41,6 +41,11 @@ const CONSTRAINTS: [(&str, &str, &str); 35] = [
     ("boards_description_length", "description", "must have at most 1000 bytes"),
     ("boards_icon_url_form", "icon_url", "must be an https URL or a path on this host, of at most 1024 bytes"),
     ("boards_colour_form", "colour", "must be # and six hexadecimal digits in lower case"),
+    (
+        "boards_tiers_form",
+        "tiers",
+        "must be up to 20 tiers with different names of 1 to 40 characters, as in gold: top 10 %, gold: rank 100 or gold: score 5000",
+    ),
     (
         "boards_combined_rules",
         "mode",

@@ -12,6 +12,7 @@ use crate::{
         combination::CombinedFrom,
         name::Named as _,
         period::{Period, PeriodSelector, PeriodState, Progress},
+        tier::Tiers,
     },
     store::{Store, rank::Version},
 };
@@ -29,6 +30,8 @@ pub(crate) struct ResolvedPeriod {
     pub(crate) valid_until: Option<DateTime<Utc>>,
     /// Snapshot of the sources of a combined board.
     pub(crate) combined: Option<Arc<CombinedFrom>>,
+    /// Tiers of a closed period; none for other periods.
+    pub(crate) tiers: Option<Tiers>,
 }
 
 /// The source that answers reads of a period.
@@ -97,6 +100,7 @@ impl Store {
         let mut found = HashMap::with_capacity(rows.len());
         for row in rows {
             let board = row.board;
+            let tiers = row.tiers.filter(|_| row.ranking_id.is_none() && row.archive_revision.is_some());
             let resolved = ResolvedPeriod {
                 period: period(&row.kind, row.label, (row.starts_at, row.ends_at), &row.state)?,
                 source: match (row.period_id, row.ranking_id, row.archive_revision) {
@@ -111,6 +115,7 @@ impl Store {
                 valid_from: row.valid_from,
                 valid_until: row.valid_until,
                 combined: row.combined.map(|Json(combined)| Arc::new(combined)),
+                tiers: tiers.map(|tiers| Tiers::parse(&tiers)).transpose()?,
             };
             let version = Version { epoch: row.epoch, layout: 0, batches: row.batches };
             found.insert(board, (resolved, version, row.revision));
@@ -166,6 +171,7 @@ impl Store {
             rank: row.rank,
             score: row.score,
             reached_at: row.reached_at,
+            tier: row.tier,
         });
         Ok(progress.collect())
     }

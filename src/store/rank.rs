@@ -11,6 +11,7 @@ use crate::{
     model::{
         key,
         rank::{AnsweredBy, Bar, Row},
+        tier::{TierCount, Tiers},
     },
     store::{
         Store,
@@ -486,5 +487,18 @@ impl Store {
         let row =
             query_ranking!("sql/queries/distribution.sql", ranking, resolved).fetch_optional(&self.readers).await?;
         Ok(row.map(|row| (state_of!(row), (row.percentiles.0, row.histogram.0))))
+    }
+
+    /// Returns the players of each of these tiers.
+    pub(crate) async fn tiers(
+        &self,
+        resolved: &ResolvedPeriod,
+        ranking: RankingRef,
+        tiers: &Tiers,
+    ) -> Result<Option<(RankingState, Vec<TierCount>)>> {
+        let tiers: Vec<String> = tiers.iter().map(ToString::to_string).collect();
+        let row =
+            query_ranking!("sql/queries/tiers.sql", ranking, resolved, &tiers).fetch_optional(&self.readers).await?;
+        Ok(row.map(|row| (state_of!(row), row.tiers.0)))
     }
 }

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 
 use crate::{
     Result,
-    model::{act::Act, score::HistoryRow},
+    model::{act::Act, rank::RankChange, score::HistoryRow},
     rules::Standing,
     store::Store,
 };
@@ -20,11 +20,7 @@ pub(crate) struct HistoryCursor {
 
 impl Store {
     /// Returns the current rank and the previous key's rank of each standing, in one snapshot.
-    pub(crate) async fn rank_changes(
-        &self,
-        board_id: i32,
-        standings: &[&Standing],
-    ) -> Result<Vec<(Option<u64>, Option<u64>)>> {
+    pub(crate) async fn rank_changes(&self, board_id: i32, standings: &[&Standing]) -> Result<Vec<RankChange>> {
         let periods: Vec<String> = standings.iter().map(|standing| standing.period.clone()).collect();
         let users: Vec<i64> = standings.iter().map(|standing| standing.user_id).collect();
         let was = || standings.iter().map(|standing| standing.was);
@@ -41,7 +37,12 @@ impl Store {
         let rows = query.fetch_all(&self.readers).await?;
         Ok(rows
             .into_iter()
-            .map(|row| (row.rank.map(i64::unsigned_abs), row.previous_rank.map(i64::unsigned_abs)))
+            .map(|row| RankChange {
+                rank: row.rank.map(i64::unsigned_abs),
+                previous_rank: row.previous_rank.map(i64::unsigned_abs),
+                score: row.score,
+                players: row.players.map(i64::unsigned_abs),
+            })
             .collect())
     }
 

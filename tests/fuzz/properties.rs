@@ -14,6 +14,7 @@ use centile::{
         file_format::FileFormat,
         period::{Period, PeriodSelector, PeriodState},
         presentation::Presentation,
+        tier::Tiers,
     },
     timed,
 };
@@ -232,6 +233,7 @@ fn board(ties: Ties) -> Board {
         snapshots: None,
         rolling: Vec::new(),
         tags: BTreeSet::new(),
+        tiers: Tiers::default(),
         presentation: Presentation::default(),
         combination: None,
         created_at: DateTime::<Utc>::UNIX_EPOCH,

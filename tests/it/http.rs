@@ -19,4 +19,5 @@ pub mod pages;
 pub mod presentation;
 pub mod property;
 pub mod stop;
+pub mod tiers;
 pub mod tls;

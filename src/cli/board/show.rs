@@ -43,6 +43,7 @@ pub(super) struct Line<'a> {
     description: Option<&'a str>,
     icon_url: Option<&'a str>,
     colour: Option<&'a str>,
+    tiers: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     combination: Option<CombinationLine<'a>>,
     created_at: DateTime<Utc>,
@@ -100,6 +101,7 @@ impl<'a> From<&'a Board> for Line<'a> {
             description: board.presentation.description.as_ref().map(Description::as_str),
             icon_url: board.presentation.icon_url.as_ref().map(IconUrl::as_str),
             colour: board.presentation.colour.as_ref().map(Colour::as_str),
+            tiers: board.tiers.iter().map(ToString::to_string).collect(),
             combination: board.combination.as_ref().map(CombinationLine::from),
             created_at: board.created_at,
         }
@@ -178,6 +180,7 @@ pub(super) fn description(board: &Board) -> String {
     shown.extend(description.iter().map(|description| ("about", description.to_string())));
     shown.extend(icon_url.iter().map(|url| ("icon", url.to_string())));
     shown.extend(colour.iter().map(|colour| ("colour", colour.to_string())));
+    shown.extend(board.tiers.iter().map(|tier| ("tier", tier.to_string())));
     if let Some(Combination { rules, as_of, failure }) = &board.combination {
         let sources: Vec<String> = rules.sources.iter().map(ToString::to_string).collect();
         shown.extend([

@@ -200,12 +200,15 @@ fn compose(
     let mut tops = BTreeMap::new();
     for &limit in interests.limits.keys() {
         let rows = now.rows.get(..limit as usize).unwrap_or(&now.rows);
-        tops.insert(limit, fragment(last.and_then(|last| last.tops.get(&limit)), Some((rendering.rows)(rows)?)));
+        tops.insert(
+            limit,
+            fragment(last.and_then(|last| last.tops.get(&limit)), Some((rendering.rows)(board, &now.header, rows)?)),
+        );
     }
     let mut players = HashMap::with_capacity(interests.users.len());
     for user in interests.users.keys() {
         let standing = now.standings.get(user.as_str()).and_then(Option::as_ref);
-        let text = standing.map(rendering.standing).transpose()?;
+        let text = standing.map(|standing| (rendering.standing)(board, standing)).transpose()?;
         players.insert(user.to_string(), fragment(last.and_then(|last| last.players.get(user.as_str())), text));
     }
     // A restored database or a new period makes no overtakings.
@@ -218,7 +221,7 @@ fn compose(
     let passed = before.filter(|_| goes_on).map(|before| overtaken::overtakings(before, now));
     if let Some(passed) = passed.filter(|passed| !passed.is_empty()) {
         let rendered = passed.iter().map(|one| {
-            let text = (rendering.overtaking)(&now.header, one)?;
+            let text = (rendering.overtaking)(board, &now.header, one)?;
             Ok(([&*one.player.user_id, &*one.by.user_id], text))
         });
         overtakings.push_back(Arc::new(Overtakings::new(number, rendered.collect::<Result<Vec<_>>>()?)));

@@ -56,11 +56,11 @@ pub(crate) struct Rendering {
     /// The first members of every event's object.
     pub(crate) header: fn(&Board, &Header) -> Result<String>,
     /// A top.
-    pub(crate) rows: fn(&[Row]) -> Result<String>,
+    pub(crate) rows: fn(&Board, &Header, &[Row]) -> Result<String>,
     /// A chosen player.
-    pub(crate) standing: fn(&Standing) -> Result<String>,
+    pub(crate) standing: fn(&Board, &Standing) -> Result<String>,
     /// One overtaking, at the state of this header.
-    pub(crate) overtaking: fn(&Header, &Overtaking) -> Result<String>,
+    pub(crate) overtaking: fn(&Board, &Header, &Overtaking) -> Result<String>,
 }
 
 /// A subscriber's choice of data.

@@ -144,7 +144,15 @@ mod tests {
             ends_at: None,
             state: crate::model::period::PeriodState::Open,
         };
-        Header { period, version: String::new(), players: 0, etag: None, answered_by: AnsweredBy::Sql, combined: None }
+        Header {
+            period,
+            version: String::new(),
+            players: 0,
+            etag: None,
+            answered_by: AnsweredBy::Sql,
+            combined: None,
+            tiers: None,
+        }
     }
 
     /// Returns the overtakings as (passed, passing, old rank, new rank).

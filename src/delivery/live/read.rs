@@ -78,12 +78,12 @@ pub(crate) async fn read(
     period::read_current(rankings, board, selector, |resolved| async move {
         match resolved {
             Resolved::Empty(period, state) => {
-                Ok(Some((!is_known(&tag(&period, 0, &state))).then(|| empty(&period, &state, interests))))
+                Ok(Some((!is_known(&tag(board, &period, 0, &state))).then(|| empty(board, &period, &state, interests))))
             }
             Resolved::Players(resolved, PeriodSource::Live(ranking)) => {
                 let open = Open { rankings, board, resolved: &resolved, ranking, is_shared: true };
                 let Some(state) = open.state().await? else { return Ok(None) };
-                if is_known(&tag(&resolved.period, ranking.ranking_id, &state)) {
+                if is_known(&tag(board, &resolved.period, ranking.ranking_id, &state)) {
                     return Ok(Some(None));
                 }
                 Ok(of_ranking(&open, interests).await?.map(Some))
@@ -105,9 +105,10 @@ pub(crate) async fn read(
     .await
 }
 
-/// Identifies a state and the names that it shows.
-fn tag(period: &Period, ranking_id: i64, state: &RankingState) -> String {
-    format!("{}.{}.{ranking_id}.{}.{}", period.name(), period.state.name(), state.version.text(), state.revision)
+/// Identifies a state, and the names and tiers that it shows.
+fn tag(board: &Board, period: &Period, ranking_id: i64, state: &RankingState) -> String {
+    let (name, kind, tiers) = (period.name(), period.state.name(), board.tiers.digest());
+    format!("{name}.{kind}.{ranking_id}.{}.{}{tiers}", state.version.text(), state.revision)
 }
 
 fn archive_tag(period: &Period, state: &ArchiveState) -> String {
@@ -115,11 +116,11 @@ fn archive_tag(period: &Period, state: &ArchiveState) -> String {
 }
 
 /// Returns the state of a period without scores.
-fn empty(period: &Period, state: &RankingState, interests: &Interests) -> Shown {
+fn empty(board: &Board, period: &Period, state: &RankingState, interests: &Interests) -> Shown {
     Shown {
         header: read::header(period, state),
         epoch: state.version.epoch.clone(),
-        tag: tag(period, 0, state),
+        tag: tag(board, period, 0, state),
         revision: state.revision,
         rows: Vec::new(),
         limit: interests.limit(),
@@ -135,7 +136,7 @@ async fn of_ranking(open: &Open<'_>, interests: &Interests) -> Result<Option<Sho
     let standings = found.standings.into_iter().map(|standing| read::standing_of(header.clone(), standing));
     Ok(Some(Shown {
         epoch: found.state.version.epoch.clone(),
-        tag: tag(&open.resolved.period, open.ranking.ranking_id, &found.state),
+        tag: tag(open.board, &open.resolved.period, open.ranking.ranking_id, &found.state),
         revision: found.state.revision,
         rows: found.rows,
         limit,

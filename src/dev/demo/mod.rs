@@ -35,6 +35,7 @@ use crate::{
         },
         key::{NewKey, Role},
         presentation::Presentation,
+        tier::Tiers,
     },
     store::migrate,
 };
@@ -139,6 +140,7 @@ fn main_board() -> Result<NewBoard> {
         snapshots: None,
         rolling: Vec::new(),
         tags: BTreeSet::new(),
+        tiers: Tiers::default(),
         presentation: Presentation::default(),
         combination: None,
     })

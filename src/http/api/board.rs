@@ -41,6 +41,7 @@ use crate::{
         combination::{CombinationChange, NewCombination},
         presentation::{Presentation, PresentationChange},
         tag::Tag,
+        tier::Tiers,
         user::check_text,
     },
 };
@@ -131,9 +132,14 @@ pub(crate) struct CreateBoard {
     /// Colour of the board, for decoration.
     #[schema(value_type = Option<ColourText>)]
     colour: Option<String>,
+    /// Named parts of the rankings, up to 20, best first, with different names: `gold: top 10 %` (0.01
+    /// to 100, with up to two decimals), `gold: rank 100` or `gold: score 5000` (5,000 or better). A
+    /// player has the first tier whose rule holds.
+    #[schema(value_type = Option<Vec<TierText>>, example = json!(["gold: top 10 %", "silver: rank 5000"]), max_items = 20)]
+    tiers: Option<Vec<String>>,
     /// How a board of mode `combined` is computed. Such a board keeps `all_time` only; of the other
     /// fields it has title, order, ties, time zone, frozen top, reading, tags, score format,
-    /// description, icon and colour.
+    /// description, icon, colour and tiers.
     combination: Option<CreateCombination>,
 }
 
@@ -197,6 +203,7 @@ impl TryFrom<CreateBoard> for NewBoard {
                 icon_url: parsed(request.icon_url.as_deref())?,
                 colour: parsed(request.colour.as_deref())?,
             },
+            tiers: Tiers::parse(&request.tiers.unwrap_or_default())?,
             combination: request.combination.map(NewCombination::try_from).transpose()?,
         })
     }
@@ -245,6 +252,16 @@ struct IconUrlText(String);
 #[schema(as = Colour, example = "#1f6feb", pattern = "^#[0-9A-Fa-f]{6}$")]
 #[expect(dead_code, reason = "describes a valid colour")]
 struct ColourText(String);
+
+/// A tier: a name of 1 to 40 characters, a colon, and a rule. Spaces around them do not matter.
+#[derive(Debug, ToSchema)]
+#[schema(
+    as = Tier,
+    example = "gold: top 10 %",
+    pattern = r"^ *[^: \x00-\x1f\x7f-\x9f]([^:\x00-\x1f\x7f-\x9f]{0,38}[^: \x00-\x1f\x7f-\x9f])? *: *(top +(100(\.0{1,2})?|[1-9][0-9]?(\.[0-9]{1,2})?|0\.([1-9][0-9]?|0[1-9])) *%|rank +[1-9][0-9]{0,17}|score +(0|-?[1-9][0-9]{0,17})) *$"
+)]
+#[expect(dead_code, reason = "describes a valid tier")]
+struct TierText(String);
 
 /// A name that groups boards.
 #[derive(Debug, ToSchema)]
@@ -394,6 +411,10 @@ pub(crate) struct UpdateBoard {
     #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
     #[schema(value_type = Option<ColourText>)]
     colour: Option<Option<String>>,
+    /// Tiers from now on, instead of all earlier ones. Closed periods keep theirs; a combined board
+    /// gets the new ones with its next refresh.
+    #[schema(value_type = Option<Vec<TierText>>, example = json!(["gold: top 10 %"]), max_items = 20)]
+    tiers: Option<Vec<String>>,
     /// Changes to a combined board. A change to its sources, join or aggregate makes a refresh due at
     /// once; until then, readers get the previous ranking.
     combination: Option<ChangeCombination>,
@@ -428,6 +449,7 @@ impl TryFrom<UpdateBoard> for BoardChange {
                 icon_url: request.icon_url.as_ref().map(|url| parsed(url.as_deref())).transpose()?,
                 colour: request.colour.as_ref().map(|colour| parsed(colour.as_deref())).transpose()?,
             },
+            tiers: request.tiers.as_deref().map(Tiers::parse).transpose()?,
             combination: request.combination.map(CombinationChange::try_from).transpose()?,
         })
     }
@@ -490,6 +512,9 @@ pub(crate) struct BoardResponse {
     /// Colour of the board, in lower case.
     #[schema(required = true, example = "#1f6feb")]
     colour: Option<String>,
+    /// Named parts of the rankings, best first. A player has the first tier whose rule holds.
+    #[schema(example = json!(["gold: top 10 %", "silver: rank 5000"]))]
+    tiers: Vec<String>,
     /// How a combined board is computed. Absent for other boards.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -544,6 +569,7 @@ impl BoardResponse {
             description: board.presentation.description.as_ref().map(ToString::to_string),
             icon_url: board.presentation.icon_url.as_ref().map(ToString::to_string),
             colour: board.presentation.colour.as_ref().map(ToString::to_string),
+            tiers: board.tiers.iter().map(ToString::to_string).collect(),
             combination: board.combination.as_ref().map(CombinationResponse::public),
             created_at: board.created_at,
             limits: None,

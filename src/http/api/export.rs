@@ -108,12 +108,16 @@ pub(crate) struct FileRowResponse<'a> {
     score: i64,
     /// When the score was reached.
     reached_at: DateTime<Utc>,
+    /// Tier; null for a player in none. Present on boards with tiers.
+    #[schema(required = false, example = "gold")]
+    tier: Option<&'a str>,
 }
 
 /// Read a whole period as CSV
 ///
 /// Returns every player of one version, best first, in the format of RFC 4180. The header line
-/// names the columns `position`, `rank`, `user_id`, `name`, `score` and `reached_at`.
+/// names the columns `position`, `rank`, `user_id`, `name`, `score` and `reached_at`, and on boards with
+/// tiers `tier`.
 ///
 /// An instance sends four files at a time (otherwise 503), at most two to one address (otherwise
 /// 429). Requests with a key may use two more. A download may take 30 minutes. If a download fails,

@@ -29,7 +29,7 @@ use crate::{
         friend::FriendsOf,
         period::PeriodSelector,
         presentation::ScoreFormat,
-        rank::{Chosen, LocalPage, LocalStart, Page, PageStart, Row},
+        rank::{Chosen, LocalPage, LocalStart, Page, PageStart, Row, Tiering},
         user::UserId,
     },
     ranking::{Rankings, local, period, read},
@@ -169,6 +169,12 @@ pub(crate) struct ListRowResponse<'a> {
     row: RowResponse<'a>,
 }
 
+impl<'a> ListRowResponse<'a> {
+    fn new(local_rank: Option<u64>, row: &'a Row, tiering: Tiering<'a>) -> Self {
+        Self { local_rank, row: RowResponse::new(row, tiering) }
+    }
+}
+
 /// A page of a ranking.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PageResponse<'a> {
@@ -197,25 +203,26 @@ impl<'a> PageResponse<'a> {
     /// Builds the response for a fresh `page`. The module `top` adds the members that mark a stale
     /// one.
     pub(crate) fn new(board: &'a Board, page: &'a Page) -> Self {
+        let tiering = page.header.tiering(board);
         Self {
             stale: None,
             stale_for_seconds: None,
             ranking: RankingResponse::new(board, &page.header),
             local_players: None,
-            data: page.rows.iter().map(|row| ListRowResponse { local_rank: None, row: row.into() }).collect(),
+            data: page.rows.iter().map(|row| ListRowResponse::new(None, row, tiering)).collect(),
             next_cursor: page.next.as_deref(),
         }
     }
 
     /// Builds the response for friends.
     fn of_friends(board: &'a Board, page: &'a LocalPage) -> Self {
-        let rows = page.local_ranks.iter().zip(&page.rows);
+        let (rows, tiering) = (page.local_ranks.iter().zip(&page.rows), page.header.tiering(board));
         Self {
             stale: None,
             stale_for_seconds: None,
             ranking: RankingResponse::new(board, &page.header),
             local_players: Some(page.local_players),
-            data: rows.map(|(rank, row)| ListRowResponse { local_rank: Some(*rank), row: row.into() }).collect(),
+            data: rows.map(|(rank, row)| ListRowResponse::new(Some(*rank), row, tiering)).collect(),
             next_cursor: page.next.as_deref(),
         }
     }
@@ -268,8 +275,9 @@ impl<'a> ChosenResponse<'a> {
     /// Describes `chosen`; with texts of scores if `has_text`.
     fn new(board: &'a Board, chosen: &'a Chosen, has_text: bool) -> Self {
         let rows = chosen.local_ranks.iter().zip(&chosen.rows);
+        let tiering = chosen.header.tiering(board);
         let row = |(local_rank, row): (&u64, &'a Row)| {
-            let mut row = RowResponse::from(row);
+            let mut row = RowResponse::new(row, tiering);
             if has_text {
                 row.add_text(&board.presentation.score_format);
             }

@@ -26,6 +26,7 @@ pub(crate) mod standing;
 pub(crate) mod standings;
 pub(crate) mod submit;
 pub(crate) mod text;
+pub(crate) mod tier;
 pub(crate) mod timestamp;
 pub(crate) mod top;
 pub(crate) mod transaction;

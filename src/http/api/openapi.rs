@@ -15,7 +15,7 @@ use crate::http::{
         export::{self, FileRowResponse},
         friend, health, history, key, list, newcomer, period,
         problem::{self, Problem},
-        progress, quarantine, season, standing, standings, submit, transaction, user,
+        progress, quarantine, season, standing, standings, submit, tier, transaction, user,
         webhook::{self, PeriodClosedMessage},
     },
     live,
@@ -49,6 +49,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
         live::subscribe,
         newcomer::show,
         distribution::show,
+        tier::list,
         export::csv,
         export::ndjson,
         submit::submit,
@@ -90,7 +91,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
     components(schemas(Problem, PeriodKind, State, FileRowResponse, PeriodClosedMessage)),
     modifiers(&Shared),
     tags(
-        (name = "reading", description = "Rankings: the top, pages, one player, chosen players, the distribution."),
+        (name = "reading", description = "Rankings: the top, pages, one player, chosen players, the distribution, tiers."),
         (name = "writing", description = "Scores, from game servers."),
         (name = "boards", description = "Boards, their rules, periods and seasons."),
         (name = "players", description = "Player profiles and friends."),
@@ -104,8 +105,8 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
 struct Document;
 
 /// Operations that answer `GET` about a ranking.
-const RANKING_READS: [&str; 5] =
-    ["list_scores", "list_chosen_scores", "show_standing", "show_rank_of_score", "show_distribution"];
+const RANKING_READS: [&str; 6] =
+    ["list_scores", "list_chosen_scores", "show_standing", "show_rank_of_score", "show_distribution", "list_tiers"];
 
 /// Adds what several calls share: the key, the problem responses, and the headers of rankings.
 struct Shared;

@@ -63,6 +63,12 @@ pub(crate) struct ProgressRowResponse<'a> {
     /// When the score was reached; null if the player had none.
     #[schema(required = true)]
     reached_at: Option<DateTime<Utc>>,
+    /// Tier at the time of the snapshot; null for none. Present on boards with tiers, and with the
+    /// tiers that a board once had.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
+    #[schema(value_type = Option<String>, example = "gold")]
+    tier: Option<Option<&'a str>>,
 }
 
 impl<'a> From<&'a Progress> for ProgressRowResponse<'a> {
@@ -75,6 +81,7 @@ impl<'a> From<&'a Progress> for ProgressRowResponse<'a> {
             score: progress.score,
             score_text: None,
             reached_at: progress.reached_at,
+            tier: progress.tier.as_deref().map(Some),
         }
     }
 }
@@ -113,6 +120,9 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let rows = period::progress(&api.instance.rankings, &board, &user_id, snapshots).await?;
     let row = |progress| {
         let mut row = ProgressRowResponse::from(progress);
+        if !board.tiers.is_empty() {
+            row.tier.get_or_insert(None);
+        }
         row.score_text = query.score_text.then(|| row.score.map(|score| board.presentation.score_format.plain(score)));
         row
     };

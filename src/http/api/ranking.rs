@@ -13,7 +13,7 @@ use crate::{
         board::{Board, Mode},
         combination::{CombinedFrom, SourceState},
         presentation::ScoreFormat,
-        rank::{Header, Row},
+        rank::{Header, Row, Tiering},
     },
 };
 
@@ -138,23 +138,17 @@ pub(crate) struct RowResponse<'a> {
     #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
     #[schema(value_type = Option<i64>, example = 3)]
     moved: Option<Option<i64>>,
+    /// Tier; null for a player in none. Present on boards with tiers. A closed period has the tiers of
+    /// its closing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
+    #[schema(value_type = Option<String>, example = "gold")]
+    tier: Option<Option<&'a str>>,
 }
 
-impl RowResponse<'_> {
-    /// Adds the text of the score.
-    pub(crate) fn add_text(&mut self, format: &ScoreFormat) {
-        self.score_text = Some(format.plain(self.score));
-    }
-
-    /// Adds the positions gained since those `before`.
-    pub(crate) fn add_move(&mut self, before: &HashMap<String, u64>) {
-        let gained = |before: &u64| before.checked_signed_diff(self.position);
-        self.moved = Some(before.get(self.user_id).and_then(gained));
-    }
-}
-
-impl<'a> From<&'a Row> for RowResponse<'a> {
-    fn from(row: &'a Row) -> Self {
+impl<'a> RowResponse<'a> {
+    /// Describes a row of a ranking with this tiering.
+    pub(crate) fn new(row: &'a Row, tiering: Tiering<'a>) -> Self {
         Self {
             position: row.position,
             rank: row.rank,
@@ -165,6 +159,18 @@ impl<'a> From<&'a Row> for RowResponse<'a> {
             score_text: None,
             reached_at: row.reached_at,
             moved: None,
+            tier: tiering.of(row),
         }
+    }
+
+    /// Adds the text of the score.
+    pub(crate) fn add_text(&mut self, format: &ScoreFormat) {
+        self.score_text = Some(format.plain(self.score));
+    }
+
+    /// Adds the positions gained since those `before`.
+    pub(crate) fn add_move(&mut self, before: &HashMap<String, u64>) {
+        let gained = |before: &u64| before.checked_signed_diff(self.position);
+        self.moved = Some(before.get(self.user_id).and_then(gained));
     }
 }

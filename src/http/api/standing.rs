@@ -67,12 +67,14 @@ pub(crate) struct StandingResponse<'a> {
 
 impl<'a> StandingResponse<'a> {
     fn new(board: &'a Board, standing: &'a Standing) -> Self {
+        let tiering = standing.header.tiering(board);
+        let row = |row| RowResponse::new(row, tiering);
         Self {
             ranking: RankingResponse::new(board, &standing.header),
-            row: RowResponse::from(&standing.player),
+            row: row(&standing.player),
             percentile: standing.percentile,
-            above: standing.above.iter().map(RowResponse::from).collect(),
-            below: standing.below.iter().map(RowResponse::from).collect(),
+            above: standing.above.iter().map(row).collect(),
+            below: standing.below.iter().map(row).collect(),
         }
     }
 }

@@ -69,7 +69,7 @@ impl<'a> BoardStandingResponse<'a> {
     fn new(board: &'a Board, standing: &'a Standing) -> Self {
         Self {
             ranking: RankingResponse::new(board, &standing.header),
-            row: RowResponse::from(&standing.player),
+            row: RowResponse::new(&standing.player, standing.header.tiering(board)),
             percentile: standing.percentile,
         }
     }

@@ -245,11 +245,17 @@ pub(crate) struct NewStandingResponse {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = 9, minimum = 1)]
     previous_rank: Option<u64>,
+    /// The player's tier with this rank; null for none. Present with the rank, on boards with tiers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
+    #[schema(value_type = Option<String>, example = "gold")]
+    tier: Option<Option<String>>,
 }
 
 impl From<NewStanding> for NewStandingResponse {
     fn from(standing: NewStanding) -> Self {
-        Self { score: standing.score, rank: standing.rank, previous_rank: standing.previous_rank }
+        let NewStanding { score, rank, previous_rank, tier } = standing;
+        Self { score, rank, previous_rank, tier }
     }
 }
 
@@ -601,7 +607,7 @@ mod tests {
     use super::*;
 
     fn accepted(transaction_id: i64) -> Outcome {
-        let standing = NewStanding { score: 50, rank: Some(2), previous_rank: None };
+        let standing = NewStanding { score: 50, rank: Some(2), previous_rank: None, tier: None };
         Outcome::Accepted(Accepted {
             transaction_id,
             occurred_at: DateTime::UNIX_EPOCH,

@@ -107,7 +107,15 @@ mod tests {
             state: PeriodState::Open,
         };
         let version = "12.4".into();
-        let header = Header { period, version, players: 0, etag: None, answered_by: AnsweredBy::Sql, combined: None };
+        let header = Header {
+            period,
+            version,
+            players: 0,
+            etag: None,
+            answered_by: AnsweredBy::Sql,
+            combined: None,
+            tiers: None,
+        };
         Top {
             page: Arc::new(Page { header, rows: Vec::new(), next: None }),
             body: r#"{"board":"arena","scores":[]}"#.into(),

@@ -31,6 +31,44 @@ pub(crate) struct PeriodClosedMessage<'a> {
     players: u64,
     /// The frozen top, best first.
     top: Vec<FileRowResponse<'a>>,
+    /// Players who have risen or fallen to another tier. Absent for boards without tiers.
+    #[schema(nullable = false)]
+    tiers: Option<TierChangesResponse<'a>>,
+}
+
+/// Players who have risen or fallen to another tier since an earlier period.
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "describes a message that SQL writes")]
+pub(crate) struct TierChangesResponse<'a> {
+    /// The last closed period of the same kind before this one that has its archive; null if there is
+    /// none. Then nobody has risen or fallen.
+    #[schema(required = true, example = "week:2024-01-08")]
+    since: Option<&'a str>,
+    /// Players who have risen, all of them.
+    #[schema(example = 12)]
+    promoted: u64,
+    /// Players who have fallen, all of them.
+    #[schema(example = 15)]
+    demoted: u64,
+    /// The first 1,000 of those who have risen, by position.
+    promotions: Vec<TierChangeResponse<'a>>,
+    /// The first 1,000 of those who have fallen, by position; then those without a score in this period.
+    demotions: Vec<TierChangeResponse<'a>>,
+}
+
+/// A player who has risen or fallen to another tier.
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "describes a message that SQL writes")]
+pub(crate) struct TierChangeResponse<'a> {
+    /// The caller's own id of the player.
+    #[schema(example = "ada")]
+    user_id: &'a str,
+    /// Tier in the earlier period; null for none.
+    #[schema(required = true, example = "silver")]
+    from: Option<&'a str>,
+    /// Tier in this period; null for none.
+    #[schema(required = true, example = "gold")]
+    to: Option<&'a str>,
 }
 
 /// Describes the requests that the service sends to a board's webhook.

@@ -108,14 +108,16 @@ pub(crate) struct LiveStandingResponse<'a> {
     below: Vec<RowResponse<'a>>,
 }
 
-impl<'a> From<&'a Standing> for LiveStandingResponse<'a> {
-    fn from(standing: &'a Standing) -> Self {
-        let Standing { player, percentile, above, below, .. } = standing;
+impl<'a> LiveStandingResponse<'a> {
+    fn new(board: &'a Board, standing: &'a Standing) -> Self {
+        let Standing { header, player, percentile, above, below } = standing;
+        let tiering = header.tiering(board);
+        let row = |row| RowResponse::new(row, tiering);
         Self {
-            row: RowResponse::from(player),
+            row: row(player),
             percentile: (percentile * 100.0).floor() / 100.0,
-            above: above[above.len().saturating_sub(AROUND)..].iter().map(RowResponse::from).collect(),
-            below: below.iter().take(AROUND).map(RowResponse::from).collect(),
+            above: above[above.len().saturating_sub(AROUND)..].iter().map(row).collect(),
+            below: below.iter().take(AROUND).map(row).collect(),
         }
     }
 }
@@ -195,19 +197,25 @@ pub(crate) struct OvertakingResponse<'a> {
     /// Rank of the passed player after.
     #[schema(example = 7, minimum = 1)]
     new_rank: u64,
+    /// Tier of the passed player after; null for none. Present on boards with tiers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
+    #[schema(value_type = Option<String>, example = "gold")]
+    new_tier: Option<Option<&'a str>>,
     /// Version of the snapshot that showed it; one event may cover several snapshots.
     #[schema(example = "a3f1c2d4.2.142857")]
     version: &'a str,
 }
 
 impl<'a> OvertakingResponse<'a> {
-    fn new(header: &'a Header, overtaking: &'a Overtaking) -> Self {
+    fn new(board: &'a Board, header: &'a Header, overtaking: &'a Overtaking) -> Self {
         let named = |row: &'a Row| NamedPlayer { user_id: &row.user_id, name: &row.user_name };
         Self {
             player: named(&overtaking.player),
             by: named(&overtaking.by),
             old_rank: overtaking.old_rank,
             new_rank: overtaking.player.rank,
+            new_tier: header.tiering(board).of(&overtaking.player),
             version: &header.version,
         }
     }
@@ -303,16 +311,17 @@ fn header(board: &Board, header: &Header) -> Result<String> {
     members.map(ToOwned::to_owned).ok_or_else(|| Error::Internal("a ranking was not rendered as a JSON object".into()))
 }
 
-fn rows(rows: &[Row]) -> Result<String> {
-    json(&rows.iter().map(RowResponse::from).collect::<Vec<_>>())
+fn rows(board: &Board, header: &Header, rows: &[Row]) -> Result<String> {
+    let tiering = header.tiering(board);
+    json(&rows.iter().map(|row| RowResponse::new(row, tiering)).collect::<Vec<_>>())
 }
 
-fn standing(standing: &Standing) -> Result<String> {
-    json(&LiveStandingResponse::from(standing))
+fn standing(board: &Board, standing: &Standing) -> Result<String> {
+    json(&LiveStandingResponse::new(board, standing))
 }
 
-fn overtaking(header: &Header, overtaking: &Overtaking) -> Result<String> {
-    json(&OvertakingResponse::new(header, overtaking))
+fn overtaking(board: &Board, header: &Header, overtaking: &Overtaking) -> Result<String> {
+    json(&OvertakingResponse::new(board, header, overtaking))
 }
 
 /// Renders `value` as JSON on one line, as the event format requires.

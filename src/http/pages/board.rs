@@ -9,7 +9,7 @@ use crate::{
         mark,
         number::{self, count, instant, percentile, period_title, score},
         progress,
-        table::{Before, table},
+        table::{Before, RowStyle, table, tier},
     },
     model::{
         board::{Mode, Order, PeriodKind, WindowLength},
@@ -61,7 +61,6 @@ pub(crate) fn page(page: &BoardPage<'_>) -> Markup {
     let board = page.view.board;
     let title = period_title(page.view.rows.period());
     let follow = page.view.selector.to_string();
-    let format = &board.presentation.score_format;
     let main = html! {
         div.head {
             h1 { (mark(board)) (board.title) }
@@ -89,7 +88,7 @@ pub(crate) fn page(page: &BoardPage<'_>) -> Markup {
                         @else { "There are " (count(page.view.rows.players())) " players, none at this position. " a href=(page.view.link.from(1).href()) { "Go to the top" } }
                     }
                 }
-                (table(&format!("{} · {title}", board.title), page.view.rows.rows(), page.view.link, page.view.link.player.as_deref(), "top", page.before.as_ref(), format))
+                (table(&format!("{} · {title}", board.title), page.view.rows.rows(), page.view.link, page.view.link.player.as_deref(), "top", page.before.as_ref(), RowStyle::of(board, &page.view.rows.page.header)))
                 (since(page))
                 (pager(page))
             }
@@ -242,7 +241,6 @@ fn pager(page: &BoardPage<'_>) -> Markup {
 
 /// Renders the selected player, or the distribution of all scores without one.
 fn player(page: &BoardPage<'_>) -> Markup {
-    let format = &page.view.board.presentation.score_format;
     let spread = |score| {
         html! {
             @match page.distribution {
@@ -272,7 +270,7 @@ fn player(page: &BoardPage<'_>) -> Markup {
                 Some(PlayerShown::Standing(standing, transactions)) => {
                     (card(page, standing))
                     (spread(Some(standing.player.score)))
-                    (table("Players around", &around(standing), page.view.link, Some(&standing.player.user_id), "around", None, format))
+                    (table("Players around", &around(standing), page.view.link, Some(&standing.player.user_id), "around", None, RowStyle::of(page.view.board, &standing.header)))
                     (figure::curve(transactions, page.view.board, page.view.rows.period(), standing.player.score))
                 }
             }
@@ -287,7 +285,7 @@ fn card(page: &BoardPage<'_>, standing: &Standing) -> Markup {
     let there = player.position.saturating_sub(u64::from(page.view.limit) / 2).max(1);
     let is_friend = page.view.link.friends.contains(&player.user_id);
     html! {
-        h2 #player-title data-player=(player.user_id) { bdi { (player.user_name) } }
+        h2 #player-title data-player=(player.user_id) { bdi { (player.user_name) } span data-live="tier" { (tier(player, standing.header.tiering(page.view.board))) } }
         p.quiet.id { bdi { (player.user_id) } }
         dl {
             div { dt { "Rank" } dd data-live="rank" { (count(player.rank)) } }
@@ -317,7 +315,7 @@ fn friends(page: &BoardPage<'_>) -> Markup {
         section.friends aria-labelledby="friends-title" {
             h2 #friends-title { "Friends" }
             @if let Some(friends) = &page.friends {
-                (table("Friends among each other", &friends.rows, page.view.link, page.view.link.player.as_deref(), "friends", None, &page.view.board.presentation.score_format))
+                (table("Friends among each other", &friends.rows, page.view.link, page.view.link.player.as_deref(), "friends", None, RowStyle::of(page.view.board, &friends.header)))
                 @if !friends.missing.is_empty() {
                     p.empty { "Without a score: " @for (n, id) in friends.missing.iter().enumerate() { @if n > 0 { ", " } bdi { (id) } } }
                 }

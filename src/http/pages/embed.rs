@@ -7,8 +7,9 @@ use crate::{
     http::pages::{
         RankingView, Rows, asset, mark,
         number::{count, for_script, period_title, score},
+        table::{RowStyle, tier},
     },
-    model::{name::Named as _, presentation::ScoreFormat, rank::Row},
+    model::{name::Named as _, rank::Row},
 };
 
 /// Color theme.
@@ -71,7 +72,7 @@ pub(crate) fn page(page: RankingView<'_>, appearance: Appearance) -> Markup {
         section data-board=(page.board.slug) data-period=(page.selector) data-limit=(page.limit) data-from="1" data-plain
             data-state=[rows.stale_for.is_none().then(|| rows.period().state.name())] data-over=[rows.over()] {
             @if rows.rows().is_empty() { p.empty { "No scores in this period." } }
-            (table(&whole, rows.rows(), &page.board.presentation.score_format))
+            (table(&whole, rows.rows(), RowStyle::of(page.board, &rows.page.header)))
         }
     };
     document(&whole, appearance, &main)
@@ -113,9 +114,9 @@ fn state(rows: &Rows) -> Markup {
 }
 
 /// Renders the rows in the form that the script updates.
-fn table(caption: &str, rows: &[Row], format: &ScoreFormat) -> Markup {
+fn table(caption: &str, rows: &[Row], style: RowStyle<'_>) -> Markup {
     html! {
-        table data-live="top" data-format=[for_script(format)] hidden[rows.is_empty()] {
+        table data-live="top" data-format=[for_script(style.format)] hidden[rows.is_empty()] {
             caption.unseen { (caption) }
             thead {
                 tr {
@@ -130,8 +131,8 @@ fn table(caption: &str, rows: &[Row], format: &ScoreFormat) -> Markup {
                     tr data-user=(row.user_id) {
                         td.rank { (count(row.rank)) }
                         td.move {}
-                        th.name scope="row" { bdi { (row.user_name) } }
-                        td.score { (score(format, row.score)) }
+                        th.name scope="row" { bdi { (row.user_name) } (tier(row, style.tiering)) }
+                        td.score { (score(style.format, row.score)) }
                     }
                 }
             }

@@ -9,7 +9,12 @@ use crate::{
         link::Link,
         number::{count, for_script, score},
     },
-    model::{period::Period, presentation::ScoreFormat, rank::Row},
+    model::{
+        board::Board,
+        period::Period,
+        presentation::ScoreFormat,
+        rank::{Header, Row, Tiering},
+    },
 };
 
 /// An earlier ranking, with which a table compares positions.
@@ -21,6 +26,22 @@ pub(crate) struct Before {
     pub(crate) positions: HashMap<String, u64>,
 }
 
+/// How the rows of a ranking are shown.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RowStyle<'a> {
+    /// Format of the scores.
+    pub(crate) format: &'a ScoreFormat,
+    /// Tiers of the players.
+    pub(crate) tiering: Tiering<'a>,
+}
+
+impl<'a> RowStyle<'a> {
+    /// Returns the style of rows with this header.
+    pub(crate) fn of(board: &'a Board, header: &'a Header) -> Self {
+        Self { format: &board.presentation.score_format, tiering: header.tiering(board) }
+    }
+}
+
 /// Renders a table of players. `mark` is the highlighted player; `live` names the table for the
 /// script.
 pub(crate) fn table(
@@ -30,11 +51,11 @@ pub(crate) fn table(
     mark: Option<&str>,
     live: &str,
     before: Option<&Before>,
-    format: &ScoreFormat,
+    style: RowStyle<'_>,
 ) -> Markup {
     html! {
         // The script may fill an empty table.
-        table data-live=(live) data-format=[for_script(format)] data-since=[before.map(|before| before.snapshot.name())]
+        table data-live=(live) data-format=[for_script(style.format)] data-since=[before.map(|before| before.snapshot.name())]
             aria-describedby=[before.is_some().then_some("since")] hidden[rows.is_empty()] {
             caption { (caption) }
             thead {
@@ -45,13 +66,13 @@ pub(crate) fn table(
                     th.score scope="col" { "Score" }
                 }
             }
-            tbody { @for row in rows { (line(row, link, mark, before, format)) } }
+            tbody { @for row in rows { (line(row, link, mark, before, style)) } }
         }
     }
 }
 
 /// Renders one player's row.
-fn line(row: &Row, link: &Link, mark: Option<&str>, before: Option<&Before>, format: &ScoreFormat) -> Markup {
+fn line(row: &Row, link: &Link, mark: Option<&str>, before: Option<&Before>, style: RowStyle<'_>) -> Markup {
     let is_marked = mark == Some(row.user_id.as_str());
     let old = before.map(|before| before.positions.get(&row.user_id).copied());
     html! {
@@ -62,10 +83,16 @@ fn line(row: &Row, link: &Link, mark: Option<&str>, before: Option<&Before>, for
             td.move { @if let Some(old) = old { (moved(old, row.position)) } }
             th.name scope="row" {
                 a href=(link.player(Some(&row.user_id)).href()) title=(row.user_id) { bdi { (row.user_name) } }
+                (tier(row, style.tiering))
             }
-            td.score { (score(format, row.score)) }
+            td.score { (score(style.format, row.score)) }
         }
     }
+}
+
+/// Renders the tier of a player in one.
+pub(crate) fn tier(row: &Row, tiering: Tiering<'_>) -> Markup {
+    html! { @if let Some(Some(name)) = tiering.of(row) { span.tier { " " (name) } } }
 }
 
 /// Renders how far a player has moved since an earlier ranking. `old` is the position in it.

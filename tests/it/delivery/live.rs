@@ -5,6 +5,7 @@ mod end;
 mod limits;
 mod outage;
 mod stream;
+mod tiers;
 
 use std::{cell::Cell, collections::BTreeMap, time::Instant};
 

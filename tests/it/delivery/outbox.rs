@@ -1,6 +1,7 @@
 //! The outbox: messages about closed periods, and their delivery.
 
 pub mod receiver;
+mod tiers;
 mod webhook;
 
 use std::{

@@ -75,6 +75,7 @@ async fn invalid_reads_are_refused() {
         ("/v1/boards/none/scores/ada/history", 404, ""),
         ("/v1/boards/none/periods", 404, ""),
         ("/v1/boards/none/distribution", 404, ""),
+        ("/v1/boards/none/tiers", 404, ""),
         ("/v1/boards/none/rank?score=1", 404, ""),
         ("/v1/boards/main/scores/nobody", 404, ""),
         ("/v1/boards/main/scores/ada", 404, ""),

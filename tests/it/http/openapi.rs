@@ -175,10 +175,11 @@ async fn parameters_are_accepted_as_documented() {
         "\u{0}",
     ];
     let users = ["ada", "x y", "é/ö", "🏆", "%41", &long, &too_long, "a\u{0}", "a\nb", "\u{7f}", "a\u{85}", "\u{a0}"];
-    let cases: [(&str, &str, &str, &[&str]); 7] = [
+    let cases: [(&str, &str, &str, &[&str]); 8] = [
         ("/v1/boards/{board}/scores", "period", "/v1/boards/main/scores?period={}", &periods),
         ("/v1/boards/{board}/scores/{user_id}", "period", "/v1/boards/main/scores/ada?period={}", &periods),
         ("/v1/boards/{board}/distribution", "period", "/v1/boards/main/distribution?period={}", &periods),
+        ("/v1/boards/{board}/tiers", "period", "/v1/boards/main/tiers?period={}", &periods),
         ("/v1/boards/{board}/rank", "period", "/v1/boards/main/rank?score=1&period={}", &periods),
         ("/v1/boards/{board}/scores/{user_id}", "user_id", "/v1/boards/main/scores/{}", &users),
         ("/v1/users/{user_id}", "user_id", "/v1/users/{}", &users),
@@ -319,7 +320,7 @@ async fn bodies_are_accepted_as_documented() {
 async fn files_and_webhooks_have_the_documented_members() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
-    crate::access::rights::erase::played(&db, &site).await;
+    crate::access::rights::erase::played_on(&db, &site, json!({"tiers": ["gold: rank 1"]})).await;
     let document = site.get("/openapi.json").await.is(200);
     let check = |schema: &str, value: &Value| {
         let schema = &document["components"]["schemas"][schema];

@@ -273,6 +273,7 @@ async fn closed_periods_have_etags_and_cache_lifetimes() {
         "scores/p1?around=0",
         "rank?score=7",
         "distribution",
+        "tiers",
     ];
     for rest in rests {
         for period in [&*named, "week:previous", "week", "all_time"] {

@@ -8,6 +8,7 @@ mod memory;
 mod reload;
 mod replay;
 mod standings;
+mod tiers;
 
 use std::collections::BTreeMap;
 

@@ -123,6 +123,12 @@ function compare(tr, position) {
     move.replaceChildren(all);
 }
 
+/** Shows a player's tier behind the name, or none. */
+function showTier(element, tier) {
+    element.querySelector(".tier")?.remove();
+    if (tier) element.append(span(` ${tier}`, { class: "tier" }));
+}
+
 let isLookingUp = false;
 
 /**
@@ -171,6 +177,7 @@ function show(table, rows, marked) {
         write(tr.querySelector(".rank"), row.rank);
         write(tr.querySelector(".score"), row.score, table.dataset.format);
         tr.querySelector("bdi").textContent = row.name;
+        showTier(tr.querySelector(".name"), row.tier);
         if (row.user_id === marked) tr.setAttribute("aria-current", "true");
         const climbed = known ? known.rank - row.rank : 0;
         if (table.dataset.since) {
@@ -270,6 +277,7 @@ function follow({ board, period, limit, from, state, over }) {
             return;
         }
         write(find("rank"), standing.rank);
+        showTier(find("tier"), standing.tier);
         write(find("score"), standing.score);
         place(Number(standing.score));
         find("percentile").textContent = new Intl.NumberFormat(navigator.languages, { maximumFractionDigits: 2 }).format(standing.percentile);

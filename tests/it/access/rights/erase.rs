@@ -20,7 +20,12 @@ pub const WEEK: &str = "week:2024-01-15";
 /// Creates a board with a closed week in which the player is second of three, a webhook message
 /// about the week, and some administrative acts.
 pub async fn played(db: &TestDb, site: &Site) {
-    site.board(json!({}), &[]).await;
+    played_on(db, site, json!({})).await;
+}
+
+/// Like [`played`], on a board with more rules.
+pub async fn played_on(db: &TestDb, site: &Site, rules: Value) {
+    site.board(rules, &[]).await;
     let profile = json!({"name": NAME, "avatar_url": AVATAR, "metadata": {"clan": CLAN}});
     site.admin(Method::PUT, &format!("/v1/users/{OLD_ID}"), profile).await.is(201);
     let files = Files::new();

@@ -31,7 +31,7 @@ fn unavailable(answer: &Answer, what: &str) {
 }
 
 /// Paths that read the database.
-const READS: [&str; 13] = [
+const READS: [&str; 14] = [
     "/readyz",
     "/v1/boards",
     "/v1/users/ada",
@@ -44,6 +44,7 @@ const READS: [&str; 13] = [
     "/v1/boards/main/scores/ada/history",
     "/v1/boards/main/rank?score=1",
     "/v1/boards/main/distribution",
+    "/v1/boards/main/tiers",
     "/v1/boards/main/periods",
 ];
 
