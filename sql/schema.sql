@@ -1387,6 +1387,9 @@ BEGIN
     IF v_new.mode <> v_board.mode AND 'combined' IN (v_new.mode, v_board.mode) THEN
         RAISE EXCEPTION 'mode cannot change to or from combined' USING ERRCODE = 'CB422', DETAIL = 'mode', HINT = 'Create another board.';
     END IF;
+    -- The next refresh brings the new tiers, so it is due.
+    UPDATE centile_store.combinations c SET defined_at = clock_timestamp()
+    WHERE c.board_id = v_board.id AND c.refresh <> 'manual' AND v_new.tiers <> v_board.tiers;
     IF v_new.lanes <> v_board.lanes THEN
         DELETE FROM centile_store.board_lanes WHERE board_id = v_board.id AND lane >= v_new.lanes;
         INSERT INTO centile_store.board_lanes (board_id, lane)
@@ -3442,7 +3445,8 @@ BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id FOR UPDATE;
     IF v_period.state = 'closed' THEN
         RAISE EXCEPTION 'the period is already closed' USING ERRCODE = 'CB409';
-    ELSIF v_period.cut_off_at IS DISTINCT FROM p_cut_off_at THEN
+    ELSIF v_period.cut_off_at IS DISTINCT FROM p_cut_off_at
+          OR v_tiers <> (SELECT b.tiers FROM centile_store.boards b WHERE b.id = v_period.board_id) THEN
         RETURN false;
     END IF;
     UPDATE centile_store.rankings SET released_at = clock_timestamp() WHERE id = v_period.ranking_id;
@@ -5499,7 +5503,7 @@ BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     SELECT * INTO v_before FROM centile_store.periods p
     WHERE p.board_id = v_period.board_id AND p.kind = v_period.kind AND p.starts_at < v_period.starts_at
-      AND p.state = 'closed' AND p.frozen_top IS NOT NULL
+      AND p.state = 'closed' AND p.frozen_top IS NOT NULL AND p.tiers <> '{}'
       -- Windows of one length.
       AND (p.kind <> 'rolling' OR split_part(p.label, '-', 1) = split_part(v_period.label, '-', 1))
     ORDER BY p.starts_at DESC LIMIT 1;
@@ -5507,7 +5511,7 @@ BEGIN
         RETURN jsonb_build_object('since', NULL, 'promoted', 0, 'demoted', 0, 'promotions', '[]'::jsonb, 'demotions', '[]'::jsonb);
     END IF;
     v_were := ARRAY(SELECT split_part(t.tier, ':', 1) FROM unnest(v_before.tiers) WITH ORDINALITY AS t (tier, place) ORDER BY t.place);
-    -- Positions lie in the tier after all those that end before them.
+    -- The tier of a position is the one after all tiers that end before the position.
     EXECUTE format(
         'WITH changed AS MATERIALIZED (
              SELECT c.user_id, ($4::text[])[c.was] AS was, ($2::text[])[c.now] AS now, c.now < c.was_among AS is_up,
@@ -5566,7 +5570,7 @@ BEGIN
     FOREACH v_tier IN ARRAY p_tiers LOOP
         v_rule := string_to_array(substr(v_tier, strpos(v_tier, ':') + 2), ' ');
         v_last := CASE v_rule[1] WHEN 'top' THEN floor(v_rule[2]::numeric * v_source.players / 100)
-                                 WHEN 'rank' THEN least(v_rule[2]::bigint, v_source.players) END;
+                                 WHEN 'rank' THEN least(v_rule[2]::bigint, coalesce(v_source.players, 0)) END;
         -- The worst rank key that the rule takes, unless it takes these positions.
         v_worst := CASE WHEN v_rule[1] = 'score' THEN centile.rank_key(v_rule[2]::bigint, v_source.score_order)
                         WHEN v_source.ties = 'shared' AND v_last BETWEEN 1 AND v_source.players - 1

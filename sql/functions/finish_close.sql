@@ -1,5 +1,6 @@
 -- The last step of closing: freezes the top, writes the message to the outbox and releases the
--- ranking. Returns false and changes nothing if an import has cancelled the cut-off.
+-- ranking. Returns false and changes nothing if an import has cancelled the cut-off or
+-- the tiers of the board have changed meanwhile.
 CREATE OR REPLACE FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at timestamptz) RETURNS boolean
 LANGUAGE plpgsql VOLATILE
 -- Does not wait long for a session that changes a profile; the next attempt continues from here.
@@ -29,7 +30,8 @@ BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id FOR UPDATE;
     IF v_period.state = 'closed' THEN
         RAISE EXCEPTION 'the period is already closed' USING ERRCODE = 'CB409';
-    ELSIF v_period.cut_off_at IS DISTINCT FROM p_cut_off_at THEN
+    ELSIF v_period.cut_off_at IS DISTINCT FROM p_cut_off_at
+          OR v_tiers <> (SELECT b.tiers FROM centile_store.boards b WHERE b.id = v_period.board_id) THEN
         RETURN false;
     END IF;
     UPDATE centile_store.rankings SET released_at = clock_timestamp() WHERE id = v_period.ranking_id;

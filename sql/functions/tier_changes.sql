@@ -1,6 +1,6 @@
--- For the message of a period that is about to be closed: the archive is built. Both archives have
--- their own tiers, which are matched by name; the order of the new ones decides what is better. A
--- former tier that they lack counts as none. The lists hold internal ids. NULL without tiers.
+-- For the message of a period whose archive is built, but which is not closed yet. Each of the two
+-- archives has its own tiers. They are matched by name, in the order of the new tiers. A former
+-- tier that no longer exists counts as none. The lists hold internal ids. NULL without tiers.
 CREATE OR REPLACE FUNCTION centile_store.tier_changes(p_period_id bigint, p_tiers text[], p_limit integer DEFAULT 1000) RETURNS jsonb
 LANGUAGE plpgsql STABLE
 SET work_mem = '128MB'
@@ -18,7 +18,7 @@ BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     SELECT * INTO v_before FROM centile_store.periods p
     WHERE p.board_id = v_period.board_id AND p.kind = v_period.kind AND p.starts_at < v_period.starts_at
-      AND p.state = 'closed' AND p.frozen_top IS NOT NULL
+      AND p.state = 'closed' AND p.frozen_top IS NOT NULL AND p.tiers <> '{}'
       -- Windows of one length.
       AND (p.kind <> 'rolling' OR split_part(p.label, '-', 1) = split_part(v_period.label, '-', 1))
     ORDER BY p.starts_at DESC LIMIT 1;
@@ -26,7 +26,7 @@ BEGIN
         RETURN jsonb_build_object('since', NULL, 'promoted', 0, 'demoted', 0, 'promotions', '[]'::jsonb, 'demotions', '[]'::jsonb);
     END IF;
     v_were := ARRAY(SELECT split_part(t.tier, ':', 1) FROM unnest(v_before.tiers) WITH ORDINALITY AS t (tier, place) ORDER BY t.place);
-    -- Positions lie in the tier after all those that end before them.
+    -- The tier of a position is the one after all tiers that end before the position.
     EXECUTE format(
         'WITH changed AS MATERIALIZED (
              SELECT c.user_id, ($4::text[])[c.was] AS was, ($2::text[])[c.now] AS now, c.now < c.was_among AS is_up,

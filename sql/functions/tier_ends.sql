@@ -1,5 +1,5 @@
--- Each rule takes the first players of the ranking, so a tier is what its rule takes beyond the better
--- tiers. Players who share a rank belong to one tier.
+-- Each rule selects the first players of the ranking, up to a position. A tier has those whom no
+-- better tier has. Players who share a rank belong to one tier.
 CREATE OR REPLACE FUNCTION centile_store.tier_ends(p_ranking_id bigint, p_period_id bigint, p_tiers text[]) RETURNS bigint[]
 LANGUAGE plpgsql STABLE
 AS $$
@@ -16,7 +16,7 @@ BEGIN
     FOREACH v_tier IN ARRAY p_tiers LOOP
         v_rule := string_to_array(substr(v_tier, strpos(v_tier, ':') + 2), ' ');
         v_last := CASE v_rule[1] WHEN 'top' THEN floor(v_rule[2]::numeric * v_source.players / 100)
-                                 WHEN 'rank' THEN least(v_rule[2]::bigint, v_source.players) END;
+                                 WHEN 'rank' THEN least(v_rule[2]::bigint, coalesce(v_source.players, 0)) END;
         -- The worst rank key that the rule takes, unless it takes these positions.
         v_worst := CASE WHEN v_rule[1] = 'score' THEN centile.rank_key(v_rule[2]::bigint, v_source.score_order)
                         WHEN v_source.ties = 'shared' AND v_last BETWEEN 1 AND v_source.players - 1

@@ -328,7 +328,7 @@ pub(super) struct Change {
     /// Colour of the board, such as #1f6feb; an empty text removes it
     #[arg(long, value_name = "COLOUR", value_parser = or_removed::<Colour>)]
     colour: Option<OrRemoved<Colour>>,
-    /// Tier from now on, instead of all earlier ones; repeat for each, up to 20, best first
+    /// New tier, such as "gold: top 10 %"; replaces all; repeat for each, up to 20, best first
     ///
     /// Rules are `top 10 %` (0.01 to 100), `rank 100` and `score 5000` (5,000 or better). A player has
     /// the first tier whose rule holds. Closed periods keep their tiers.

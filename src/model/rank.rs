@@ -90,7 +90,7 @@ pub struct RankChange {
     pub previous_rank: Option<u64>,
     /// The score that has this rank.
     pub score: Option<i64>,
-    /// Players in the ranking; possibly none without tiers, which alone need it.
+    /// Number of players in the ranking. Only tiers need it: may be absent without tiers.
     pub players: Option<u64>,
 }
 

@@ -69,7 +69,8 @@ pub struct NewStanding {
     pub rank: Option<u64>,
     /// The rank that the previous score would have now; absent for a new player.
     pub previous_rank: Option<u64>,
-    /// The player's tier with this rank; an inner `None` for none, and none without rank or tiers.
+    /// The player's tier at this rank; an inner `None` for a player without a tier. `None` without
+    /// a rank, or on boards without tiers.
     pub tier: Option<Option<String>>,
 }
 

@@ -15,8 +15,8 @@ pub const TIER_NAME_MAX: usize = 40;
 /// Ranks and scores of rules have at most 18 digits.
 const NUMBER_MAX: u64 = 999_999_999_999_999_999;
 
-/// Which players a tier takes. Each rule takes the first players of a ranking, however many, so the
-/// better tiers come first.
+/// Selects the players of a tier. Every rule selects the first players of a ranking, up to a
+/// position, so the better tiers come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TierRule {
     /// Those whose rank is within this share of the players, in hundredths of a percent: 1 to 10,000.

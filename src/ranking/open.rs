@@ -513,8 +513,8 @@ fn histogram(loaded: &Loaded, order: Order) -> Vec<Bar> {
     (0..edges.len()).map(bar).collect()
 }
 
-/// Returns the players of each tier, as `centile_store.tier_counts` does: what its rule takes beyond
-/// the better tiers.
+/// Counts the players of each tier: those whom its rule selects and no better tier has. Agrees with
+/// `centile_store.tier_counts`.
 fn tier_counts(loaded: &Loaded, board: &Board) -> Vec<TierCount> {
     let index = &loaded.index;
     let players = index.len() as u64;

@@ -63,8 +63,8 @@ pub(crate) struct ProgressRowResponse<'a> {
     /// When the score was reached; null if the player had none.
     #[schema(required = true)]
     reached_at: Option<DateTime<Utc>>,
-    /// Tier at the time of the snapshot; null for none. Present on boards with tiers, and with the
-    /// tiers that a board once had.
+    /// Tier at the time of the snapshot; null for a player without one. Absent if the player had
+    /// none and the board has no tiers now.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
     #[schema(value_type = Option<String>, example = "gold")]
