@@ -6,11 +6,11 @@ use serde::Deserialize;
 
 use crate::{Error, Result, import::text};
 
-/// What a file holds: a parsed and checked record.
+/// A parsed and checked record of a file.
 pub(crate) trait Record: Sized + Send + 'static {
     /// A column of a CSV file, or a member of an NDJSON line.
     type Column: Copy + PartialEq + Send + 'static;
-    /// What records are checked against.
+    /// Context for checking records.
     type Rules: Send + Sync + 'static;
     /// The names of the columns. A column may have several names.
     const COLUMNS: &'static [(&'static str, Self::Column)];

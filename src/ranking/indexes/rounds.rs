@@ -170,7 +170,7 @@ impl Work<Vec<Arc<BoardIndexes>>, Result<JointResult>> for JointRounds {
     }
 }
 
-/// What a round asks about a board.
+/// The questions of a round about a board.
 struct Known {
     /// The rankings with indexes.
     asked: Vec<i64>,

@@ -59,7 +59,7 @@ async fn boards_have_up_to_20_tiers() {
     run(&db, &["board", "combine", "sum", "--source", "main@all_time", "--tier", "a: rank 1"]).well();
     assert_eq!(tiers("/v1/boards/sum").await, json!(["a: rank 1"]));
 
-    // What the API refuses, the database refuses too.
+    // The database refuses the same values as the API.
     let pool = db.pool().await;
     let stored = async |tiers: &[&str]| {
         query_scalar::<_, i32>("SELECT centile.update_board('main', p_tiers => $1)").bind(tiers).fetch_one(&pool).await
