@@ -1,5 +1,6 @@
 //! `centile board`: creates, changes and shows boards.
 
+mod labels;
 mod show;
 
 use std::{
@@ -16,7 +17,10 @@ use strum::VariantNames;
 use crate::{
     Code, Error, Result, boards,
     cli::{
-        board::show::{Line, description, row},
+        board::{
+            labels::Labels,
+            show::{Line, description, row},
+        },
         by::By,
         output::{self, table, thousands},
         with_instance,
@@ -30,7 +34,7 @@ use crate::{
     },
     model::combination::{Aggregate, CombinationChange, Join, NewCombination, RefreshRule, Source},
     model::name::{self, Named as _},
-    model::presentation::{Colour, Description, IconUrl, Presentation, PresentationChange, ScoreFormat},
+    model::presentation::{Colour, Description, IconUrl, PresentationChange, ScoreFormat},
     model::tag::Tag,
     model::tier::{Tier, Tiers},
     periods::combining,
@@ -141,32 +145,8 @@ pub(super) struct Create {
     /// Comma-separated lengths of rolling windows: 2d to 366d, or 24h [default: none]
     #[arg(long, value_name = "LENGTHS", value_parser = value::<WindowLength>, value_delimiter = ',')]
     rolling: Vec<WindowLength>,
-    /// Tag that groups boards; repeat the flag for up to 20 tags
-    ///
-    /// 1 to 40 lower-case letters, digits, `-` and `_`, beginning with a letter or a digit.
-    #[arg(long = "tag", value_name = "TAG", value_parser = value::<Tag>)]
-    tags: Vec<Tag>,
-    /// How scores are written: number, decimal:2, duration:ms or duration:s
-    ///
-    /// number and decimal take a unit after a space: `--score-format "number points"` shows 12345 as
-    /// 12,345 points. decimal:2 shows it as 123.45, and duration:ms as 0:12.345.
-    #[arg(long, value_name = "FORMAT", value_parser = value::<ScoreFormat>, default_value = "number")]
-    score_format: ScoreFormat,
-    /// Text about the board
-    #[arg(long, value_name = "TEXT", value_parser = value::<Description>)]
-    description: Option<Description>,
-    /// Picture of the board: an https URL, or a path on the host of the service
-    #[arg(long, value_name = "URL", value_parser = value::<IconUrl>)]
-    icon_url: Option<IconUrl>,
-    /// Colour of the board, such as #1f6feb
-    #[arg(long, value_name = "COLOUR", value_parser = value::<Colour>)]
-    colour: Option<Colour>,
-    /// Named part of the rankings, such as "gold: top 10 %"; repeat for each, up to 20, best first
-    ///
-    /// Rules are `top 10 %` (0.01 to 100), `rank 100` and `score 5000` (5,000 or better). A player has
-    /// the first tier whose rule holds.
-    #[arg(long = "tier", value_name = "NAME: RULE", value_parser = value::<Tier>)]
-    tiers: Vec<Tier>,
+    #[command(flatten)]
+    labels: Labels,
     /// Print the board as JSON
     #[arg(long)]
     json: bool,
@@ -229,32 +209,8 @@ pub(super) struct Combine {
     #[arg(long = "frozen-top", value_name = "N", default_value_t = DEFAULT_FROZEN_TOP_SIZE)]
     #[arg(value_parser = clap::value_parser!(i32).range(1..=i64::from(FROZEN_TOP_MAX)))]
     frozen_top_size: i32,
-    /// Tag that groups boards; repeat the flag for up to 20 tags
-    ///
-    /// 1 to 40 lower-case letters, digits, `-` and `_`, beginning with a letter or a digit.
-    #[arg(long = "tag", value_name = "TAG", value_parser = value::<Tag>)]
-    tags: Vec<Tag>,
-    /// How scores are written: number, decimal:2, duration:ms or duration:s
-    ///
-    /// number and decimal take a unit after a space: `--score-format "number points"` shows 12345 as
-    /// 12,345 points. decimal:2 shows it as 123.45, and duration:ms as 0:12.345.
-    #[arg(long, value_name = "FORMAT", value_parser = value::<ScoreFormat>, default_value = "number")]
-    score_format: ScoreFormat,
-    /// Text about the board
-    #[arg(long, value_name = "TEXT", value_parser = value::<Description>)]
-    description: Option<Description>,
-    /// Picture of the board: an https URL, or a path on the host of the service
-    #[arg(long, value_name = "URL", value_parser = value::<IconUrl>)]
-    icon_url: Option<IconUrl>,
-    /// Colour of the board, such as #1f6feb
-    #[arg(long, value_name = "COLOUR", value_parser = value::<Colour>)]
-    colour: Option<Colour>,
-    /// Named part of the rankings, such as "gold: top 10 %"; repeat for each, up to 20, best first
-    ///
-    /// Rules are `top 10 %` (0.01 to 100), `rank 100` and `score 5000` (5,000 or better). A player has
-    /// the first tier whose rule holds.
-    #[arg(long = "tier", value_name = "NAME: RULE", value_parser = value::<Tier>)]
-    tiers: Vec<Tier>,
+    #[command(flatten)]
+    labels: Labels,
     /// Print the board as JSON
     #[arg(long)]
     json: bool,
@@ -545,14 +501,9 @@ async fn combine_board(instance: &Instance, combine: Combine) -> Result<(Board, 
             on_violation: OnViolation::Refuse,
             snapshots: None,
             rolling: Vec::new(),
-            tags: combine.tags.into_iter().collect(),
-            presentation: Presentation {
-                score_format: combine.score_format,
-                description: combine.description,
-                icon_url: combine.icon_url,
-                colour: combine.colour,
-            },
-            tiers: Tiers::new(combine.tiers)?,
+            presentation: combine.labels.presentation(),
+            tags: combine.labels.tags.into_iter().collect(),
+            tiers: Tiers::new(combine.labels.tiers)?,
             combination: Some(NewCombination { sources, join, aggregate, refresh }),
         };
         boards::create(&instance.boards, new, &by).await?
@@ -598,14 +549,9 @@ async fn create_board(instance: &Instance, create: Create) -> Result<Board> {
         on_violation: create.on_violation,
         snapshots: create.snapshots,
         rolling: create.rolling,
-        tags: create.tags.into_iter().collect(),
-        presentation: Presentation {
-            score_format: create.score_format,
-            description: create.description,
-            icon_url: create.icon_url,
-            colour: create.colour,
-        },
-        tiers: Tiers::new(create.tiers)?,
+        presentation: create.labels.presentation(),
+        tags: create.labels.tags.into_iter().collect(),
+        tiers: Tiers::new(create.labels.tiers)?,
         combination: None,
     };
     boards::create(&instance.boards, new, &by).await.map_err(|error| match error {

@@ -324,7 +324,7 @@ fn array_literal(numbers: &[i64]) -> String {
     format!("{{{}}}", numbers.join(","))
 }
 
-/// What a round of several boards asks about one of them; see `centile_store.read_round`.
+/// Parameters of a round of several boards, for one of them. See `centile_store.read_round`.
 #[derive(Debug)]
 pub(crate) struct AskedBoard {
     /// Id of the board.

@@ -170,7 +170,7 @@ impl Work<Vec<Arc<BoardIndexes>>, Result<JointResult>> for JointRounds {
     }
 }
 
-/// The questions of a round about a board.
+/// Parameters of a round, for one board.
 struct Known {
     /// The rankings with indexes.
     asked: Vec<i64>,
