@@ -7,6 +7,7 @@ use crate::{
     model::{
         act::{Act, Actor},
         board::BoardSlug,
+        segment::check_value,
         user::{METADATA_MAX_BYTES, Profile, User, UserId, check_text},
     },
     ranking::Rankings,
@@ -15,6 +16,9 @@ use crate::{
 
 /// Frozen tops changed in one transaction of an erasure: a tenth of a second or two.
 const TOPS_PER_STEP: i32 = 100;
+
+/// Attempts to move a player on one board.
+const MOVE_ATTEMPTS: u32 = 4;
 
 /// The editor of a profile.
 #[derive(Debug, Clone, Copy)]
@@ -27,11 +31,13 @@ pub struct Editor<'a> {
     pub allows_http_avatars: bool,
 }
 
-/// Creates or updates a user; returns whether it was created.
+/// Creates or updates a user; returns whether it was created. Changed attributes move the player to
+/// the segments of all boards.
 ///
 /// Returns [`Error::Forbidden`] when the editor is limited to boards and the user has scores on
-/// other boards only. Returns [`Error::Conflict`] if the user was erased.
-pub async fn put(store: &Store, user_id: &UserId, profile: Profile, editor: Editor<'_>) -> Result<(User, bool)> {
+/// other boards only. Returns [`Error::Conflict`] if the user was erased. If a board cannot be changed
+/// now, returns [`Error::Unavailable`]; a repeated call or the next maintenance then moves the player.
+pub async fn put(rankings: &Rankings, user_id: &UserId, profile: Profile, editor: Editor<'_>) -> Result<(User, bool)> {
     if let Some(name) = &profile.name {
         check_text("name", name, 128)?;
     }
@@ -53,9 +59,15 @@ pub async fn put(store: &Store, user_id: &UserId, profile: Profile, editor: Edit
             return Err(Error::invalid("metadata", "must not contain U+0000"));
         }
     }
+    for (attribute, value) in &profile.attributes {
+        value.as_ref().map_or(Ok(()), |value| check_value(&format!("attributes.{attribute}"), value))?;
+    }
     let boards: Vec<String> = editor.boards.iter().map(ToString::to_string).collect();
-    let made = store.put_user(user_id.as_str(), &profile, editor.actor, &boards).await?;
-    Ok((find(store, user_id).await?, made))
+    let made = rankings.store.put_user(user_id.as_str(), &profile, editor.actor, &boards).await?;
+    if !profile.attributes.is_empty() {
+        finish_move(rankings, user_id.as_str()).await?;
+    }
+    Ok((find(&rankings.store, user_id).await?, made))
 }
 
 /// Rejects an avatar that is not a web URL.
@@ -104,6 +116,7 @@ pub async fn unban(rankings: &Rankings, user_id: &UserId, act: &Act) -> Result<U
 pub async fn erase(rankings: &Rankings, user_id: &UserId, request_id: Option<&str>, by: &Actor) -> Result<String> {
     request_id.map_or(Ok(()), |id| check_text("id", id, 128))?;
     let erased = rankings.store.erase_user(user_id.as_str(), request_id, by).await?;
+    finish_move(rankings, &erased).await?;
     if erase_from_tops(rankings, &erased).await? {
         Ok(erased)
     } else {
@@ -127,6 +140,38 @@ pub(crate) async fn finish_erasures(rankings: &Rankings) -> Result<()> {
         }
     }
     ended
+}
+
+/// Moves the users whose attributes have changed and who were not moved on all boards; returns the
+/// last failure, if any.
+pub(crate) async fn finish_moves(rankings: &Rankings) -> Result<()> {
+    let mut ended = Ok(());
+    for user_id in rankings.store.unfinished_moves().await? {
+        if let Err(error) = finish_move(rankings, &user_id).await {
+            tracing::error!(player = user_id, %error, "a player could not be moved to other segments");
+            ended = Err(error);
+        }
+    }
+    ended
+}
+
+/// Moves a user whose attributes have changed on all boards with segments. May be repeated.
+async fn finish_move(rankings: &Rankings, user_id: &str) -> Result<()> {
+    let Some(pending) = rankings.store.pending_move(user_id).await? else { return Ok(()) };
+    let boards = boards::list(&rankings.store, None).await?;
+    for board in boards.iter().filter(|board| !board.segments.is_empty()) {
+        let mut attempts = 1;
+        // Another session may open a period between two steps of the function.
+        while let Err(error) = rankings.store.move_on_board(board.slug.as_str(), pending).await {
+            let is_replaced = matches!(error, Error::Unavailable { code: Code::ConcurrentChange, .. });
+            if !is_replaced || attempts == MOVE_ATTEMPTS {
+                return Err(error);
+            }
+            attempts += 1;
+        }
+        rankings.acknowledge_all(board.id).await?;
+    }
+    rankings.store.end_move(pending).await
 }
 
 /// Replaces the old name in frozen tops, webhook messages and caches, in steps that do not block

@@ -89,6 +89,7 @@ fn board() -> Result<Board, Box<dyn Error>> {
         rolling: Vec::new(),
         tags: BTreeSet::new(),
         tiers: Tiers::default(),
+        segments: Vec::new(),
         presentation: Presentation::default(),
         combination: None,
         created_at: DateTime::<Utc>::UNIX_EPOCH,
@@ -102,6 +103,7 @@ fn period() -> Period {
         starts_at: None,
         ends_at: None,
         state: PeriodState::Open,
+        segment: None,
     }
 }
 

@@ -17,6 +17,8 @@ BEGIN
     IF (SELECT count(*) FROM centile_store.periods_at(v_board.id, v_board.periods, v_at) p WHERE p.kind = ANY (v_board.periods)) < cardinality(v_board.periods) THEN
         PERFORM centile.open_periods(v_board.id, ARRAY[v_at]);
     END IF;
+    PERFORM centile_store.open_segments(v_board.id, array_agg(m.period_id), array_agg(m.segment))
+    FROM centile_store.missing_segments(v_board, v_event.user_id, v_at) m HAVING count(*) > 0;
     SELECT l.* INTO v_lane FROM centile_store.users u, centile_store.lock_lane(v_board, u.external_id) l WHERE u.id = v_event.user_id;
     -- Another session may have decided before this one locked the lane.
     v_event := centile_store.quarantined(v_board, p_quarantine_id);
@@ -30,9 +32,10 @@ BEGIN
     END IF;
 
     v_at := greatest(clock_timestamp(), v_lane.last_at);
-    SELECT array_agg(p.ranking_id), count(*) FILTER (WHERE p.kind = ANY (v_board.periods) AND p.ranking_id IS NOT NULL) < cardinality(v_board.periods)
+    PERFORM centile_store.join_segments(v_board, v_lane, v_event.user_id, v_at);
+    SELECT array_agg(p.ranking_id), count(DISTINCT p.kind) FILTER (WHERE p.kind = ANY (v_board.periods) AND p.ranking_id IS NOT NULL) < cardinality(v_board.periods)
     INTO v_rankings, v_missing
-    FROM centile_store.periods_at(v_board.id, v_board.periods, v_at) p;
+    FROM centile_store.player_periods_at(v_board, v_event.user_id, v_at) p;
     IF v_missing THEN
         RAISE EXCEPTION 'a period of board % has to be opened first', p_board USING ERRCODE = 'CB001', HINT = 'Retry.';
     END IF;

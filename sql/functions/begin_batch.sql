@@ -2,22 +2,22 @@
 -- for a batch. commit_batch writes only if lane, structure and server are then the same.
 -- p_id_users, p_ids: the callers' ids with the places of their players in p_users, from 1.
 -- p_event_users, p_times: likewise of an import; NULL for live events, which get the time "at".
--- layout_*: NULL if the caller has exactly the layouts p_known_*. A period that accepts no more
--- events has no ranking.
+-- layout_*: NULL if the caller has exactly the layouts p_known_*; on a board with segments, those
+-- that the caller does not have. A period that accepts no more events has no ranking.
+-- p_knows_segments, member_*, segment_*: see centile_store.segment_state.
 CREATE OR REPLACE FUNCTION centile_store.begin_batch(
     p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamptz[],
-    p_known_rankings bigint[], p_known_times timestamptz[],
+    p_known_rankings bigint[], p_known_times timestamptz[], p_knows_segments boolean DEFAULT false,
     OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamptz, OUT now timestamptz, OUT at timestamptz,
     OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamptz[], OUT period_ends timestamptz[],
-    OUT period_rankings bigint[],
-    OUT layout_rankings bigint[], OUT layout_times timestamptz[],
+    OUT period_rankings bigint[], OUT layout_rankings bigint[], OUT layout_times timestamptz[],
     OUT layout_buckets smallint[], OUT layout_rank_keys bigint[], OUT layout_tie_keys bigint[], OUT layout_user_keys bigint[],
-    OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[],
+    OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT reset_users integer[], OUT reset_times timestamptz[],
     OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[],
-    OUT reset_users integer[], OUT reset_times timestamptz[],
-    OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[],
-    OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamptz[],
-    OUT known_rules text[], OUT known_details text[])
+    OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[],
+    OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamptz[], OUT known_rules text[], OUT known_details text[],
+    OUT member_users integer[], OUT member_segments text[], OUT member_times timestamptz[], OUT member_are_in boolean[], OUT member_are_new boolean[],
+    OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[])
 LANGUAGE plpgsql STABLE
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
@@ -27,8 +27,8 @@ DECLARE
     v_last_at timestamptz;
 BEGIN
     SELECT * INTO STRICT board FROM centile_store.boards b WHERE b.id = p_board_id;
-    SELECT l.batch, l.last_at INTO batch, v_last_at
-    FROM centile_store.board_lanes l WHERE l.board_id = p_board_id AND l.lane = p_lane ORDER BY l.batch DESC LIMIT 1;
+    SELECT l.batch, l.last_at INTO batch, v_last_at FROM centile_store.board_lanes l
+    WHERE l.board_id = p_board_id AND l.lane = p_lane ORDER BY l.batch DESC LIMIT 1;
     server_started_at := pg_postmaster_start_time();
     now := clock_timestamp();
     at := greatest(now, v_last_at);
@@ -41,39 +41,40 @@ BEGIN
         SELECT * INTO period_ids, period_kinds, period_labels, period_starts, period_ends, period_rankings
         FROM centile_store.import_periods(p_board_id, board.periods, p_times, at);
     END IF;
-    SELECT array_agg(g.id ORDER BY g.id), array_agg(g.laid_out_at ORDER BY g.id) INTO layout_rankings, layout_times
-    FROM unnest(period_rankings) AS r (id)
-    CROSS JOIN LATERAL (SELECT g.id, g.laid_out_at FROM centile_store.rankings g WHERE g.id = r.id LIMIT 1) g;
-    IF layout_rankings = p_known_rankings AND layout_times = p_known_times THEN
-        layout_rankings := NULL;
-    ELSE
-        SELECT * INTO layout_buckets, layout_rank_keys, layout_tie_keys, layout_user_keys FROM centile_store.layouts_of(layout_rankings);
-    END IF;
     SELECT array_agg(u.id ORDER BY p.place), array_agg(u.banned_at IS NOT NULL OR coalesce(b.banned, false) ORDER BY p.place),
            array_agg(u.lane_hash % board.lanes = p_lane ORDER BY p.place)
     INTO user_ids, are_banned, are_of_lane
     FROM unnest(p_users) WITH ORDINALITY AS p (external_id, place)
     LEFT JOIN LATERAL (SELECT * FROM centile_store.users u WHERE u.external_id = p.external_id LIMIT 1) u ON true
-    LEFT JOIN LATERAL (SELECT * FROM centile_store.board_players b
-                       WHERE b.board_id = p_board_id AND b.user_id = u.id LIMIT 1) b ON true;
-
+    LEFT JOIN LATERAL (SELECT * FROM centile_store.board_players b WHERE b.board_id = p_board_id AND b.user_id = u.id LIMIT 1) b ON true;
+    IF board.segments <> '{}' THEN
+        SELECT * INTO member_users, member_segments, member_times, member_are_in, member_are_new, segment_periods, segment_names, segment_rankings
+        FROM centile_store.segment_state(board, p_knows_segments, user_ids, p_event_users, p_times, at, period_ids);
+        SELECT * INTO layout_rankings, layout_times FROM centile_store.unknown_layouts(period_rankings || segment_rankings, p_known_rankings, p_known_times);
+    ELSE
+        SELECT array_agg(g.id ORDER BY g.id), array_agg(g.laid_out_at ORDER BY g.id) INTO layout_rankings, layout_times
+        FROM unnest(period_rankings) AS r (id) CROSS JOIN LATERAL (SELECT g.id, g.laid_out_at FROM centile_store.rankings g WHERE g.id = r.id LIMIT 1) g;
+    END IF;
+    IF layout_rankings = p_known_rankings AND layout_times = p_known_times THEN
+        layout_rankings := NULL;
+    ELSE
+        SELECT * INTO layout_buckets, layout_rank_keys, layout_tie_keys, layout_user_keys FROM centile_store.layouts_of(layout_rankings);
+    END IF;
     IF p_times IS NULL THEN
         SELECT array_agg(l.ranking_id), array_agg(u.place), array_agg(l.rank_key), array_agg(l.tie_key), array_agg(l.only_zeros)
         INTO entry_rankings, entry_users, rank_keys, tie_keys, only_zeros
-        FROM unnest(user_ids) WITH ORDINALITY AS u (id, place)
-        CROSS JOIN unnest(period_rankings) AS r (id)
+        FROM unnest(user_ids) WITH ORDINALITY AS u (id, place) CROSS JOIN unnest(period_rankings) AS r (id)
         CROSS JOIN LATERAL (SELECT * FROM centile_store.leaderboard l WHERE l.ranking_id = r.id AND l.user_id = u.id LIMIT 1) l;
     ELSE
         SELECT * INTO entry_rankings, entry_users, rank_keys, tie_keys, only_zeros, reset_users, reset_times
         FROM centile_store.import_state(p_board_id, user_ids, p_event_users, p_times, at, period_starts, period_ends, period_rankings);
     END IF;
     IF p_ids <> '{}' THEN
-        SELECT * INTO known_ids, known_transactions, known_quarantined, known_standings,
-            known_points, known_tiebreaks, known_reasons, known_times, known_rules, known_details
+        SELECT * INTO known_ids, known_transactions, known_quarantined, known_standings, known_points, known_tiebreaks, known_reasons, known_times, known_rules, known_details
         FROM centile_store.known_events(p_board_id, user_ids, p_id_users, p_ids);
     END IF;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.begin_batch(integer, smallint, text[], integer[], text[], integer[], timestamptz[], bigint[], timestamptz[]) IS
+COMMENT ON FUNCTION centile_store.begin_batch(integer, smallint, text[], integer[], text[], integer[], timestamptz[], bigint[], timestamptz[], boolean) IS
 'State of the board that a batch of score events starts from. Example: SELECT b.batch, b.period_labels FROM centile_store.begin_batch(1, 0::smallint, ''{ann}'', ''{}'', ''{}'', NULL, NULL, ''{}'', ''{}'') b;';

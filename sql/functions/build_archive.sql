@@ -25,7 +25,7 @@ BEGIN
     EXECUTE format('CREATE UNIQUE INDEX %I ON centile_archive.%I (user_id)', format('archive_%s_user', p_period_id), v_period.archive_name);
     EXECUTE format('CREATE INDEX %I ON centile_archive.%I (rank)', format('archive_%s_rank', p_period_id), v_period.archive_name);
     EXECUTE format('COMMENT ON MATERIALIZED VIEW centile_archive.%I IS %L', v_period.archive_name,
-        (SELECT format('Final ranking of %s %s of board %s.', v_period.kind, v_period.label, b.slug)
+        (SELECT format('Final ranking of %s %s of board %s%s.', v_period.kind, v_period.label, b.slug, ', segment ' || nullif(v_period.segment, ''))
          FROM centile_store.boards b WHERE b.id = v_period.board_id));
     EXECUTE format('GRANT SELECT ON centile_archive.%I TO centile_reader, centile_service', v_period.archive_name);
     EXECUTE format('ANALYZE centile_archive.%I', v_period.archive_name);

@@ -4,7 +4,8 @@
 --
 -- p_revision, p_batch, p_server_started_at: structure_revision, batch and server as begin_batch
 -- returned them. p_at: the time of events without one. Standings of an event: the same number of
--- values for each period, the player's standing after the event. entry_*, group_*, row_*, count_*:
+-- values for each period, the player's standing after the event. p_member_*: the segments of players
+-- whom the board did not know, and an empty one for each. entry_*, group_*, row_*, count_*:
 -- the parameters of centile_store.write_entries. These are arrays of numbers, because each event
 -- has several of them.
 --
@@ -16,6 +17,7 @@ CREATE OR REPLACE FUNCTION centile_store.commit_batch(
     group_buckets smallint[], group_deletes integer[], group_inserts integer[],
     row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[],
     count_rankings bigint[], count_buckets smallint[], count_changes integer[],
+    p_member_users bigint[] DEFAULT '{}', p_member_segments text[] DEFAULT '{}',
     OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[])
 LANGUAGE plpgsql VOLATILE
 SET plan_cache_mode = force_generic_plan
@@ -64,11 +66,14 @@ BEGIN
         ORDER BY e.user_id, e.external_id COLLATE "C";
     END IF;
 
+    IF p_member_users <> '{}' THEN
+        PERFORM centile_store.record_segments(v_lane, p_member_users, p_member_segments);
+    END IF;
     PERFORM centile_store.write_entries(p_lane, v_board.score_order, entry_rankings, entry_users, entry_are_new, entry_keys, entry_ties, entry_zeros,
         group_buckets, group_deletes, group_inserts, row_rankings, row_keys, row_ties, row_users, count_rankings, count_buckets, count_changes);
     PERFORM centile_store.advance_lane(v_lane, v_last_at, entry_users);
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.commit_batch(integer, smallint, bigint, bigint, timestamptz, timestamptz, interval, centile_store.pending_event[], bigint[], bigint[], boolean[], bigint[], bigint[], boolean[], smallint[], integer[], integer[], bigint[], bigint[], bigint[], bigint[], bigint[], smallint[], integer[]) IS
+COMMENT ON FUNCTION centile_store.commit_batch(integer, smallint, bigint, bigint, timestamptz, timestamptz, interval, centile_store.pending_event[], bigint[], bigint[], boolean[], bigint[], bigint[], boolean[], smallint[], integer[], integer[], bigint[], bigint[], bigint[], bigint[], bigint[], smallint[], integer[], bigint[], text[]) IS
 'Writes a batch if the state is still that of begin_batch. Example: SELECT c.batch IS NULL AS is_stale FROM centile_store.commit_batch(1, 0::smallint, -1, 0, now(), ''2024-01-17 20:00Z'', NULL, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'') c;';

@@ -19,8 +19,9 @@ BEGIN
     END IF;
     v_batches := (SELECT c.batches FROM centile_store.cut_offs c WHERE c.period_id = p_period_id);
     -- The cut-off has the number of a lane's row. If the row was set back, the archive would
-    -- permanently lack the scores above it.
-    IF EXISTS (SELECT FROM centile_store.score_transactions t
+    -- permanently lack the scores above it. A segment has the cut-off of its whole period, which was
+    -- checked.
+    IF v_period.segment = '' AND EXISTS (SELECT FROM centile_store.score_transactions t
                WHERE t.board_id = v_period.board_id AND t.kind = 'score' AND t.occurred_at >= v_period.starts_at AND t.occurred_at < v_period.ends_at
                  AND t.batch > v_batches[t.lane + 1]
                  -- An import that cancelled the closing may write such scores.

@@ -1,4 +1,4 @@
--- The buckets begin where those of the last period of the kind with bounds do, otherwise at the
+-- The buckets begin where those of the last period of the kind and segment with bounds do, otherwise at the
 -- board's layout bounds. Without either, one bucket has all keys.
 CREATE OR REPLACE FUNCTION centile_store.create_ranking(p_board_id integer, p_period_id bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
@@ -12,7 +12,7 @@ BEGIN
     SELECT x.shape INTO v_bounds
     FROM (SELECT CASE WHEN b.ranking_id IS NULL THEN b.shape ELSE centile_store.ranking_shape(b.ranking_id) END AS shape, b.starts_at
           FROM centile_store.periods p
-          JOIN centile_store.periods b ON b.board_id = p.board_id AND b.kind = p.kind AND b.starts_at < p.starts_at
+          JOIN centile_store.periods b ON b.board_id = p.board_id AND b.kind = p.kind AND b.segment = p.segment AND b.starts_at < p.starts_at
           WHERE p.id = p_period_id
           -- During an import nothing is closed, so several periods may lack bounds.
           ORDER BY b.starts_at DESC LIMIT 8) x

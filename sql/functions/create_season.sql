@@ -12,7 +12,7 @@ BEGIN
         RAISE EXCEPTION 'a season must begin before it ends' USING ERRCODE = 'CB422', DETAIL = 'ends_at';
     ELSIF p_starts_at < '2000-01-01 00:00:00+00' OR p_ends_at > '2071-01-01 00:00:00+00' THEN
         RAISE EXCEPTION 'a season must lie between 2000 and 2071' USING ERRCODE = 'CB422', DETAIL = CASE WHEN p_starts_at < '2000-01-01 00:00:00+00' THEN 'starts_at' ELSE 'ends_at' END;
-    ELSIF EXISTS (SELECT FROM centile_store.periods WHERE board_id = v_board.id AND kind = 'season' AND label = p_name) THEN
+    ELSIF EXISTS (SELECT FROM centile_store.periods WHERE board_id = v_board.id AND kind = 'season' AND label = p_name AND segment = '') THEN
         RAISE EXCEPTION 'board % already has a season %', p_board, quote_literal(p_name) USING ERRCODE = 'CB409', DETAIL = 'season_exists';
     ELSIF EXISTS (SELECT FROM centile_store.board_lanes WHERE board_id = v_board.id AND last_at >= p_starts_at)
       AND EXISTS (SELECT FROM centile_store.score_transactions t

@@ -2,11 +2,15 @@
 -- everything before. The next steps recognize the cut-off by its time. NULL if an import keeps the
 -- board from being closed. After a crash it takes a new cut-off: no score has entered since, but a
 -- ban or a void may have.
+--
+-- The segments of the period are cut off with it. They are closed afterwards, with the cut-off that
+-- the archive of the whole period has.
 CREATE OR REPLACE FUNCTION centile_store.cut_off_period(p_period_id bigint) RETURNS timestamptz
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
     v_period centile_store.periods;
+    v_whole  centile_store.periods;
 BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     PERFORM centile_store.lock_structure(v_period.board_id, true);
@@ -19,19 +23,26 @@ BEGIN
                   WHERE i.board_id = v_period.board_id AND i.ended_at IS NULL AND i.abandoned_at IS NULL) THEN
         RETURN NULL;
     END IF;
+    SELECT * INTO STRICT v_whole FROM centile_store.periods w
+    WHERE w.board_id = v_period.board_id AND w.kind = v_period.kind AND w.label = v_period.label AND w.segment = '';
+    IF v_whole.id <> p_period_id AND v_whole.state <> 'closed' THEN
+        RAISE EXCEPTION 'the whole period must be closed before its segments' USING ERRCODE = 'CB409';
+    END IF;
 
     UPDATE centile_store.board_lanes AS l SET last_at = v_period.ends_at
     WHERE l.board_id = v_period.board_id AND l.last_at < v_period.ends_at;
     INSERT INTO centile_store.cut_offs AS c (period_id, batches)
-    SELECT p_period_id, array_agg(l.batch ORDER BY l.lane) FROM centile_store.board_lanes l WHERE l.board_id = v_period.board_id
+    SELECT p.id, CASE v_whole.id WHEN p_period_id THEN b.batches ELSE (SELECT o.batches FROM centile_store.cut_offs o WHERE o.period_id = v_whole.id) END
+    FROM centile_store.periods p
+    CROSS JOIN (SELECT array_agg(l.batch ORDER BY l.lane) AS batches FROM centile_store.board_lanes l WHERE l.board_id = v_period.board_id) b
+    WHERE p.id = p_period_id OR (p.board_id = v_whole.board_id AND p.kind = v_whole.kind AND p.label = v_whole.label AND p.state = 'open' AND v_whole.id = p_period_id)
     ON CONFLICT ON CONSTRAINT cut_offs_pkey DO UPDATE SET batches = excluded.batches;
-    UPDATE centile_store.periods
+    UPDATE centile_store.periods p
     SET cut_off_at = clock_timestamp(), corrected_at = NULL,
         -- Keeps the name of an earlier attempt, whose view the next step replaces.
-        archive_name = coalesce(archive_name, centile_store.archive_name(p_period_id))
-    WHERE id = p_period_id
-    RETURNING cut_off_at INTO v_period.cut_off_at;
-    RETURN v_period.cut_off_at;
+        archive_name = coalesce(p.archive_name, centile_store.archive_name(p.id))
+    WHERE p.id = p_period_id OR (p.board_id = v_whole.board_id AND p.kind = v_whole.kind AND p.label = v_whole.label AND p.state = 'open' AND v_whole.id = p_period_id);
+    RETURN (SELECT p.cut_off_at FROM centile_store.periods p WHERE p.id = p_period_id);
 END
 $$;
 

@@ -1,5 +1,5 @@
--- Replaces id, name, avatar and metadata everywhere. Scores stay under a random id; archives and
--- the ledger hold only internal ids. A later player with the old id is a different player.
+-- Replaces id, name, avatar and metadata everywhere, and removes the attributes. Scores stay under a
+-- random id; archives, segments and the ledger hold only internal ids. A later player with the old id is a different player.
 --
 -- A call with the new id processes all tops again. The old id is not stored, so a caller that lost
 -- the response cannot repeat the call with it. p_request, an id of the request, leads to the same
@@ -50,8 +50,12 @@ BEGIN
         -- Messages hold only the old id, so list the players before another player can take it.
         PERFORM centile_store.list_named_players();
         UPDATE centile_store.users u
-        SET external_id = user_id, name = '(erased)', avatar = NULL, metadata = '{}', profile_revision = v_revision, erased_at = clock_timestamp()
+        SET external_id = user_id, name = '(erased)', avatar = NULL, metadata = '{}', attributes = '{}', profile_revision = v_revision, erased_at = clock_timestamp()
         WHERE u.id = v_user.id;
+        IF v_user.attributes <> '{}' THEN
+            INSERT INTO centile_store.attribute_moves AS m (user_id) VALUES (v_user.id)
+            ON CONFLICT ON CONSTRAINT attribute_moves_pkey DO UPDATE SET number = m.number + 1, changed_at = clock_timestamp();
+        END IF;
         UPDATE centile_store.combinations SET failure = 'a score is out of range' WHERE position(quote_literal(p_user) IN failure) > 0;
         PERFORM centile_store.note_act(p_actor, 'erase', NULL, '{"erased": false}', '{"erased": true}', NULL, v_user.id);
         INSERT INTO centile_store.erasures (user_id, request_id, request_digest, old_id, last_message_id)

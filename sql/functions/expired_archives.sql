@@ -1,15 +1,19 @@
 -- Archives beyond the number that a board keeps of a kind, or of a length of window. Also archives of
--- windows on boards that keep none, and archives whose dropping was interrupted.
+-- windows on boards that keep none, and archives whose dropping was interrupted. The archives of
+-- segments are kept as long as that of their whole period.
 CREATE OR REPLACE FUNCTION centile_store.expired_archives() RETURNS TABLE (period_id bigint, board text, period text)
 LANGUAGE sql STABLE
 AS $$
-    SELECT p.id, b.slug, p.kind || ':' || p.label
-    FROM (SELECT p.*, row_number() OVER (PARTITION BY p.board_id, p.kind, CASE p.kind WHEN 'rolling' THEN split_part(p.label, '-', 1) END
-                                         ORDER BY p.ends_at DESC, p.id DESC) AS place
-          FROM centile_store.periods p WHERE p.state = 'closed' AND (p.archive_revision > 0 OR p.archive_name IS NOT NULL)) p
+    SELECT p.id, b.slug, centile_store.period_name(p.kind, p.label, p.segment)
+    FROM centile_store.periods p
+    JOIN (SELECT w.*, row_number() OVER (PARTITION BY w.board_id, w.kind, CASE w.kind WHEN 'rolling' THEN split_part(w.label, '-', 1) END
+                                         ORDER BY w.ends_at DESC, w.id DESC) AS place
+          FROM centile_store.periods w
+          WHERE w.segment = '' AND w.state = 'closed' AND (w.archive_revision > 0 OR w.archive_name IS NOT NULL)) w
+        ON w.board_id = p.board_id AND w.kind = p.kind AND w.label = p.label
     JOIN centile_store.boards b ON b.id = p.board_id
-    WHERE p.archive_name IS NOT NULL
-      AND (p.place > (b.kept_archives ->> p.kind)::integer OR p.archive_dropped_at IS NOT NULL
+    WHERE p.state = 'closed' AND p.archive_name IS NOT NULL
+      AND (w.place > (b.kept_archives ->> p.kind)::integer OR w.archive_dropped_at IS NOT NULL OR p.archive_dropped_at IS NOT NULL
            OR (p.kind = 'rolling' AND NOT b.kept_archives ? 'rolling')
            -- A window whose closing was cancelled.
            OR p.archive_revision = 0)

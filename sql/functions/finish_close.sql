@@ -15,8 +15,8 @@ DECLARE
 BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     v_tiers := (SELECT b.tiers FROM centile_store.boards b WHERE b.id = v_period.board_id);
-    -- Before all locks, because it reads two archives. A snapshot has no message.
-    v_changes := CASE WHEN v_period.kind <> 'snapshot' THEN centile_store.tier_changes(p_period_id, v_tiers) END;
+    -- Before all locks, because it reads two archives. Snapshots and segments have no message.
+    v_changes := CASE WHEN v_period.kind <> 'snapshot' AND v_period.segment = '' THEN centile_store.tier_changes(p_period_id, v_tiers) END;
     v_top := centile_store.freeze_top(p_period_id);
     -- Prevents name changes from now on. If a name has changed meanwhile, perhaps by an erasure,
     -- freezes the top again. Before the structure lock, because writers of the board wait for that.
@@ -52,7 +52,7 @@ BEGIN
                         v_tiers, b.score_order, (r.row ->> 'score')::bigint, (r.row ->> 'rank')::bigint, v_period.archive_players)) END ORDER BY r.place), '[]')
                 FROM jsonb_array_elements(convert_from(v_top, 'UTF8')::jsonb -> 'rows') WITH ORDINALITY AS r (row, place)))
         || CASE WHEN v_changes IS NULL THEN '{}' ELSE jsonb_build_object('tiers', v_changes) END
-    FROM centile_store.boards b WHERE b.id = v_period.board_id AND v_period.kind <> 'snapshot';
+    FROM centile_store.boards b WHERE b.id = v_period.board_id AND v_period.kind <> 'snapshot' AND v_period.segment = '';
     PERFORM centile_store.list_named_players(p_period_id);
     RETURN true;
 END

@@ -19,7 +19,7 @@ BEGIN
         -- Computes no calendar for a time inside a known period.
         CROSS JOIN LATERAL centile_store.period_holding(p_board_id, k.kind, x.at, v_board.time_zone) AS p
         WHERE NOT EXISTS (SELECT FROM centile_store.periods o
-                          WHERE o.board_id = p_board_id AND o.kind = k.kind AND o.starts_at <= x.at AND x.at < o.ends_at)
+                          WHERE o.board_id = p_board_id AND o.kind = k.kind AND o.segment = '' AND o.starts_at <= x.at AND x.at < o.ends_at)
         ORDER BY p.starts_at, k.kind
     LOOP
         INSERT INTO centile_store.periods (board_id, kind, label, starts_at, ends_at, state)

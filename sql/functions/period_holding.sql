@@ -11,13 +11,13 @@ DECLARE
     v_found   record;
 BEGIN
     SELECT * INTO v_before FROM centile_store.periods p
-    WHERE p.board_id = p_board_id AND p.kind = p_kind AND p.starts_at <= p_at ORDER BY p.starts_at DESC LIMIT 1;
+    WHERE p.board_id = p_board_id AND p.kind = p_kind AND p.segment = '' AND p.starts_at <= p_at ORDER BY p.starts_at DESC LIMIT 1;
     IF p_at < v_before.ends_at THEN
         RETURN QUERY SELECT v_before.label, v_before.starts_at, v_before.ends_at;
         RETURN;
     END IF;
     SELECT * INTO v_after FROM centile_store.periods p
-    WHERE p.board_id = p_board_id AND p.kind = p_kind AND p.starts_at > p_at ORDER BY p.starts_at LIMIT 1;
+    WHERE p.board_id = p_board_id AND p.kind = p_kind AND p.segment = '' AND p.starts_at > p_at ORDER BY p.starts_at LIMIT 1;
     SELECT * INTO v_found FROM centile.period_at(p_kind, p_at, p_zone);
     IF v_found.label = v_before.label THEN
         SELECT * INTO v_found FROM centile.period_at(p_kind, v_found.ends_at, p_zone);

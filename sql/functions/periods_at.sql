@@ -1,4 +1,4 @@
--- One look-up per kind, however many periods there are, the seasons, the rolling windows that
+-- Periods of all players; segments are left out. One look-up per kind, however many periods there are, the seasons, the rolling windows that
 -- are not closed, and the snapshots taken. A closed period has no ranking. A period that is cut off accepts no score, but acts still change
 -- its ranking until it is closed.
 CREATE OR REPLACE FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamptz)
@@ -9,13 +9,13 @@ AS $$
     FROM unnest(p_kinds) AS k (kind)
     CROSS JOIN LATERAL (
         SELECT * FROM centile_store.periods p
-        WHERE p.board_id = p_board_id AND p.kind = k.kind AND p.starts_at <= p_at
+        WHERE p.board_id = p_board_id AND p.kind = k.kind AND p.segment = '' AND p.starts_at <= p_at
         ORDER BY p.starts_at DESC LIMIT 1) p
     WHERE p_at < p.ends_at
     UNION ALL
     SELECT p.id, p.kind, 'season:' || p.label, p.ranking_id, p.cut_off_at IS NOT NULL
     FROM centile_store.periods p
-    WHERE p.board_id = p_board_id AND p.kind = 'season' AND p.starts_at <= p_at AND p_at < p.ends_at
+    WHERE p.board_id = p_board_id AND p.kind = 'season' AND p.segment = '' AND p.starts_at <= p_at AND p_at < p.ends_at
     UNION ALL
     SELECT p.id, p.kind, 'rolling:' || p.label, p.ranking_id, p.cut_off_at IS NOT NULL
     FROM centile_store.periods p

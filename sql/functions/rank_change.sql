@@ -20,7 +20,7 @@ AS $$
     JOIN centile_store.boards b ON b.id = g.board_id
     LEFT JOIN centile_store.leaderboard l ON l.ranking_id = g.id AND l.user_id = p_user_id
     WHERE p.board_id = p_board_id AND p.kind = split_part(p_period, ':', 1)
-      AND p.label = substr(p_period, CASE p_period WHEN 'all_time' THEN 1 ELSE position(':' IN p_period) + 1 END)
+      AND p.label = substr(p_period, CASE p_period WHEN 'all_time' THEN 1 ELSE position(':' IN p_period) + 1 END) AND p.segment = ''
 $$;
 
 COMMENT ON FUNCTION centile_store.rank_change(integer, text, bigint, bigint, bigint) IS

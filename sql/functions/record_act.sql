@@ -26,12 +26,13 @@ BEGIN
     IF p_kind IN ('void', 'reset') THEN
         SELECT array_agg(p.ranking_id) FILTER (WHERE p.ranking_id IS NOT NULL), array_agg(p.period_id) FILTER (WHERE p.ranking_id IS NULL OR p.is_cut_off)
         INTO v_rankings, v_closed
-        FROM centile_store.periods_at(p_board.id, p_board.periods, coalesce(p_voids_at, v_at)) p;
+        FROM centile_store.player_periods_at(p_board, p_user_id, coalesce(p_voids_at, v_at)) p;
     ELSE
         -- A closed period does not change, and the archive of a period that is being closed lacks
         -- this act.
         SELECT array_agg(p.ranking_id), array_agg(p.id) FILTER (WHERE p.cut_off_at IS NOT NULL) INTO v_rankings, v_closed
-        FROM centile_store.periods p WHERE p.board_id = p_board.id AND p.ranking_id IS NOT NULL;
+        FROM centile_store.periods p WHERE p.board_id = p_board.id AND p.ranking_id IS NOT NULL
+          AND (p.segment = '' OR p.segment IN (SELECT centile_store.segments_at(p_board.id, p_user_id, p.ends_at)));
     END IF;
     PERFORM centile_store.mark_corrected(v_closed);
     PERFORM centile_store.recompute_entries(p_lane.lane, v_rankings, ARRAY[p_user_id]);

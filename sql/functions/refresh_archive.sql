@@ -54,7 +54,7 @@ BEGIN
         jsonb_build_object('revision', v_before.archive_revision, 'players', v_before.archive_players, 'batches', v_was),
         jsonb_strip_nulls(jsonb_build_object(
             'revision', v_after.archive_revision, 'players', v_after.archive_players, 'batches', v_is, 'reason', p_reason)),
-        v_after.kind || ':' || v_after.label);
+        centile_store.period_name(v_after.kind, v_after.label, v_after.segment));
     RETURN v_after.archive_revision;
 END
 $$;

@@ -1,5 +1,5 @@
 -- By the database's clock: 'week', 'week:previous', 'week:-4', 'week:2024-01-15', 'season:spring',
--- 'rolling:7d'. No row if the period cannot exist; no period_id if it has no scores. The selector
+-- 'rolling:7d'. 'week@country:DE' means the segment of a week. No row if the period cannot exist; no period_id if it has no scores. The selector
 -- means this period from valid_from to valid_until, so that the service may cache it.
 -- archive_revision is NULL unless the period is closed and its archive kept.
 CREATE OR REPLACE FUNCTION centile.resolve_period(p_board_id integer, p_selector text)
@@ -11,19 +11,22 @@ AS $$
 #variable_conflict use_column
 DECLARE
     v_now   timestamptz := statement_timestamp();
-    v_kind  text := split_part(p_selector, ':', 1);
-    v_label text := nullif(substr(p_selector, length(v_kind) + 2), '');
+    v_whole text := split_part(p_selector, '@', 1);
+    v_segment text := substr(p_selector, length(v_whole) + 2);
+    v_kind  text := split_part(v_whole, ':', 1);
+    v_label text := nullif(substr(v_whole, length(v_kind) + 2), '');
     v_zone  text;
     v_bounds record;
     v_from  timestamptz := '-infinity';
     v_until timestamptz := 'infinity';
 BEGIN
-    SELECT b.time_zone INTO v_zone FROM centile_store.boards b WHERE b.id = p_board_id AND (v_kind = ANY (b.periods) OR v_kind IN ('season', 'snapshot', 'rolling'));
+    SELECT b.time_zone INTO v_zone FROM centile_store.boards b WHERE b.id = p_board_id AND (v_kind = ANY (b.periods) OR v_kind IN ('season', 'snapshot', 'rolling'))
+      AND (v_whole = p_selector OR split_part(v_segment, ':', 1) = ANY (b.segments));
     IF NOT FOUND THEN
         RETURN;
     ELSIF v_kind IN ('season', 'snapshot') THEN
         SELECT p.label, p.starts_at, p.ends_at INTO v_bounds
-        FROM centile_store.periods p WHERE p.board_id = p_board_id AND p.kind = v_kind AND p.label = v_label
+        FROM centile_store.periods p WHERE p.board_id = p_board_id AND p.kind = v_kind AND p.label = v_label AND p.segment = ''
           -- A snapshot that is being taken does not exist yet.
           AND (v_kind = 'season' OR p.state = 'closed');
         v_until := CASE WHEN v_now < v_bounds.starts_at THEN v_bounds.starts_at WHEN v_now < v_bounds.ends_at THEN v_bounds.ends_at ELSE v_until END;
@@ -46,7 +49,7 @@ BEGIN
     ELSE
         SELECT c.label, coalesce(p.starts_at, c.starts_at) AS starts_at, coalesce(p.ends_at, c.ends_at) AS ends_at INTO v_bounds
         FROM centile.period_named(v_kind, v_label, v_zone) c
-        LEFT JOIN centile_store.periods p ON p.board_id = p_board_id AND p.kind = v_kind AND p.label = c.label;
+        LEFT JOIN centile_store.periods p ON p.board_id = p_board_id AND p.kind = v_kind AND p.label = c.label AND p.segment = '';
         -- The service caches the period as open.
         v_until := CASE WHEN v_now < v_bounds.starts_at THEN v_bounds.starts_at WHEN v_now < v_bounds.ends_at THEN v_bounds.ends_at ELSE v_until END;
     END IF;
@@ -57,10 +60,14 @@ BEGIN
     SELECT v_kind, v_bounds.label, v_bounds.starts_at, v_bounds.ends_at, p.id, p.ranking_id,
            CASE WHEN p.state = 'preparing' OR (v_kind = 'rolling' AND p.ranking_id IS NULL AND p.frozen_top IS NULL AND v_now < v_bounds.ends_at) THEN 'preparing'
                 WHEN p.state = 'closed' THEN 'closed'
+                -- The archives of the period were dropped.
+                WHEN p.id IS NULL AND v_segment <> '' AND EXISTS (
+                    SELECT FROM centile_store.periods w
+                    WHERE w.board_id = p_board_id AND w.kind = v_kind AND w.label = v_bounds.label AND w.segment = '' AND w.archive_dropped_at IS NOT NULL) THEN 'closed'
                 WHEN v_bounds.ends_at <= v_now THEN 'due' WHEN v_now < v_bounds.starts_at THEN 'upcoming' ELSE 'open' END,
            CASE WHEN p.frozen_top IS NOT NULL THEN p.archive_revision END, v_from, v_until
     FROM (SELECT) one
-    LEFT JOIN centile_store.periods p ON p.board_id = p_board_id AND p.kind = v_kind AND p.label = v_bounds.label;
+    LEFT JOIN centile_store.periods p ON p.board_id = p_board_id AND p.kind = v_kind AND p.label = v_bounds.label AND p.segment = v_segment;
 END
 $$;
 

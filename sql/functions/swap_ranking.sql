@@ -26,6 +26,12 @@ BEGIN
     END IF;
     PERFORM centile_store.catch_up(g.id, n::smallint, p_after, v_end, 0, p_limit)
     FROM centile_store.rankings g CROSS JOIN LATERAL generate_series(0, g.lanes - 1) AS n WHERE g.id = p_ranking_id;
+    -- Players who have entered or left the segment meanwhile. Their moves are not in the ledger.
+    PERFORM centile_store.recompute_entries(m.lane, ARRAY[p_ranking_id], array_agg(DISTINCT m.user_id))
+    FROM centile_store.rankings g
+    JOIN centile_store.segment_members m ON m.board_id = g.board_id AND m.segment = v_period.segment AND m.changed_at > g.created_at - interval '1 minute'
+    WHERE g.id = p_ranking_id AND v_period.segment <> ''
+    GROUP BY m.lane;
     -- Restores missing lanes, and raises those that were set back.
     INSERT INTO centile_store.board_lanes (board_id, lane, batch, last_at)
     SELECT v_period.board_id, n - 1, 0, '2000-01-01 00:00:00+00' FROM generate_subscripts(p_batches, 1) AS n

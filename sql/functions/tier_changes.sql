@@ -17,7 +17,7 @@ BEGIN
     END IF;
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     SELECT * INTO v_before FROM centile_store.periods p
-    WHERE p.board_id = v_period.board_id AND p.kind = v_period.kind AND p.starts_at < v_period.starts_at
+    WHERE p.board_id = v_period.board_id AND p.kind = v_period.kind AND p.segment = v_period.segment AND p.starts_at < v_period.starts_at
       AND p.state = 'closed' AND p.frozen_top IS NOT NULL AND p.tiers <> '{}'
       -- Windows of one length.
       AND (p.kind <> 'rolling' OR split_part(p.label, '-', 1) = split_part(v_period.label, '-', 1))

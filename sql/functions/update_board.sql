@@ -1,7 +1,7 @@
 -- NULL leaves a rule unchanged. The rules that define the meaning of scores cannot change once
 -- there are scores. p_kept_archives and p_gain_max change the kinds that they name: a number is the
 -- new limit, a JSON null removes it. 0 events per minute removes that limit, and
--- none removes the snapshots. p_rolling replaces all lengths, p_tags all tags, and p_tiers all tiers. An empty text
+-- none removes the snapshots. p_rolling replaces all lengths, p_tags all tags, p_tiers all tiers, and p_segments all segments. An empty text
 -- removes description, icon and colour.
 CREATE OR REPLACE FUNCTION centile.update_board(
     p_slug text, p_title text DEFAULT NULL, p_mode text DEFAULT NULL, p_order text DEFAULT NULL, p_ties text DEFAULT NULL,
@@ -9,7 +9,7 @@ CREATE OR REPLACE FUNCTION centile.update_board(
     p_frozen_top_size integer DEFAULT NULL, p_kept_archives jsonb DEFAULT NULL, p_reading text DEFAULT NULL,
     p_events_per_minute integer DEFAULT NULL, p_gain_max jsonb DEFAULT NULL, p_on_violation text DEFAULT NULL,
     p_snapshots text DEFAULT NULL, p_rolling text[] DEFAULT NULL, p_actor text DEFAULT session_user, p_tags text[] DEFAULT NULL,
-    p_score_format text DEFAULT NULL, p_description text DEFAULT NULL, p_icon_url text DEFAULT NULL, p_colour text DEFAULT NULL, p_tiers text[] DEFAULT NULL)
+    p_score_format text DEFAULT NULL, p_description text DEFAULT NULL, p_icon_url text DEFAULT NULL, p_colour text DEFAULT NULL, p_tiers text[] DEFAULT NULL, p_segments text[] DEFAULT NULL)
 RETURNS integer
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -36,11 +36,11 @@ BEGIN
         rolling = CASE WHEN p_rolling IS NULL THEN b.rolling ELSE ARRAY(SELECT r FROM (SELECT DISTINCT r FROM unnest(p_rolling) AS r) x ORDER BY r <> '24h', substring(r FROM '^[0-9]+')::numeric) END,
         tags = CASE WHEN p_tags IS NULL THEN b.tags ELSE ARRAY(SELECT DISTINCT t COLLATE "C" FROM unnest(p_tags) AS t ORDER BY 1) END,
         score_format = coalesce(p_score_format, b.score_format), description = nullif(coalesce(p_description, b.description), ''),
-        icon_url = nullif(coalesce(p_icon_url, b.icon_url), ''), colour = nullif(coalesce(p_colour, b.colour), ''), tiers = coalesce(p_tiers, b.tiers)
+        icon_url = nullif(coalesce(p_icon_url, b.icon_url), ''), colour = nullif(coalesce(p_colour, b.colour), ''), tiers = coalesce(p_tiers, b.tiers), segments = coalesce(p_segments, b.segments)
     WHERE b.id = v_board.id
     RETURNING * INTO v_new;
-    IF (v_new.mode, v_new.score_order, v_new.ties, v_new.lanes, v_new.time_zone)
-           <> (v_board.mode, v_board.score_order, v_board.ties, v_board.lanes, v_board.time_zone)
+    IF (v_new.mode, v_new.score_order, v_new.ties, v_new.lanes, v_new.time_zone, v_new.segments)
+           <> (v_board.mode, v_board.score_order, v_board.ties, v_board.lanes, v_board.time_zone, v_board.segments)
        AND (EXISTS (SELECT FROM centile_store.periods WHERE board_id = v_board.id AND kind <> 'rolling')
             OR EXISTS (SELECT FROM centile_store.board_lanes WHERE board_id = v_board.id AND batch > 0)
             OR EXISTS (SELECT FROM centile_store.quarantine WHERE board_id = v_board.id)) THEN
@@ -48,7 +48,7 @@ BEGIN
             RAISE EXCEPTION 'board % has a ranking: order, ties and time zone cannot change any more', p_slug
                 USING ERRCODE = 'CB409', DETAIL = 'board_has_events', HINT = 'Create another combined board.';
         END IF;
-        RAISE EXCEPTION 'board % has events: mode, order, ties, lanes and time zone cannot change any more', p_slug
+        RAISE EXCEPTION 'board % has events: mode, order, ties, lanes, time zone and segments cannot change any more', p_slug
             USING ERRCODE = 'CB409', DETAIL = 'board_has_events', HINT = 'Create another board and import the events into it.';
     END IF;
     IF (v_new.lanes, v_new.time_zone) <> (v_board.lanes, v_board.time_zone) THEN
@@ -71,5 +71,5 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.update_board(text, text, text, text, text, smallint, text, bigint, bigint, integer, jsonb, text, integer, jsonb, text, text, text[], text, text[], text, text, text, text, text[]) IS
+COMMENT ON FUNCTION centile.update_board(text, text, text, text, text, smallint, text, bigint, bigint, integer, jsonb, text, integer, jsonb, text, text, text[], text, text[], text, text, text, text, text[], text[]) IS
 'Changes the rules of a board and returns its id. p_tags replaces all tags, and an empty text removes description, icon or colour. Example: SELECT centile.update_board(''main'', p_title => ''Main board'', p_kept_archives => ''{"day": 30}'');';

@@ -7,7 +7,7 @@ SELECT b.slug AS board, p.kind, p.label, u.place::integer AS place, u.bucket,
        CASE WHEN u.has_range THEN centile.rank_key(nullif(u.rank_key, -9223372036854775808), b.score_order) END AS from_score,
        CASE WHEN u.has_range THEN centile.rank_key(nullif(u.next_rank_key, 9223372036854775807), b.score_order) END AS to_score,
        u.players, round(u.players / nullif(sum(u.players) OVER (PARTITION BY g.id), 0), 4) AS share,
-       'centile_store.' || t.relname AS table_name, pg_total_relation_size(t.oid) AS size, p.ranking_id
+       'centile_store.' || t.relname AS table_name, pg_total_relation_size(t.oid) AS size, p.ranking_id, p.segment
 FROM centile_store.periods p
 JOIN centile_store.boards b ON b.id = p.board_id
 JOIN centile_store.rankings g ON g.id = p.ranking_id
@@ -28,5 +28,5 @@ JOIN pg_catalog.pg_class t
     ON t.relnamespace = 'centile_store'::regnamespace AND t.relname = 'leaderboard_bucket_' || to_char(u.bucket, 'FM00');
 
 COMMENT ON VIEW centile.bucket_occupancy IS
-'Place, bounds, players, share and table size of each of the 100 buckets of every open ranking. Example: SELECT place, bucket, from_score, to_score, players, share, table_name, size FROM centile.bucket_occupancy WHERE board = ''main'' AND kind = ''all_time'' AND players > 0 ORDER BY place DESC;';
+'Place, bounds, players, share and table size of each of the 100 buckets of every open ranking. Example: SELECT place, bucket, from_score, to_score, players, share, table_name, size FROM centile.bucket_occupancy WHERE board = ''main'' AND kind = ''all_time'' AND segment = '''' AND players > 0 ORDER BY place DESC;';
 GRANT SELECT ON centile.bucket_occupancy TO centile_reader;

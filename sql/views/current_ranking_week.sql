@@ -10,7 +10,7 @@ FROM centile_store.periods p
 JOIN centile_store.boards b ON b.id = p.board_id
 JOIN centile_store.leaderboard l ON l.ranking_id = p.ranking_id
 JOIN centile_store.users u ON u.id = l.user_id
-WHERE p.kind = 'week' AND p.starts_at <= statement_timestamp() AND statement_timestamp() < p.ends_at;
+WHERE p.kind = 'week' AND p.segment = '' AND p.starts_at <= statement_timestamp() AND statement_timestamp() < p.ends_at;
 
 COMMENT ON VIEW centile.current_ranking_week IS
 'The standings of every board''s current week. Example: SELECT position, rank, user_id, score FROM centile.current_ranking_week WHERE board = ''arena'' ORDER BY position LIMIT 3;';

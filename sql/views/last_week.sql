@@ -6,7 +6,7 @@ SELECT b.slug AS board, p.label,
        r.position, r.rank, r.user_id, r.user_name, r.score, r.reached_at
 FROM centile_store.boards b
 CROSS JOIN LATERAL centile.period_before('week', statement_timestamp(), b.time_zone) AS x
-JOIN centile_store.periods p ON p.board_id = b.id AND p.kind = 'week' AND p.label = x.label
+JOIN centile_store.periods p ON p.board_id = b.id AND p.kind = 'week' AND p.label = x.label AND p.segment = ''
 -- By both names, so that PostgreSQL reads the rows of no other period.
 CROSS JOIN LATERAL centile.ranking(b.slug, p.kind || ':' || x.label) AS r
 WHERE 'week' = ANY (b.periods) AND (p.ranking_id IS NOT NULL OR p.frozen_top IS NOT NULL);

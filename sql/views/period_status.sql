@@ -20,7 +20,7 @@ SELECT b.slug AS board, p.kind, p.label,
        p.archive_differences AS differences,
        CASE WHEN p.state = 'closed' AND p.archive_dropped_at IS NULL THEN a.oid IS NOT NULL AND p.archive_differences = 0 END AS agrees,
        p.frozen_top IS NOT NULL AND p.corrected_at IS NOT NULL AS needs_refresh,
-       p.closed_at, p.id AS period_id
+       p.closed_at, p.id AS period_id, p.segment
 FROM centile_store.periods p
 JOIN centile_store.boards b ON b.id = p.board_id
 LEFT JOIN pg_catalog.pg_class a

@@ -163,6 +163,7 @@ mod tests {
             rolling: Vec::new(),
             tags: BTreeSet::new(),
             tiers: Tiers::default(),
+            segments: Vec::new(),
             presentation: Presentation::default(),
             combination: None,
             created_at: DateTime::UNIX_EPOCH,

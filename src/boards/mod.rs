@@ -14,6 +14,7 @@ use crate::{
         },
         combination::{SOURCES_MAX, Source},
         name::Named as _,
+        segment::{Attribute, SEGMENTS_MAX},
         tag::{TAGS_MAX, Tag},
         user::check_text,
     },
@@ -77,6 +78,7 @@ pub async fn create(boards: &Boards, new: NewBoard, by: &Actor) -> Result<Board>
     }
     check_windows(&new.rolling)?;
     check_tags(&new.tags)?;
+    check_segments(&new.segments)?;
     if let Some(title) = &new.title {
         check_text("title", title, 128)?;
     }
@@ -130,6 +132,7 @@ pub async fn update(boards: &Boards, slug: &BoardSlug, change: BoardChange, by: 
     }
     check_windows(change.rolling.as_deref().unwrap_or_default())?;
     change.tags.as_ref().map_or(Ok(()), check_tags)?;
+    check_segments(change.segments.as_deref().unwrap_or_default())?;
     if let Some(title) = &change.title {
         check_text("title", title, 128)?;
     }
@@ -193,6 +196,15 @@ fn check_tags(tags: &BTreeSet<Tag>) -> Result<()> {
         Ok(())
     } else {
         Err(Error::invalid("tags", format!("must have at most {TAGS_MAX} tags")))
+    }
+}
+
+fn check_segments(segments: &[Attribute]) -> Result<()> {
+    let distinct: BTreeSet<_> = segments.iter().collect();
+    if segments.len() <= SEGMENTS_MAX && distinct.len() == segments.len() {
+        Ok(())
+    } else {
+        Err(Error::invalid("segments", format!("must be up to {SEGMENTS_MAX} attributes, each at most once")))
     }
 }
 

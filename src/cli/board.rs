@@ -35,6 +35,7 @@ use crate::{
     model::combination::{Aggregate, CombinationChange, Join, NewCombination, RefreshRule, Source},
     model::name::{self, Named as _},
     model::presentation::{Colour, Description, IconUrl, PresentationChange, ScoreFormat},
+    model::segment::Attribute,
     model::tag::Tag,
     model::tier::{Tier, Tiers},
     periods::combining,
@@ -145,6 +146,13 @@ pub(super) struct Create {
     /// Comma-separated lengths of rolling windows: 2d to 366d, or 24h [default: none]
     #[arg(long, value_name = "LENGTHS", value_parser = value::<WindowLength>, value_delimiter = ',')]
     rolling: Vec<WindowLength>,
+    /// Attribute of players by which each period also has separate rankings, such as country; repeat
+    /// for each, up to 4
+    ///
+    /// 1 to 32 lower-case letters, digits and `_`. `centile user set --attribute country=DE` sets the
+    /// value of a player. Cannot be combined with --snapshots and --rolling, and cannot change.
+    #[arg(long = "segment", value_name = "ATTRIBUTE", value_parser = value::<Attribute>)]
+    segments: Vec<Attribute>,
     #[command(flatten)]
     labels: Labels,
     /// Print the board as JSON
@@ -504,6 +512,7 @@ async fn combine_board(instance: &Instance, combine: Combine) -> Result<(Board, 
             presentation: combine.labels.presentation(),
             tags: combine.labels.tags.into_iter().collect(),
             tiers: Tiers::new(combine.labels.tiers)?,
+            segments: Vec::new(),
             combination: Some(NewCombination { sources, join, aggregate, refresh }),
         };
         boards::create(&instance.boards, new, &by).await?
@@ -552,6 +561,7 @@ async fn create_board(instance: &Instance, create: Create) -> Result<Board> {
         presentation: create.labels.presentation(),
         tags: create.labels.tags.into_iter().collect(),
         tiers: Tiers::new(create.labels.tiers)?,
+        segments: create.segments,
         combination: None,
     };
     boards::create(&instance.boards, new, &by).await.map_err(|error| match error {

@@ -36,7 +36,7 @@ pub(super) async fn run(config: &Config, args: Export) -> Result<()> {
         output::note(format!(
             "{} {}: {} players, version {}",
             board.slug,
-            header.period.name(),
+            header.period.full_name(),
             output::thousands(header.players),
             header.version
         ));

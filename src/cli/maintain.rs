@@ -21,6 +21,7 @@ pub(super) async fn run(config: &Config) -> Result<()> {
         output::print(format!("ledger      upcoming months exist; {} expired ids deleted", thousands(deleted_ids)))?;
         // A failed erasure must not stop the rest; its error is returned at the end.
         let erasures = users::finish_erasures(&instance.rankings).await;
+        let moves = users::finish_moves(&instance.rankings).await;
         match closing::drop_expired(&instance.store).await? {
             None => output::print("archives    another process is closing periods or dropping archives")?,
             Some(expired) => {
@@ -53,7 +54,7 @@ pub(super) async fn run(config: &Config) -> Result<()> {
             thousands(kept.rows_moved),
             thousands(kept.buckets_repositioned)
         ))?;
-        erasures
+        erasures.and(moves)
     })
     .await
 }

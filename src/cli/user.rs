@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::{
-    Result,
+    Error, Result,
     cli::{
         act::ActFlags,
         by::By,
@@ -14,6 +14,7 @@ use crate::{
     },
     config::{Config, value},
     instance::Instance,
+    model::segment::Attribute,
     model::user::{Profile, User, UserId},
     users::{self, Editor},
 };
@@ -47,6 +48,10 @@ pub(super) enum Command {
         /// Metadata of the game: a JSON object of up to 8,192 bytes
         #[arg(long, value_name = "JSON", value_parser = object)]
         metadata: Option<Map<String, Value>>,
+        /// Attribute by which boards have segments, such as country=DE; repeat for each. An empty value
+        /// removes it
+        #[arg(long = "attribute", value_name = "NAME=VALUE", value_parser = attribute)]
+        attributes: Vec<(Attribute, Option<String>)>,
     },
     /// Ban a player
     ///
@@ -97,6 +102,13 @@ fn object(text: &str) -> Result<Map<String, Value>, String> {
     serde_json::from_str(text).map_err(|error| format!("must be a JSON object: {error}"))
 }
 
+/// Parses `NAME=VALUE`; an empty value is `None`.
+fn attribute(text: &str) -> Result<(Attribute, Option<String>), String> {
+    let (name, value) = text.split_once('=').ok_or("give a name and a value, such as country=DE")?;
+    let name = name.parse().map_err(|error: Error| error.to_string())?;
+    Ok((name, Some(value.to_owned()).filter(|value| !value.is_empty())))
+}
+
 /// Runs a subcommand.
 pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
@@ -105,12 +117,14 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
                 with_instance(config, async |instance| users::find(&instance.store, &player.user_id).await).await?;
             if json { output::print_json(&Line::from(&user)) } else { output::print(description(&user)) }
         }
-        Command::Set { player, name, avatar_url, no_avatar, metadata } => {
+        Command::Set { player, name, avatar_url, no_avatar, metadata, attributes } => {
             // An empty URL removes the avatar.
             let avatar = if no_avatar { Some(String::new()) } else { avatar_url };
-            let profile = Profile { name, avatar, metadata: metadata.map(Value::Object) };
+            let attributes = attributes.into_iter().collect();
+            let profile = Profile { name, avatar, metadata: metadata.map(Value::Object), attributes };
             let editor = Editor { actor: None, boards: &[], allows_http_avatars: true };
-            let put = async |instance: &Instance| users::put(&instance.store, &player.user_id, profile, editor).await;
+            let put =
+                async |instance: &Instance| users::put(&instance.rankings, &player.user_id, profile, editor).await;
             let (user, is_new) = with_instance(config, put).await?;
             let done = if is_new { "created" } else { "changed" };
             output::print(format!("player {} ({}) {done}", user.user_id, user.name))
@@ -146,6 +160,7 @@ struct Line<'a> {
     name: &'a str,
     avatar_url: Option<&'a str>,
     metadata: &'a Value,
+    attributes: &'a Value,
     banned: bool,
 }
 
@@ -156,6 +171,7 @@ impl<'a> From<&'a User> for Line<'a> {
             name: &user.name,
             avatar_url: user.avatar.as_deref(),
             metadata: &user.metadata,
+            attributes: &user.attributes,
             banned: user.banned,
         }
     }
@@ -167,6 +183,7 @@ fn description(user: &User) -> String {
         ("name", user.name.clone()),
         ("avatar", user.avatar.clone().unwrap_or_else(|| "none".to_owned())),
         ("metadata", user.metadata.to_string()),
+        ("attributes", user.attributes.to_string()),
         ("banned", if user.banned { "yes" } else { "no" }.to_owned()),
     ])
 }

@@ -63,6 +63,9 @@ impl Scheduler {
         self.repeat(background, LEDGER_EVERY, "an erasure could not be finished", |this| async move {
             users::finish_erasures(&this.rankings).await
         });
+        self.repeat(background, every, "players could not be moved to other segments", |this| async move {
+            users::finish_moves(&this.rankings).await
+        });
         self.repeat(background, every, "messages could not be delivered", |this| async move {
             outbox::deliver_due(&this.rankings.store, this.master_keys.as_deref()).await.map(drop)
         });

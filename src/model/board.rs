@@ -15,6 +15,7 @@ use crate::{
     model::{
         combination::{Combination, CombinationChange, NewCombination},
         presentation::{Presentation, PresentationChange},
+        segment::Attribute,
         tag::Tag,
         tier::Tiers,
     },
@@ -347,6 +348,8 @@ pub struct NewBoard {
     pub tags: BTreeSet<Tag>,
     /// Named parts of the rankings.
     pub tiers: Tiers,
+    /// Attributes of users by which the board has separate rankings.
+    pub segments: Vec<Attribute>,
     /// How the board is shown.
     pub presentation: Presentation,
     /// How a combined board is computed; none for other boards.
@@ -394,6 +397,8 @@ pub struct BoardChange {
     pub tags: Option<BTreeSet<Tag>>,
     /// New tiers, instead of all earlier ones.
     pub tiers: Option<Tiers>,
+    /// New attributes with separate rankings, instead of all earlier ones (refused once events exist).
+    pub segments: Option<Vec<Attribute>>,
     /// Changes to how the board is shown.
     pub presentation: PresentationChange,
     /// Changes to the computation of a combined board.
@@ -445,6 +450,8 @@ pub struct Board {
     pub tags: BTreeSet<Tag>,
     /// Named parts of the rankings.
     pub tiers: Tiers,
+    /// Attributes of users by which the board has separate rankings.
+    pub segments: Vec<Attribute>,
     /// How the board is shown.
     pub presentation: Presentation,
     /// How a combined board is computed; none for other boards.

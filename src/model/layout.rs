@@ -46,6 +46,11 @@ impl Layouts {
         self.0.iter().map(|(ranking_id, layout)| (*ranking_id, layout.at)).unzip()
     }
 
+    /// Returns the number of rankings.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Returns the layout of a ranking.
     pub(crate) fn get(&self, ranking_id: i64) -> Option<&Layout> {
         self.0.get(&ranking_id)

@@ -25,6 +25,7 @@ pub mod rank;
 pub mod score;
 pub mod season;
 pub mod secret;
+pub mod segment;
 pub mod settings;
 pub mod signing;
 pub mod tag;

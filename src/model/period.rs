@@ -9,12 +9,13 @@ use crate::{
     model::{
         board::{PeriodKind, SnapshotKind, WindowLength},
         name::Named as _,
+        segment::Segment,
     },
 };
 
 /// A caller's choice of a period. Text forms: `all_time`, `day`, `week:previous`, `day:-7`,
 /// `hour:2024-01-15T14`, `week:2024-01-15`, `month:2024-01`, `quarter:2024-Q1`, `year:2024`,
-/// `season:spring`, `rolling:7d`.
+/// `season:spring`, `rolling:7d`; with a segment, `week@country:DE`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum PeriodSelector {
     /// The current period, by the database's clock.
@@ -27,6 +28,8 @@ pub enum PeriodSelector {
     Back(PeriodKind, u16),
     /// The period with this label, or the season with this name.
     Labelled(PeriodKind, String),
+    /// The segment of a period, which is not in a segment itself.
+    InSegment(Box<PeriodSelector>, Segment),
 }
 
 impl PeriodSelector {
@@ -36,7 +39,32 @@ impl PeriodSelector {
         match self {
             Self::Current(kind) | Self::Previous(kind) | Self::Back(kind, _) | Self::Labelled(kind, _) => *kind,
             Self::Window(_) => PeriodKind::Rolling,
+            Self::InSegment(whole, _) => whole.kind(),
         }
+    }
+
+    /// Returns the selector without its segment.
+    #[must_use]
+    pub fn whole(&self) -> &Self {
+        match self {
+            Self::InSegment(whole, _) => whole,
+            _ => self,
+        }
+    }
+
+    /// Returns the segment.
+    #[must_use]
+    pub fn segment(&self) -> Option<&Segment> {
+        match self {
+            Self::InSegment(_, segment) => Some(segment),
+            _ => None,
+        }
+    }
+
+    /// Returns the selector of a segment of this period.
+    #[must_use]
+    pub fn in_segment(self, segment: Segment) -> Self {
+        Self::InSegment(Box::new(self), segment)
     }
 }
 
@@ -50,6 +78,9 @@ impl FromStr for PeriodSelector {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
+        if let Some((whole, segment)) = text.split_once('@') {
+            return Ok(whole.parse::<Self>()?.in_segment(segment.parse()?));
+        }
         let (name, label) = text.split_once(':').map_or((text, None), |(name, label)| (name, Some(label)));
         let kind = name.parse().map_err(|_| {
             Error::invalid(
@@ -94,6 +125,7 @@ impl fmt::Display for PeriodSelector {
             Self::Window(length) => write!(f, "{}:{length}", PeriodKind::Rolling.name()),
             Self::Back(kind, back) => write!(f, "{}:-{back}", kind.name()),
             Self::Labelled(kind, label) => write!(f, "{}:{label}", kind.name()),
+            Self::InSegment(whole, segment) => write!(f, "{whole}@{segment}"),
         }
     }
 }
@@ -202,6 +234,9 @@ pub struct Period {
     pub ends_at: Option<DateTime<Utc>>,
     /// State.
     pub state: PeriodState,
+    /// The segment whose ranking it is; none for the ranking of all players.
+    #[serde(default)]
+    pub segment: Option<Segment>,
 }
 
 /// A player's standing in one snapshot; without values if the player had no score.
@@ -252,12 +287,21 @@ pub enum PeriodState {
 }
 
 impl Period {
-    /// Returns the period's name as a selector, such as `week:2024-01-15`.
+    /// Returns the period's name without its segment, such as `week:2024-01-15`.
     #[must_use]
     pub fn name(&self) -> String {
         match self.kind {
             PeriodKind::AllTime => "all_time".to_owned(),
             kind => format!("{}:{}", kind.name(), self.label),
+        }
+    }
+
+    /// Returns the name as a selector, with the segment.
+    #[must_use]
+    pub fn full_name(&self) -> String {
+        match &self.segment {
+            None => self.name(),
+            Some(segment) => format!("{}@{segment}", self.name()),
         }
     }
 }

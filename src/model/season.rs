@@ -33,6 +33,7 @@ impl From<Season> for Period {
             starts_at: Some(season.starts_at),
             ends_at: Some(season.ends_at),
             state: season.state,
+            segment: None,
         }
     }
 }

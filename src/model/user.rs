@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use crate::{Error, Result};
+use crate::{Error, Result, model::segment::AttributesChange};
 
 /// Maximum bytes of a user's metadata as JSON.
 pub(crate) const METADATA_MAX_BYTES: usize = 8_192;
@@ -63,6 +63,8 @@ pub struct User {
     pub avatar: Option<String>,
     /// The game's own data about the player, a JSON object.
     pub metadata: serde_json::Value,
+    /// Values of the attributes by which boards have segments, by their names: a JSON object.
+    pub attributes: serde_json::Value,
     /// Whether the player is banned.
     pub banned: bool,
 }
@@ -77,4 +79,6 @@ pub struct Profile {
     pub avatar: Option<String>,
     /// A JSON object of up to 8,192 bytes.
     pub metadata: Option<serde_json::Value>,
+    /// Changes to the attributes.
+    pub attributes: AttributesChange,
 }

@@ -4,7 +4,10 @@
 //! Commands and the service's timer call the same functions. Each may be run repeatedly,
 //! concurrently, or killed at any point.
 
-use std::time::Instant;
+use std::{
+    collections::{HashSet, VecDeque},
+    time::Instant,
+};
 
 use chrono::{DateTime, Utc};
 
@@ -62,6 +65,7 @@ pub enum Outcome {
 }
 
 /// Takes due snapshots, releases former rolling windows, closes all due periods one by one, and reports each result at once.
+/// The segments of a period follow it.
 ///
 /// Returns `false`, and does nothing, while another process is closing periods.
 pub async fn close_due(store: &Store, cache: &Cache, mut report: impl FnMut(Outcome)) -> Result<bool> {
@@ -72,9 +76,15 @@ pub async fn close_due(store: &Store, cache: &Cache, mut report: impl FnMut(Outc
         return Ok(true);
     }
     let Some(mut closer) = store.closer().await? else { return Ok(false) };
-    // Look again under the lock: another process may have closed some.
-    for due in store.due_periods(None).await? {
-        let outcome = match due {
+    // Look again under the lock: another process may have closed some. Closing a period makes its
+    // segments due.
+    let (mut due, mut tried) = (VecDeque::new(), HashSet::new());
+    loop {
+        if due.is_empty() {
+            due.extend(store.due_periods(None).await?.into_iter().filter(|due| tried.insert(due.period_id)));
+        }
+        let Some(next) = due.pop_front() else { break };
+        let outcome = match next {
             DuePeriod { board, period, import_source: Some(source), import_is_running, .. } => {
                 Outcome::Waits { board, period, source, is_running: import_is_running == Some(true) }
             }
@@ -105,6 +115,12 @@ pub async fn close_one(
     selector: &PeriodSelector,
 ) -> Result<Option<Outcome>> {
     let named = named(store, board, selector).await?;
+    if selector.segment().is_some() {
+        return Err(Error::conflict(
+            Code::Conflict,
+            format!("{} is closed together with {}", named.name, selector.whole()),
+        ));
+    }
     let nothing =
         |was_closed| Outcome::Nothing { board: board.slug.to_string(), period: named.name.clone(), was_closed };
     if named.state == PeriodState::Closed {
@@ -121,7 +137,8 @@ pub async fn close_one(
         return Ok(Some(nothing(false)));
     }
     let Some(mut closer) = store.closer().await? else { return Ok(None) };
-    let waiting = store.due_periods(named.period_id).await?.pop();
+    let waiting =
+        store.due_periods(named.period_id).await?.into_iter().find(|due| Some(due.period_id) == named.period_id);
     let outcome = match waiting {
         // The previous holder of the lock has closed it.
         None => nothing(true),
@@ -129,7 +146,13 @@ pub async fn close_one(
             Outcome::Waits { board, period, source, is_running: import_is_running == Some(true) }
         }
         Some(DuePeriod { period_id, board, period, .. }) => {
-            close(store, cache, &mut closer, period_id, &board, &period).await?
+            let outcome = close(store, cache, &mut closer, period_id, &board, &period).await?;
+            if matches!(outcome, Outcome::Closed(_)) {
+                for DuePeriod { period_id, board, period, .. } in store.due_periods(Some(period_id)).await? {
+                    close(store, cache, &mut closer, period_id, &board, &period).await?;
+                }
+            }
+            outcome
         }
     };
     closer.end().await;
@@ -209,7 +232,7 @@ pub(crate) async fn cache_top(store: &Store, cache: &Cache, period_id: i64) {
 }
 
 pub(crate) async fn named(store: &Store, board: &Board, selector: &PeriodSelector) -> Result<NamedPeriod> {
-    let named = store.named_period(board.id, &selector.to_string()).await?;
+    let named = store.named_period(board.id, selector).await?;
     let named = named.ok_or_else(|| Error::NotFound {
         what: Resource::Period,
         name: selector.to_string(),
@@ -232,8 +255,8 @@ pub struct Refreshed {
     pub players: u64,
 }
 
-/// Rebuilds archive and frozen top of a closed period from the current ledger. Readers see either
-/// the old or the new ones.
+/// Rebuilds archive and frozen top of a closed period from the current ledger, and those of its segments
+/// that lack a correction. Readers see either the old or the new ones.
 ///
 /// Returns [`Error::Conflict`] when the period is not closed or its archive was dropped,
 /// [`Error::Unavailable`] while another process is closing or refreshing periods.
@@ -252,8 +275,12 @@ pub async fn refresh(
         || Error::unavailable(Code::ConcurrentChange, "another process is closing or refreshing periods; retry later");
     let mut closer = store.closer().await?.ok_or_else(another)?;
     let (revision, players) = closer.refresh(period_id, act).await?;
-    closer.end().await;
     cache_top(store, cache, period_id).await;
+    for segment in store.corrected_segments(period_id).await? {
+        closer.refresh(segment, act).await?;
+        cache_top(store, cache, segment).await;
+    }
+    closer.end().await;
     Ok(Refreshed { period: named.name, revision, players })
 }
 

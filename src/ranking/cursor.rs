@@ -23,7 +23,9 @@ impl Cursor {
     /// Encodes board, period and key. The text is opaque to callers.
     pub(crate) fn text(board: &Board, period: &Period, key: StoredKey) -> String {
         let StoredKey { rank_key, tie_key, internal_id } = key;
-        URL_SAFE_NO_PAD.encode(format!("{}|{}|{rank_key}|{tie_key}|{internal_id}", board.id, period.name()))
+        let whole = format!("{}|{}|{rank_key}|{tie_key}|{internal_id}", board.id, period.name());
+        // A segment may contain any character, so it comes last.
+        URL_SAFE_NO_PAD.encode(period.segment.as_ref().map_or(whole.clone(), |segment| format!("{whole}|{segment}")))
     }
 
     /// Decodes a cursor. [`Error::Invalid`] unless it belongs to this board and this kind of
@@ -33,14 +35,19 @@ impl Cursor {
             || Error::invalid("cursor", format!("must be the `next_cursor` of an earlier page of {selector}"));
         let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| refused())?;
         let plain = String::from_utf8(bytes).map_err(|_| refused())?;
-        let parts: Vec<&str> = plain.split('|').collect();
-        let [board_id, period, rank_key, tie_key, internal_id] = parts[..] else { return Err(refused()) };
+        let parts: Vec<&str> = plain.splitn(6, '|').collect();
+        let [board_id, period, rank_key, tie_key, internal_id, ref segment @ ..] = parts[..] else {
+            return Err(refused());
+        };
         let number = |text: &str| text.parse::<i64>().map_err(|_| refused());
-        let named: PeriodSelector = period.parse().map_err(|_| refused())?;
-        let is_of_selector = match selector {
+        let mut named: PeriodSelector = period.parse().map_err(|_| refused())?;
+        if let [segment] = segment {
+            named = named.in_segment(segment.parse().map_err(|_| refused())?);
+        }
+        let is_of_selector = match selector.whole() {
             PeriodSelector::Labelled(..) => *selector == named,
             PeriodSelector::Window(_) => named.to_string().starts_with(&format!("{selector}-")),
-            _ => selector.kind() == named.kind(),
+            _ => selector.kind() == named.kind() && selector.segment() == named.segment(),
         };
         if board_id != board.id.to_string() || !is_of_selector {
             return Err(refused());

@@ -277,7 +277,7 @@ impl Indexes {
             _ => Some(false),
         };
         if is_loading == Some(false) {
-            self.start_load(&board, ranking, format!("{slug}/{}", resolved.period.name()).into());
+            self.start_load(&board, ranking, format!("{slug}/{}", resolved.period.full_name()).into());
         }
         if is_loading.is_none() { Kept::Ready(board) } else { Kept::Loading(board) }
     }

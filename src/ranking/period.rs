@@ -9,6 +9,7 @@ use crate::{
         name::Named as _,
         period::{Period, PeriodSelector, PeriodState, Progress},
         rank::AnsweredBy,
+        segment::Attribute,
         user::UserId,
     },
     ranking::Rankings,
@@ -117,6 +118,18 @@ pub(crate) async fn resolve_all(
 
 /// Returns what a selector means on a board, if no statement is needed for that.
 fn cached(rankings: &Rankings, board: &Board, selector: &PeriodSelector) -> Option<Result<Resolved>> {
+    if let Some(segment) = selector.segment().filter(|segment| !board.segments.contains(&segment.attribute)) {
+        let attributes: Vec<&str> = board.segments.iter().map(Attribute::as_str).collect();
+        let declared = if attributes.is_empty() {
+            "no segments".to_owned()
+        } else {
+            format!("segments by {}", attributes.join(", "))
+        };
+        return Some(Err(Error::invalid(
+            "segment",
+            format!("board {} has no segments by {}; it has {declared}", board.slug, segment.attribute),
+        )));
+    }
     let kind = selector.kind();
     if !UNLISTED_KINDS.contains(&kind) && !board.periods.contains(&kind) {
         let kept: Vec<&str> = board.periods.iter().map(|kind| kind.name()).collect();
@@ -165,7 +178,7 @@ fn keep_resolved(
         return Err(Error::NotFound {
             what: Resource::Period,
             name: selector.to_string(),
-            hint: Some(format!("{} is closed, and its archive is no longer kept", resolved.period.name())),
+            hint: Some(format!("{} is closed, and its archive is no longer kept", resolved.period.full_name())),
         });
     }
     if resolved.period.state == PeriodState::Preparing {

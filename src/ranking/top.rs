@@ -21,6 +21,7 @@ use crate::{
         name::Named as _,
         period::PeriodSelector,
         rank::{AnsweredBy, Page},
+        segment::Segment,
         tier::Tiers,
     },
     ranking::{
@@ -230,7 +231,8 @@ async fn refill_list(
             }
             Resolved::Empty(period, state) => {
                 let page = read::page_of(board, read::header(&period, &state), Vec::new());
-                let etag = format!("{}.{}", period.name().replace(':', "."), state.version.text());
+                let segment = period.segment.as_ref().map(Segment::digest).unwrap_or_default();
+                let etag = format!("{}{segment}.{}", period.name().replace(':', "."), state.version.text());
                 CachedTop::new(board, page, etag, Coverage::from(&state), asked_at, render).map(Some)
             }
         }

@@ -1,6 +1,6 @@
 //! Decides events in order, and folds the accepted ones into entries.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use chrono::{DateTime, NaiveDate, Utc};
 
@@ -92,12 +92,17 @@ pub(crate) struct Decisions {
     pub(crate) changes: Vec<Change>,
 }
 
-/// Times of events whose periods do not all exist yet. Open the periods and decide again.
+/// What does not exist yet. Open it and decide again.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct MissingPeriods(pub(crate) Vec<DateTime<Utc>>);
+pub(crate) enum Missing {
+    /// Periods that hold these times.
+    Periods(Vec<DateTime<Utc>>),
+    /// Segments of periods, by their ids.
+    Segments(Vec<(i64, String)>),
+}
 
 /// Decides events in order. One bad event does not affect the others.
-pub(crate) fn decide(facts: &Facts, source: EventSource, events: &[Pending]) -> Result<Decisions, MissingPeriods> {
+pub(crate) fn decide(facts: &Facts, source: EventSource, events: &[Pending]) -> Result<Decisions, Missing> {
     let mut batch = Batch {
         facts,
         source,
@@ -105,17 +110,31 @@ pub(crate) fn decide(facts: &Facts, source: EventSource, events: &[Pending]) -> 
         holders: HashMap::new(),
         tallies: HashMap::new(),
         entries: BTreeMap::new(),
+        copies: BTreeMap::new(),
         missing: Vec::new(),
+        missing_segments: BTreeSet::new(),
     };
     let decided = (0..events.len()).map(|index| batch.decide(index)).collect();
     if !batch.missing.is_empty() {
-        return Err(MissingPeriods(batch.missing));
+        return Err(Missing::Periods(batch.missing));
     }
-    let changes = batch.entries.into_iter().filter_map(|((ranking_id, player), now)| {
+    if !batch.missing_segments.is_empty() {
+        let missing = batch.missing_segments.into_iter().map(|(period, segment)| (period, segment.to_owned()));
+        return Err(Missing::Segments(missing.collect()));
+    }
+    let Batch { entries, copies, .. } = batch;
+    let change = |ranking_id, player, now| {
         let was = facts.entries.get(&(ranking_id, player)).copied();
         (was != Some(now)).then_some(Change { ranking_id, player, was, now })
-    });
-    Ok(Decisions { events: decided, changes: changes.collect() })
+    };
+    let mut changes: Vec<Change> =
+        entries.iter().filter_map(|((ranking_id, player), now)| change(*ranking_id, *player, *now)).collect();
+    // The entry in a segment is that of the whole period, before and after the batch.
+    changes.extend(copies.into_iter().filter_map(|((segment, player), whole)| {
+        let now = entries.get(&(whole, player))?;
+        change(whole, player, *now).map(|change| Change { ranking_id: segment, ..change })
+    }));
+    Ok(Decisions { events: decided, changes })
 }
 
 /// A batch while it is decided.
@@ -128,10 +147,14 @@ struct Batch<'a> {
     tallies: HashMap<usize, Tally>,
     /// Entries after the events so far, by ranking id and index of the player.
     entries: BTreeMap<(i64, usize), Entry>,
+    /// The ranking of the whole period for each changed entry of a segment, by the segment's ranking and
+    /// index of the player.
+    copies: BTreeMap<(i64, usize), i64>,
     missing: Vec<DateTime<Utc>>,
+    missing_segments: BTreeSet<(i64, &'a str)>,
 }
 
-impl Batch<'_> {
+impl<'a> Batch<'a> {
     fn decide(&mut self, index: usize) -> Decided {
         let (facts, event) = (self.facts, &self.events[index]);
         let at = event.at.unwrap_or(facts.at);
@@ -215,11 +238,13 @@ impl Batch<'_> {
 
     /// Folds an event into the player's entries: in all periods that hold it, or in none.
     fn fold(&mut self, event: &Pending, at: DateTime<Utc>) -> Result<Vec<Standing>, Refusal> {
-        let Facts { rules, periods, players, entries, .. } = self.facts;
+        let facts: &'a Facts = self.facts;
+        let Facts { rules, periods, players, entries, .. } = facts;
         let player = &players[event.player];
         let scored = ScoredEvent { points: event.points, tiebreak: event.tiebreak.unwrap_or_default(), at };
         let mut standings = Vec::new();
         let mut after = Vec::with_capacity(periods.len());
+        let mut copies = Vec::new();
         let mut kinds = 0;
         for period in periods.iter().filter(|period| period.holds(at)) {
             kinds += usize::from(rules.periods.contains(&period.kind));
@@ -233,6 +258,14 @@ impl Batch<'_> {
             let was = self.entries.get(&entry).or_else(|| entries.get(&entry)).copied();
             let now = Entry::after(was, rules.mode, rules.order, scored).ok_or(Refusal::Overflow)?;
             after.push((entry, now));
+            for segment in player.segments.until(period.ends_at) {
+                match period.segments.get(segment) {
+                    Some(ranking) => copies.push(((ranking.ok_or(Refusal::PeriodClosed)?, event.player), ranking_id)),
+                    None => {
+                        self.missing_segments.insert((period.id, segment));
+                    }
+                }
+            }
             if self.source == EventSource::Live && period.is_shown {
                 standings.push(Standing {
                     user_id: player.id.unwrap_or_default(),
@@ -247,6 +280,7 @@ impl Batch<'_> {
             self.missing.push(at);
         }
         self.entries.extend(after);
+        self.copies.extend(copies);
         Ok(standings)
     }
 }

@@ -1,6 +1,6 @@
 //! State of the database on which a batch is decided.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
@@ -77,6 +77,9 @@ pub(crate) struct Period {
     pub(crate) ranking_id: Option<i64>,
     /// Whether results of events name the period. False for the next rolling window.
     pub(crate) is_shown: bool,
+    /// Rankings of the segments of the players of the batch: `None` if the segment no longer accepts
+    /// events. A segment that is absent must be opened first.
+    pub(crate) segments: HashMap<String, Option<i64>>,
 }
 
 impl Period {
@@ -94,8 +97,30 @@ pub(crate) struct Player {
     pub(crate) is_banned: bool,
     /// Times of the player's resets on this board. Live events are always later.
     pub(crate) resets: Vec<DateTime<Utc>>,
+    /// The player's segments on the board.
+    pub(crate) segments: Segments,
     /// Input of the rules against cheating; empty if [`Rules::need_history`] is false.
     pub(crate) history: History,
+}
+
+/// The segments in which a player stands.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Segments {
+    /// Entries to and exits from each segment, oldest first: their times, `None` for one that applies to
+    /// all time, and whether the player stands in the segment from then on.
+    pub(crate) changes: BTreeMap<String, Vec<(Option<DateTime<Utc>>, bool)>>,
+    /// Segments to record with the player's first event on the board, and an empty text.
+    pub(crate) new: Vec<String>,
+}
+
+impl Segments {
+    /// Returns the segments in which the player stands at the end of a period.
+    pub(crate) fn until(&self, end: DateTime<Utc>) -> impl Iterator<Item = &str> {
+        self.changes.iter().filter_map(move |(segment, changes)| {
+            let last = changes.iter().rfind(|(at, _)| at.is_none_or(|at| at < end));
+            last.is_some_and(|(_, is_in)| *is_in).then_some(segment.as_str())
+        })
+    }
 }
 
 /// A player's past events, as far as the rules against cheating need them.

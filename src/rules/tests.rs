@@ -6,7 +6,7 @@ use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _}
 use crate::{
     model::board::{Mode, OnViolation, Order, PeriodKind, Ties},
     rules::{
-        decide::{Change, Decided, EventSource, Pending, decide},
+        decide::{Change, Decided, EventSource, Missing, Pending, decide},
         entry::{Entry, ScoredEvent, reached_at, tie_key},
         facts::{Accepted, Content, Facts, Gain, KnownAnswer, KnownEvent, Period, Player, Rules, Standing},
         refusal::{Refusal, Rule},
@@ -28,6 +28,7 @@ fn facts(mode: Mode, order: Order, players: usize) -> Facts {
         ends_at: time(until),
         ranking_id: Some(10 + id),
         is_shown: true,
+        segments: HashMap::new(),
     };
     Facts {
         rules: Rules {
@@ -203,8 +204,8 @@ fn an_event_counts_in_all_its_periods_or_in_none() {
     facts.periods[1].ranking_id = None;
     assert_eq!(refusals(&facts, &[event(0, 1)]), [Some(Refusal::PeriodClosed)]);
     let before_the_week = Pending { at: Some(time(-600)), ..event(0, 1) };
-    let missing = decide(&facts, EventSource::Import, &[before_the_week]).map(|_| ()).map_err(|missing| missing.0);
-    assert_eq!(missing, Err(vec![time(-600)]));
+    let missing = decide(&facts, EventSource::Import, &[before_the_week]).err();
+    assert_eq!(missing, Some(Missing::Periods(vec![time(-600)])));
 }
 
 #[test]
@@ -386,7 +387,7 @@ fn a_season_does_not_stand_in_for_a_missing_period() {
     let mut facts = facts(Mode::Sum, Order::Desc, 1);
     facts.periods[1].kind = PeriodKind::Season;
     let missing = decide(&facts, EventSource::Live, &[event(0, 1)]).err();
-    assert_eq!(missing.map(|missing| missing.0), Some(vec![facts.at]));
+    assert_eq!(missing, Some(Missing::Periods(vec![facts.at])));
 }
 
 #[test]
@@ -411,4 +412,43 @@ fn an_event_without_a_gain_passes_a_limit_that_was_lowered() {
     let facts = limited(Mode::Latest, Gain { won: 0, base: None });
     let refused = refusals(&facts, &[event(0, 10), event(0, 20), event(0, 30)]);
     assert_eq!(refused.iter().map(Option::is_some).collect::<Vec<_>>(), [false, false, true], "{refused:?}");
+}
+
+#[test]
+fn segments_get_the_entries_of_their_whole_periods() {
+    let mut facts = facts(Mode::Sum, Order::Desc, 2);
+    let before = Entry { rank_key: 10, tie_key: tie_key(time(1), 0), only_zeros: false };
+    facts.entries.insert((11, 0), before);
+    // The player left DE before the end of the week, and all time goes on.
+    facts.players[0].segments.changes.insert("country:DE".into(), vec![(None, true), (Some(time(600_000)), false)]);
+    facts.players[1].segments.changes.insert("country:DE".into(), vec![(None, true)]);
+    let events = [event(0, 5), event(1, 7), event(0, 1)];
+    let missing = vec![(1, "country:DE".to_owned()), (2, "country:DE".to_owned())];
+    assert_eq!(decide(&facts, EventSource::Live, &events).err(), Some(Missing::Segments(missing)));
+
+    facts.periods[0].segments.insert("country:DE".into(), Some(31));
+    facts.periods[1].segments.insert("country:DE".into(), Some(32));
+    let decisions = decide(&facts, EventSource::Live, &events).ok();
+    let changes = decisions.as_ref().map(|decisions| decisions.changes.clone()).unwrap_or_default();
+    let of = |ranking, player| changes.iter().find(|one| (one.ranking_id, one.player) == (ranking, player)).copied();
+    let copied = |whole, segment, player| {
+        let copy = of(whole, player).map(|change: Change| Change { ranking_id: segment, ..change });
+        copy.is_some() && copy == of(segment, player)
+    };
+    assert!(copied(12, 32, 0) && copied(12, 32, 1) && copied(11, 31, 1), "{changes:?}");
+    assert_eq!(of(31, 0), None, "{changes:?}");
+    assert_eq!(of(11, 0).and_then(|change| change.was), Some(before));
+    assert_eq!(changes.len(), 7);
+    // Answers name only whole periods.
+    let standings = |decided: &Decided| match decided {
+        Decided::Accepted { standings, .. } => standings.len(),
+        _ => 0,
+    };
+    assert_eq!(decisions.map(|all| all.events.iter().map(standings).collect()), Some(vec![2, 2, 2]));
+
+    facts.periods[1].segments.insert("country:DE".into(), None);
+    assert_eq!(
+        refusals(&facts, &events),
+        [Some(Refusal::PeriodClosed), Some(Refusal::PeriodClosed), Some(Refusal::PeriodClosed)]
+    );
 }

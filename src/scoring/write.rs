@@ -8,9 +8,7 @@ use chrono::{DateTime, Utc};
 use crate::{
     Code, Error, Result,
     model::layout::Layouts,
-    rules::{
-        Accepted, Decided, Decisions, EventSource, KnownAnswer, MissingPeriods, Pending, Refusal, Violation, decide,
-    },
+    rules::{Accepted, Decided, Decisions, EventSource, KnownAnswer, Missing, Pending, Refusal, Violation, decide},
     store::{
         Store,
         batch::{Committed, Outcome},
@@ -119,9 +117,12 @@ impl Lane {
             }
             let decisions = match decide(&begun.facts, source, &pending) {
                 Ok(decisions) => decisions,
-                Err(MissingPeriods(times)) => {
+                Err(missing) => {
                     session.end(false).await?;
-                    store.open_periods(self.board_id, &times).await?;
+                    match missing {
+                        Missing::Periods(times) => store.open_periods(self.board_id, &times).await?,
+                        Missing::Segments(segments) => store.open_segments(self.board_id, segments).await?,
+                    }
                     continue;
                 }
             };

@@ -1,6 +1,6 @@
 //! SQL of score batches: reads the state that a batch starts from, and writes its results.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use chrono::{DateTime, Utc};
 use sqlx::{postgres::types::PgInterval, types::Json};
@@ -18,6 +18,9 @@ use crate::{
     },
     store::{Store, pool::Session},
 };
+
+/// Maximum layouts that a writer keeps of a board with segments, most of which a batch does not need.
+const LAYOUTS_MAX: usize = 2_000;
 
 /// Days for which ids of events sent over HTTP are kept. Ids of imported events never expire.
 const KEEP_IDS_DAYS: i32 = 7;
@@ -149,7 +152,7 @@ impl BatchSession {
             gain_max: row.gain_max.0,
             on_violation: row.on_violation.parse().map_err(|_| unknown("rule for violations"))?,
         };
-        let periods = periods(
+        let mut periods = periods(
             row.period_ids.unwrap_or_default(),
             &row.period_kinds.unwrap_or_default(),
             &row.period_labels.unwrap_or_default(),
@@ -157,13 +160,35 @@ impl BatchSession {
             &row.period_ends.unwrap_or_default(),
             &row.period_rankings.unwrap_or_default(),
         )?;
-        layouts.keep_only(|ranking_id| periods.iter().any(|period| period.ranking_id == Some(ranking_id)));
+        let segments = row.segment_periods.unwrap_or_default().into_iter().zip(row.segment_names.unwrap_or_default());
+        for ((period, segment), ranking) in segments.zip(row.segment_rankings.unwrap_or_default()) {
+            if let Some(period) = periods.iter_mut().find(|known| known.id == period) {
+                period.segments.insert(segment, ranking);
+            }
+        }
+        if row.segments.is_empty() || layouts.len() > LAYOUTS_MAX {
+            let is_of = |period: &Period, id| {
+                period.ranking_id == Some(id) || period.segments.values().any(|ranking| *ranking == Some(id))
+            };
+            layouts.keep_only(|id| periods.iter().any(|period| is_of(period, id)));
+        }
         let bounds = keys(row.layout_rank_keys, row.layout_tie_keys, row.layout_user_keys);
         let changed = row.layout_rankings.unwrap_or_default().into_iter().zip(row.layout_times.unwrap_or_default());
         put_layouts(layouts, changed, &row.layout_buckets.unwrap_or_default(), &bounds)?;
         let user_ids = row.user_ids.unwrap_or_default();
         let banned = row.are_banned.unwrap_or_default();
         let mut players: Vec<Player> = user_ids.into_iter().zip(banned).map(player).collect();
+        let members = row.member_users.unwrap_or_default().into_iter().zip(row.member_segments.unwrap_or_default());
+        let changes = row.member_times.unwrap_or_default().into_iter().zip(row.member_are_in.unwrap_or_default());
+        for (((user, segment), change), is_new) in members.zip(changes).zip(row.member_are_new.unwrap_or_default()) {
+            let segments = &mut players[index(user)].segments;
+            if is_new {
+                segments.new.push(segment.clone());
+            }
+            if !segment.is_empty() {
+                segments.changes.entry(segment).or_default().push(change);
+            }
+        }
         for (user, at) in row.reset_users.unwrap_or_default().into_iter().zip(row.reset_times.unwrap_or_default()) {
             players[index(user)].resets.push(at);
         }
@@ -284,6 +309,8 @@ impl BatchSession {
             &rows.count_rankings,
             &rows.count_buckets,
             &rows.count_changes,
+            &columns.member_users,
+            &columns.member_segments,
         )
         .fetch_one(&mut self.connection)
         .await;
@@ -373,6 +400,8 @@ struct Columns {
     entry_keys: Vec<i64>,
     entry_ties: Vec<i64>,
     entry_zeros: Vec<bool>,
+    member_users: Vec<i64>,
+    member_segments: Vec<String>,
 }
 
 impl Columns {
@@ -399,6 +428,15 @@ impl Columns {
                     ..written
                 }),
                 Decided::Refused(_) | Decided::Known(_) | Decided::Repeats(_) => {}
+            }
+        }
+        let accepted = events.iter().zip(&decisions.events);
+        let accepted = accepted.filter(|(_, decided)| matches!(decided, Decided::Accepted { .. }));
+        for player in accepted.map(|(event, _)| event.player).collect::<BTreeSet<_>>() {
+            let player = &facts.players[player];
+            for segment in &player.segments.new {
+                columns.member_users.push(player.id.unwrap_or_default());
+                columns.member_segments.push(segment.clone());
             }
         }
         for change in &decisions.changes {
@@ -517,7 +555,16 @@ fn periods(
             && (0..labels.len()).any(|other| {
                 kinds[other] == kinds[n] && length(&labels[other]) == length(&labels[n]) && ends[other] < ends[n]
             });
-        Ok(Period { id, kind, name, starts_at, ends_at, ranking_id: rankings[n], is_shown: !is_ahead })
+        Ok(Period {
+            id,
+            kind,
+            name,
+            starts_at,
+            ends_at,
+            ranking_id: rankings[n],
+            is_shown: !is_ahead,
+            segments: HashMap::new(),
+        })
     };
     ids.into_iter().enumerate().map(period).collect()
 }

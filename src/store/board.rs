@@ -51,6 +51,7 @@ struct StoredBoard {
     icon_url: Option<String>,
     colour: Option<String>,
     tiers: Vec<String>,
+    segments: Vec<String>,
     combination: Option<Json<StoredCombination>>,
     created_at: DateTime<Utc>,
 }
@@ -91,6 +92,12 @@ impl TryFrom<StoredBoard> for Board {
                 colour: shown("colour", stored.colour.as_deref()),
             },
             tiers: Tiers::parse(&stored.tiers).map_err(|_| unknown("tier"))?,
+            segments: stored
+                .segments
+                .iter()
+                .map(|name| name.parse())
+                .collect::<Result<_>>()
+                .map_err(|_| unknown("segment"))?,
             combination: stored
                 .combination
                 .map(|Json(combination)| Combination::try_from(combination))
@@ -173,7 +180,7 @@ impl Store {
         }
         let periods: Vec<String> = new.periods.iter().map(|kind| kind.name().to_owned()).collect();
         sqlx::query!(
-            "SELECT centile.create_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26)",
+            "SELECT centile.create_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27)",
             new.slug.as_str(),
             new.title,
             new.mode.name(),
@@ -200,6 +207,7 @@ impl Store {
             new.presentation.icon_url.as_ref().map(IconUrl::as_str),
             new.presentation.colour.as_ref().map(Colour::as_str),
             &texts(&new.tiers),
+            &texts(&new.segments),
         )
         .fetch_one(&self.writers)
         .await?;
@@ -211,10 +219,11 @@ impl Store {
         let rolling = change.rolling.as_ref().map(texts);
         let tags = change.tags.as_ref().map(texts);
         let tiers = change.tiers.as_ref().map(texts);
+        let segments = change.segments.as_ref().map(texts);
         let presentation = &change.presentation;
         let combination = change.combination.as_ref();
         sqlx::query!(
-            "SELECT centile.update_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $24, $25, $26, $27, $28, $29),
+            "SELECT centile.update_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $24, $25, $26, $27, $28, $29, $30),
                     CASE WHEN $19 THEN centile.change_combination($1, $20, $21, $22, $23, $18) END",
             slug,
             change.title,
@@ -247,6 +256,7 @@ impl Store {
             changed_text(presentation.icon_url.as_ref()),
             changed_text(presentation.colour.as_ref()),
             tiers.as_deref(),
+            segments.as_deref(),
         )
         .fetch_one(&self.writers)
         .await?;

@@ -7,7 +7,10 @@ use sqlx::{Connection as _, Executor as _, PgConnection};
 
 use crate::{
     Result,
-    model::{act::Act, period::PeriodState},
+    model::{
+        act::Act,
+        period::{PeriodSelector, PeriodState},
+    },
     store::{Store, period},
 };
 
@@ -112,13 +115,14 @@ impl Store {
     }
 
     /// Returns the period that a selector means on a board; `None` when it cannot exist.
-    pub(crate) async fn named_period(&self, board_id: i32, selector: &str) -> Result<Option<NamedPeriod>> {
+    pub(crate) async fn named_period(&self, board_id: i32, selector: &PeriodSelector) -> Result<Option<NamedPeriod>> {
         let named = sqlx::query!(
-            r#"SELECT period_id, CASE kind WHEN 'all_time' THEN kind ELSE kind || ':' || label END AS "name!", state AS "state!",
+            r#"SELECT period_id, centile_store.period_name(kind, label, $3) AS "name!", state AS "state!",
                       nullif(ends_at, 'infinity') AS ends_at
                FROM centile.resolve_period($1, $2)"#,
             board_id,
-            selector
+            selector.to_string(),
+            selector.segment().map(ToString::to_string).unwrap_or_default()
         )
         .fetch_optional(&self.writers)
         .await?;
@@ -128,6 +132,20 @@ impl Store {
                 Ok(NamedPeriod { period_id: row.period_id, name: row.name, state, ends_at: row.ends_at })
             })
             .transpose()
+    }
+
+    /// Returns the segments of a closed period whose archives lack a correction.
+    pub(crate) async fn corrected_segments(&self, period_id: i64) -> Result<Vec<i64>> {
+        let segments = sqlx::query_scalar!(
+            "SELECT s.id FROM centile_store.periods w
+             JOIN centile_store.periods s ON s.board_id = w.board_id AND s.kind = w.kind AND s.label = w.label
+             WHERE w.id = $1 AND w.segment = '' AND s.segment <> '' AND s.corrected_at IS NOT NULL AND s.frozen_top IS NOT NULL
+             ORDER BY s.id",
+            period_id
+        )
+        .fetch_all(&self.writers)
+        .await?;
+        Ok(segments)
     }
 
     /// Returns the frozen top of a closed period; `None` when the period is not closed or its

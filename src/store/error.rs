@@ -7,7 +7,7 @@ use sqlx::{error::DatabaseError, postgres::PgDatabaseError};
 use crate::{Code, Error, Resource};
 
 /// Constraint, the field that it concerns, and the error detail.
-const CONSTRAINTS: [(&str, &str, &str); 36] = [
+const CONSTRAINTS: [(&str, &str, &str); 38] = [
     (
         "boards_slug_form",
         "slug",
@@ -45,6 +45,16 @@ const CONSTRAINTS: [(&str, &str, &str); 36] = [
         "boards_tiers_form",
         "tiers",
         "must be up to 20 tiers with different names of 1 to 40 characters, as in gold: top 10 %, gold: rank 100 or gold: score 5000",
+    ),
+    (
+        "boards_segments_form",
+        "segments",
+        "must be up to 4 different names of attributes: 1 to 32 lower-case letters, digits and '_'",
+    ),
+    (
+        "boards_segments_rules",
+        "segments",
+        "a board with segments has neither snapshots nor rolling windows, and is not combined",
     ),
     (
         "boards_combined_rules",

@@ -82,7 +82,7 @@ fn period(
     (starts_at, ends_at): (Option<DateTime<Utc>>, Option<DateTime<Utc>>),
     state_name: &str,
 ) -> Result<Period> {
-    Ok(Period { kind: kind(kind_name)?, label, starts_at, ends_at, state: state(state_name)? })
+    Ok(Period { kind: kind(kind_name)?, label, starts_at, ends_at, state: state(state_name)?, segment: None })
 }
 
 impl Store {
@@ -102,7 +102,10 @@ impl Store {
             let board = row.board;
             let tiers = row.tiers.filter(|_| row.ranking_id.is_none() && row.archive_revision.is_some());
             let resolved = ResolvedPeriod {
-                period: period(&row.kind, row.label, (row.starts_at, row.ends_at), &row.state)?,
+                period: Period {
+                    segment: selector.segment().cloned(),
+                    ..period(&row.kind, row.label, (row.starts_at, row.ends_at), &row.state)?
+                },
                 source: match (row.period_id, row.ranking_id, row.archive_revision) {
                     (Some(period_id), Some(ranking_id), _) => {
                         Some(PeriodSource::Live(RankingRef { board, period_id, ranking_id }))
@@ -165,6 +168,7 @@ impl Store {
                 starts_at: None,
                 ends_at: Some(row.ends_at),
                 state: PeriodState::Closed,
+                segment: None,
             },
             players: row.players,
             position: row.position,
@@ -192,6 +196,15 @@ impl Store {
     /// Opens the periods of a board that contain these times.
     pub(crate) async fn open_periods(&self, board_id: i32, times: &[DateTime<Utc>]) -> Result<()> {
         sqlx::query!("SELECT centile.open_periods($1, $2)", board_id, times).fetch_one(&self.writers).await?;
+        Ok(())
+    }
+
+    /// Opens the rankings of segments: pairs of a period id and a segment.
+    pub(crate) async fn open_segments(&self, board_id: i32, segments: Vec<(i64, String)>) -> Result<()> {
+        let (periods, segments): (Vec<i64>, Vec<String>) = segments.into_iter().unzip();
+        sqlx::query!("SELECT centile_store.open_segments($1, $2, $3)", board_id, &periods, &segments)
+            .fetch_one(&self.writers)
+            .await?;
         Ok(())
     }
 

@@ -19,6 +19,14 @@ pub(crate) struct Ban {
     banned: bool,
 }
 
+/// A change of a user's attributes that some boards may not have noticed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PendingMove {
+    internal_id: i64,
+    /// Number of the change. A later one gets another number.
+    number: i64,
+}
+
 impl Store {
     /// Creates the users that do not exist.
     pub(crate) async fn ensure_users(&self, user_ids: &[String], names: &[Option<String>]) -> Result<()> {
@@ -46,8 +54,9 @@ impl Store {
         boards: &[String],
     ) -> Result<bool> {
         let avatar = profile.avatar.as_deref();
+        let attributes = (!profile.attributes.is_empty()).then(|| serde_json::json!(profile.attributes));
         let made = sqlx::query_scalar!(
-            r#"SELECT centile.put_user($1, $2, $3, $4, $5, $6, $7) AS "made!""#,
+            r#"SELECT centile.put_user($1, $2, $3, $4, $5, $6, $7, $8) AS "made!""#,
             user_id,
             profile.name,
             avatar.filter(|address| !address.is_empty()),
@@ -55,10 +64,55 @@ impl Store {
             profile.metadata,
             actor.map(Actor::as_str),
             boards,
+            attributes,
         )
         .fetch_one(&self.writers)
         .await?;
         Ok(made)
+    }
+
+    /// Returns the change of a user's attributes that is to be applied to all boards.
+    pub(crate) async fn pending_move(&self, user_id: &str) -> Result<Option<PendingMove>> {
+        let pending = sqlx::query_as!(
+            PendingMove,
+            r#"SELECT m.user_id AS internal_id, m.number
+               FROM centile_store.attribute_moves m JOIN centile_store.users u ON u.id = m.user_id WHERE u.external_id = $1"#,
+            user_id
+        )
+        .fetch_optional(&self.writers)
+        .await?;
+        Ok(pending)
+    }
+
+    /// Returns users with such a change.
+    pub(crate) async fn unfinished_moves(&self) -> Result<Vec<String>> {
+        let users = sqlx::query_scalar!(
+            "SELECT u.external_id FROM centile_store.attribute_moves m JOIN centile_store.users u ON u.id = m.user_id
+             ORDER BY m.user_id LIMIT 1000"
+        )
+        .fetch_all(&self.writers)
+        .await?;
+        Ok(users)
+    }
+
+    /// Moves a user to the segments of the current attributes on one board.
+    pub(crate) async fn move_on_board(&self, board: &str, pending: PendingMove) -> Result<()> {
+        sqlx::query!("SELECT centile_store.move_player($1, $2)", board, pending.internal_id)
+            .fetch_one(&self.writers)
+            .await?;
+        Ok(())
+    }
+
+    /// Completes a change of attributes, unless they have changed again.
+    pub(crate) async fn end_move(&self, pending: PendingMove) -> Result<()> {
+        sqlx::query!(
+            "DELETE FROM centile_store.attribute_moves WHERE user_id = $1 AND number = $2",
+            pending.internal_id,
+            pending.number
+        )
+        .execute(&self.writers)
+        .await?;
+        Ok(())
     }
 
     /// Returns the user with this id.
@@ -69,6 +123,7 @@ impl Store {
             name: row.name,
             avatar: row.avatar,
             metadata: row.metadata,
+            attributes: row.attributes,
             banned: row.banned,
         }))
     }

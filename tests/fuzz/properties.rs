@@ -102,8 +102,14 @@ fn cursor(text: &str) {
     for selector in [PeriodSelector::default(), PeriodSelector::Current(PeriodKind::Week)] {
         if let Ok(key) = timed::unpack_key(text, &board, &selector) {
             let label = "2024-01-15".to_owned();
-            let period =
-                Period { kind: selector.kind(), label, starts_at: None, ends_at: None, state: PeriodState::Open };
+            let period = Period {
+                kind: selector.kind(),
+                label,
+                starts_at: None,
+                ends_at: None,
+                state: PeriodState::Open,
+                segment: None,
+            };
             let again = timed::pack_key(&board, &period, key);
             assert_eq!(timed::unpack_key(&again, &board, &selector).ok(), Some(key), "{text:?}");
         }
@@ -234,6 +240,7 @@ fn board(ties: Ties) -> Board {
         rolling: Vec::new(),
         tags: BTreeSet::new(),
         tiers: Tiers::default(),
+        segments: Vec::new(),
         presentation: Presentation::default(),
         combination: None,
         created_at: DateTime::<Utc>::UNIX_EPOCH,

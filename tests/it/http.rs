@@ -18,6 +18,7 @@ pub mod ops;
 pub mod pages;
 pub mod presentation;
 pub mod property;
+pub mod segments;
 pub mod stop;
 pub mod tiers;
 pub mod tls;

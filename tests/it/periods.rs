@@ -9,5 +9,6 @@ pub mod killed_close;
 pub mod kinds;
 pub mod rolling;
 pub mod rollover;
+pub mod segments;
 pub mod settings;
 pub mod snapshots;

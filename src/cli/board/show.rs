@@ -14,6 +14,7 @@ use crate::{
     model::combination::{Aggregate, Combination, Join},
     model::name::Named as _,
     model::presentation::{Colour, Description, IconUrl, Presentation},
+    model::segment::Attribute,
     model::tag::Tag,
 };
 
@@ -44,6 +45,7 @@ pub(super) struct Line<'a> {
     icon_url: Option<&'a str>,
     colour: Option<&'a str>,
     tiers: Vec<String>,
+    segments: &'a [Attribute],
     #[serde(skip_serializing_if = "Option::is_none")]
     combination: Option<CombinationLine<'a>>,
     created_at: DateTime<Utc>,
@@ -102,6 +104,7 @@ impl<'a> From<&'a Board> for Line<'a> {
             icon_url: board.presentation.icon_url.as_ref().map(IconUrl::as_str),
             colour: board.presentation.colour.as_ref().map(Colour::as_str),
             tiers: board.tiers.iter().map(ToString::to_string).collect(),
+            segments: &board.segments,
             combination: board.combination.as_ref().map(CombinationLine::from),
             created_at: board.created_at,
         }
@@ -181,6 +184,7 @@ pub(super) fn description(board: &Board) -> String {
     shown.extend(icon_url.iter().map(|url| ("icon", url.to_string())));
     shown.extend(colour.iter().map(|colour| ("colour", colour.to_string())));
     shown.extend(board.tiers.iter().map(|tier| ("tier", tier.to_string())));
+    shown.extend(board.segments.iter().map(|attribute| ("segment", attribute.to_string())));
     if let Some(Combination { rules, as_of, failure }) = &board.combination {
         let sources: Vec<String> = rules.sources.iter().map(ToString::to_string).collect();
         shown.extend([

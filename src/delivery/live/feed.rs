@@ -119,7 +119,7 @@ async fn poll_until_done(
         let pause = POLL_INTERVAL.saturating_sub(began_at.elapsed()).max(began_at.elapsed().min(POLL_TIMEOUT));
         tokio::time::sleep(pause).await;
         let is_closed = shown.as_ref().is_some_and(|shown: &Shown| shown.header.period.state == PeriodState::Closed);
-        if is_well && is_closed && matches!(subject.1, PeriodSelector::Labelled(..)) {
+        if is_well && is_closed && matches!(subject.1.whole(), PeriodSelector::Labelled(..)) {
             // A new subscriber gets the present snapshot at once. The timeout notices subscribers
             // that left.
             timeout(CLOSED_POLL_INTERVAL, feed.interests_changed.notified()).await.ok();

@@ -143,6 +143,7 @@ mod tests {
             starts_at: None,
             ends_at: None,
             state: crate::model::period::PeriodState::Open,
+            segment: None,
         };
         Header {
             period,

@@ -10,6 +10,7 @@ use crate::{
         name::Named as _,
         period::{Period, PeriodSelector},
         rank::{Header, Row, Standing},
+        segment::Segment,
     },
     ranking::{
         Open, Rankings, frozen,
@@ -108,7 +109,8 @@ pub(crate) async fn read(
 /// Identifies a state, and the names and tiers that it shows.
 fn tag(board: &Board, period: &Period, ranking_id: i64, state: &RankingState) -> String {
     let (name, kind, tiers) = (period.name(), period.state.name(), board.tiers.digest());
-    format!("{name}.{kind}.{ranking_id}.{}.{}{tiers}", state.version.text(), state.revision)
+    let segment = period.segment.as_ref().map(Segment::digest).unwrap_or_default();
+    format!("{name}{segment}.{kind}.{ranking_id}.{}.{}{tiers}", state.version.text(), state.revision)
 }
 
 fn archive_tag(period: &Period, state: &ArchiveState) -> String {

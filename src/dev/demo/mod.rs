@@ -141,6 +141,7 @@ fn main_board() -> Result<NewBoard> {
         rolling: Vec::new(),
         tags: BTreeSet::new(),
         tiers: Tiers::default(),
+        segments: Vec::new(),
         presentation: Presentation::default(),
         combination: None,
     })

@@ -40,6 +40,7 @@ use crate::{
         },
         combination::{CombinationChange, NewCombination},
         presentation::{Presentation, PresentationChange},
+        segment::Attribute,
         tag::Tag,
         tier::Tiers,
         user::check_text,
@@ -137,6 +138,12 @@ pub(crate) struct CreateBoard {
     /// player has the first tier whose rule holds.
     #[schema(value_type = Option<Vec<TierText>>, example = json!(["gold: top 10 %", "silver: rank 5000"]), max_items = 20)]
     tiers: Option<Vec<String>>,
+    /// Attributes of players, up to 4, by which each period also has separate rankings:
+    /// `segment=country:DE` then reads the ranking of the players whose attribute `country` is `DE`.
+    /// Names have 1 to 32 lower-case letters, digits and `_`. A board with segments has neither
+    /// `snapshots` nor `rolling`.
+    #[schema(value_type = Option<Vec<AttributeText>>, example = json!(["country"]), max_items = 4)]
+    segments: Option<Vec<String>>,
     /// How a board of mode `combined` is computed. Such a board keeps `all_time` only; of the other
     /// fields it has title, order, ties, time zone, frozen top, reading, tags, score format,
     /// description, icon, colour and tiers.
@@ -158,6 +165,7 @@ impl CreateBoard {
             ("on_violation", self.on_violation.is_some()),
             ("snapshots", self.snapshots.is_some()),
             ("rolling", self.rolling.is_some()),
+            ("segments", self.segments.is_some()),
         ];
         match given.into_iter().find(|(_, is_given)| *is_given && self.mode == Mode::Combined) {
             Some((field, _)) => Err(Error::invalid(field, "does not apply to a combined board")),
@@ -204,6 +212,7 @@ impl TryFrom<CreateBoard> for NewBoard {
                 colour: parsed(request.colour.as_deref())?,
             },
             tiers: Tiers::parse(&request.tiers.unwrap_or_default())?,
+            segments: attributes(&request.segments.unwrap_or_default())?,
             combination: request.combination.map(NewCombination::try_from).transpose()?,
         })
     }
@@ -268,6 +277,18 @@ struct TierText(String);
 #[schema(as = Tag, example = "moba", min_length = 1, max_length = 40, pattern = "^[a-z0-9][a-z0-9_-]*$")]
 #[expect(dead_code, reason = "describes a valid tag")]
 pub(crate) struct TagText(String);
+
+/// The name of an attribute of players.
+#[derive(Debug, ToSchema)]
+#[schema(as = Attribute, example = "country", min_length = 1, max_length = 32, pattern = "^[a-z0-9_]+$")]
+#[expect(dead_code, reason = "describes a valid name")]
+struct AttributeText(String);
+
+/// Parses names of attributes.
+fn attributes(names: &[String]) -> Result<Vec<Attribute>> {
+    let parsed = names.iter().enumerate();
+    parsed.map(|(n, name)| name.parse().map_err(|error: Error| error.in_field(format!("segments[{n}]")))).collect()
+}
 
 /// Parses tags. A repeated tag counts once.
 fn tags(tags: &[String]) -> Result<BTreeSet<Tag>> {
@@ -336,8 +357,8 @@ fn gain_max(given: Option<BTreeMap<String, Option<Integer>>>) -> Result<GainMaxC
     known.collect()
 }
 
-/// Changes to a board. An absent field stays unchanged. Mode, order, ties, time zone and lanes
-/// cannot change once events exist.
+/// Changes to a board. An absent field stays unchanged. Mode, order, ties, time zone, lanes and
+/// segments cannot change once events exist.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UpdateBoard {
@@ -415,6 +436,9 @@ pub(crate) struct UpdateBoard {
     /// gets the new ones with its next refresh.
     #[schema(value_type = Option<Vec<TierText>>, example = json!(["gold: top 10 %"]), max_items = 20)]
     tiers: Option<Vec<String>>,
+    /// Attributes with separate rankings, instead of all earlier ones.
+    #[schema(value_type = Option<Vec<AttributeText>>, example = json!(["country"]), max_items = 4)]
+    segments: Option<Vec<String>>,
     /// Changes to a combined board. A change to its sources, join or aggregate makes a refresh due at
     /// once; until then, readers get the previous ranking.
     combination: Option<ChangeCombination>,
@@ -450,6 +474,7 @@ impl TryFrom<UpdateBoard> for BoardChange {
                 colour: request.colour.as_ref().map(|colour| parsed(colour.as_deref())).transpose()?,
             },
             tiers: request.tiers.as_deref().map(Tiers::parse).transpose()?,
+            segments: request.segments.as_deref().map(attributes).transpose()?,
             combination: request.combination.map(CombinationChange::try_from).transpose()?,
         })
     }
@@ -515,6 +540,9 @@ pub(crate) struct BoardResponse {
     /// Named parts of the rankings, best first. A player has the first tier whose rule holds.
     #[schema(example = json!(["gold: top 10 %", "silver: rank 5000"]))]
     tiers: Vec<String>,
+    /// Attributes of players by which each period also has separate rankings.
+    #[schema(value_type = Vec<String>, example = json!(["country"]))]
+    segments: Vec<Attribute>,
     /// How a combined board is computed. Absent for other boards.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -570,6 +598,7 @@ impl BoardResponse {
             icon_url: board.presentation.icon_url.as_ref().map(ToString::to_string),
             colour: board.presentation.colour.as_ref().map(ToString::to_string),
             tiers: board.tiers.iter().map(ToString::to_string).collect(),
+            segments: board.segments.clone(),
             combination: board.combination.as_ref().map(CombinationResponse::public),
             created_at: board.created_at,
             limits: None,
@@ -681,7 +710,8 @@ pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
 
 /// Change a board
 ///
-/// Needs an admin key. Mode, order, ties, time zone and lanes cannot change once events exist.
+/// Needs an admin key. Mode, order, ties, time zone, lanes and segments cannot change once events
+/// exist.
 #[utoipa::path(
     patch, path = "/v1/boards/{board}", operation_id = "update_board", tag = "boards", security(("key" = [])),
     params(BoardPath), request_body = UpdateBoard,

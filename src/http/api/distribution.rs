@@ -12,7 +12,7 @@ use crate::{
         extract::{
             caller,
             path::BoardPath,
-            query::{self, PeriodText},
+            query::{self, PeriodText, SegmentText},
         },
     },
     model::{board::Board, rank::Distribution},
@@ -27,6 +27,9 @@ pub(crate) struct DistributionQuery {
     /// Period, such as `week`, `week:previous` or `season:spring`; `all_time` when absent.
     #[param(value_type = Option<PeriodText>)]
     period: Option<String>,
+    /// Only the players of this segment, such as `country:DE`; all players when absent.
+    #[param(value_type = Option<SegmentText>)]
+    segment: Option<String>,
 }
 
 /// A percentile of the scores.
@@ -92,7 +95,7 @@ impl<'a> DistributionResponse<'a> {
 pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let path = BoardPath::of(&request)?;
     let query: DistributionQuery = query::parse(&request)?;
-    let selector = query::selector(query.period.as_deref())?;
+    let selector = query::selector_in(query.period.as_deref(), query.segment.as_deref())?;
     let board = caller::readable(&api, &request, &path.board).await?;
     let distribution = read::distribution(&api.instance.rankings, &board, &selector).await?;
     reply::ranked(

@@ -21,7 +21,7 @@ use crate::{
         extract::{
             caller,
             path::BoardPath,
-            query::{self, PeriodText},
+            query::{self, PeriodText, SegmentText},
         },
         server::{
             activity::{Activity, Answering},
@@ -80,6 +80,9 @@ pub(crate) struct ExportQuery {
     /// Period, such as `week`, `week:previous` or `season:spring`; `all_time` when absent.
     #[param(value_type = Option<PeriodText>)]
     period: Option<String>,
+    /// Only the players of this segment, such as `country:DE`; all players when absent.
+    #[param(value_type = Option<SegmentText>)]
+    segment: Option<String>,
 }
 
 /// Lines of text.
@@ -154,7 +157,7 @@ async fn file(api: &Api, request: &HttpRequest, format: FileFormat) -> Result<Ht
     let path = BoardPath::of(request)?;
     let board = caller::readable(api, request, &path.board).await?;
     let query: ExportQuery = query::parse(request)?;
-    let selector = query::selector(query.period.as_deref())?;
+    let selector = query::selector_in(query.period.as_deref(), query.segment.as_deref())?;
     let network = address::of(api, request).map(address::network);
     let slot = api.files.take(network, caller::has_key(api, request)).await?;
     let export = export::begin(&api.instance.rankings, &board, &selector, format).await?;
@@ -162,8 +165,9 @@ async fn file(api: &Api, request: &HttpRequest, format: FileFormat) -> Result<Ht
         FileFormat::Csv => ("text/csv; charset=utf-8; header=present", "csv"),
         FileFormat::Ndjson => ("application/x-ndjson", "ndjson"),
     };
-    // A slug or period needs no quotes in the header. Some systems forbid colons in file names.
-    let name = format!("{}-{}.{ending}", board.slug, export.header.period.name().replace(':', "-"));
+    // Header and file names allow few characters, but a segment has any.
+    let period = export.header.period.full_name().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+    let name = format!("{}-{period}.{ending}", board.slug);
     let mut response = HttpResponse::Ok();
     response
         .insert_header((header::CONTENT_TYPE, media_type))

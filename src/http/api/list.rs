@@ -21,7 +21,7 @@ use crate::{
         extract::{
             body, caller,
             path::{BoardPath, UserIdText},
-            query::{self, PeriodText},
+            query::{self, PeriodText, SegmentText},
         },
     },
     model::{
@@ -56,6 +56,9 @@ pub(crate) struct ListQuery {
     /// Period, such as `week`, `week:previous` or `season:spring`; `all_time` when absent.
     #[param(value_type = Option<PeriodText>)]
     period: Option<String>,
+    /// Only the players of this segment, such as `country:DE`; all players when absent.
+    #[param(value_type = Option<SegmentText>)]
+    segment: Option<String>,
     /// Maximum rows of the page.
     #[param(minimum = 1, maximum = 1000, default = 10)]
     limit: Option<u64>,
@@ -132,6 +135,9 @@ pub(crate) struct ChosenQuery {
     /// Period, such as `week`, `week:previous` or `season:spring`; `all_time` when absent.
     #[param(value_type = Option<PeriodText>)]
     period: Option<String>,
+    /// Only the players of this segment, such as `country:DE`; all players when absent.
+    #[param(value_type = Option<SegmentText>)]
+    segment: Option<String>,
     /// Id of a player. Repeat the parameter for up to 500 players.
     #[serde(default)]
     #[param(value_type = Vec<UserIdText>, min_items = 1, max_items = 500, required = true, example = json!(["ada", "bob"]))]
@@ -152,6 +158,9 @@ pub(crate) struct ChosenRequest {
     /// Period, such as `week`, `week:previous` or `season:spring`; `all_time` when absent.
     #[schema(value_type = Option<PeriodText>)]
     period: Option<String>,
+    /// Only the players of this segment, such as `country:DE`; all players when absent.
+    #[schema(value_type = Option<SegmentText>)]
+    segment: Option<String>,
     /// Whether rows have the score as text, in the format of the board.
     #[serde(default)]
     #[schema(value_type = Option<bool>, default = false)]
@@ -321,7 +330,7 @@ impl<'a> ChosenResponse<'a> {
 pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let path = BoardPath::of(&request)?;
     let query: ListQuery = query::parse(&request)?;
-    let selector = query::selector(query.period.as_deref())?;
+    let selector = query::selector_in(query.period.as_deref(), query.segment.as_deref())?;
     let friends = query.friends()?;
     let (start, limit) = query.start()?;
     let board = caller::readable(&api, &request, &path.board).await?;
@@ -370,7 +379,7 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
 pub(crate) async fn chosen(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let path = BoardPath::of(&request)?;
     let query: ChosenQuery = query::parse(&request)?;
-    let selector = query::selector(query.period.as_deref())?;
+    let selector = query::selector_in(query.period.as_deref(), query.segment.as_deref())?;
     let users = chosen_ids("user_id", &query.user_id)?;
     let board = caller::readable(&api, &request, &path.board).await?;
     let chosen = read::chosen(&api.instance.rankings, &board, &selector, &users).await?;
@@ -395,7 +404,7 @@ pub(crate) async fn query(api: Data<Api>, request: HttpRequest, payload: Payload
     query::none(&request)?;
     let board = caller::readable(&api, &request, &path.board).await?;
     let wanted: ChosenRequest = body::object(&body::open_text(&api, QUERY_BYTES, &request, payload).await?)?;
-    let selector = query::selector(wanted.period.as_deref())?;
+    let selector = query::selector_in(wanted.period.as_deref(), wanted.segment.as_deref())?;
     let users = chosen_ids("user_ids", &wanted.user_ids)?;
     let chosen = read::chosen(&api.instance.rankings, &board, &selector, &users).await?;
     reply::untagged(chosen.header.answered_by, &ChosenResponse::new(&board, &chosen, wanted.score_text))

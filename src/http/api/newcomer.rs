@@ -12,7 +12,7 @@ use crate::{
         extract::{
             caller,
             path::BoardPath,
-            query::{self, PeriodText},
+            query::{self, PeriodText, SegmentText},
         },
     },
     ranking::read,
@@ -29,6 +29,9 @@ pub(crate) struct NewcomerQuery {
     /// Period, such as `week`, `week:previous` or `season:spring`; `all_time` when absent.
     #[param(value_type = Option<PeriodText>)]
     period: Option<String>,
+    /// Only the players of this segment, such as `country:DE`; all players when absent.
+    #[param(value_type = Option<SegmentText>)]
+    segment: Option<String>,
 }
 
 /// The rank of a score.
@@ -59,7 +62,7 @@ pub(crate) struct NewcomerResponse<'a> {
 pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let path = BoardPath::of(&request)?;
     let query: NewcomerQuery = query::parse(&request)?;
-    let selector = query::selector(query.period.as_deref())?;
+    let selector = query::selector_in(query.period.as_deref(), query.segment.as_deref())?;
     let board = caller::readable(&api, &request, &path.board).await?;
     let (header, rank) = read::newcomer(&api.instance.rankings, &board, &selector, query.score).await?;
     let answer = NewcomerResponse { ranking: RankingResponse::new(&board, &header), score: query.score, rank };

@@ -20,6 +20,7 @@ use crate::{
         board::PeriodKind,
         name,
         period::{Period, PeriodState},
+        segment::Segment,
     },
     ranking::period,
 };
@@ -62,6 +63,11 @@ pub(crate) struct PeriodResponse<'a> {
     /// First instant after the period; null for `all_time`.
     #[schema(required = true)]
     ends_at: Option<DateTime<Utc>>,
+    /// Segment whose players the ranking has, such as `country:DE`. Absent in responses about all
+    /// players.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, nullable = false, example = "country:DE")]
+    segment: Option<&'a Segment>,
 }
 
 impl<'a> From<&'a Period> for PeriodResponse<'a> {
@@ -73,6 +79,7 @@ impl<'a> From<&'a Period> for PeriodResponse<'a> {
             state: period.state,
             starts_at: period.starts_at,
             ends_at: period.ends_at,
+            segment: period.segment.as_ref(),
         }
     }
 }

@@ -64,7 +64,7 @@ pub(crate) fn ranked(
 /// Returns how long a cache may use a response without revalidation. A closed period named by its
 /// label changes only by a correction; an alias such as `week:previous` moves on to another period.
 pub(crate) fn lifetime(reading: Reading, selector: &PeriodSelector, is_closed: bool) -> &'static str {
-    match (selector, reading) {
+    match (selector.whole(), reading) {
         (PeriodSelector::Labelled(..), Reading::Public) if is_closed => "max-age=60, must-revalidate",
         // With `must-revalidate` alone a shared cache could store the response (RFC 9111, section
         // 3.5).

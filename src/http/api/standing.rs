@@ -20,7 +20,7 @@ use crate::{
         extract::{
             caller,
             path::{BoardPath, UserPath},
-            query::{self, PeriodText},
+            query::{self, PeriodText, SegmentText},
         },
     },
     model::{board::Board, rank::Standing},
@@ -36,6 +36,9 @@ pub(crate) struct StandingQuery {
     /// Period, such as `week`, `week:previous` or `season:spring`; `all_time` when absent.
     #[param(value_type = Option<PeriodText>)]
     period: Option<String>,
+    /// Only the players of this segment, such as `country:DE`; all players when absent.
+    #[param(value_type = Option<SegmentText>)]
+    segment: Option<String>,
     /// Number of players to return on each side.
     #[param(minimum = 0, maximum = 100, default = 4)]
     around: Option<u64>,
@@ -94,7 +97,7 @@ pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let path = BoardPath::of(&request)?;
     let UserPath { user_id } = UserPath::of(&request)?;
     let query: StandingQuery = query::parse(&request)?;
-    let selector = query::selector(query.period.as_deref())?;
+    let selector = query::selector_in(query.period.as_deref(), query.segment.as_deref())?;
     let around = query::bounded("around", query.around, 4, 0, 100)?;
     let board = caller::readable(&api, &request, &path.board).await?;
     let standing = read::standing(&api.instance.rankings, &board, &selector, &user_id, around).await?;

@@ -17,7 +17,7 @@ use crate::{
         extract::{
             caller,
             path::UserPath,
-            query::{self, ListQuery, PeriodText},
+            query::{self, ListQuery, PeriodText, SegmentText},
         },
     },
     model::{
@@ -41,6 +41,9 @@ pub(crate) struct StandingsQuery {
     /// Period, such as `week`, `week:previous` or `season:spring`; `all_time` when absent.
     #[param(value_type = Option<PeriodText>)]
     period: Option<String>,
+    /// Only the players of this segment, such as `country:DE`; all players when absent.
+    #[param(value_type = Option<SegmentText>)]
+    segment: Option<String>,
     /// Whether rows have the score as text, in the format of the board.
     #[serde(default)]
     #[param(value_type = Option<bool>, default = false)]
@@ -109,8 +112,8 @@ pub(crate) struct StandingsResponse<'a> {
 )]
 pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let UserPath { user_id } = UserPath::of(&request)?;
-    let StandingsQuery { tag, period, score_text, limit, cursor } = query::parse(&request)?;
-    let selector = query::selector(period.as_deref())?;
+    let StandingsQuery { tag, period, segment, score_text, limit, cursor } = query::parse(&request)?;
+    let selector = query::selector_in(period.as_deref(), segment.as_deref())?;
     let limit = query::bounded("limit", limit, BOARDS_MAX, 1, BOARDS_MAX)?;
     let tag = query::tag(tag.as_deref())?;
     let key = caller::given(&api, &request).await?;

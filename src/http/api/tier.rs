@@ -12,7 +12,7 @@ use crate::{
         extract::{
             caller,
             path::BoardPath,
-            query::{self, PeriodText},
+            query::{self, PeriodText, SegmentText},
         },
     },
     model::{board::Board, rank::TierCounts, tier::TierCount},
@@ -27,6 +27,9 @@ pub(crate) struct TiersQuery {
     /// Period, such as `week`, `week:previous` or `season:spring`; `all_time` when absent.
     #[param(value_type = Option<PeriodText>)]
     period: Option<String>,
+    /// Only the players of this segment, such as `country:DE`; all players when absent.
+    #[param(value_type = Option<SegmentText>)]
+    segment: Option<String>,
 }
 
 /// A tier and its players.
@@ -81,7 +84,7 @@ impl<'a> TiersResponse<'a> {
 pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let path = BoardPath::of(&request)?;
     let query: TiersQuery = query::parse(&request)?;
-    let selector = query::selector(query.period.as_deref())?;
+    let selector = query::selector_in(query.period.as_deref(), query.segment.as_deref())?;
     let board = caller::readable(&api, &request, &path.board).await?;
     let tiers = read::tiers(&api.instance.rankings, &board, &selector).await?;
     reply::ranked(&request, board.reading, &selector, &tiers.header, &TiersResponse::new(&board, &tiers))

@@ -105,6 +105,7 @@ mod tests {
             starts_at: None,
             ends_at: None,
             state: PeriodState::Open,
+            segment: None,
         };
         let version = "12.4".into();
         let header = Header {

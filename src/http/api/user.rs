@@ -1,5 +1,7 @@
 //! `/v1/users/{user_id}`: players, shared by all boards.
 
+use std::collections::BTreeMap;
+
 use actix_web::{
     HttpRequest, HttpResponse,
     http::StatusCode,
@@ -10,7 +12,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::{
-    Result,
+    Error, Result,
     http::{
         Api,
         api::{
@@ -27,6 +29,7 @@ use crate::{
     model::{
         act::{Act, Actor},
         idempotency::IdempotencyKey,
+        segment::Attribute,
         user::{Profile, User},
     },
     users::{self, Editor},
@@ -47,15 +50,26 @@ pub(crate) struct PutUser {
     /// Any data that the game keeps with the player, up to 8,192 bytes of JSON; `{}` removes it.
     #[schema(value_type = Option<Object>, example = json!({"clan": "Lovelace"}))]
     metadata: Option<Map<String, Value>>,
+    /// Values of attributes by which boards have segments, each of 1 to 64 characters; null removes an
+    /// attribute. Other attributes stay unchanged. The open rankings of the segments follow at once.
+    #[schema(value_type = Option<BTreeMap<String, Option<String>>>, example = json!({"country": "DE"}))]
+    attributes: Option<BTreeMap<String, Option<String>>>,
 }
 
-impl From<PutUser> for Profile {
-    fn from(request: PutUser) -> Self {
-        Self {
+impl TryFrom<PutUser> for Profile {
+    type Error = Error;
+
+    fn try_from(request: PutUser) -> Result<Self> {
+        let attribute = |(name, value): (String, Option<String>)| {
+            let name: Attribute = name.parse().map_err(|error: Error| error.in_field(format!("attributes.{name}")))?;
+            Ok((name, value))
+        };
+        Ok(Self {
             name: request.name,
             avatar: request.avatar_url.map(Option::unwrap_or_default),
             metadata: request.metadata.map(Value::Object),
-        }
+            attributes: request.attributes.into_iter().flatten().map(attribute).collect::<Result<_>>()?,
+        })
     }
 }
 
@@ -92,6 +106,11 @@ pub(crate) struct UserResponse {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = Option<Object>, example = json!({"clan": "Lovelace"}))]
     metadata: Option<Value>,
+    /// Values of attributes by which boards have segments. Only holders of a server or admin key see
+    /// them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, value_type = Option<BTreeMap<String, String>>, example = json!({"country": "DE"}))]
+    attributes: Option<Value>,
     /// Whether the player is banned. A banned player is in no ranking. Only holders of a server or
     /// admin key see it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -102,14 +121,26 @@ pub(crate) struct UserResponse {
 impl UserResponse {
     /// Describes `user` to everyone.
     fn public(user: User) -> Self {
-        Self { user_id: user.user_id, name: user.name, avatar_url: user.avatar, metadata: None, banned: None }
+        Self {
+            user_id: user.user_id,
+            name: user.name,
+            avatar_url: user.avatar,
+            metadata: None,
+            attributes: None,
+            banned: None,
+        }
     }
 }
 
 impl From<User> for UserResponse {
     /// Describes `user` to a holder of a server or admin key.
     fn from(user: User) -> Self {
-        Self { metadata: Some(user.metadata.clone()), banned: Some(user.banned), ..Self::public(user) }
+        Self {
+            metadata: Some(user.metadata.clone()),
+            attributes: Some(user.attributes.clone()),
+            banned: Some(user.banned),
+            ..Self::public(user)
+        }
     }
 }
 
@@ -136,7 +167,7 @@ pub(crate) async fn put(api: Data<Api>, request: HttpRequest, payload: Payload) 
         boards: &key.boards,
         allows_http_avatars: api.settings.allows_http_avatars,
     };
-    let (user, is_new) = users::put(&api.instance.store, &user_id, profile.into(), editor).await?;
+    let (user, is_new) = users::put(&api.instance.rankings, &user_id, profile.try_into()?, editor).await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok(reply::written(status, &UserResponse::from(user)))
 }
@@ -144,7 +175,7 @@ pub(crate) async fn put(api: Data<Api>, request: HttpRequest, payload: Payload) 
 /// Show a player
 ///
 /// Needs a key if every board needs one for reading. With a server or admin key, the response also
-/// has `metadata` and `banned`.
+/// has `metadata`, `attributes` and `banned`.
 #[utoipa::path(
     get, path = "/v1/users/{user_id}", operation_id = "show_user", tag = "players", security((), ("key" = [])),
     params(UserPath),

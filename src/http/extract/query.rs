@@ -170,9 +170,26 @@ pub(crate) const LIST_LIMIT_DEFAULT: usize = 50;
 /// Maximum rows of a page of a list.
 pub(crate) const LIST_LIMIT_MAX: usize = 1_000;
 
+/// An attribute of players and its value, such as `country:DE`: the ranking of these players. The
+/// board has segments by this attribute.
+#[derive(Debug, ToSchema)]
+#[schema(as = Segment, example = "country:DE", pattern = r"^[a-z0-9_]{1,32}:[^\x00-\x1f\x7f-\x9f]{1,64}$")]
+#[expect(dead_code, reason = "describes a valid segment")]
+pub(crate) struct SegmentText(String);
+
 /// Parses the selected period; `all_time` when absent.
 pub(crate) fn selector(text: Option<&str>) -> Result<PeriodSelector> {
-    text.map_or_else(|| Ok(PeriodSelector::default()), str::parse)
+    let selector: PeriodSelector = text.map_or_else(|| Ok(PeriodSelector::default()), str::parse)?;
+    if selector.segment().is_some() {
+        return Err(Error::invalid("period", "must not contain a segment; use the parameter segment"));
+    }
+    Ok(selector)
+}
+
+/// Parses the selected period and segment; all players when no segment is given.
+pub(crate) fn selector_in(text: Option<&str>, segment: Option<&str>) -> Result<PeriodSelector> {
+    let whole = selector(text)?;
+    segment.map_or_else(|| Ok(whole.clone()), |segment| Ok(whole.clone().in_segment(segment.parse()?)))
 }
 
 /// Parses the tag that selects boards.

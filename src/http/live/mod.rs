@@ -31,7 +31,7 @@ use crate::{
         extract::{
             caller,
             path::{BoardPath, UserIdText},
-            query::{self, PeriodText},
+            query::{self, PeriodText, SegmentText},
         },
         live::events::EventWriter,
         server::{address, subscriber::Subscriber},
@@ -75,6 +75,9 @@ pub(crate) struct LiveQuery {
     /// week ends.
     #[param(value_type = Option<PeriodText>)]
     period: Option<String>,
+    /// Only the players of this segment, such as `country:DE`; all players when absent.
+    #[param(value_type = Option<SegmentText>)]
+    segment: Option<String>,
     /// Rows of the top.
     #[param(minimum = 1, maximum = 100, default = 10)]
     limit: Option<u64>,
@@ -359,7 +362,7 @@ pub(crate) fn json(value: &impl Serialize) -> Result<String> {
 pub(crate) async fn subscribe(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let path = BoardPath::of(&request)?;
     let query: LiveQuery = query::parse(&request)?;
-    let selector = query::selector(query.period.as_deref())?;
+    let selector = query::selector_in(query.period.as_deref(), query.segment.as_deref())?;
     let limit = query::bounded("limit", query.limit, LIMIT_DEFAULT, 1, LIMIT_MAX)?;
     let interest = Interest { limit, users: chosen_ids(&query.user_id)? };
     let board = caller::readable(&api, &request, &path.board).await?;

@@ -34,6 +34,10 @@ const TURNS_TIMEOUT: Duration = Duration::from_millis(20);
 /// of the largest index. Beyond it, reloading costs less.
 const USER_LIMITS: RangeInclusive<i64> = 20_000..=100_000;
 
+/// Maximum entries that a round reads: changed users times indexes. Only a board with segments has so many
+/// indexes that this is the lower limit.
+const ENTRIES_MAX: i64 = 400_000;
+
 /// Maximum batches and changed users that a round of several boards applies to each. A board that
 /// lags further is read alone, so that the others do not wait for it.
 const JOINT_LIMITS: (i32, i64) = (1_000, 1_000);
@@ -196,6 +200,7 @@ impl Known {
         let none = || Version { epoch: String::new(), layout: 0, batches: Vec::new() };
         let players = i64::try_from(players).unwrap_or(i64::MAX);
         let most_users = (players / 50).clamp(*USER_LIMITS.start(), *USER_LIMITS.end());
+        let most_users = most_users.min(ENTRIES_MAX / i64::try_from(asked.len().max(4)).unwrap_or(i64::MAX));
         Self { asked, version: least.cloned().unwrap_or_else(none), most_users }
     }
 }

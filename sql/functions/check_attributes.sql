@@ -1,0 +1,37 @@
+-- p_changes: new values, and null for attributes to remove. Records new values.
+CREATE OR REPLACE FUNCTION centile_store.check_attributes(p_changes jsonb) RETURNS void
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    v_change record;
+BEGIN
+    IF jsonb_typeof(p_changes) <> 'object' THEN
+        RAISE EXCEPTION 'attributes must be a JSON object of texts' USING ERRCODE = 'CB422', DETAIL = 'attributes';
+    END IF;
+    -- In one order, so that two callers cannot deadlock.
+    FOR v_change IN SELECT c.key, c.value, c.value #>> '{}' AS text FROM jsonb_each(p_changes) c ORDER BY c.key COLLATE "C" LOOP
+        IF NOT EXISTS (SELECT FROM centile_store.boards b WHERE v_change.key = ANY (b.segments)) THEN
+            RAISE EXCEPTION 'no board has segments by %', quote_literal(v_change.key)
+                USING ERRCODE = 'CB422', DETAIL = 'attributes', HINT = 'Create a board with this segment first.';
+        ELSIF jsonb_typeof(v_change.value) NOT IN ('string', 'null') THEN
+            RAISE EXCEPTION 'attribute % must be a text', v_change.key USING ERRCODE = 'CB422', DETAIL = 'attributes';
+        ELSIF NOT v_change.text ~ '^[^\u0001-\u001f\u007f-\u009f]{1,64}$' THEN
+            RAISE EXCEPTION 'attribute % must have 1 to 64 characters without control characters', v_change.key
+                USING ERRCODE = 'CB422', DETAIL = 'attributes';
+        ELSIF v_change.text IS NOT NULL AND NOT EXISTS (
+                SELECT FROM centile_store.attribute_values v WHERE v.attribute = v_change.key AND v.value = v_change.text) THEN
+            -- Values are counted one session at a time.
+            PERFORM pg_advisory_xact_lock(hashtextextended('attribute ' || v_change.key, 0));
+            IF (SELECT count(*) FROM centile_store.attribute_values v WHERE v.attribute = v_change.key AND v.value <> v_change.text) >= 1000 THEN
+                RAISE EXCEPTION 'attribute % already has 1,000 values, and % is another', v_change.key, quote_literal(v_change.text)
+                    USING ERRCODE = 'CB422', DETAIL = 'attributes';
+            END IF;
+            INSERT INTO centile_store.attribute_values (attribute, value) VALUES (v_change.key, v_change.text)
+            ON CONFLICT ON CONSTRAINT attribute_values_pkey DO NOTHING;
+        END IF;
+    END LOOP;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.check_attributes(jsonb) IS
+'Checks changes to the attributes of a user. Example: SELECT centile_store.check_attributes(''{}'');';

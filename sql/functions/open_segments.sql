@@ -1,0 +1,33 @@
+-- p_period_ids, p_segments: pairs of a whole period and a segment. Skips pairs that exist, and periods
+-- that accept no more scores. Takes the structure lock exclusively: call it before any other lock.
+CREATE OR REPLACE FUNCTION centile_store.open_segments(p_board_id integer, p_period_ids bigint[], p_segments text[]) RETURNS integer
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    v_segment    record;
+    v_period_id  bigint;
+    v_ranking_id bigint;
+    v_opened     integer := 0;
+BEGIN
+    PERFORM centile_store.lock_structure(p_board_id, true);
+    FOR v_segment IN
+        SELECT DISTINCT w.kind, w.label, w.starts_at, w.ends_at, x.segment
+        FROM unnest(p_period_ids, p_segments) AS x (period_id, segment)
+        JOIN centile_store.periods w ON w.id = x.period_id AND w.board_id = p_board_id AND w.ranking_id IS NOT NULL AND w.cut_off_at IS NULL
+        WHERE NOT EXISTS (SELECT FROM centile_store.periods s
+                          WHERE s.board_id = w.board_id AND s.kind = w.kind AND s.label = w.label AND s.segment = x.segment)
+        ORDER BY w.starts_at, w.kind, x.segment
+    LOOP
+        INSERT INTO centile_store.periods (board_id, kind, label, segment, starts_at, ends_at, state)
+        VALUES (p_board_id, v_segment.kind, v_segment.label, v_segment.segment, v_segment.starts_at, v_segment.ends_at, 'closed')
+        RETURNING id INTO v_period_id;
+        v_ranking_id := centile_store.create_ranking(p_board_id, v_period_id);
+        UPDATE centile_store.periods SET state = 'open', ranking_id = v_ranking_id WHERE id = v_period_id;
+        v_opened := v_opened + 1;
+    END LOOP;
+    RETURN v_opened;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.open_segments(integer, bigint[], text[]) IS
+'Opens the rankings of segments in periods of a board, and returns their number. Example: SELECT centile_store.open_segments(1, ''{}'', ''{}'');';

@@ -1,0 +1,52 @@
+-- member_*: rows of centile_store.segment_members, oldest first: all of them for an import, and the
+-- last ones for live events. Rows that do not exist yet are new: those of players whom the board does
+-- not know. times: NULL for rows that apply to all time. periods: the whole periods that hold events
+-- of such players. A period that accepts no more events has no ranking. p_knows_segments: false for an
+-- instance of the previous release, which would leave out the segments.
+CREATE OR REPLACE FUNCTION centile_store.segment_state(
+    p_board centile_store.boards, p_knows_segments boolean, p_user_ids bigint[], p_event_users integer[], p_times timestamptz[], p_at timestamptz, p_period_ids bigint[],
+    OUT member_users integer[], OUT member_segments text[], OUT member_times timestamptz[], OUT member_are_in boolean[], OUT member_are_new boolean[],
+    OUT periods bigint[], OUT segments text[], OUT rankings bigint[])
+LANGUAGE plpgsql STABLE
+AS $$
+#variable_conflict use_column
+BEGIN
+    IF NOT p_knows_segments THEN
+        RAISE EXCEPTION 'board % has segments, which this version of Centile does not know', p_board.slug USING ERRCODE = 'CB001', HINT = 'Update the instance.';
+    END IF;
+    SELECT array_agg(x.place ORDER BY x.place, x.segment, x.batch), array_agg(x.segment ORDER BY x.place, x.segment, x.batch),
+           array_agg(nullif(x.changed_at, '-infinity') ORDER BY x.place, x.segment, x.batch),
+           array_agg(x.is_member ORDER BY x.place, x.segment, x.batch), array_agg(x.batch IS NULL ORDER BY x.place, x.segment, x.batch)
+    INTO member_users, member_segments, member_times, member_are_in, member_are_new
+    FROM unnest(p_user_ids) WITH ORDINALITY AS u (id, place)
+    CROSS JOIN LATERAL (
+        SELECT u.place::integer AS place, m.segment, m.batch, m.changed_at, m.is_member
+        FROM (SELECT m.*, row_number() OVER (PARTITION BY m.segment ORDER BY m.batch DESC) AS n
+              FROM centile_store.segment_members m WHERE m.board_id = p_board.id AND m.user_id = u.id AND m.segment <> '') m
+        WHERE p_times IS NOT NULL OR (m.n = 1 AND m.is_member)
+        UNION ALL
+        SELECT u.place::integer, s.segment, NULL, '-infinity', true
+        FROM (SELECT '' AS segment UNION ALL SELECT w.segment FROM centile_store.wanted_segments(p_board, u.id) AS w (segment)) s
+        WHERE NOT centile_store.is_known(p_board.id, u.id)) x
+    WHERE u.id IS NOT NULL;
+
+    SELECT array_agg(w.id), array_agg(s.segment), array_agg(CASE WHEN s.cut_off_at IS NULL THEN s.ranking_id END)
+    INTO periods, segments, rankings
+    FROM (SELECT DISTINCT w.id, w.kind, w.label, m.segment
+          FROM centile_store.periods w
+          JOIN unnest(p_event_users, p_times) AS e (place, at)
+              ON w.starts_at <= coalesce(e.at, p_at) AND coalesce(e.at, p_at) < w.ends_at
+          JOIN unnest(member_users, member_segments) AS m (place, segment) ON m.place = e.place AND m.segment <> ''
+          WHERE p_times IS NOT NULL AND w.id = ANY (p_period_ids)
+          UNION ALL
+          SELECT w.id, w.kind, w.label, m.segment
+          FROM centile_store.periods w
+          CROSS JOIN (SELECT DISTINCT m.segment FROM unnest(member_segments) AS m (segment) WHERE m.segment <> '') m
+          WHERE p_times IS NULL AND w.id = ANY (p_period_ids)) w
+    CROSS JOIN LATERAL (SELECT * FROM centile_store.periods s
+                        WHERE s.board_id = p_board.id AND s.kind = w.kind AND s.label = w.label AND s.segment = w.segment LIMIT 1) s;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.segment_state(centile_store.boards, boolean, bigint[], integer[], timestamptz[], timestamptz, bigint[]) IS
+'Segments of players, and their rankings in the periods of a batch. Example: SELECT s.member_segments FROM centile_store.boards b CROSS JOIN LATERAL centile_store.segment_state(b, true, ''{1}'', NULL, NULL, now(), ''{1}'') s WHERE b.slug = ''main'';';

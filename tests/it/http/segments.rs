@@ -1,0 +1,488 @@
+//! Segments: rankings of the players with the same value of an attribute.
+
+mod load;
+mod property;
+
+use reqwest::{
+    Method,
+    header::{CONTENT_DISPOSITION, ETAG},
+};
+use serde_json::{Value, json};
+use sqlx::query_scalar;
+
+use crate::{
+    http::api::site::{Answer, Site},
+    support::{TestDb, audit, run},
+};
+
+const SCORES: &str = "/v1/boards/main/scores";
+
+#[track_caller]
+fn refused(answer: &Answer, field: &str, detail: &str) {
+    let given = (answer.status, &answer.body["code"], &answer.body["field"]);
+    assert_eq!(given, (422, &json!("invalid_value"), &json!(field)), "{answer:?}");
+    assert!(answer.text.contains(detail), "{answer:?}");
+}
+
+/// Sets attributes of a player.
+pub async fn set(site: &Site, user: &str, attributes: Value) -> Answer {
+    let body = json!({"attributes": attributes}).to_string();
+    site.json(Method::PUT, &format!("/v1/users/{user}"), &site.server_key, body).await
+}
+
+/// Returns position, rank, player and score of the rows of a page.
+pub async fn page(site: &Site, board: &str, query: &str) -> Vec<(u64, u64, String, i64)> {
+    let page = site.get(&format!("/v1/boards/{board}/scores?limit=1000&{query}")).await.is(200);
+    rows(&page)
+}
+
+pub fn rows(page: &Value) -> Vec<(u64, u64, String, i64)> {
+    let number = |row: &Value, name: &str| row[name].as_u64().unwrap();
+    let row = |row: &Value| {
+        let user = row["user_id"].as_str().unwrap().to_owned();
+        (number(row, "position"), number(row, "rank"), user, row["score"].as_i64().unwrap())
+    };
+    page["data"].as_array().unwrap().iter().map(row).collect()
+}
+
+fn row(position: u64, rank: u64, user: &str, score: i64) -> (u64, u64, String, i64) {
+    (position, rank, user.to_owned(), score)
+}
+
+/// A board with segments by country and class, and five players.
+async fn board(db: &TestDb, flags: &[&str]) -> Site {
+    let site = Site::start(db, flags).await;
+    let rules = json!({"segments": ["country", "class"], "periods": ["all_time", "week"], "tiers": ["gold: rank 1"]});
+    site.board(rules, &[]).await;
+    for (user, attributes) in [
+        ("ada", json!({"country": "DE", "class": "mage"})),
+        ("bob", json!({"country": "DE"})),
+        ("cyd", json!({"country": "FR", "class": "mage"})),
+        ("dan", json!({"class": "a b:c|d@\"é"})),
+    ] {
+        set(&site, user, attributes).await.is(201);
+    }
+    let scores = [("ada", 5), ("bob", 7), ("cyd", 6), ("dan", 4), ("eve", 9), ("bob", -2)];
+    for (user, points) in scores {
+        site.post(SCORES, json!({"user_id": user, "points": points})).await.is(200);
+    }
+    site
+}
+
+#[tokio::test]
+async fn boards_have_up_to_four_segments() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &["--no-maintenance"]).await;
+    let path = "/v1/boards/main";
+    site.board(json!({"slug": "plain"}), &[]).await;
+    assert_eq!(site.get("/v1/boards/plain").await.is(200)["segments"], json!([]));
+    site.board(json!({"segments": ["country", "class"]}), &[]).await;
+    assert_eq!(site.get(path).await.is(200)["segments"], json!(["country", "class"]));
+    let change = async |change: Value| site.admin(Method::PATCH, path, change).await;
+    assert_eq!(
+        change(json!({"segments": ["a", "b_1", "3", "x"]})).await.is(200)["segments"],
+        json!(["a", "b_1", "3", "x"])
+    );
+    refused(&change(json!({"segments": ["a", "b", "c", "d", "e"]})).await, "segments", "up to 4");
+    refused(&change(json!({"segments": ["a", "b", "a"]})).await, "segments", "at most once");
+    let long = "a".repeat(33);
+    for bad in ["", "Country", "a-b", "a:b", "é", &long] {
+        refused(&change(json!({"segments": ["a", bad]})).await, "segments[1]", "not the name of an attribute");
+        let stored = query_scalar::<_, i32>("SELECT centile.update_board('main', p_segments => ARRAY[$1, 'z'])");
+        assert!(stored.bind(bad).fetch_one(&db.pool().await).await.is_err(), "{bad}");
+    }
+    for bad in ["'{a,b,a}'", "'{a,b,c,d,e}'", "'{a,NULL}'", "'{\"a,b\"}'"] {
+        let statement = format!("SELECT centile.update_board('main', p_segments => {bad})");
+        assert!(sqlx::query(sqlx::AssertSqlSafe(statement)).execute(&db.pool().await).await.is_err(), "{bad}");
+    }
+    // Snapshots and rolling windows have no segments.
+    for other in [json!({"snapshots": "week"}), json!({"rolling": ["7d"]})] {
+        refused(&change(other.clone()).await, "segments", "neither snapshots nor rolling windows");
+        let mut new = json!({"slug": "both", "mode": "sum", "segments": ["country"]});
+        new.as_object_mut().unwrap().extend(other.as_object().cloned().unwrap());
+        refused(&site.admin(Method::POST, "/v1/boards", new).await, "segments", "neither snapshots");
+    }
+    let sources = json!({"sources": [{"board": "main", "period": "week"}]});
+    let combined = json!({"slug": "c", "mode": "combined", "segments": ["a"], "combination": sources});
+    refused(&site.admin(Method::POST, "/v1/boards", combined).await, "segments", "combined board");
+    let sources = json!({"sources": [{"board": "main", "period": "week@a:b"}]});
+    let combined = json!({"slug": "c", "mode": "combined", "combination": sources});
+    assert_eq!(site.admin(Method::POST, "/v1/boards", combined).await.status, 422);
+    // Fixed once events exist.
+    site.post(SCORES, json!({"user_id": "ada", "points": 1})).await.is(200);
+    let late = change(json!({"segments": []})).await;
+    assert_eq!((late.status, &late.body["code"]), (409, &json!("board_has_events")), "{late:?}");
+
+    // On the command line.
+    run(&db, &["board", "create", "laps", "--segment", "country", "--segment", "class"]).well();
+    assert_eq!(run(&db, &["board", "show", "laps", "--json"]).json()["segments"], json!(["country", "class"]));
+    let shown = run(&db, &["board", "show", "laps"]).well();
+    assert!(shown.contains("country") && shown.contains("class"), "{shown}");
+    run(&db, &["board", "create", "bad", "--segment", "Country"]).refused(2, &["--segment"]);
+    run(&db, &["board", "create", "bad", "--segment", "a", "--rolling", "7d"]).refused(1, &["rolling windows"]);
+}
+
+#[tokio::test]
+async fn attributes_belong_to_the_profile() {
+    let db = TestDb::new().await;
+    let site = board(&db, &["--no-maintenance"]).await;
+    let shown = async |key: &str| site.json(Method::GET, "/v1/users/ada", key, String::new()).await.is(200);
+    assert_eq!(shown(&site.server_key).await["attributes"], json!({"country": "DE", "class": "mage"}));
+    assert_eq!(site.get("/v1/users/ada").await.is(200).get("attributes"), None);
+    // Attributes that are absent stay; null removes one.
+    let changed = set(&site, "ada", json!({"country": null})).await.is(200);
+    assert_eq!(changed["attributes"], json!({"class": "mage"}));
+    let name = json!({"name": "Ada"}).to_string();
+    let renamed = site.json(Method::PUT, "/v1/users/ada", &site.server_key, name).await.is(200);
+    assert_eq!(renamed["attributes"], json!({"class": "mage"}));
+
+    refused(&set(&site, "ada", json!({"planet": "Mars"})).await, "attributes", "no board has segments by 'planet'");
+    let long = "é".repeat(65);
+    for bad in ["", "a\nb", "a\u{85}", &long] {
+        refused(&set(&site, "ada", json!({"country": bad})).await, "attributes.country", "1 to 64 characters");
+        let stored = sqlx::query("SELECT centile.put_user('ada', p_attributes => jsonb_build_object('country', $1))");
+        assert!(stored.bind(bad).execute(&db.pool().await).await.is_err(), "{bad:?}");
+    }
+    refused(&set(&site, "ada", json!({"Country": "DE"})).await, "attributes.Country", "not the name of an attribute");
+    for bad in ["{\"country\": 1}", "[]", "{\"country\": {}}"] {
+        let statement = format!("SELECT centile.put_user('ada', p_attributes => '{bad}')");
+        assert!(sqlx::query(sqlx::AssertSqlSafe(statement)).execute(&db.pool().await).await.is_err(), "{bad}");
+    }
+    assert_eq!(set(&site, "ada", json!({"country": "é".repeat(64)})).await.status, 200);
+
+    // At most 1,000 values of an attribute, of which three exist.
+    db.execute("INSERT INTO centile_store.attribute_values (attribute, value) SELECT 'country', 'c' || n FROM generate_series(1, 996) AS n").await;
+    assert_eq!(set(&site, "bob", json!({"country": "the last"})).await.status, 200);
+    refused(
+        &set(&site, "bob", json!({"country": "one more"})).await,
+        "attributes",
+        "already has 1,000 values, and 'one more' is another",
+    );
+    assert_eq!(set(&site, "bob", json!({"country": "FR", "class": "new"})).await.status, 200);
+
+    // On the command line.
+    run(&db, &["user", "set", "zoe", "--attribute", "country=FR", "--attribute", "class=x=y"]).well();
+    assert_eq!(
+        run(&db, &["user", "show", "zoe", "--json"]).json()["attributes"],
+        json!({"country": "FR", "class": "x=y"})
+    );
+    run(&db, &["user", "set", "zoe", "--attribute", "country="]).well();
+    assert!(
+        run(&db, &["user", "show", "zoe"]).well().contains(r#"{"class": "x=y"}"#)
+            || run(&db, &["user", "show", "zoe"]).well().contains(r#"{"class":"x=y"}"#)
+    );
+    run(&db, &["user", "set", "zoe", "--attribute", "country"]).refused(2, &["--attribute"]);
+}
+
+#[tokio::test]
+async fn every_read_takes_a_segment() {
+    let db = TestDb::new().await;
+    for flags in [&["--no-maintenance"][..], &["--no-maintenance", "--index-memory", "0"]] {
+        let db = if flags.len() == 1 { &db } else { &TestDb::new().await };
+        let site = board(db, flags).await;
+        for period in ["all_time", "week"] {
+            let of = async |segment: &str| page(&site, "main", &format!("period={period}{segment}")).await;
+            let all = [
+                row(1, 1, "eve", 9),
+                row(2, 2, "cyd", 6),
+                row(3, 3, "ada", 5),
+                row(4, 3, "bob", 5),
+                row(5, 5, "dan", 4),
+            ];
+            assert_eq!(of("").await, all);
+            assert_eq!(of("&segment=country:DE").await, [row(1, 1, "ada", 5), row(2, 1, "bob", 5)]);
+            assert_eq!(of("&segment=country:FR").await, [row(1, 1, "cyd", 6)]);
+            assert_eq!(of("&segment=class:mage").await, [row(1, 1, "cyd", 6), row(2, 2, "ada", 5)]);
+            assert_eq!(of("&segment=class:a%20b:c|d@%22%C3%A9").await, [row(1, 1, "dan", 4)]);
+            assert_eq!(of("&segment=country:US").await, []);
+        }
+        let get = async |path: &str| site.get(&format!("/v1/boards/main/{path}")).await.is(200);
+        let top = get("scores?segment=country:DE").await;
+        assert_eq!((&top["players"], &top["period"]["segment"]), (&json!(2), &json!("country:DE")));
+        assert_eq!(top["period"]["name"], json!("all_time"));
+        assert_eq!(top["data"][0]["tier"], json!("gold"));
+        assert_eq!(get("scores").await["period"].get("segment"), None);
+        let empty = get("scores?segment=country:US").await;
+        assert_eq!((&empty["players"], &empty["period"]["segment"]), (&json!(0), &json!("country:US")));
+        // Standings, with neighbours of the segment only.
+        let ada = get("scores/ada?segment=class:mage&around=3").await;
+        assert_eq!(
+            (&ada["rank"], &ada["players"], ada["above"][0]["user_id"].as_str()),
+            (&json!(2), &json!(2), Some("cyd"))
+        );
+        assert_eq!(ada["below"], json!([]));
+        let bob = site.get(&format!("{SCORES}/bob?segment=class:mage")).await;
+        assert_eq!((bob.status, &bob.body["code"]), (404, &json!("score_not_found")));
+        assert!(bob.text.contains("all_time@class:mage"), "{bob:?}");
+        // Chosen players and friends.
+        let chosen = get("scores/query?user_id=ada&user_id=cyd&segment=country:DE").await;
+        assert_eq!((rows(&chosen).len(), &chosen["missing"]), (1, &json!(["cyd"])));
+        let body = json!({"user_ids": ["ada", "cyd"], "segment": "country:FR"});
+        let chosen = site.json(Method::POST, &format!("{SCORES}/query"), &site.server_key, body.to_string()).await;
+        assert_eq!(rows(&chosen.is(200)), [row(1, 1, "cyd", 6)]);
+        let friends = json!({"change": "add", "user_ids": ["bob", "cyd"]}).to_string();
+        site.json(Method::POST, "/v1/users/ada/friends", &site.server_key, friends).await.is(200);
+        let path = format!("{SCORES}?friends_of=ada&segment=country:DE");
+        let friends = site.json(Method::GET, &path, &site.server_key, String::new()).await.is(200);
+        assert_eq!(rows(&friends).len(), 2, "{friends}");
+        // Distribution, tiers, the rank of a score, standings on boards, files.
+        assert_eq!(get("distribution?segment=country:DE").await["players"], json!(2));
+        let tiers = get("tiers?segment=country:DE").await;
+        assert_eq!((&tiers["players"], &tiers["data"][0]["players"]), (&json!(2), &json!(2)));
+        assert_eq!(get("rank?score=5&segment=country:FR").await["rank"], json!(2));
+        let standings = site.get("/v1/users/ada/standings?segment=class:mage").await.is(200);
+        assert_eq!((&standings["data"][0]["rank"], standings["data"].as_array().map(Vec::len)), (&json!(2), Some(1)));
+        let file = site.get("/v1/boards/main/scores.csv?segment=country:DE").await;
+        assert_eq!((file.text.lines().count(), file.status), (3, 200));
+        assert!(
+            file.headers[CONTENT_DISPOSITION].to_str().is_ok_and(|name| name.contains("main-all-time-country-DE.csv"))
+        );
+        // Pages continue in their segment only.
+        let first = get("scores?segment=class:mage&limit=1").await;
+        let cursor = first["next_cursor"].as_str().unwrap();
+        let next = get(&format!("scores?segment=class:mage&limit=1&cursor={cursor}")).await;
+        assert_eq!(rows(&next), [row(2, 2, "ada", 5)]);
+        for other in ["", "&segment=country:DE"] {
+            let answer = site.get(&format!("{SCORES}?limit=1&cursor={cursor}{other}")).await;
+            refused(&answer, "cursor", "next_cursor");
+        }
+        // Entity tags differ by segment, also those of empty rankings.
+        let tag =
+            async |segment: &str| site.get(&format!("{SCORES}?limit=3{segment}")).await.headers.get(ETAG).cloned();
+        let segments =
+            ["", "&segment=country:DE", "&segment=country:FR", "&segment=country:US", "&segment=country:%C3%A9"];
+        let mut tags = Vec::new();
+        for segment in segments {
+            let tag = tag(segment).await.unwrap();
+            assert!(!tags.contains(&tag), "{segment}: {tag:?}");
+            tags.push(tag);
+        }
+        // What the board does not have is named.
+        let unknown = site.get(&format!("{SCORES}?segment=planet:Mars")).await;
+        refused(&unknown, "segment", "board main has no segments by planet; it has segments by country, class");
+        site.board(json!({"slug": "plain"}), &[]).await;
+        let plain = site.get("/v1/boards/plain/scores?segment=country:DE").await;
+        refused(&plain, "segment", "board plain has no segments by country; it has no segments");
+        for bad in ["country", "country:", ":DE", "COUNTRY:DE", "country:a%0Ab"] {
+            assert_eq!(site.get(&format!("{SCORES}?segment={bad}")).await.status, 422, "{bad}");
+        }
+        refused(&site.get(&format!("{SCORES}?period=week@country:DE")).await, "period", "parameter segment");
+        // Lists of periods have whole periods only.
+        let periods = get("periods").await;
+        assert_eq!(periods["data"].as_array().map(Vec::len), Some(2), "{periods}");
+
+        // In psql and on the command line.
+        let pool = db.pool().await;
+        let users = "SELECT array_agg(user_id ORDER BY position) FROM centile.page('main', 'week@class:mage')";
+        assert_eq!(
+            query_scalar::<_, Vec<String>>(users).fetch_one(&pool).await.ok(),
+            Some(vec!["cyd".into(), "ada".into()])
+        );
+        let unknown = sqlx::query("SELECT * FROM centile.page('main', 'week@planet:Mars')").execute(&pool).await;
+        assert!(unknown.is_err_and(|error| error.to_string().contains("has no period 'week@planet:Mars'")));
+        let file = run(db, &["export", "--board", "main", "--period", "all_time@class:mage"]);
+        assert_eq!(file.well().lines().count(), 3);
+        run(db, &["verify"]).well();
+        audit::rankings_are_sound(&pool).await;
+    }
+}
+
+#[tokio::test]
+async fn a_change_of_attributes_moves_the_open_standings() {
+    let db = TestDb::new().await;
+    let site = board(&db, &["--no-maintenance"]).await;
+    let of = async |segment: &str| page(&site, "main", &format!("period=week&segment={segment}")).await;
+    set(&site, "ada", json!({"country": "FR", "class": null})).await.is(200);
+    assert_eq!(of("country:DE").await, [row(1, 1, "bob", 5)]);
+    assert_eq!(of("country:FR").await, [row(1, 1, "cyd", 6), row(2, 2, "ada", 5)]);
+    assert_eq!(of("class:mage").await, [row(1, 1, "cyd", 6)]);
+    // To a segment that had no ranking, and on with new scores.
+    set(&site, "ada", json!({"country": "US"})).await.is(200);
+    site.post(SCORES, json!({"user_id": "ada", "points": 3})).await.is(200);
+    assert_eq!(of("country:US").await, [row(1, 1, "ada", 8)]);
+    assert_eq!(of("country:FR").await, [row(1, 1, "cyd", 6)]);
+    // A player who scored before having attributes.
+    set(&site, "eve", json!({"country": "US"})).await.is(200);
+    assert_eq!(of("country:US").await, [row(1, 1, "eve", 9), row(2, 2, "ada", 8)]);
+    // Back again, and the same value once more.
+    for _ in 0..2 {
+        set(&site, "ada", json!({"country": "DE"})).await.is(200);
+        assert_eq!(of("country:DE").await, [row(1, 1, "ada", 8), row(2, 2, "bob", 5)]);
+        assert_eq!(of("country:US").await, [row(1, 1, "eve", 9)]);
+    }
+    // A player without scores moves nothing.
+    set(&site, "zoe", json!({"country": "DE"})).await.is(201);
+    set(&site, "zoe", json!({"country": "FR"})).await.is(200);
+    site.post(SCORES, json!({"user_id": "zoe", "points": 1})).await.is(200);
+    assert_eq!(of("country:FR").await, [row(1, 1, "cyd", 6), row(2, 2, "zoe", 1)]);
+    let pool = db.pool().await;
+    let pending = "SELECT count(*) FROM centile_store.attribute_moves";
+    assert_eq!(query_scalar::<_, i64>(pending).fetch_one(&pool).await.ok(), Some(0));
+
+    // Bans: the banned player has no entry anywhere, and returns to the present segment.
+    site.admin(Method::POST, "/v1/users/ada/ban", Value::Null).await.is(200);
+    assert_eq!(of("country:DE").await, [row(1, 1, "bob", 5)]);
+    set(&site, "ada", json!({"country": "new"})).await.is(200);
+    assert_eq!(of("country:new").await, []);
+    site.admin(Method::POST, "/v1/users/ada/unban", Value::Null).await.is(200);
+    assert_eq!(of("country:DE").await, [row(1, 1, "bob", 5)]);
+    assert_eq!(of("country:new").await, [row(1, 1, "ada", 8)]);
+    // Voids and resets.
+    let scored = site.post(SCORES, json!({"user_id": "ada", "points": 10})).await.is(200);
+    assert_eq!(of("country:new").await, [row(1, 1, "ada", 18)]);
+    let void = format!("/v1/boards/main/transactions/{}/void", scored["transaction_id"]);
+    site.admin(Method::POST, &void, json!({})).await;
+    assert_eq!(of("country:new").await, [row(1, 1, "ada", 8)]);
+    site.admin(Method::POST, &format!("{SCORES}/ada/reset"), Value::Null).await;
+    assert_eq!(of("country:new").await, []);
+    // Erasure removes the attributes, and the player from the open segments.
+    let erased = site.admin(Method::DELETE, "/v1/users/cyd", Value::Null).await.is(200);
+    assert_eq!(of("country:FR").await, [row(1, 1, "zoe", 1)]);
+    let id = erased["new_user_id"].as_str().unwrap();
+    let profile = site.json(Method::GET, &format!("/v1/users/{id}"), &site.server_key, String::new()).await.is(200);
+    assert_eq!(profile["attributes"], json!({}));
+    assert_eq!(page(&site, "main", "period=week").await[1].3, 6);
+    run(&db, &["verify"]).well();
+    audit::rankings_are_sound(&pool).await;
+}
+
+/// An instance that stopped between the profile and the boards.
+#[tokio::test]
+async fn maintenance_finishes_an_interrupted_move() {
+    let db = TestDb::new().await;
+    let site = board(&db, &["--no-maintenance"]).await;
+    db.execute("SELECT centile.put_user('ada', p_attributes => '{\"country\": \"FR\"}')").await;
+    assert_eq!(page(&site, "main", "segment=country:DE").await.len(), 2);
+    // A newcomer to the board takes the new attributes at once, and a known player later.
+    site.post(SCORES, json!({"user_id": "ada", "points": 1})).await.is(200);
+    assert_eq!(page(&site, "main", "segment=country:DE").await[0], row(1, 1, "ada", 6));
+    run(&db, &["maintain"]).well();
+    assert_eq!(page(&site, "main", "segment=country:DE").await, [row(1, 1, "bob", 5)]);
+    assert_eq!(page(&site, "main", "segment=country:FR").await, [row(1, 1, "cyd", 6), row(2, 1, "ada", 6)]);
+    let pending = "SELECT count(*) FROM centile_store.attribute_moves";
+    assert_eq!(query_scalar::<_, i64>(pending).fetch_one(&db.pool().await).await.ok(), Some(0));
+    run(&db, &["verify"]).well();
+    // Of a change that another one follows, only the last ends.
+    let numbers = "SELECT centile.put_user('bob', p_attributes => '{\"country\": \"FR\"}');
+                   SELECT centile.put_user('bob', p_attributes => '{\"country\": \"US\"}')";
+    db.execute(numbers).await;
+    let number = "SELECT number FROM centile_store.attribute_moves";
+    assert_eq!(query_scalar::<_, i64>(number).fetch_one(&db.pool().await).await.ok(), Some(2));
+    set(&site, "bob", json!({"class": "mage"})).await.is(200);
+    assert_eq!(page(&site, "main", "segment=country:US").await, [row(1, 1, "bob", 5)]);
+}
+
+/// The batch of a player's first score began with attributes that a move then replaced.
+#[tokio::test]
+async fn a_move_makes_running_batches_start_again() {
+    let db = TestDb::new().await;
+    let _site = board(&db, &["--no-maintenance"]).await;
+    let begun = "SELECT (b.board).structure_revision, b.batch, b.server_started_at, b.member_segments
+                 FROM centile_store.boards x CROSS JOIN LATERAL centile_store.begin_batch(
+                     x.id, (centile.lane_hash('new') % x.lanes)::smallint, '{new}', '{}', '{}', NULL, NULL, '{}', '{}', true) b
+                 WHERE x.slug = 'main'";
+    db.execute("SELECT centile.put_user('new', p_attributes => '{\"country\": \"DE\"}')").await;
+    let pool = db.pool().await;
+    let (_, before, _, segments): (i64, i64, chrono::DateTime<chrono::Utc>, Vec<String>) =
+        sqlx::query_as(begun).fetch_one(&pool).await.unwrap();
+    assert_eq!(segments, ["", "country:DE"]);
+    db.execute("SELECT centile.put_user('new', p_attributes => '{\"country\": \"FR\"}');
+                SELECT centile_store.move_player('main', (SELECT internal_id FROM centile.users WHERE user_id = 'new'))").await;
+    let (_, after, _, segments): (i64, i64, chrono::DateTime<chrono::Utc>, Vec<String>) =
+        sqlx::query_as(begun).fetch_one(&pool).await.unwrap();
+    assert_eq!((after, segments), (before + 1, vec![String::new(), "country:FR".to_owned()]));
+    // An instance that would leave out the segments is refused.
+    let old = "SELECT centile_store.begin_batch(x.id, 0::smallint, '{new}', '{}', '{}', NULL, NULL, '{}', '{}')
+               FROM centile_store.boards x WHERE x.slug = 'main'";
+    let refused = sqlx::query(old).execute(&pool).await;
+    assert!(refused.is_err_and(|error| error.to_string().contains("has segments")));
+}
+
+/// The first scores of players on the other ways into the ledger.
+#[tokio::test]
+async fn corrections_and_accepted_events_count_in_segments() {
+    let db = TestDb::new().await;
+    let site = board(&db, &["--no-maintenance"]).await;
+    let strict = json!({"points_max": 10, "on_violation": "quarantine"});
+    site.admin(Method::PATCH, "/v1/boards/main", strict).await.is(200);
+    for user in ["fay", "gus"] {
+        set(&site, user, json!({"country": "IT"})).await.is(201);
+    }
+    site.post(SCORES, json!({"user_id": "fay", "points": 50})).await;
+    assert_eq!(page(&site, "main", "segment=country:IT").await, []);
+    let waiting = site.json(Method::GET, "/v1/boards/main/quarantine", &site.admin_key, String::new()).await.is(200);
+    let path = format!("/v1/boards/main/quarantine/{}/accept", waiting["data"][0]["quarantine_id"]);
+    site.admin(Method::POST, &path, json!({})).await.is(200);
+    assert_eq!(page(&site, "main", "segment=country:IT").await, [row(1, 1, "fay", 50)]);
+    let now: String = query_scalar("SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')")
+        .fetch_one(&db.pool().await)
+        .await
+        .unwrap();
+    run(&db, &["correct", "gus", "60", "--board", "main", "--at", &now, "--reason", "late", "--by", "dora"]).well();
+    assert_eq!(page(&site, "main", "segment=country:IT").await, [row(1, 1, "gus", 60), row(2, 2, "fay", 50)]);
+    set(&site, "gus", json!({"country": "FR"})).await.is(200);
+    assert_eq!(page(&site, "main", "segment=country:IT").await, [row(1, 1, "fay", 50)]);
+    run(&db, &["verify"]).well();
+    audit::rankings_are_sound(&db.pool().await).await;
+}
+
+/// A rebuild reads the ledger, which does not know of moves.
+#[tokio::test]
+async fn a_rebuild_includes_moves_meanwhile() {
+    let db = TestDb::new().await;
+    let site = board(&db, &["--no-maintenance"]).await;
+    let pool = db.pool().await;
+    for segment in ["country:DE", "country:FR"] {
+        db.execute(&format!(
+            "CREATE TABLE building_{n} AS SELECT r.* FROM centile_store.periods p CROSS JOIN LATERAL centile_store.begin_rebuild(p.id) r
+             WHERE p.kind = 'all_time' AND p.segment = '{segment}';
+             SELECT centile_store.fill_entries(ranking_id), centile_store.fill_buckets(ranking_id) FROM building_{n}",
+            n = &segment[8..]
+        ))
+        .await;
+    }
+    set(&site, "ada", json!({"country": "FR"})).await.is(200);
+    db.execute(
+        "SELECT centile_store.swap_ranking(ranking_id, ledger_end) FROM building_DE;
+                SELECT centile_store.swap_ranking(ranking_id, ledger_end) FROM building_FR",
+    )
+    .await;
+    assert_eq!(page(&site, "main", "segment=country:DE").await, [row(1, 1, "bob", 5)]);
+    assert_eq!(page(&site, "main", "segment=country:FR").await, [row(1, 1, "cyd", 6), row(2, 2, "ada", 5)]);
+    audit::rankings_are_sound(&pool).await;
+    // The command, of one segment and of all.
+    run(&db, &["rebuild", "--board", "main", "--period", "all_time@country:FR", "--by", "dora", "--reason", "test"])
+        .well();
+    run(&db, &["rebuild", "--board", "main", "--all", "--by", "dora", "--reason", "test"]).well();
+    run(&db, &["verify", "--board", "main", "--period", "week@class:mage"]).well();
+    assert_eq!(page(&site, "main", "segment=country:FR").await, [row(1, 1, "cyd", 6), row(2, 2, "ada", 5)]);
+    audit::rankings_are_sound(&pool).await;
+    run(&db, &["verify"]).well();
+}
+
+#[tokio::test]
+async fn segments_are_as_private_as_their_board() {
+    let db = TestDb::new().await;
+    let site = board(&db, &["--no-maintenance"]).await;
+    site.admin(Method::PATCH, "/v1/boards/main", json!({"reading": "key"})).await.is(200);
+    for path in [
+        "scores",
+        "scores/ada",
+        "distribution",
+        "tiers",
+        "rank?score=1",
+        "live",
+        "scores.csv",
+        "scores/query?user_id=ada",
+    ] {
+        let joint = if path.contains('?') { '&' } else { '?' };
+        let path = format!("/v1/boards/main/{path}{joint}segment=country:DE");
+        let answer = site.get(&path).await;
+        assert_eq!(answer.status, 401, "{path}: {answer:?}");
+        assert!(!answer.text.contains("country"), "{answer:?}");
+    }
+    let standings = site.get("/v1/users/ada/standings?segment=country:DE").await;
+    assert!(!standings.text.contains("main"), "{standings:?}");
+    let reader = format!("{SCORES}?segment=country:DE");
+    assert_eq!(rows(&site.json(Method::GET, &reader, &site.server_key, String::new()).await.is(200)).len(), 2);
+}

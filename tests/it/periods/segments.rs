@@ -1,0 +1,259 @@
+//! Closing, refreshing and dropping the archives of segments, compared with a rank over the ledger.
+
+use std::fmt::Write as _;
+
+use serde_json::json;
+use sqlx::{PgPool, query_as, query_scalar};
+
+use crate::{
+    http::{
+        api::site::Site,
+        segments::{page, set},
+    },
+    support::{Files, TestDb, audit, import, run, wait::until},
+};
+
+const WEEKS: [(&str, &str, &str); 3] = [
+    ("week:2024-01-01", "2024-01-01Z", "2024-01-08Z"),
+    ("week:2024-01-08", "2024-01-08Z", "2024-01-15Z"),
+    ("week:2024-01-15", "2024-01-15Z", "2024-01-22Z"),
+];
+
+/// A board with 120 imported events of 12 players: four in each of three countries, and every second
+/// one a mage.
+async fn board(db: &TestDb) -> (Site, Files) {
+    let files = Files::new();
+    let site = Site::start(db, &["--no-maintenance"]).await;
+    run(
+        db,
+        &[
+            "board",
+            "create",
+            "main",
+            "--periods",
+            "all_time,week",
+            "--lanes",
+            "2",
+            "--segment",
+            "country",
+            "--segment",
+            "class",
+        ],
+    )
+    .well();
+    for n in 0..12 {
+        let mut attributes = json!({"country": (["DE", "FR", "US"][n % 3])});
+        if n % 2 == 0 {
+            attributes["class"] = json!("mage");
+        }
+        set(&site, &format!("p{n}"), attributes).await.is(201);
+    }
+    let mut lines = "id,user_id,points,occurred_at\n".to_owned();
+    for n in 0..120 {
+        writeln!(lines, "e{n},p{},{},2024-01-{:02}T{:02}:00:00Z", n * 5 % 12, (n * 7) % 30 + 1, n % 21 + 1, n % 24)
+            .unwrap();
+    }
+    import(db, &files.write("events.csv", lines), "main", &[]).well(120, 0);
+    (site, files)
+}
+
+/// Returns position, rank, player and score by sums over the ledger, of players whose number has a
+/// remainder.
+async fn ranked(
+    pool: &PgPool,
+    from: &str,
+    until: &str,
+    (divisor, remainder): (i64, i64),
+) -> Vec<(u64, u64, String, i64)> {
+    let rows: Vec<(i64, i64, String, i64)> = query_as(
+        "SELECT row_number() OVER (ORDER BY sum(t.points) DESC, max(t.occurred_at), u.id), rank() OVER (ORDER BY sum(t.points) DESC),
+                u.external_id, sum(t.points)::bigint
+         FROM centile_store.score_transactions t JOIN centile_store.users u ON u.id = t.user_id
+         WHERE t.kind = 'score' AND t.occurred_at >= $1::text::timestamptz AND t.occurred_at < $2::text::timestamptz
+           AND substr(u.external_id, 2)::bigint % $3 = $4
+           AND t.id NOT IN (SELECT v.voids_id FROM centile_store.score_transactions v WHERE v.kind = 'void')
+         GROUP BY u.id ORDER BY 1",
+    )
+    .bind(from)
+    .bind(until)
+    .bind(divisor)
+    .bind(remainder)
+    .fetch_all(pool)
+    .await
+    .unwrap();
+    rows.into_iter()
+        .map(|(position, rank, user, score)| (position.unsigned_abs(), rank.unsigned_abs(), user, score))
+        .collect()
+}
+
+const SEGMENTS: [(&str, (i64, i64)); 5] = [
+    ("", (1, 0)),
+    ("&segment=country:DE", (3, 0)),
+    ("&segment=country:FR", (3, 1)),
+    ("&segment=country:US", (3, 2)),
+    ("&segment=class:mage", (2, 0)),
+];
+
+async fn compare(site: &Site, pool: &PgPool) {
+    for (period, from, until) in WEEKS {
+        for (segment, of) in SEGMENTS {
+            let rows = page(site, "main", &format!("period={period}{segment}")).await;
+            assert_eq!(rows, ranked(pool, from, until, of).await, "{period}{segment}");
+            assert!(!rows.is_empty());
+        }
+    }
+}
+
+#[tokio::test]
+async fn segments_are_closed_refreshed_and_dropped_with_their_period() {
+    let db = TestDb::new().await;
+    let (site, _files) = board(&db).await;
+    let pool = db.pool().await;
+    compare(&site, &pool).await;
+    audit::rankings_are_sound(&pool).await;
+
+    // One period by name closes its segments, too.
+    run(&db, &["close", "--board", "main", "--period", "week:2024-01-08@country:DE"])
+        .refused(1, &["closed together with week:2024-01-08"]);
+    run(&db, &["close", "--board", "main", "--period", "week:2024-01-08"]).well();
+    let open = "SELECT count(*) FROM centile.periods WHERE label = '2024-01-08' AND state <> 'closed'";
+    assert_eq!(query_scalar::<_, i64>(open).fetch_one(&pool).await.ok(), Some(0));
+    let closed = run(&db, &["close", "--due"]).well();
+    assert_eq!(closed.lines().count(), 10, "{closed}");
+    assert!(closed.contains("week:2024-01-15@class:mage"), "{closed}");
+    let counts = "SELECT (SELECT count(*) FROM centile.outbox), (SELECT count(*) FROM centile.archive_index WHERE differences = 0),
+                         (SELECT count(DISTINCT archive) FROM centile.archive_index), (SELECT count(*) FROM centile.archive_differences)";
+    let counts: (i64, i64, i64, i64) = query_as(counts).fetch_one(&pool).await.unwrap();
+    assert_eq!(counts, (3, 15, 15, 0), "messages, archives, names, differences");
+    compare(&site, &pool).await;
+    run(&db, &["verify"]).well();
+
+    // A later change of attributes leaves closed periods as they are.
+    set(&site, "p0", json!({"country": "FR", "class": null})).await.is(200);
+    compare(&site, &pool).await;
+    let open = page(&site, "main", "segment=country:FR").await;
+    assert!(open.iter().any(|row| row.2 == "p0"), "{open:?}");
+    run(&db, &["verify"]).well();
+
+    // A correction marks the whole period and the segments of the player, and one refresh brings both.
+    let correct =
+        ["correct", "p0", "500", "--board", "main", "--at", "2024-01-09T12:00:00Z", "--reason", "x", "--by", "dora"];
+    let output = run(&db, &correct).well();
+    assert!(output.ends_with("centile refresh --board main --period week:2024-01-08\n"), "{output}");
+    let marked = "SELECT array_agg(segment ORDER BY segment) FROM centile.period_status WHERE needs_refresh";
+    let marked: Vec<String> = query_scalar(marked).fetch_one(&pool).await.unwrap();
+    assert_eq!(marked, ["", "class:mage", "country:DE"]);
+    run(&db, &["refresh", "--board", "main", "--period", "week:2024-01-08", "--by", "dora", "--reason", "x"]).well();
+    compare(&site, &pool).await;
+    assert_eq!(page(&site, "main", "period=week:2024-01-08&segment=country:DE").await[0].2, "p0");
+    run(&db, &["verify"]).well();
+
+    // Retention drops the archives of segments with that of their period.
+    run(&db, &["board", "change", "main", "--keep", "week=1"]).well();
+    let dropped = run(&db, &["maintain"]).well();
+    assert!(dropped.contains("archives    10 dropped"), "{dropped}");
+    let left = "SELECT count(*) FROM pg_matviews WHERE schemaname = 'centile_archive'";
+    assert_eq!(query_scalar::<_, i64>(left).fetch_one(&pool).await.ok(), Some(5));
+    for segment in ["country:DE", "country:nobody"] {
+        let answer = site.get(&format!("/v1/boards/main/scores?period=week:2024-01-01&segment={segment}")).await;
+        assert_eq!((answer.status, answer.text.contains("no longer kept")), (404, true), "{answer:?}");
+    }
+    assert_eq!(page(&site, "main", "period=week:2024-01-15&segment=country:nobody").await, []);
+    run(&db, &["verify"]).well();
+}
+
+/// The live rankings of segments at the end of a period are what its archives keep.
+#[tokio::test]
+async fn a_season_keeps_the_segments_of_its_end() {
+    let db = TestDb::new().await;
+    let (site, _files) = board(&db).await;
+    let pool = db.pool().await;
+    run(&db, &["close", "--due"]).well();
+    db.execute(
+        "SELECT centile.create_season('main', 'cup', clock_timestamp(), clock_timestamp() + interval '4 seconds')",
+    )
+    .await;
+    let score = async |user: &str, points: i64| {
+        site.post("/v1/boards/main/scores", json!({"user_id": user, "points": points})).await.is(200)
+    };
+    score("p0", 5).await;
+    score("p1", 7).await;
+    set(&site, "p0", json!({"country": "US"})).await.is(200);
+    score("p0", 1).await;
+    score("p2", 9).await;
+    // The machine may have been so slow that the season was over before.
+    let of = async |segment: &str| page(&site, "main", &format!("period=season:cup&segment={segment}")).await;
+    let is_over = "SELECT ends_at <= clock_timestamp() FROM centile.periods WHERE kind = 'season' AND segment = ''";
+    let before = (of("country:DE").await, of("country:US").await, of("country:FR").await);
+    until("the season is over", async || query_scalar(is_over).fetch_one(&pool).await.unwrap()).await;
+    // These changes come too late for the season, closed or not.
+    set(&site, "p0", json!({"country": "FR"})).await.is(200);
+    set(&site, "p1", json!({"country": null})).await.is(200);
+    let after = (of("country:DE").await, of("country:US").await, of("country:FR").await);
+    assert_eq!(after, before);
+    let closed = run(&db, &["close", "--due"]).well();
+    assert!(closed.contains("season:cup@country:US"), "{closed}");
+    assert_eq!((of("country:DE").await, of("country:US").await, of("country:FR").await), before);
+    let differences = "SELECT count(*) FROM centile.archive_differences";
+    assert_eq!(query_scalar::<_, i64>(differences).fetch_one(&pool).await.ok(), Some(0));
+    let now = page(&site, "main", "segment=country:FR").await;
+    assert!(now.iter().any(|row| row.2 == "p0") && !now.iter().any(|row| row.2 == "p1"), "{now:?}");
+    run(&db, &["verify"]).well();
+    audit::rankings_are_sound(&pool).await;
+}
+
+/// A process that was killed after the whole period.
+#[tokio::test]
+async fn an_interrupted_closing_continues_with_the_same_cut_off() {
+    let db = TestDb::new().await;
+    let (site, files) = board(&db).await;
+    let pool = db.pool().await;
+    let id = "(SELECT id FROM centile_store.periods WHERE label = '2024-01-01' AND segment = '')";
+    db.execute(&format!("CREATE TABLE cut AS SELECT centile_store.cut_off_period({id}) AS at")).await;
+    db.execute(&format!("SELECT centile_store.build_archive({id})")).await;
+    db.execute(&format!("SELECT centile_store.compare_archive({id})")).await;
+    db.execute(&format!("SELECT centile_store.finish_close({id}, at) FROM cut")).await;
+    let before = page(&site, "main", "period=week:2024-01-01").await;
+    // A ban after the cut-off, and an import that cancels the cut-offs of the segments.
+    site.admin(reqwest::Method::POST, "/v1/users/p0/ban", json!(null)).await.is(200);
+    let late = "id,user_id,points,occurred_at\nl1,p1,1000,2024-01-02T12:00:00Z\nl2,p1,5,2024-01-09T12:00:00Z\n";
+    let imported = import(&db, &files.write("late.csv", late), "main", &[]);
+    assert_eq!(imported.rejects.as_ref().map(|rejects| rejects.keys().copied().collect::<Vec<_>>()), Some(vec![2]));
+    run(&db, &["close", "--due"]).well();
+    let mut users: Vec<String> = Vec::new();
+    for segment in ["country:DE", "country:FR", "country:US"] {
+        let rows = page(&site, "main", &format!("period=week:2024-01-01&segment={segment}")).await;
+        users.extend(rows.into_iter().map(|row| row.2));
+    }
+    users.sort();
+    let mut wanted: Vec<String> = before.into_iter().map(|row| row.2).collect();
+    wanted.sort();
+    assert_eq!(users, wanted, "the banned player is in the archive, and in that of the segment");
+    assert!(users.contains(&"p0".to_owned()));
+    run(&db, &["verify"]).well();
+    audit::rankings_are_sound(&pool).await;
+}
+
+/// An import takes the attributes of the time when it runs, and those of the past for known players.
+#[tokio::test]
+async fn an_import_counts_in_the_segments_of_each_period() {
+    let db = TestDb::new().await;
+    let (site, files) = board(&db).await;
+    let pool = db.pool().await;
+    set(&site, "p0", json!({"country": "US"})).await.is(200);
+    // The week of 2023 has no ranking yet.
+    let more = "id,user_id,points,occurred_at\nm1,p0,3,2024-01-03T12:00:00Z\nm2,p0,4,2023-12-26T12:00:00Z\nm3,new,1,2023-12-26T12:00:00Z\n";
+    set(&site, "new", json!({"country": "US"})).await.is(201);
+    import(&db, &files.write("more.csv", more), "main", &[]).well(3, 0);
+    let of = async |query: &str| page(&site, "main", query).await.into_iter().map(|row| row.2).collect::<Vec<_>>();
+    assert!(of("period=week:2024-01-01&segment=country:DE").await.contains(&"p0".to_owned()));
+    assert_eq!(of("period=week:2023-12-25&segment=country:DE").await, ["p0"]);
+    assert_eq!(of("period=week:2023-12-25&segment=country:US").await, ["new"]);
+    assert!(of("segment=country:US").await.contains(&"p0".to_owned()));
+    assert!(!of("segment=country:DE").await.contains(&"p0".to_owned()));
+    run(&db, &["verify"]).well();
+    audit::rankings_are_sound(&pool).await;
+    run(&db, &["close", "--due"]).well();
+    assert_eq!(of("period=week:2023-12-25&segment=country:DE").await, ["p0"]);
+    run(&db, &["verify"]).well();
+}
