@@ -14,7 +14,7 @@ use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _}
 use reqwest::Method;
 use serde_json::json;
 
-use super::{page, set};
+use super::{chosen, page, set};
 use crate::{
     http::api::site::Site,
     support::{TestDb, amount, audit, run},
@@ -89,6 +89,7 @@ async fn answers_about_segments_are_exact_under_load() {
         (0..8).map(|caller| tokio::spawn(play(Arc::clone(&sites), caller, amount(60, 1_500), Arc::clone(&answers))));
     let known: Vec<(String, Known)> = join_all(callers).await.into_iter().flat_map(Result::unwrap).collect();
     assert!(answers.load(Ordering::Relaxed) > amount(200, 5_000));
+    let users: Vec<String> = known.iter().map(|(user, _)| user.clone()).collect();
     for period in ["all_time", "year"] {
         for country in COUNTRIES {
             let mut wanted: Vec<(&str, i64)> = known
@@ -98,7 +99,8 @@ async fn answers_about_segments_are_exact_under_load() {
                 .collect();
             wanted.sort_unstable();
             for site in &*sites {
-                let rows = page(site, "main", &format!("period={period}&segment=country:{country}")).await;
+                let segment = format!("country:{country}");
+                let rows = chosen(site, "main", period, Some(&segment), &users).await;
                 let mut found: Vec<(&str, i64)> = rows.iter().map(|row| (row.2.as_str(), row.3)).collect();
                 found.sort_unstable();
                 assert_eq!(found, wanted, "{period} {country}");
