@@ -86,6 +86,11 @@ impl Period {
     pub(crate) fn holds(&self, at: DateTime<Utc>) -> bool {
         self.starts_at <= at && at < self.ends_at
     }
+
+    /// Returns whether a ranking belongs to the period or to one of its segments.
+    pub(crate) fn has(&self, ranking_id: i64) -> bool {
+        self.ranking_id == Some(ranking_id) || self.segments.values().any(|ranking| *ranking == Some(ranking_id))
+    }
 }
 
 /// A player of the batch.
@@ -103,17 +108,31 @@ pub(crate) struct Player {
     pub(crate) history: History,
 }
 
+/// Time of a change, `None` for one that applies to all time, and whether the player stands in the
+/// segment from then on.
+pub(crate) type SegmentChange = (Option<DateTime<Utc>>, bool);
+
 /// The segments in which a player stands.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Segments {
-    /// Entries to and exits from each segment, oldest first: their times, `None` for one that applies to
-    /// all time, and whether the player stands in the segment from then on.
-    pub(crate) changes: BTreeMap<String, Vec<(Option<DateTime<Utc>>, bool)>>,
+    /// Entries to and exits from each segment, oldest first.
+    pub(crate) changes: BTreeMap<String, Vec<SegmentChange>>,
     /// Segments to record with the player's first event on the board, and an empty text.
     pub(crate) new: Vec<String>,
 }
 
 impl Segments {
+    /// Adds a change of a segment, which is empty for the mark of a player whom the board does not know.
+    /// A new one is recorded with the player's first event.
+    pub(crate) fn add(&mut self, segment: String, change: SegmentChange, is_new: bool) {
+        if is_new {
+            self.new.push(segment.clone());
+        }
+        if !segment.is_empty() {
+            self.changes.entry(segment).or_default().push(change);
+        }
+    }
+
     /// Returns the segments in which the player stands at the end of a period.
     pub(crate) fn until(&self, end: DateTime<Utc>) -> impl Iterator<Item = &str> {
         self.changes.iter().filter_map(move |(segment, changes)| {

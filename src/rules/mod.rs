@@ -14,7 +14,7 @@ mod tests;
 pub(crate) use decide::{Decided, Decisions, EventSource, Missing, Pending, decide};
 pub(crate) use entry::{Entry, reached_at};
 pub(crate) use facts::{
-    Accepted, Content, Facts, Gain, History, KnownAnswer, KnownEvent, Period, Player, Rules, Standing,
+    Accepted, Content, Facts, Gain, History, KnownAnswer, KnownEvent, Period, Player, Rules, SegmentChange, Standing,
 };
 pub(crate) use limits::limited_periods;
 pub(crate) use refusal::{Refusal, Violation};

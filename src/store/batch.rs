@@ -14,7 +14,7 @@ use crate::{
     },
     rules::{
         Accepted, Content, Decided, Decisions, Entry, EventSource, Facts, Gain, History, KnownAnswer, KnownEvent,
-        Pending, Period, Player, Rules, Standing, Violation, limited_periods,
+        Pending, Period, Player, Rules, SegmentChange, Standing, Violation, limited_periods,
     },
     store::{Store, pool::Session},
 };
@@ -116,13 +116,8 @@ impl BatchSession {
         events: &[Pending],
         layouts: &mut Layouts,
     ) -> Result<Begun> {
-        let (mut id_users, mut ids): (Vec<i32>, Vec<String>) = (Vec::new(), Vec::new());
-        for event in events {
-            if let Some(id) = &event.id {
-                id_users.push(place(event.player));
-                ids.push(id.clone());
-            }
-        }
+        let with_id = |event: &Pending| Some((place(event.player), event.id.clone()?));
+        let (id_users, ids): (Vec<i32>, Vec<String>) = events.iter().filter_map(with_id).unzip();
         let imported = source == EventSource::Import;
         let event_users: Option<Vec<i32>> = imported.then(|| events.iter().map(|event| place(event.player)).collect());
         let times: Option<Vec<Option<DateTime<Utc>>>> = imported.then(|| events.iter().map(|event| event.at).collect());
@@ -161,17 +156,8 @@ impl BatchSession {
             &row.period_rankings.unwrap_or_default(),
         )?;
         let segments = row.segment_periods.unwrap_or_default().into_iter().zip(row.segment_names.unwrap_or_default());
-        for ((period, segment), ranking) in segments.zip(row.segment_rankings.unwrap_or_default()) {
-            if let Some(period) = periods.iter_mut().find(|known| known.id == period) {
-                period.segments.insert(segment, ranking);
-            }
-        }
-        if row.segments.is_empty() || layouts.len() > LAYOUTS_MAX {
-            let is_of = |period: &Period, id| {
-                period.ranking_id == Some(id) || period.segments.values().any(|ranking| *ranking == Some(id))
-            };
-            layouts.keep_only(|id| periods.iter().any(|period| is_of(period, id)));
-        }
+        put_segments(&mut periods, segments.zip(row.segment_rankings.unwrap_or_default()));
+        keep_layouts(layouts, &periods, !row.segments.is_empty());
         let bounds = keys(row.layout_rank_keys, row.layout_tie_keys, row.layout_user_keys);
         let changed = row.layout_rankings.unwrap_or_default().into_iter().zip(row.layout_times.unwrap_or_default());
         put_layouts(layouts, changed, &row.layout_buckets.unwrap_or_default(), &bounds)?;
@@ -179,16 +165,8 @@ impl BatchSession {
         let banned = row.are_banned.unwrap_or_default();
         let mut players: Vec<Player> = user_ids.into_iter().zip(banned).map(player).collect();
         let members = row.member_users.unwrap_or_default().into_iter().zip(row.member_segments.unwrap_or_default());
-        let changes = row.member_times.unwrap_or_default().into_iter().zip(row.member_are_in.unwrap_or_default());
-        for (((user, segment), change), is_new) in members.zip(changes).zip(row.member_are_new.unwrap_or_default()) {
-            let segments = &mut players[index(user)].segments;
-            if is_new {
-                segments.new.push(segment.clone());
-            }
-            if !segment.is_empty() {
-                segments.changes.entry(segment).or_default().push(change);
-            }
-        }
+        let moves = row.member_times.unwrap_or_default().into_iter().zip(row.member_are_in.unwrap_or_default());
+        put_members(&mut players, members.zip(moves).zip(row.member_are_new.unwrap_or_default()));
         for (user, at) in row.reset_users.unwrap_or_default().into_iter().zip(row.reset_times.unwrap_or_default()) {
             players[index(user)].resets.push(at);
         }
@@ -356,6 +334,30 @@ fn unknown(what: &str) -> Error {
 fn keys(rank_keys: Option<Vec<i64>>, tie_keys: Option<Vec<i64>>, user_keys: Option<Vec<i64>>) -> Vec<KeyTuple> {
     let keys = rank_keys.unwrap_or_default().into_iter().zip(tie_keys.unwrap_or_default());
     keys.zip(user_keys.unwrap_or_default()).map(|((rank, tie), user)| (rank, tie, user)).collect()
+}
+
+/// Adds rankings of segments to their periods: period id, segment and ranking.
+fn put_segments(periods: &mut [Period], segments: impl Iterator<Item = ((i64, String), Option<i64>)>) {
+    for ((id, segment), ranking) in segments {
+        if let Some(period) = periods.iter_mut().find(|period| period.id == id) {
+            period.segments.insert(segment, ranking);
+        }
+    }
+}
+
+/// Adds players' changes of segments, with the place of the player, and whether they are new.
+fn put_members(players: &mut [Player], members: impl Iterator<Item = (((i32, String), SegmentChange), bool)>) {
+    for (((user, segment), change), is_new) in members {
+        players[index(user)].segments.add(segment, change, is_new);
+    }
+}
+
+/// Drops layouts of other rankings. On a board with segments, each batch needs others, so they stay up
+/// to a number.
+fn keep_layouts(layouts: &mut Layouts, periods: &[Period], has_segments: bool) {
+    if !has_segments || layouts.len() > LAYOUTS_MAX {
+        layouts.keep_only(|ranking_id| periods.iter().any(|period| period.has(ranking_id)));
+    }
 }
 
 /// Adds layouts from columns with [`PLACES`] rows per layout.

@@ -32,7 +32,7 @@ struct Known {
 /// Plays with a caller's players, and checks each answer. Returns what the caller knows.
 async fn play(sites: Arc<[Site; 2]>, caller: usize, rounds: u64, answers: Arc<AtomicU64>) -> Vec<(String, Known)> {
     let mut rng = StdRng::seed_from_u64(rand::random::<u32>().into());
-    let mut players = vec![Known::default(); 6];
+    let mut players = [Known::default(); 6];
     let name = |player: usize| format!("c{caller}-{player}");
     for _ in 0..rounds {
         let player = rng.random_range(0..players.len());
