@@ -5072,6 +5072,7 @@ CREATE FUNCTION centile_store.read_round(p_board_id integer, p_ranking_ids bigin
 #variable_conflict use_column
 DECLARE
     v_lanes smallint;
+    v_has_segments boolean;
 BEGIN
     epoch := centile.epoch();
     read_at := statement_timestamp();
@@ -5081,7 +5082,7 @@ BEGIN
             RETURN;
         END IF;
     END IF;
-    SELECT b.lanes INTO v_lanes FROM centile_store.boards b WHERE b.id = p_board_id;
+    SELECT b.lanes, b.segments <> '{}' INTO v_lanes, v_has_segments FROM centile_store.boards b WHERE b.id = p_board_id;
     batches := centile_store.lane_batches(p_board_id, v_lanes);
     SELECT array_agg(g.id ORDER BY r.place), array_agg(g.period_id ORDER BY r.place), array_agg(g.layout ORDER BY r.place)
     INTO ranking_ids, period_ids, layouts
@@ -5093,7 +5094,9 @@ BEGIN
     IF batches IS DISTINCT FROM p_batches AND p_batches IS NOT NULL THEN
         user_ids := centile_store.changed_users(p_board_id, p_batches, batches, p_limit, p_user_limit);
         has_all_changes := user_ids IS NOT NULL;
-        IF user_ids <> '{}' AND ranking_ids <> '{}' THEN
+        IF user_ids <> '{}' AND ranking_ids <> '{}' AND v_has_segments THEN
+            SELECT * INTO rank_keys, tie_keys FROM centile_store.segment_changes(p_board_id, ranking_ids, period_ids, user_ids);
+        ELSIF user_ids <> '{}' AND ranking_ids <> '{}' THEN
             SELECT array_agg(l.rank_key ORDER BY r.place, u.place), array_agg(l.tie_key ORDER BY r.place, u.place)
             INTO rank_keys, tie_keys
             FROM unnest(ranking_ids) WITH ORDINALITY AS r (id, place)
@@ -5573,6 +5576,35 @@ $$;
 
 COMMENT ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_position bigint, p_limit integer) IS 'Rows of a ranking from a key and its position downwards. Example: SELECT position, rank, user_id, score FROM centile_store.rows_down(1, NULL, true, ''desc'', (100, 0, 0), 4, 10);';
 
+CREATE FUNCTION centile_store.segment_changes(p_board_id integer, p_ranking_ids bigint[], p_period_ids bigint[], p_user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[]) RETURNS record
+    LANGUAGE plpgsql STABLE
+    SET enable_nestloop TO 'off'
+    AS $$
+BEGIN
+    WITH r AS MATERIALIZED (
+        SELECT g.id, g.place, p.segment
+        FROM unnest(p_ranking_ids, p_period_ids) WITH ORDINALITY AS g (id, period_id, place)
+        CROSS JOIN LATERAL (SELECT p.segment FROM centile_store.periods p WHERE p.id = g.period_id LIMIT 1) p
+    ), u AS MATERIALIZED (
+        SELECT u.id, u.place FROM unnest(p_user_ids) WITH ORDINALITY AS u (id, place)
+    ), m AS MATERIALIZED (
+        SELECT u.id AS user_id, m.segment
+        FROM u CROSS JOIN LATERAL (
+            SELECT DISTINCT m.segment FROM centile_store.segment_members m WHERE m.board_id = p_board_id AND m.user_id = u.id OFFSET 0) m
+    ), e AS MATERIALIZED (
+        SELECT r.id AS ranking_id, m.user_id, l.rank_key, l.tie_key
+        FROM m JOIN r ON r.segment = m.segment
+        CROSS JOIN LATERAL (SELECT * FROM centile_store.leaderboard l WHERE l.ranking_id = r.id AND l.user_id = m.user_id LIMIT 1) l
+    )
+    SELECT array_agg(e.rank_key ORDER BY x.ranking_place, x.user_place), array_agg(e.tie_key ORDER BY x.ranking_place, x.user_place)
+    INTO rank_keys, tie_keys
+    FROM (SELECT r.id AS ranking_id, u.id AS user_id, r.place AS ranking_place, u.place AS user_place FROM r CROSS JOIN u) x
+    LEFT JOIN e ON e.ranking_id = x.ranking_id AND e.user_id = x.user_id;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.segment_changes(p_board_id integer, p_ranking_ids bigint[], p_period_ids bigint[], p_user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[]) IS 'Keys of users in rankings of a board with segments, ranking by ranking. Example: SELECT rank_keys FROM centile_store.segment_changes(1, ''{1}'', ''{1}'', ''{1}'');';
+
 CREATE FUNCTION centile_store.segment_state(p_board centile_store.boards, p_knows_segments boolean, p_user_ids bigint[], p_event_users integer[], p_times timestamp with time zone[], p_at timestamp with time zone, p_period_ids bigint[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT periods bigint[], OUT segments text[], OUT rankings bigint[]) RETURNS record
     LANGUAGE plpgsql STABLE
     AS $$
@@ -5588,13 +5620,19 @@ BEGIN
     FROM unnest(p_user_ids) WITH ORDINALITY AS u (id, place)
     CROSS JOIN LATERAL (
         SELECT u.place::integer AS place, m.segment, m.batch, m.changed_at, m.is_member
-        FROM (SELECT m.*, row_number() OVER (PARTITION BY m.segment ORDER BY m.batch DESC) AS n
-              FROM centile_store.segment_members m WHERE m.board_id = p_board.id AND m.user_id = u.id AND m.segment <> '') m
-        WHERE p_times IS NOT NULL OR (m.n = 1 AND m.is_member)
+        FROM centile_store.segment_members m
+        WHERE m.board_id = p_board.id AND m.user_id = u.id AND m.segment <> ''
+          AND (p_times IS NOT NULL OR (m.is_member AND NOT EXISTS (
+              SELECT FROM centile_store.segment_members l
+              WHERE l.board_id = p_board.id AND l.user_id = u.id AND l.segment = m.segment AND l.batch > m.batch)))
         UNION ALL
+        -- As centile_store.wanted_segments, which would be planned for each player.
         SELECT u.place::integer, s.segment, NULL, '-infinity', true
-        FROM (SELECT '' AS segment UNION ALL SELECT w.segment FROM centile_store.wanted_segments(p_board, u.id) AS w (segment)) s
-        WHERE NOT centile_store.is_known(p_board.id, u.id)) x
+        FROM (SELECT '' AS segment
+              UNION ALL
+              SELECT a.name || ':' || (w.attributes ->> a.name)
+              FROM centile_store.users w CROSS JOIN unnest(p_board.segments) AS a (name) WHERE w.id = u.id AND w.attributes ? a.name) s
+        WHERE NOT EXISTS (SELECT FROM centile_store.segment_members m WHERE m.board_id = p_board.id AND m.user_id = u.id AND m.segment = '')) x
     WHERE u.id IS NOT NULL;
 
     SELECT array_agg(w.id), array_agg(s.segment), array_agg(CASE WHEN s.cut_off_at IS NULL THEN s.ranking_id END)
@@ -8034,6 +8072,9 @@ GRANT ALL ON FUNCTION centile_store.rows_around(p_ranking_id bigint, p_user_id b
 
 REVOKE ALL ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_position bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_position bigint, p_limit integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.segment_changes(p_board_id integer, p_ranking_ids bigint[], p_period_ids bigint[], p_user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.segment_changes(p_board_id integer, p_ranking_ids bigint[], p_period_ids bigint[], p_user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.segment_state(p_board centile_store.boards, p_knows_segments boolean, p_user_ids bigint[], p_event_users integer[], p_times timestamp with time zone[], p_at timestamp with time zone, p_period_ids bigint[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT periods bigint[], OUT segments text[], OUT rankings bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.segment_state(p_board centile_store.boards, p_knows_segments boolean, p_user_ids bigint[], p_event_users integer[], p_times timestamp with time zone[], p_at timestamp with time zone, p_period_ids bigint[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT periods bigint[], OUT segments text[], OUT rankings bigint[]) TO centile_service;

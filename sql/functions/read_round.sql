@@ -25,6 +25,7 @@ AS $$
 #variable_conflict use_column
 DECLARE
     v_lanes smallint;
+    v_has_segments boolean;
 BEGIN
     epoch := centile.epoch();
     read_at := statement_timestamp();
@@ -34,7 +35,7 @@ BEGIN
             RETURN;
         END IF;
     END IF;
-    SELECT b.lanes INTO v_lanes FROM centile_store.boards b WHERE b.id = p_board_id;
+    SELECT b.lanes, b.segments <> '{}' INTO v_lanes, v_has_segments FROM centile_store.boards b WHERE b.id = p_board_id;
     batches := centile_store.lane_batches(p_board_id, v_lanes);
     SELECT array_agg(g.id ORDER BY r.place), array_agg(g.period_id ORDER BY r.place), array_agg(g.layout ORDER BY r.place)
     INTO ranking_ids, period_ids, layouts
@@ -46,7 +47,9 @@ BEGIN
     IF batches IS DISTINCT FROM p_batches AND p_batches IS NOT NULL THEN
         user_ids := centile_store.changed_users(p_board_id, p_batches, batches, p_limit, p_user_limit);
         has_all_changes := user_ids IS NOT NULL;
-        IF user_ids <> '{}' AND ranking_ids <> '{}' THEN
+        IF user_ids <> '{}' AND ranking_ids <> '{}' AND v_has_segments THEN
+            SELECT * INTO rank_keys, tie_keys FROM centile_store.segment_changes(p_board_id, ranking_ids, period_ids, user_ids);
+        ELSIF user_ids <> '{}' AND ranking_ids <> '{}' THEN
             SELECT array_agg(l.rank_key ORDER BY r.place, u.place), array_agg(l.tie_key ORDER BY r.place, u.place)
             INTO rank_keys, tie_keys
             FROM unnest(ranking_ids) WITH ORDINALITY AS r (id, place)

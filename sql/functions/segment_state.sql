@@ -21,13 +21,19 @@ BEGIN
     FROM unnest(p_user_ids) WITH ORDINALITY AS u (id, place)
     CROSS JOIN LATERAL (
         SELECT u.place::integer AS place, m.segment, m.batch, m.changed_at, m.is_member
-        FROM (SELECT m.*, row_number() OVER (PARTITION BY m.segment ORDER BY m.batch DESC) AS n
-              FROM centile_store.segment_members m WHERE m.board_id = p_board.id AND m.user_id = u.id AND m.segment <> '') m
-        WHERE p_times IS NOT NULL OR (m.n = 1 AND m.is_member)
+        FROM centile_store.segment_members m
+        WHERE m.board_id = p_board.id AND m.user_id = u.id AND m.segment <> ''
+          AND (p_times IS NOT NULL OR (m.is_member AND NOT EXISTS (
+              SELECT FROM centile_store.segment_members l
+              WHERE l.board_id = p_board.id AND l.user_id = u.id AND l.segment = m.segment AND l.batch > m.batch)))
         UNION ALL
+        -- As centile_store.wanted_segments, which would be planned for each player.
         SELECT u.place::integer, s.segment, NULL, '-infinity', true
-        FROM (SELECT '' AS segment UNION ALL SELECT w.segment FROM centile_store.wanted_segments(p_board, u.id) AS w (segment)) s
-        WHERE NOT centile_store.is_known(p_board.id, u.id)) x
+        FROM (SELECT '' AS segment
+              UNION ALL
+              SELECT a.name || ':' || (w.attributes ->> a.name)
+              FROM centile_store.users w CROSS JOIN unnest(p_board.segments) AS a (name) WHERE w.id = u.id AND w.attributes ? a.name) s
+        WHERE NOT EXISTS (SELECT FROM centile_store.segment_members m WHERE m.board_id = p_board.id AND m.user_id = u.id AND m.segment = '')) x
     WHERE u.id IS NOT NULL;
 
     SELECT array_agg(w.id), array_agg(s.segment), array_agg(CASE WHEN s.cut_off_at IS NULL THEN s.ranking_id END)

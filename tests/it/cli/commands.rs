@@ -191,7 +191,7 @@ async fn players_are_named_banned_and_reset() {
     run(&db, &["score", "void", &transaction, "--board", "nowhere"]).refused(1, &["no board", "nowhere"]);
 
     assert_eq!(run(&db, &["user", "ban", "ada", "--reason", "cheated"]).well(), "player ada (Ada Λ) banned\n");
-    assert!(run(&db, &["user", "show", "ada"]).well().contains("banned    yes"));
+    assert!(run(&db, &["user", "show", "ada"]).well().contains("banned      yes"));
     assert_eq!(standing().await, None);
     assert_eq!(run(&db, &["user", "unban", "ada"]).well(), "player ada (Ada Λ) unbanned\n");
     assert_eq!(standing().await, Some(5));
