@@ -46,4 +46,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.put_user(text, text, text, boolean, jsonb, text, text[], jsonb) IS
-'Sets a user''s name, avatar, metadata and attributes (null removes one), and returns whether the user is new. Example: SELECT centile.put_user(''ann'', ''Ann'', p_metadata => ''{"team": "red"}'');';
+'Sets a user''s name, avatar, metadata and attributes (null removes one), and returns whether the user is new. The service moves a user with other attributes to other segments within seconds. Example: SELECT centile.put_user(''ann'', ''Ann'', p_metadata => ''{"team": "red"}'');';

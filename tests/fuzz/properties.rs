@@ -42,6 +42,16 @@ pub fn period(data: &[u8]) {
 
 /// Returns whether a text is a valid selector, by its characters and the calendar.
 fn is_selector(text: &str) -> bool {
+    if let Some((whole, segment)) = text.split_once('@') {
+        let is_plain = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_');
+        return is_selector(whole)
+            && segment.split_once(':').is_some_and(|(name, value)| {
+                (1..=32).contains(&name.len())
+                    && name.bytes().all(is_plain)
+                    && (1..=64).contains(&value.chars().count())
+                    && !value.contains(char::is_control)
+            });
+    }
     let (kind, label) = text.split_once(':').map_or((text, None), |(kind, label)| (kind, Some(label)));
     let is_back = |label: &str| {
         let number = label.strip_prefix('-').filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));

@@ -165,9 +165,11 @@ async fn file(api: &Api, request: &HttpRequest, format: FileFormat) -> Result<Ht
         FileFormat::Csv => ("text/csv; charset=utf-8; header=present", "csv"),
         FileFormat::Ndjson => ("application/x-ndjson", "ndjson"),
     };
-    // Header and file names allow few characters, but a segment has any.
-    let period = export.header.period.full_name().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
-    let name = format!("{}-{period}.{ending}", board.slug);
+    // A slug or period needs no quotes in the header. Some systems forbid colons in file names, and a
+    // segment may have any character.
+    let segment = export.header.period.segment.as_ref().map(|segment| format!("-{segment}")).unwrap_or_default();
+    let segment = segment.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+    let name = format!("{}-{}{segment}.{ending}", board.slug, export.header.period.name().replace(':', "-"));
     let mut response = HttpResponse::Ok();
     response
         .insert_header((header::CONTENT_TYPE, media_type))

@@ -12,7 +12,10 @@ use sqlx::query_scalar;
 
 use crate::{
     http::api::site::{Answer, Site},
-    support::{TestDb, audit, run, wait::until},
+    support::{
+        TestDb, audit, run,
+        wait::{until, within},
+    },
 };
 
 const SCORES: &str = "/v1/boards/main/scores";
@@ -256,7 +259,7 @@ async fn every_read_takes_a_segment() {
         let file = site.get("/v1/boards/main/scores.csv?segment=country:DE").await;
         assert_eq!((file.text.lines().count(), file.status), (3, 200));
         assert!(
-            file.headers[CONTENT_DISPOSITION].to_str().is_ok_and(|name| name.contains("main-all-time-country-DE.csv"))
+            file.headers[CONTENT_DISPOSITION].to_str().is_ok_and(|name| name.contains("main-all_time-country-DE.csv"))
         );
         // Pages continue in their segment only.
         let first = get("scores?segment=class:mage&limit=1").await;
@@ -278,6 +281,14 @@ async fn every_read_takes_a_segment() {
             assert!(!tags.contains(&tag), "{segment}: {tag:?}");
             tags.push(tag);
         }
+        // A live stream.
+        let path = site.serve.at("/v1/boards/main/live?segment=country:DE");
+        let mut stream = site.serve.client.get(path).send().await.unwrap();
+        let mut told = String::new();
+        while !told.contains("\n\n") || !told.contains("ada") {
+            told += &String::from_utf8_lossy(&within("a message", stream.chunk()).await.unwrap().unwrap());
+        }
+        assert!(told.contains(r#""segment":"country:DE""#) && !told.contains("cyd"), "{told}");
         // What the board does not have is named.
         let unknown = site.get(&format!("{SCORES}?segment=planet:Mars")).await;
         refused(&unknown, "segment", "board main has no segments by planet; it has segments by country, class");
