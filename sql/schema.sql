@@ -1009,7 +1009,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.put_user(p_user text, p_name text, p_avatar text, p_set_avatar boolean, p_metadata jsonb, p_actor text, p_boards text[], p_attributes jsonb, OUT made boolean) IS 'Sets a user''s name, avatar, metadata and attributes (null removes one), and returns whether the user is new. Example: SELECT centile.put_user(''ann'', ''Ann'', p_metadata => ''{"team": "red"}'');';
+COMMENT ON FUNCTION centile.put_user(p_user text, p_name text, p_avatar text, p_set_avatar boolean, p_metadata jsonb, p_actor text, p_boards text[], p_attributes jsonb, OUT made boolean) IS 'Sets a user''s name, avatar, metadata and attributes (null removes one), and returns whether the user is new. The service moves a user with other attributes to other segments within seconds. Example: SELECT centile.put_user(''ann'', ''Ann'', p_metadata => ''{"team": "red"}'');';
 
 CREATE FUNCTION centile.rank_key(p_score bigint, p_order text) RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
