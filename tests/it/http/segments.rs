@@ -198,6 +198,28 @@ async fn attributes_belong_to_the_profile() {
     run(&db, &["user", "set", "zoe", "--attribute", "country"]).refused(2, &["--attribute"]);
 }
 
+/// Pages continue in their segment only, and entity tags differ by segment.
+async fn pages_and_tags(site: &Site) {
+    let get = async |path: &str| site.get(&format!("/v1/boards/main/{path}")).await.is(200);
+    let first = get("scores?segment=class:mage&limit=1").await;
+    let cursor = first["next_cursor"].as_str().unwrap();
+    let next = get(&format!("scores?segment=class:mage&limit=1&cursor={cursor}")).await;
+    assert_eq!(rows(&next), [row(2, 2, "ada", 5)]);
+    for other in ["", "&segment=country:DE"] {
+        let answer = site.get(&format!("{SCORES}?limit=1&cursor={cursor}{other}")).await;
+        refused(&answer, "cursor", "next_cursor");
+    }
+    // Those of empty rankings, too.
+    let tag = async |segment: &str| site.get(&format!("{SCORES}?limit=3{segment}")).await.headers.get(ETAG).cloned();
+    let segments = ["", "&segment=country:DE", "&segment=country:FR", "&segment=country:US", "&segment=country:%C3%A9"];
+    let mut tags = Vec::new();
+    for segment in segments {
+        let tag = tag(segment).await.unwrap();
+        assert!(!tags.contains(&tag), "{segment}: {tag:?}");
+        tags.push(tag);
+    }
+}
+
 #[tokio::test]
 async fn every_read_takes_a_segment() {
     let db = TestDb::new().await;
@@ -261,26 +283,7 @@ async fn every_read_takes_a_segment() {
         assert!(
             file.headers[CONTENT_DISPOSITION].to_str().is_ok_and(|name| name.contains("main-all_time-country-DE.csv"))
         );
-        // Pages continue in their segment only.
-        let first = get("scores?segment=class:mage&limit=1").await;
-        let cursor = first["next_cursor"].as_str().unwrap();
-        let next = get(&format!("scores?segment=class:mage&limit=1&cursor={cursor}")).await;
-        assert_eq!(rows(&next), [row(2, 2, "ada", 5)]);
-        for other in ["", "&segment=country:DE"] {
-            let answer = site.get(&format!("{SCORES}?limit=1&cursor={cursor}{other}")).await;
-            refused(&answer, "cursor", "next_cursor");
-        }
-        // Entity tags differ by segment, also those of empty rankings.
-        let tag =
-            async |segment: &str| site.get(&format!("{SCORES}?limit=3{segment}")).await.headers.get(ETAG).cloned();
-        let segments =
-            ["", "&segment=country:DE", "&segment=country:FR", "&segment=country:US", "&segment=country:%C3%A9"];
-        let mut tags = Vec::new();
-        for segment in segments {
-            let tag = tag(segment).await.unwrap();
-            assert!(!tags.contains(&tag), "{segment}: {tag:?}");
-            tags.push(tag);
-        }
+        pages_and_tags(&site).await;
         // A live stream.
         let path = site.serve.at("/v1/boards/main/live?segment=country:DE");
         let mut stream = site.serve.client.get(path).send().await.unwrap();
