@@ -1,6 +1,6 @@
-//! The operator's page: open tasks, periods, buckets, webhooks, administrative actions, and the
-//! state of this instance. It is read-only and works without a script. Time series belong to
-//! `/metrics`.
+//! The operator's page: open tasks, those that need attention first, charts of the last hour,
+//! periods, buckets, webhooks, administrative actions, and the state of this instance. It is
+//! read-only and works without a script. Longer time series belong to `/metrics`.
 
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use crate::{
         operation::{InstanceStatus, MaintenanceStatus, Operation, PERIODS_MAX},
         pages::{
             asset,
+            figure::lines,
             number::{count, grouped, instant, number},
         },
     },
@@ -19,8 +20,10 @@ use crate::{
     model::{
         operation::{AuditEntry, BucketStatus, LedgerAhead, PeriodStatus},
         outbox::Message,
+        presentation::ScoreFormat,
     },
     ranking::IndexStatus,
+    telemetry::recent::Minute,
 };
 
 /// Seconds after which a waiting task needs attention, as in `docs/alerts.yml`.
@@ -36,7 +39,8 @@ const LEAST: f64 = 1.5;
 
 /// The page, read at `now`.
 pub(crate) fn page(operation: &Operation, now: DateTime<Utc>) -> Markup {
-    let tasks = tasks(operation);
+    let mut tasks = tasks(operation);
+    tasks.sort_by_key(|task| !task.needs_attention);
     let alarms = tasks.iter().filter(|task| task.needs_attention).count();
     let main = html! {
         div.ops {
@@ -55,6 +59,7 @@ pub(crate) fn page(operation: &Operation, now: DateTime<Utc>) -> Markup {
                 }
             }
             (task_list(&tasks))
+            (charts(&operation.minutes))
             (periods(&operation.periods))
             (buckets(operation))
             (messages(&operation.waiting))
@@ -221,6 +226,7 @@ fn ledger_task(ledger: &LedgerAhead) -> Task {
 fn task_list(tasks: &[Task]) -> Markup {
     let rows: Vec<_> = tasks
         .iter()
+        .filter(|task| !task.remark.is_empty())
         .map(|task| {
             html! {
                 th scope="row" { (task.what) }
@@ -235,7 +241,45 @@ fn task_list(tasks: &[Task]) -> Markup {
     html! {
         section {
             h2 { "Tasks" }
-            (table("Open tasks of all boards", &columns, &rows))
+            @if rows.is_empty() { p.empty { "No task is open." } } @else { (table("Open tasks of all boards", &columns, &rows)) }
+        }
+    }
+}
+
+/// Charts of the last hour.
+fn charts(minutes: &[Minute]) -> Markup {
+    const MEBIBYTE: u64 = 1_048_576;
+    let whole = ScoreFormat::default();
+    // Thousandths of a millisecond, and hundredths.
+    let (milliseconds, hundredths): (ScoreFormat, ScoreFormat) =
+        ("decimal:3 ms".parse().unwrap_or_default(), "decimal:2".parse().unwrap_or_default());
+    let chart = |name: &str, format: &ScoreFormat, value: &dyn Fn(&Minute) -> Option<i64>| {
+        let points: Vec<_> = minutes.iter().filter_map(|minute| Some((minute.ended_at, value(minute)?))).collect();
+        let last = points.last().map(|(_, value)| format.english(*value)).unwrap_or_default();
+        html! {
+            @if points.len() > 1 {
+                figure.chart {
+                    (lines(name, &format!("{name}: {last} in the last minute"), &points, format, false, |at| at.format("%H:%M").to_string()))
+                }
+            }
+        }
+    };
+    let signed = |count: u64| i64::try_from(count).ok();
+    html! {
+        section {
+            h2 { "Last hour of this instance" }
+            @if minutes.len() < 2 {
+                p.empty { "The charts begin two minutes after the start." }
+            } @else {
+                p.quiet { "By minute, in UTC." }
+                div.charts {
+                    (chart("Requests per minute", &whole, &|minute| signed(minute.requests)))
+                    (chart("99 % of requests answered within", &milliseconds, &|minute| signed(u64::try_from(minute.slow?.as_micros()).ok()?)))
+                    (chart("Scores per minute", &whole, &|minute| signed(minute.scores)))
+                    (chart("Index memory in MiB", &whole, &|minute| signed(minute.index_bytes / MEBIBYTE)))
+                    (chart("Fullest bucket, as a multiple of the even size", &hundredths, &|minute| format!("{:.0}", minute.skew * 100.0).parse().ok()))
+                }
+            }
         }
     }
 }
@@ -498,6 +542,7 @@ mod tests {
                 waiting: Vec::new(),
                 acts: Vec::new(),
                 status: InstanceStatus::default(),
+                minutes: Vec::new(),
             };
             let named: Vec<_> =
                 tasks(&operation).iter().filter(|task| task.needs_attention).map(|task| task.name).collect();
