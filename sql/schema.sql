@@ -3372,6 +3372,7 @@ BEGIN
     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket (bucket, lane, ranking_id, rank_key, tie_key, user_key)
         SELECT k.bucket, k.lane, p_ranking_id, k.rank_key, k.tie_key, k.user_key FROM key k
+        WHERE k.n % 1000 <> 0 OR centile_store.yield_to_writers()
     ), tally AS MATERIALIZED (
         SELECT k.lane, k.bucket, count(*) AS players FROM key k GROUP BY k.lane, k.bucket
     ), counted AS (
@@ -3404,12 +3405,15 @@ DECLARE
     v_entries bigint;
 BEGIN
     INSERT INTO centile_store.leaderboard (ranking_id, user_id, score, rank_key, tie_key, reached_at, lane, only_zeros)
-    SELECT p_ranking_id, e.user_id, e.score, e.rank_key, e.tie_key, e.reached_at, u.lane_hash % g.lanes, e.only_zeros
-    FROM centile_store.rankings g
-    CROSS JOIN LATERAL centile.entries_from_ledger(g.period_id) e
-    JOIN centile_store.users u ON u.id = e.user_id
-    WHERE g.id = p_ranking_id
-    ORDER BY e.user_id;
+    SELECT p_ranking_id, e.user_id, e.score, e.rank_key, e.tie_key, e.reached_at, e.lane, e.only_zeros
+    FROM (SELECT e.*, row_number() OVER () AS n
+          FROM (SELECT e.*, u.lane_hash % g.lanes AS lane
+                FROM centile_store.rankings g
+                CROSS JOIN LATERAL centile.entries_from_ledger(g.period_id) e
+                JOIN centile_store.users u ON u.id = e.user_id
+                WHERE g.id = p_ranking_id
+                ORDER BY e.user_id) e) e
+    WHERE e.n % 1000 <> 0 OR centile_store.yield_to_writers();
     GET DIAGNOSTICS v_entries = ROW_COUNT;
     RETURN v_entries;
 END
@@ -5634,6 +5638,31 @@ $$;
 
 COMMENT ON FUNCTION centile_store.user_named(p_external_id text) IS 'The internal id of a user; an error if the user does not exist. Example: SELECT centile_store.user_named(''ann'');';
 
+CREATE FUNCTION centile_store.users_named(p_text text, p_limit integer) RETURNS text[]
+    LANGUAGE plpgsql STABLE
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    AS $$
+DECLARE
+    v_text text COLLATE "C" := lower(regexp_replace(normalize(p_text, NFKD), '[\u0300-\u036f]', '', 'g') COLLATE "und-x-icu");
+    v_last constant text := chr(1114111);
+BEGIN
+    RETURN ARRAY(
+        (SELECT u.external_id FROM centile_store.users u
+         WHERE u.external_id >= p_text AND u.external_id < p_text || v_last
+         ORDER BY u.external_id LIMIT p_limit)
+        UNION
+        (SELECT u.external_id FROM centile_store.users u
+         WHERE u.name <> u.external_id
+           AND lower(regexp_replace(normalize(u.name, NFKD), '[\u0300-\u036f]', '', 'g') COLLATE "und-x-icu") COLLATE "C" >= v_text
+           AND lower(regexp_replace(normalize(u.name, NFKD), '[\u0300-\u036f]', '', 'g') COLLATE "und-x-icu") COLLATE "C" < v_text || v_last
+         ORDER BY lower(regexp_replace(normalize(u.name, NFKD), '[\u0300-\u036f]', '', 'g') COLLATE "und-x-icu") COLLATE "C" LIMIT p_limit));
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.users_named(p_text text, p_limit integer) IS 'Ids of users whose id or name begins with a text, up to a number of each; accents and case of names do not count. Example: SELECT centile_store.users_named(''an'', 100);';
+
 CREATE FUNCTION centile_store.wanted_windows() RETURNS TABLE(board_id integer, board text, length text, at timestamp with time zone, label text, is_current boolean)
     LANGUAGE sql STABLE
     AS $$
@@ -5706,6 +5735,22 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.write_entries(p_lane smallint, p_order text, entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[]) IS 'Writes entries with their bucket rows and counts. Example: SELECT centile_store.write_entries(0::smallint, ''desc'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'');';
+
+CREATE FUNCTION centile_store.yield_to_writers() RETURNS boolean
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    FOR n IN 1..10 LOOP
+        EXIT WHEN NOT EXISTS (
+            SELECT FROM pg_catalog.pg_stat_activity a
+            WHERE a.wait_event IN ('WALSync', 'WALWrite') AND a.backend_type = 'client backend' AND a.pid <> pg_backend_pid());
+        PERFORM pg_sleep(0.005);
+    END LOOP;
+    RETURN true;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.yield_to_writers() IS 'Pauses while other sessions wait for the write-ahead log, for about 50 ms at most. Example: SELECT centile_store.yield_to_writers();';
 
 CREATE TABLE centile_store.api_keys (
     id text NOT NULL COLLATE pg_catalog."C",
@@ -6911,6 +6956,8 @@ CREATE INDEX transaction_ids_expires_at_idx ON centile_store.transaction_ids USI
 
 CREATE INDEX users_profile_revision_idx ON centile_store.users USING btree (profile_revision) WHERE (profile_revision > 0);
 
+CREATE INDEX users_search_idx ON centile_store.users USING btree (lower((regexp_replace(NORMALIZE(name, NFKD), '[\u0300-\u036f]'::text, ''::text, 'g'::text) COLLATE "und-x-icu")) COLLATE "C") WHERE (name <> external_id);
+
 ALTER TABLE ONLY centile_store.archive_differences
     ADD CONSTRAINT archive_differences_period_fkey FOREIGN KEY (period_id) REFERENCES centile_store.periods(id);
 
@@ -7648,11 +7695,17 @@ GRANT ALL ON FUNCTION centile_store.unused_windows(p_all boolean) TO centile_ser
 REVOKE ALL ON FUNCTION centile_store.user_named(p_external_id text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.user_named(p_external_id text) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.users_named(p_text text, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.users_named(p_text text, p_limit integer) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.wanted_windows() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.wanted_windows() TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.write_entries(p_lane smallint, p_order text, entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.write_entries(p_lane smallint, p_order text, entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.yield_to_writers() FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.yield_to_writers() TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.api_keys TO centile_service;
 

@@ -17,6 +17,7 @@ mod open;
 pub(crate) mod overview;
 pub(crate) mod period;
 pub(crate) mod read;
+pub(crate) mod search;
 mod sql;
 pub(crate) mod top;
 mod users;
