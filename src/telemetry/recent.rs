@@ -10,12 +10,15 @@ use std::{
     time::Duration,
 };
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::TIMES;
 
 /// Length of an interval.
 pub(crate) const EVERY: Duration = Duration::from_mins(1);
+
+/// Least length of an interval.
+const SHORTEST: TimeDelta = TimeDelta::seconds(30);
 
 /// Intervals that are kept.
 const MINUTES_MAX: usize = 60;
@@ -65,16 +68,21 @@ pub(super) fn set_skew(skew: f64) {
 
 /// Ends a minute. `index_bytes` is the memory of the rank indexes and the user directory.
 pub(crate) fn end_minute(index_bytes: u64) {
+    let ended_at = Utc::now();
+    let mut minutes = MINUTES.lock().unwrap_or_else(PoisonError::into_inner);
+    // Each instance in this process calls this function, and for the first time at its start.
+    if minutes.back().is_some_and(|last| ended_at - last.ended_at < SHORTEST) {
+        return;
+    }
     let requests = REQUESTS.each_ref().map(|count| count.swap(0, Relaxed));
     let minute = Minute {
-        ended_at: Utc::now(),
+        ended_at,
         requests: requests.iter().sum(),
         slow: bound_of(&requests, SLOW),
         scores: SCORES.swap(0, Relaxed),
         index_bytes,
         skew: f64::from_bits(SKEW.load(Relaxed)),
     };
-    let mut minutes = MINUTES.lock().unwrap_or_else(PoisonError::into_inner);
     if minutes.len() == MINUTES_MAX {
         minutes.pop_front();
     }

@@ -82,6 +82,13 @@ impl Axis {
         }
     }
 
+    /// Chooses labels for counts up to this one: 0 at the bottom.
+    pub(super) fn of_counts(highest: i64) -> Self {
+        let mut ticks = even(0, highest.max(1), 0);
+        ticks.reverse();
+        Self { ticks, is_logarithmic: false }
+    }
+
     /// Returns the place of a value, from 0 at the top to 1.
     fn place(&self, value: i64) -> f64 {
         let (Some(first), Some(last)) = (self.ticks.first(), self.ticks.last()) else { return 0.0 };
@@ -148,6 +155,8 @@ mod tests {
         ] {
             assert_eq!(Axis::of_scores(lowest, highest).ticks, wanted);
         }
+        assert_eq!(Axis::of_counts(0).ticks, [1, 0]);
+        assert_eq!(Axis::of_counts(17).ticks, [20, 10, 0]);
         let widest = Axis::of_scores(i64::MIN, i64::MAX);
         assert_eq!((widest.ticks.first(), widest.ticks.last()), (Some(&i64::MAX), Some(&i64::MIN)));
         assert!(widest.place(i64::MAX).abs() < 0.01 && (widest.place(0) - 0.5).abs() < 0.01);

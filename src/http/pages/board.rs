@@ -193,7 +193,7 @@ fn found(page: &BoardPage<'_>) -> Markup {
                 @if rows.is_empty() { "No player found for “" bdi { (text) } "”" } @else { "Players found for “" bdi { (text) } "”" }
             }
             (others(page, "Players found", "found", rows, &chosen.header))
-            @if *is_cut { p.quiet { "More than 500 players have such a name or ID. Type more of it." } }
+            @if *is_cut { p.quiet { "The search looked at the first 500 names only. Type more of the name." } }
             @else if rows.len() < chosen.rows.len() { p.quiet { "The best " (rows.len()) " of " (count(chosen.rows.len() as u64)) ". Type more of the name." } }
             @else if rows.is_empty() { p.quiet { "A search compares the beginning of names and IDs, in this ranking only." } }
             p { a href=(page.view.link.href()) { "Close the search" } }

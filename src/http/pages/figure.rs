@@ -105,6 +105,7 @@ pub(crate) fn curve(transactions: &[HistoryRow], board: &Board, period: &Period,
     }
     let format = &board.presentation.score_format;
     let place = |time| number::short_time(time, &board.time_zone);
+    let Some((lowest, highest)) = range(points.iter().map(|(_, value)| *value)) else { return html! {} };
     let text = format!(
         "Score in this period: {} on {} to {} on {}",
         format.english(first.1),
@@ -114,7 +115,7 @@ pub(crate) fn curve(transactions: &[HistoryRow], board: &Board, period: &Period,
     );
     html! {
         figure.chart.curve {
-            (lines("Score", &text, &points, format, true, place))
+            (lines("Score", &text, &points, &Axis::of_scores(lowest, highest), format, true, place))
             figcaption { span { "Score in this period, last " (count(points.len() as u64)) " scores" } }
         }
     }
@@ -126,13 +127,12 @@ pub(crate) fn lines(
     name: &str,
     text: &str,
     points: &[(DateTime<Utc>, i64)],
+    axis: &Axis,
     format: &ScoreFormat,
     is_stepped: bool,
     written: impl Fn(DateTime<Utc>) -> String,
 ) -> Markup {
     let (Some(first), Some(last)) = (points.first(), points.last()) else { return html! {} };
-    let Some((lowest, highest)) = range(points.iter().map(|(_, value)| *value)) else { return html! {} };
-    let axis = Axis::of_scores(lowest, highest);
     let (left, right) = (axis.label_width(format).min(WIDTH / 2.0), WIDTH - MARGIN);
     let seconds = (last.0 - first.0).as_seconds_f64().max(1.0);
     let mut path = String::new();

@@ -12,6 +12,7 @@ use crate::{
         operation::{InstanceStatus, MaintenanceStatus, Operation, PERIODS_MAX},
         pages::{
             asset,
+            axis::Axis,
             figure::lines,
             number::{count, grouped, instant, number},
         },
@@ -255,11 +256,12 @@ fn charts(minutes: &[Minute]) -> Markup {
         ("decimal:3 ms".parse().unwrap_or_default(), "decimal:2".parse().unwrap_or_default());
     let chart = |name: &str, format: &ScoreFormat, value: &dyn Fn(&Minute) -> Option<i64>| {
         let points: Vec<_> = minutes.iter().filter_map(|minute| Some((minute.ended_at, value(minute)?))).collect();
+        let axis = Axis::of_counts(points.iter().map(|(_, value)| *value).max().unwrap_or(0));
         let last = points.last().map(|(_, value)| format.english(*value)).unwrap_or_default();
         html! {
             @if points.len() > 1 {
                 figure.chart {
-                    (lines(name, &format!("{name}: {last} in the last minute"), &points, format, false, |at| at.format("%H:%M").to_string()))
+                    (lines(name, &format!("{name}: {last} in the last minute"), &points, &axis, format, false, |at| at.format("%H:%M").to_string()))
                 }
             }
         }
