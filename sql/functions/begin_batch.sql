@@ -17,7 +17,7 @@ CREATE OR REPLACE FUNCTION centile_store.begin_batch(
     OUT reset_users integer[], OUT reset_times timestamptz[],
     OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[],
     OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamptz[],
-    OUT known_rules text[], OUT known_details text[])
+    OUT known_rules text[], OUT known_details text[], OUT known_metadata text[])
 LANGUAGE plpgsql STABLE
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
@@ -69,7 +69,7 @@ BEGIN
     END IF;
     IF p_ids <> '{}' THEN
         SELECT * INTO known_ids, known_transactions, known_quarantined, known_standings,
-            known_points, known_tiebreaks, known_reasons, known_times, known_rules, known_details
+            known_points, known_tiebreaks, known_reasons, known_times, known_rules, known_details, known_metadata
         FROM centile_store.known_events(p_board_id, user_ids, p_id_users, p_ids);
     END IF;
 END

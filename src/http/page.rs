@@ -43,7 +43,7 @@ use crate::{
         user::UserId,
     },
     ranking::{
-        local, overview, period, read,
+        local, metadata, overview, period, read,
         search::{self, Found},
         top,
     },
@@ -277,16 +277,21 @@ async fn player(
 ) -> Result<Option<PlayerShown>> {
     let Some(user) = user else { return Ok(None) };
     let instance = &api.instance;
-    let (standing, transactions) = futures::join!(
+    let (mut standing, transactions) = futures::join!(
         read::standing(&instance.rankings, board, selector, user, AROUND),
         // The chart needs voids and resets to leave out what they cancel.
         scoring::history(&instance.store, board, user, TRANSACTIONS_MAX, None, true)
     );
-    Ok(Some(match standing {
-        Ok(standing) => PlayerShown::Standing(
-            Box::new(standing),
-            transactions.map(|(transactions, _)| transactions).unwrap_or_default(),
-        ),
+    let transactions = transactions.map(|(transactions, _)| transactions).unwrap_or_default();
+    // Games that use no metadata do not pay for the look-up.
+    let added = match &mut standing {
+        Ok(standing) if transactions.iter().any(|transaction| transaction.metadata.is_some()) => {
+            metadata::add(&instance.rankings, board, &standing.header, [&mut standing.player]).await
+        }
+        _ => Ok(()),
+    };
+    Ok(Some(match standing.and_then(|standing| added.map(|()| standing)) {
+        Ok(standing) => PlayerShown::Standing(Box::new(standing), transactions),
         // Only an unknown player comes without a hint.
         Err(Error::NotFound { what: what @ (Resource::User | Resource::Score), .. }) => {
             PlayerShown::NoScore { is_known: what == Resource::Score }

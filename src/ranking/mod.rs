@@ -13,6 +13,7 @@ mod indexes;
 mod load;
 pub(crate) mod local;
 pub(crate) mod memory;
+pub(crate) mod metadata;
 mod open;
 pub(crate) mod overview;
 pub(crate) mod period;

@@ -410,6 +410,7 @@ fn card(page: &BoardPage<'_>, standing: &Standing) -> Markup {
             div { dt { "Better than" } dd { span data-live="percentile" { (percentile(standing.percentile)) } " %" } }
         }
         p.quiet { "Reached " (instant(player.reached_at, &page.view.board.time_zone)) }
+        @if let Some(Some(metadata)) = &player.metadata { p.quiet.id { "Metadata: " code { (metadata) } } }
         p.actions {
             a href=(page.view.link.from(there).href()) { "Show in the ranking" }
             @if is_friend { a href=(page.view.link.without_friend(&player.user_id).href()) { "Remove from friends" } }

@@ -217,6 +217,7 @@ mod tests {
             reason: None,
             voids,
             occurred_at: DateTime::from_timestamp(id, 0).unwrap_or_default(),
+            metadata: None,
         }
     }
 
