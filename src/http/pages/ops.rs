@@ -557,6 +557,34 @@ mod tests {
     }
 
     #[test]
+    fn charts_leave_out_what_is_unknown() {
+        let minute = |minute: i64, slow: Option<u64>| Minute {
+            ended_at: DateTime::from_timestamp(1_700_000_000 + 60 * minute, 0).unwrap_or_default(),
+            requests: 120,
+            slow: slow.map(Duration::from_micros),
+            scores: 0,
+            index_bytes: 3 << 20,
+            skew: 1.256,
+        };
+        assert!(!charts(&[minute(0, None)]).into_string().contains("<svg"));
+        // A single known time is no line.
+        let text = charts(&[minute(0, None), minute(1, Some(2_500))]).into_string();
+        assert_eq!(text.matches("<svg").count(), 4, "{text}");
+        let text = charts(&[minute(0, Some(500)), minute(1, None), minute(2, Some(2_500))]).into_string();
+        for part in [
+            "Requests per minute: 120 in",
+            "99 % of requests answered within: 2.500 ms in",
+            "Scores per minute: 0 in",
+            "Index memory in MiB: 3 in",
+            "as a multiple of the even size: 1.26 in",
+            ">22:13<",
+            ">22:15<",
+        ] {
+            assert!(text.contains(part), "no {part} in {text}");
+        }
+    }
+
+    #[test]
     fn a_bucket_is_as_high_as_it_is_full() {
         let bucket = |bucket: i16, players: i64| BucketStatus {
             kind: "week".into(),
