@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Audits pages of a running Centile with Lighthouse:
 # `scripts/lighthouse.sh http://127.0.0.1:8080 / '/boards/main'`. Fails if performance,
-# accessibility, best practices or SEO score below 100, as on a slow phone. Needs Node 18.20 or newer,
-# and Chromium.
+# accessibility, best practices or SEO score below 100, as on a slow phone. Needs Node 18.20 or
+# newer, and Chromium.
 #
 # Installs Lighthouse 12 (Apache-2.0) from npm into .centile/tools. Version 13 needs a newer Node
 # than Debian 12 has.

@@ -5718,7 +5718,7 @@ CREATE FUNCTION centile_store.users_named(p_text text, p_limit integer) RETURNS 
     SET enable_bitmapscan TO 'off'
     AS $$
 DECLARE
-    v_text text COLLATE "C" := lower(regexp_replace(normalize(p_text, NFKD), '[\u0300-\u036f]', '', 'g') COLLATE "und-x-icu");
+    v_text text COLLATE "C" := translate(lower(regexp_replace(normalize(p_text, NFKD), '[\u0300-\u036f]', '', 'g') COLLATE "und-x-icu"), 'ς', 'σ');
     v_last constant text := chr(1114111);
 BEGIN
     RETURN ARRAY(
@@ -5727,10 +5727,10 @@ BEGIN
          ORDER BY u.external_id LIMIT p_limit)
         UNION
         (SELECT u.external_id FROM centile_store.users u
-         WHERE u.name <> u.external_id
-           AND lower(regexp_replace(normalize(u.name, NFKD), '[\u0300-\u036f]', '', 'g') COLLATE "und-x-icu") COLLATE "C" >= v_text
-           AND lower(regexp_replace(normalize(u.name, NFKD), '[\u0300-\u036f]', '', 'g') COLLATE "und-x-icu") COLLATE "C" < v_text || v_last
-         ORDER BY lower(regexp_replace(normalize(u.name, NFKD), '[\u0300-\u036f]', '', 'g') COLLATE "und-x-icu") COLLATE "C" LIMIT p_limit));
+         WHERE v_text <> '' AND u.name <> u.external_id
+           AND translate(lower(regexp_replace(normalize(u.name, NFKD), '[\u0300-\u036f]', '', 'g') COLLATE "und-x-icu"), 'ς', 'σ') COLLATE "C" >= v_text
+           AND translate(lower(regexp_replace(normalize(u.name, NFKD), '[\u0300-\u036f]', '', 'g') COLLATE "und-x-icu"), 'ς', 'σ') COLLATE "C" < v_text || v_last
+         ORDER BY translate(lower(regexp_replace(normalize(u.name, NFKD), '[\u0300-\u036f]', '', 'g') COLLATE "und-x-icu"), 'ς', 'σ') COLLATE "C" LIMIT p_limit));
 END
 $$;
 
@@ -5813,17 +5813,17 @@ CREATE FUNCTION centile_store.yield_to_writers() RETURNS boolean
     LANGUAGE plpgsql
     AS $$
 BEGIN
-    FOR n IN 1..10 LOOP
+    FOR n IN 1..2 LOOP
         EXIT WHEN NOT EXISTS (
             SELECT FROM pg_catalog.pg_stat_activity a
-            WHERE a.wait_event IN ('WALSync', 'WALWrite') AND a.backend_type = 'client backend' AND a.pid <> pg_backend_pid());
+            WHERE lower(a.wait_event) IN ('walsync', 'walwrite') AND a.backend_type = 'client backend' AND a.pid <> pg_backend_pid());
         PERFORM pg_sleep(0.005);
     END LOOP;
     RETURN true;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.yield_to_writers() IS 'Pauses while other sessions wait for the write-ahead log, for about 50 ms at most. Example: SELECT centile_store.yield_to_writers();';
+COMMENT ON FUNCTION centile_store.yield_to_writers() IS 'Pauses while other sessions wait for the write-ahead log, for about 10 ms at most. Example: SELECT centile_store.yield_to_writers();';
 
 CREATE TABLE centile_store.api_keys (
     id text NOT NULL COLLATE pg_catalog."C",
@@ -7037,7 +7037,7 @@ CREATE INDEX transaction_ids_expires_at_idx ON centile_store.transaction_ids USI
 
 CREATE INDEX users_profile_revision_idx ON centile_store.users USING btree (profile_revision) WHERE (profile_revision > 0);
 
-CREATE INDEX users_search_idx ON centile_store.users USING btree (lower((regexp_replace(NORMALIZE(name, NFKD), '[\u0300-\u036f]'::text, ''::text, 'g'::text) COLLATE "und-x-icu")) COLLATE "C") WHERE (name <> external_id);
+CREATE INDEX users_search_idx ON centile_store.users USING btree (translate(lower((regexp_replace(NORMALIZE(name, NFKD), '[\u0300-\u036f]'::text, ''::text, 'g'::text) COLLATE "und-x-icu")), 'ς'::text, 'σ'::text) COLLATE "C") WHERE (name <> external_id);
 
 ALTER TABLE ONLY centile_store.archive_differences
     ADD CONSTRAINT archive_differences_period_fkey FOREIGN KEY (period_id) REFERENCES centile_store.periods(id);

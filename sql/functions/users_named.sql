@@ -7,7 +7,7 @@ SET enable_seqscan = off
 SET enable_bitmapscan = off
 AS $$
 DECLARE
-    v_text text COLLATE "C" := lower(regexp_replace(normalize(p_text, NFKD), '[\u0300-\u036f]', '', 'g') COLLATE "und-x-icu");
+    v_text text COLLATE "C" := translate(lower(regexp_replace(normalize(p_text, NFKD), '[\u0300-\u036f]', '', 'g') COLLATE "und-x-icu"), 'ς', 'σ');
     v_last constant text := chr(1114111);
 BEGIN
     RETURN ARRAY(
@@ -16,10 +16,10 @@ BEGIN
          ORDER BY u.external_id LIMIT p_limit)
         UNION
         (SELECT u.external_id FROM centile_store.users u
-         WHERE u.name <> u.external_id
-           AND lower(regexp_replace(normalize(u.name, NFKD), '[\u0300-\u036f]', '', 'g') COLLATE "und-x-icu") COLLATE "C" >= v_text
-           AND lower(regexp_replace(normalize(u.name, NFKD), '[\u0300-\u036f]', '', 'g') COLLATE "und-x-icu") COLLATE "C" < v_text || v_last
-         ORDER BY lower(regexp_replace(normalize(u.name, NFKD), '[\u0300-\u036f]', '', 'g') COLLATE "und-x-icu") COLLATE "C" LIMIT p_limit));
+         WHERE v_text <> '' AND u.name <> u.external_id
+           AND translate(lower(regexp_replace(normalize(u.name, NFKD), '[\u0300-\u036f]', '', 'g') COLLATE "und-x-icu"), 'ς', 'σ') COLLATE "C" >= v_text
+           AND translate(lower(regexp_replace(normalize(u.name, NFKD), '[\u0300-\u036f]', '', 'g') COLLATE "und-x-icu"), 'ς', 'σ') COLLATE "C" < v_text || v_last
+         ORDER BY translate(lower(regexp_replace(normalize(u.name, NFKD), '[\u0300-\u036f]', '', 'g') COLLATE "und-x-icu"), 'ς', 'σ') COLLATE "C" LIMIT p_limit));
 END
 $$;
 

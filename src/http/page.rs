@@ -176,9 +176,10 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Shown> {
     };
     let found = match query.search.filter(|text| !text.trim().is_empty()) {
         None => None,
-        Some(text) => match search::players(&api.instance.rankings, &board, &selector, &text).await? {
-            Found::Id(user) => return Ok(Shown::At(link.player(Some(user.as_str())).href())),
-            Found::Players { chosen, is_cut } => Some(PlayersFound { text, chosen, is_cut }),
+        Some(text) => match if_known(search::players(&api.instance.rankings, &board, &selector, &text).await)? {
+            Some(Found::Id(user)) => return Ok(Shown::At(link.player(Some(user.as_str())).href())),
+            Some(Found::Players { chosen, is_cut }) => Some(PlayersFound { text, chosen: Some(chosen), is_cut }),
+            None => Some(PlayersFound { text, chosen: None, is_cut: false }),
         },
     };
     let user: Option<UserId> =
@@ -205,7 +206,9 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Shown> {
             }
         },
     );
-    let rows = rows?;
+    let (rows, local) = (rows?, if_known(local)?.flatten());
+    // A page of friends that cannot be shown is the first page of all players.
+    let link = if link.among == Among::Friends && local.is_none() { link.among(Among::All) } else { link };
     let (periods, friends) = (if_known(periods)?, if_known(chosen)?.flatten());
     // A cached distribution may belong to the previous period, or to the time before the first
     // score.
@@ -236,7 +239,7 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Shown> {
         player: player?,
         progress: progress?,
         found,
-        local: if_known(local)?.flatten(),
+        local,
         friends,
     })))
 }

@@ -11,8 +11,12 @@ use crate::{
     ranking::{Rankings, read},
 };
 
-/// Maximum ids, and maximum names, that a search looks at.
-const CANDIDATES_MAX: u32 = 500;
+/// Maximum ids, and maximum names, that a search looks at: together as many players as the API
+/// ranks in one request.
+pub(crate) const CANDIDATES_MAX: u32 = 250;
+
+/// Bytes of the text that count. Ids and names are not longer.
+const TEXT_MAX: usize = 128;
 
 /// Result of a search.
 #[derive(Debug)]
@@ -23,15 +27,14 @@ pub(crate) enum Found {
     Players {
         /// Their rows, best first.
         chosen: Chosen,
-        /// Whether more ids or names begin with the text than a search looks at.
+        /// Whether more ids or names may begin with the text than a search looks at.
         is_cut: bool,
     },
 }
 
 /// Searches players in a ranking. Accents and case of names do not count.
 ///
-/// [`Error::Invalid`](crate::Error::Invalid) if the text is empty, longer than 128 bytes, or
-/// contains control characters.
+/// [`Error::Invalid`](crate::Error::Invalid) if the text is empty or contains control characters.
 pub(crate) async fn players(
     rankings: &Rankings,
     board: &Board,
@@ -39,12 +42,13 @@ pub(crate) async fn players(
     text: &str,
 ) -> Result<Found> {
     let text = text.trim();
-    user::check_text("search", text, 128)?;
+    let text = &text[..text.floor_char_boundary(TEXT_MAX)];
+    user::check_text("search", text, TEXT_MAX)?;
     let ids = rankings.store.users_named(text, CANDIDATES_MAX).await?;
     if ids.iter().any(|id| id == text) {
         return Ok(Found::Id(text.parse()?));
     }
     let is_cut = ids.len() >= CANDIDATES_MAX as usize;
-    let users: Vec<UserId> = ids.iter().map(|id| id.parse()).collect::<Result<_>>()?;
+    let users: Vec<UserId> = ids.iter().filter_map(|id| id.parse().ok()).collect();
     Ok(Found::Players { chosen: read::chosen(rankings, board, selector, &users).await?, is_cut })
 }

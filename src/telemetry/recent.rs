@@ -31,10 +31,16 @@ static REQUESTS: [AtomicU64; TIMES.len() + 1] = [const { AtomicU64::new(0) }; TI
 
 static SCORES: AtomicU64 = AtomicU64::new(0);
 
-/// Bits of a double.
+/// Bits of a double; 0 before the first check.
 static SKEW: AtomicU64 = AtomicU64::new(0);
 
-static MINUTES: Mutex<VecDeque<Minute>> = Mutex::new(VecDeque::new());
+static RECENT: Mutex<Recent> = Mutex::new(Recent { since: None, minutes: VecDeque::new() });
+
+struct Recent {
+    /// Beginning of the current minute.
+    since: Option<DateTime<Utc>>,
+    minutes: VecDeque<Minute>,
+}
 
 /// What happened in a minute.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,14 +50,14 @@ pub(crate) struct Minute {
     /// Answered requests.
     pub(crate) requests: u64,
     /// The least bound of the duration histogram within which 99 % of the requests were answered.
-    /// `None` without requests, and if some took longer than all bounds.
+    /// `None` without requests, and if more than 1 % took longer than all bounds.
     pub(crate) slow: Option<Duration>,
     /// Written score events.
     pub(crate) scores: u64,
     /// Bytes of the rank indexes and the user directory at its end.
     pub(crate) index_bytes: u64,
-    /// Skew of the most uneven ranking at its end; 0 before the first check.
-    pub(crate) skew: f64,
+    /// Skew of the most uneven ranking at the last check by this process; `None` before the first.
+    pub(crate) skew: Option<f64>,
 }
 
 pub(super) fn count_request(time: Duration) {
@@ -66,45 +72,48 @@ pub(super) fn set_skew(skew: f64) {
     SKEW.store(skew.to_bits(), Relaxed);
 }
 
-/// Ends a minute. `index_bytes` is the memory of the rank indexes and the user directory.
+/// Ends a minute. `index_bytes` is the memory of the rank indexes and the user directory. The first
+/// call only begins one.
 pub(crate) fn end_minute(index_bytes: u64) {
-    let ended_at = Utc::now();
-    let mut minutes = MINUTES.lock().unwrap_or_else(PoisonError::into_inner);
-    // Each instance in this process calls this function, and for the first time at its start.
-    if minutes.back().is_some_and(|last| ended_at - last.ended_at < SHORTEST) {
+    let now = Utc::now();
+    let mut recent = RECENT.lock().unwrap_or_else(PoisonError::into_inner);
+    // Each instance in this process calls this function.
+    if recent.since.is_some_and(|since| now - since < SHORTEST) {
         return;
     }
     let requests = REQUESTS.each_ref().map(|count| count.swap(0, Relaxed));
     let minute = Minute {
-        ended_at,
+        ended_at: now,
         requests: requests.iter().sum(),
         slow: bound_of(&requests, SLOW),
         scores: SCORES.swap(0, Relaxed),
         index_bytes,
-        skew: f64::from_bits(SKEW.load(Relaxed)),
+        skew: Some(f64::from_bits(SKEW.load(Relaxed))).filter(|skew| *skew > 0.0),
     };
-    if minutes.len() == MINUTES_MAX {
-        minutes.pop_front();
+    if recent.since.replace(now).is_some() {
+        recent.minutes.push_back(minute);
     }
-    minutes.push_back(minute);
+    if recent.minutes.len() > MINUTES_MAX {
+        recent.minutes.pop_front();
+    }
 }
 
 /// Returns the last minutes, oldest first.
 pub(crate) fn minutes() -> Vec<Minute> {
-    MINUTES.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    RECENT.lock().unwrap_or_else(PoisonError::into_inner).minutes.iter().cloned().collect()
 }
 
-/// Returns the least bound within which this share of the counted requests lies.
+/// Returns the least bound within which this share of the counted requests lies, or the greatest one.
 fn bound_of(counts: &[u64], share: f64) -> Option<Duration> {
-    let wanted = share * counts.iter().sum::<u64>() as f64;
-    let mut below = 0;
-    for (count, bound) in counts.iter().zip(TIMES) {
-        below += count;
-        if below > 0 && below as f64 >= wanted {
-            return Some(Duration::from_secs_f64(bound));
-        }
-    }
-    None
+    let all = counts.iter().sum::<u64>();
+    let within = |count: u64| count as f64 >= share * all as f64;
+    let sums = counts.iter().scan(0, |sum, count| {
+        *sum += count;
+        Some(*sum)
+    });
+    let found = sums.zip(TIMES).find(|(sum, _)| within(*sum)).map(|(_, bound)| bound);
+    let bound = found.or(TIMES.last().copied()).filter(|_| all > 0)?;
+    Some(Duration::from_secs_f64(bound))
 }
 
 #[cfg(test)]
@@ -120,6 +129,6 @@ mod tests {
         counts[5] = 2;
         assert_eq!(bound_of(&counts, 0.99), Some(Duration::from_millis(10)));
         counts[TIMES.len()] = 2;
-        assert_eq!(bound_of(&counts, 0.99), None);
+        assert_eq!(bound_of(&counts, 0.99), Some(Duration::from_secs(10)));
     }
 }

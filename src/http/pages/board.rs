@@ -18,6 +18,7 @@ use crate::{
         rank::{Chosen, Distribution, Header, LocalPage, Row, Standing},
         score::HistoryRow,
     },
+    ranking::search::CANDIDATES_MAX,
 };
 
 /// Maximum players of a search that are shown.
@@ -64,8 +65,8 @@ impl BoardPage<'_> {
 pub(crate) struct PlayersFound {
     /// The text.
     pub(crate) text: String,
-    /// The players.
-    pub(crate) chosen: Chosen,
+    /// The players; absent while the database cannot be reached.
+    pub(crate) chosen: Option<Chosen>,
     /// Whether there may be more.
     pub(crate) is_cut: bool,
 }
@@ -137,7 +138,8 @@ fn ranking(page: &BoardPage<'_>, title: &str) -> Markup {
     let caption = format!("{} · {title}", view.board.title);
     if let Some(local) = &page.local {
         return html! {
-            @if local.rows.is_empty() { p.empty { "None of them has a score in this period." } }
+            @if local.local_players == 0 { p.empty { "None of them has a score in this period." } }
+            @else if local.rows.is_empty() { p.empty { "None of them is at this position. " a href=(view.link.from(1).href()) { "Go to the top" } } }
             (table(&Table {
                 caption: &caption,
                 live: "local",
@@ -170,14 +172,17 @@ fn ranking(page: &BoardPage<'_>, title: &str) -> Markup {
 /// Renders the links between all players, and the selected player with friends.
 fn tabs(page: &BoardPage<'_>) -> Markup {
     let link = page.view.link;
-    let Some(standing) = page.standing().map(|standing| &standing.player.user_name).or(link.player.as_ref()) else {
-        return html! {};
+    let name = match &page.player {
+        Some(PlayerShown::Standing(standing, _)) => Some(&standing.player.user_name),
+        Some(PlayerShown::NoScore { is_known: true }) => link.player.as_ref(),
+        _ => None,
     };
+    let Some(name) = name else { return html! {} };
     html! {
         nav.tabs aria-label="Players" {
             ul {
                 li { a href=(link.among(Among::All).href()) aria-current=[page.local.is_none().then_some("page")] { "All players" } }
-                li { a href=(link.among(Among::Friends).href()) aria-current=[page.local.is_some().then_some("page")] { "Friends of " bdi { (standing) } } }
+                li { a href=(link.among(Among::Friends).href()) aria-current=[page.local.is_some().then_some("page")] { "Friends of " bdi { (name) } } }
             }
         }
     }
@@ -186,16 +191,20 @@ fn tabs(page: &BoardPage<'_>) -> Markup {
 /// Renders the result of a search.
 fn found(page: &BoardPage<'_>) -> Markup {
     let Some(PlayersFound { text, chosen, is_cut }) = &page.found else { return html! {} };
-    let rows = chosen.rows.get(..FOUND_MAX).unwrap_or(&chosen.rows);
+    let all = chosen.as_ref().map_or(&[][..], |chosen| &chosen.rows);
+    let rows = all.get(..FOUND_MAX).unwrap_or(all);
     html! {
         section.found aria-labelledby="found-title" {
             h2 #found-title {
                 @if rows.is_empty() { "No player found for “" bdi { (text) } "”" } @else { "Players found for “" bdi { (text) } "”" }
             }
-            (others(page, "Players found", "found", rows, &chosen.header))
-            @if *is_cut { p.quiet { "The search looked at the first 500 names only. Type more of the name." } }
-            @else if rows.len() < chosen.rows.len() { p.quiet { "The best " (rows.len()) " of " (count(chosen.rows.len() as u64)) ". Type more of the name." } }
-            @else if rows.is_empty() { p.quiet { "A search compares the beginning of names and IDs, in this ranking only." } }
+            @match chosen {
+                Some(chosen) => (others(page, "Players found", "found", rows, &chosen.header))
+                None => p.warning { "The search is not available now: the database cannot be reached." }
+            }
+            @if *is_cut { p.quiet { "The search looks at " (CANDIDATES_MAX) " ids and " (CANDIDATES_MAX) " names at most. Type more." } }
+            @else if rows.len() < all.len() { p.quiet { "The best " (rows.len()) " of " (count(all.len() as u64)) ". Type more." } }
+            @else if rows.is_empty() { p.quiet { "A search compares the beginning of names and ids, in this ranking only." } }
             p { a href=(page.view.link.href()) { "Close the search" } }
         }
     }
@@ -298,7 +307,7 @@ fn find(page: &BoardPage<'_>) -> Markup {
                 button { "Find" }
             }
             form action=(page.view.link.path()) {
-                (kept(&page.view.link.from(1)))
+                (kept(&page.view.link.among(Among::All)))
                 label for="from" { "Position" }
                 input #from name="from" type="number" required min="1" max=(page.view.rows.players().max(1)) inputmode="numeric"
                     value=[(page.view.link.from > 1).then_some(page.view.link.from)];
@@ -412,7 +421,7 @@ fn card(page: &BoardPage<'_>, standing: &Standing) -> Markup {
         p.quiet { "Reached " (instant(player.reached_at, &page.view.board.time_zone)) }
         @if let Some(Some(metadata)) = &player.metadata { p.quiet.id { "Metadata: " code { (metadata) } } }
         p.actions {
-            a href=(page.view.link.from(there).href()) { "Show in the ranking" }
+            a href=(page.view.link.among(Among::All).from(there).href()) { "Show in the ranking" }
             @if is_friend { a href=(page.view.link.without_friend(&player.user_id).href()) { "Remove from friends" } }
             @else if page.view.link.friends.len() < FRIENDS_MAX { a href=(page.view.link.with_friend(&player.user_id).href()) { "Add to friends" } }
         }

@@ -1,4 +1,5 @@
-//! Charts of scores, as SVG: their distribution, and the history of a player's score.
+//! Charts, as SVG: the distribution of scores, the history of a player's score, and other values
+//! over time.
 
 use std::fmt::Write as _;
 
@@ -104,18 +105,18 @@ pub(crate) fn curve(transactions: &[HistoryRow], board: &Board, period: &Period,
         return html! {};
     }
     let format = &board.presentation.score_format;
-    let place = |time| number::short_time(time, &board.time_zone);
+    let written = |time| number::short_time(time, &board.time_zone);
     let Some((lowest, highest)) = range(points.iter().map(|(_, value)| *value)) else { return html! {} };
     let text = format!(
         "Score in this period: {} on {} to {} on {}",
         format.english(first.1),
-        place(first.0),
+        written(first.0),
         format.english(last.1),
-        place(last.0)
+        written(last.0)
     );
     html! {
         figure.chart.curve {
-            (lines("Score", &text, &points, &Axis::of_scores(lowest, highest), format, true, place))
+            (lines("Score", &text, &points, &Axis::of_scores(lowest, highest), format, true, written))
             figcaption { span { "Score in this period, last " (count(points.len() as u64)) " scores" } }
         }
     }

@@ -105,7 +105,7 @@ fn over(state: PeriodState) -> Option<&'static str> {
 }
 
 /// Renders the picture and the colour of a board, as decoration. A picture on another host is not
-/// shown: readers' browsers send requests to this service only.
+/// shown: readers' browsers would send requests to that host.
 fn mark(board: &Board) -> Markup {
     let Presentation { icon_url, colour, .. } = &board.presentation;
     html! {
@@ -134,8 +134,8 @@ fn styled(title: &str, styles: &[&Asset], main: &Markup) -> Markup {
                 link rel="icon" type="image/svg+xml" href=(asset::ICON.path());
                 link rel="stylesheet" href=(asset::STYLE.path());
                 @for style in styles { link rel="stylesheet" href=(style.path()); }
-                // The script reformats numbers before the first paint. Otherwise lines
-                // that grow would move the content below.
+                // The script reformats numbers before the first paint. Otherwise lines that grow
+                // would move the content below.
                 script type="module" blocking="render" src=(asset::SCRIPT.path()) {}
             }
             body {

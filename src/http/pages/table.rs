@@ -8,7 +8,7 @@ use crate::{
     http::{
         pages::{
             avatar::avatar,
-            link::Link,
+            link::{Among, Link},
             number::{count, for_script, score},
         },
         server::cors::Origin,
@@ -64,6 +64,9 @@ pub(crate) struct Table<'a> {
 /// Renders a table of players.
 pub(crate) fn table(table: &Table<'_>) -> Markup {
     let &Table { caption, live, rows, link, before, selected, local_ranks, style } = table;
+    // A name leads to the top of that player's friends.
+    let top = link.from(1);
+    let link = if link.among == Among::Friends { &top } else { link };
     html! {
         // The script may fill an empty table.
         table data-live=(live) data-format=[for_script(style.format)] data-local[local_ranks.is_some()] data-since=[before.map(|before| before.snapshot.name())]

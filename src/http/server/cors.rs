@@ -30,7 +30,7 @@ const RESPONSE_HEADERS: &str = "Age, Allow, ETag, Location, Retry-After, RateLim
 /// Seconds that a browser caches a preflight response: two hours, Chromium's maximum.
 const REMEMBERED_SECONDS: u64 = 7_200;
 
-/// An origin whose pages may read responses.
+/// An origin that a setting allows: to read responses, to frame boards, or to serve avatars.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     /// Every origin.

@@ -3,9 +3,9 @@
 //! creates the index of names.
 //!
 //! Safe to run repeatedly, concurrently, and to kill at any point: a session-level advisory lock
-//! admits one process, and every step is a transaction or can be repeated. No step waits long for a lock
-//! ([`lock_retry`]). A pooler that shares sessions is refused: the lock would stay with a session
-//! that others use next.
+//! admits one process, and every step is a transaction or can be repeated. No step waits long for a
+//! lock ([`lock_retry`]). A pooler that shares sessions is refused: the lock would stay with a
+//! session that others use next.
 
 mod check;
 mod files;
@@ -202,7 +202,7 @@ async fn run(connection: &mut PgConnection, files: &Files, lock_wait: Duration) 
     let mut retry = LockRetry::new(lock_wait);
     let migrations = apply_migrations(connection, files, &mut retry).await?;
     let objects = objects::apply(connection, files, &mut retry).await?;
-    search_index::create(connection, &mut retry).await?;
+    search_index::create(connection, lock_wait).await?;
     Ok(Report { migrations, objects })
 }
 

@@ -1,5 +1,5 @@
-// Makes a board's page live and formats numbers for the browser's language. The page can
-// be read without it.
+// Makes a board's page live, counts down to the end of the period, and formats numbers for the
+// browser's language. The page can be read without it.
 
 const whole = new Intl.NumberFormat(navigator.languages);
 const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)");
@@ -53,7 +53,8 @@ for (const countdown of document.querySelectorAll("[data-ends]")) {
     const ends = Date.parse(countdown.dataset.ends);
     const show = () => {
         const seconds = Math.round((ends - Date.now()) / 1000);
-        const text = seconds > 0 ? `ends in ${left(seconds)}` : "has ended";
+        // The reader's clock may be wrong: the state beside it says whether the period has ended.
+        const text = seconds > 0 ? `ends in ${left(seconds)}` : "";
         if (countdown.textContent !== text) countdown.textContent = text;
     };
     show();
@@ -75,6 +76,7 @@ const find = (name) => document.querySelector(`[data-live="${name}"]`);
 function address(user) {
     const url = new URL(location.href);
     url.searchParams.set("player", user);
+    url.searchParams.delete("search");
     url.hash = "";
     return url.pathname + url.search;
 }
@@ -179,17 +181,20 @@ function fill(tr, row, format) {
 }
 
 const origins = document.querySelector("[data-avatars]")?.dataset.avatars.split(" ") ?? [];
-const letters = new Intl.Segmenter();
+// Not in every browser.
+const letters = Intl.Segmenter && new Intl.Segmenter();
+const firstLetter = (word) => (letters ? [...letters.segment(word)][0].segment : [...word][0]);
 
 /** Shows a player's picture over the initials, as the server does. */
 function showAvatar(avatar, { name, avatar_url: url }) {
-    const initials = name.split(/\s+/).filter(Boolean).map((word) => [...letters.segment(word)][0].segment);
+    const initials = name.split(/\s+/).filter(Boolean).map(firstLetter);
     if (initials.length > 2) initials.splice(1, initials.length - 2);
     avatar.dataset.initials = initials.join("").toUpperCase();
     const picture = avatar.querySelector("img");
-    const isAllowed = url && (origins.includes("*") || origins.includes(new URL(url).origin));
+    const isWithin = (origin) => origin === "*" || (origin && url.startsWith(origin) && ["", "/", "?", "#"].includes(url.charAt(origin.length)));
+    const isAllowed = url && origins.some(isWithin);
     if (!isAllowed) picture?.remove();
-    else if (picture?.src !== url) {
+    else if (picture?.getAttribute("src") !== url) {
         const image = new Image(28, 28);
         image.alt = "";
         image.src = url;

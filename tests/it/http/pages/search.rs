@@ -2,12 +2,16 @@
 
 use reqwest::{Method, StatusCode, redirect};
 use serde_json::{Value, json};
+use sqlx::{Connection as _, PgConnection};
 
-use super::{of_list, page, read::rows};
-use crate::{http::api::site::Site, support::TestDb};
+use super::{
+    of_list, page,
+    read::{links, rows},
+};
+use crate::{http::api::site::Site, maintenance::layout::rows_read, periods::closed::period::Past, support::TestDb};
 
 /// Ids, names and points. The first has no name of its own.
-const PLAYERS: [(&str, &str, i64); 7] = [
+const PLAYERS: [(&str, &str, i64); 8] = [
     ("emil-1", "", 70),
     ("a", "Émile Zola", 60),
     ("b", "EMILIA", 50),
@@ -15,6 +19,7 @@ const PLAYERS: [(&str, &str, i64); 7] = [
     ("d", "Ünal", 30),
     ("e", "ЖАННА", 20),
     ("f", "100% <b>", 10),
+    ("g", "ΟΔΥΣΣΕΥΣ", 5),
 ];
 
 async fn site(db: &TestDb) -> Site {
@@ -35,7 +40,8 @@ async fn site(db: &TestDb) -> Site {
 async fn names_are_found_without_regard_to_case_and_accents() {
     let db = TestDb::new().await;
     let site = site(&db).await;
-    let long = "x".repeat(128);
+    // Longer than any name.
+    let long = "x".repeat(300);
     for (text, wanted) in [
         ("emil", &["emil-1", "a", "b", "c"][..]),
         ("%C3%89MIL", &["a", "b", "c"]),
@@ -43,6 +49,10 @@ async fn names_are_found_without_regard_to_case_and_accents() {
         ("u", &["d"]),
         ("%D0%B6%D0%B0", &["e"]),
         ("100%25", &["f"]),
+        // The text ends with a final sigma.
+        ("%CE%BF%CE%B4%CF%85%CF%82", &["g"]),
+        // Only an accent.
+        ("%CC%81", &[]),
         ("%25", &[]),
         ("_", &[]),
         ("zola", &[]),
@@ -64,7 +74,7 @@ async fn names_are_found_without_regard_to_case_and_accents() {
     assert!(!page(&site, "/boards/main?search=").await.contains("found-title"));
     let script = page(&site, "/boards/main?search=%3Cscript%3E").await;
     assert!(script.contains("&lt;script&gt;") && !script.contains("<script>"), "{script}");
-    assert_eq!(site.get(&format!("/boards/main?search={long}x")).await.status, 422);
+    assert_eq!(site.get("/boards/main?search=a%0Ab").await.status, 422);
 
     // A renamed player is found by the new name only.
     site.admin(Method::PUT, "/v1/users/a", json!({"name": "Mila"})).await.is(200);
@@ -77,6 +87,64 @@ async fn names_are_found_without_regard_to_case_and_accents() {
     let led = client.get(site.serve.at("/boards/main?period=week&search=b")).send().await.unwrap();
     assert_eq!(led.status(), StatusCode::SEE_OTHER);
     assert_eq!(led.headers()["location"], "/boards/main?period=week&player=b");
+}
+
+#[tokio::test]
+async fn a_search_shows_the_best_and_says_if_there_are_more() {
+    let db = TestDb::new().await;
+    let site = site(&db).await;
+    for n in 0..12 {
+        let user = format!("n{n:02}");
+        site.post("/v1/boards/main/scores", json!({"user_id": user, "points": n})).await.is(200);
+        site.admin(Method::PUT, &format!("/v1/users/{user}"), json!({"name": "Núria"})).await.is(200);
+    }
+    let text = page(&site, "/boards/main?search=nuria").await;
+    let found: Vec<String> = rows(&text, "found").into_iter().map(|[id, ..]| id).collect();
+    assert_eq!(found, ["n11", "n10", "n09", "n08", "n07", "n06", "n05", "n04", "n03", "n02"]);
+    assert!(text.contains("The best 10 of <data value=\"12\">12</data>."), "{text}");
+    // Strangers with the name fill the search.
+    db.execute(
+        "SELECT centile.ensure_users(ARRAY(SELECT 'a' || n FROM generate_series(1, 300) AS n), array_fill('NURIA'::text, ARRAY[300]));
+         ANALYZE centile_store.users",
+    )
+    .await;
+    let text = page(&site, "/boards/main?search=nuria").await;
+    assert!(text.contains("The search looks at 250 ids and 250 names at most."), "{text}");
+}
+
+#[tokio::test]
+async fn a_search_in_a_closed_week_finds_its_players() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &["--index-memory", "0"]).await;
+    let past = Past::new(&db, "main", json!({}), &site).await;
+    past.play(1, 40, 120, "2024-01-17");
+    past.close("week:2024-01-15").await;
+    site.board(json!({"slug": "now"}), &[("p1", 3), ("new", 1)]).await;
+    for (user, name) in [("p7", "Zoë"), ("new", "Zoe")] {
+        site.admin(Method::PUT, &format!("/v1/users/{user}"), json!({"name": name})).await.is(200);
+    }
+    for (path, wanted) in [("main?period=week:2024-01-15&", "p7"), ("now?", "new")] {
+        let text = page(&site, &format!("/boards/{path}search=zoe")).await;
+        assert_eq!(rows(&text, "found").into_iter().map(|[id, ..]| id).collect::<Vec<_>>(), [wanted], "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_search_reads_an_index() {
+    let db = TestDb::new().await;
+    db.execute(
+        "SELECT centile.ensure_users(ARRAY(SELECT 'u' || n FROM generate_series(1, 5000) AS n),
+                                     ARRAY(SELECT 'Név ' || n FROM generate_series(1, 5000) AS n))",
+    )
+    .await;
+    db.execute("VACUUM ANALYZE centile_store.users").await;
+    let mut connection = PgConnection::connect(db.url()).await.unwrap();
+    for text in ["nev 12", "u12", "x"] {
+        let before = rows_read(&mut connection).await;
+        sqlx::query("SELECT centile_store.users_named($1, 20)").bind(text).execute(&mut connection).await.unwrap();
+        let rows = rows_read(&mut connection).await - before;
+        assert!(rows < 100, "{text}: {rows} rows");
+    }
 }
 
 #[tokio::test]
@@ -99,9 +167,18 @@ async fn a_player_is_ranked_among_friends() {
     assert_eq!(rows(&text, "top"), Vec::<[String; 4]>::new());
     let next = page(&site, "/boards/main?player=c&among=friends&limit=3&from=4").await;
     assert_eq!(rows(&next, "local").len(), 1, "{next}");
+    // Positions of the two lists do not mix.
+    let there = links(&next);
+    assert!(there.iter().filter(|link| link.contains("from=4")).all(|link| link.contains("player=c&")), "{there:?}");
+    let there = there.iter().find(|link| link.contains("from=3&") && !link.contains("among=")).unwrap();
+    assert!(rows(&page(&site, there).await, "top").iter().any(|[id, ..]| id == "c"), "{there}");
+    let beyond = page(&site, "/boards/main?player=c&among=friends&from=50").await;
+    assert!(beyond.contains("None of them is at this position."), "{beyond}");
     // Without friends the player is alone. An unknown player has no such list.
     assert_eq!(rows(&page(&site, "/boards/main?player=e&among=friends").await, "local").len(), 1);
-    assert_eq!(rows(&page(&site, "/boards/main?player=nobody&among=friends").await, "top").len(), 7);
+    let nobody = page(&site, "/boards/main?player=nobody&among=friends&from=5").await;
+    assert_eq!(rows(&nobody, "top").len(), 8);
+    assert!(!nobody.contains("Friends of"), "{nobody}");
     assert_eq!(site.get("/boards/main?among=foes").await.status, 422);
 }
 
