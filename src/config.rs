@@ -255,6 +255,13 @@ pub struct InstanceFlags {
     #[arg(long, env = "CENTILE_FRAME_ORIGINS", value_name = "ORIGIN,…", value_delimiter = ',', value_parser = value::<Origin>)]
     frame_origins: Vec<Origin>,
 
+    /// Comma-separated origins from which pages load avatars, such as `https://cdn.example`; `*` for
+    /// all
+    ///
+    /// Readers' browsers send requests to these origins. By default pages show initials.
+    #[arg(long, env = "CENTILE_AVATAR_ORIGINS", value_name = "ORIGIN,…", value_delimiter = ',', value_parser = value::<Origin>)]
+    avatar_origins: Vec<Origin>,
+
     /// Maximum number of PostgreSQL connections for reads
     #[arg(long, env = "CENTILE_READ_CONNECTIONS", value_name = "N", default_value_t = 16)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -360,6 +367,7 @@ impl InstanceFlags {
             trusted_proxies: self.trusted_proxies.clone(),
             cors_origins: self.cors_origins.clone(),
             frame_origins: self.frame_origins.clone(),
+            avatar_origins: self.avatar_origins.clone(),
             certificate: None,
         }
     }

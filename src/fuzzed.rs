@@ -12,6 +12,7 @@ use crate::{
     model::{
         board::Board,
         file_format::FileFormat,
+        metadata::Metadata,
         signing::{Signature, SigningSecret},
     },
 };
@@ -52,6 +53,8 @@ pub struct Imported {
     pub id: Option<String>,
     /// Tiebreak.
     pub tiebreak: Option<i16>,
+    /// Metadata of the game.
+    pub metadata: Option<Metadata>,
 }
 
 /// Events read from a file.
@@ -87,5 +90,6 @@ fn imported(line: ImportedLine) -> Imported {
         reason: event.reason,
         id: event.id,
         tiebreak: event.tiebreak,
+        metadata: event.metadata,
     }
 }

@@ -21,7 +21,7 @@ use crate::{
     scoring::{accepted::AcceptedScores, writer::Writers},
     single_flight::{SingleFlight, SingleFlightCache},
     store::Store,
-    telemetry,
+    telemetry::{self, recent},
 };
 
 /// Bytes of the in-process cache that replaces Redis.
@@ -88,6 +88,8 @@ impl Instance {
         let (acknowledged, wait) = (Arc::clone(&rankings.acknowledged), settings.write_wait);
         let writers = Writers::new(store.clone(), acknowledged, Arc::clone(&accepted), wait);
         background.repeat(METRICS_UPKEEP_EVERY, telemetry::run_upkeep);
+        let indexes = Arc::clone(&rankings.indexes);
+        background.repeat(recent::EVERY, move || recent::end_minute(indexes.used_bytes()));
         let maintenance = settings.maintenance_every.map(|every| {
             // Before the first run, whose results count too.
             telemetry::install();

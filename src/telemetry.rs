@@ -1,6 +1,8 @@
 //! Metrics in Prometheus' text format: counters and histograms. `http/metrics.rs` adds the values
 //! that are read on each scrape.
 
+pub(crate) mod recent;
+
 use std::{sync::OnceLock, time::Duration};
 
 use metrics::{Gauge, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
@@ -171,6 +173,7 @@ pub(crate) fn count_refused(why: &'static str) {
 pub(crate) fn count_request(method: &'static str, route: &'static str, status: u16, time: Duration) {
     counter!(REQUESTS, "method" => method, "route" => route, "status" => status.to_string()).increment(1);
     histogram!(REQUEST_TIME, "method" => method, "route" => route).record(time);
+    recent::count_request(time);
 }
 
 /// Where cacheable data was found.
@@ -210,12 +213,14 @@ pub(crate) fn count_shared_read(kind: &'static str, is_hit: bool) {
 /// Sets the skew of the most uneven ranking.
 pub(crate) fn set_bucket_skew(skew: f64) {
     gauge!(SKEW).set(skew);
+    recent::set_skew(skew);
 }
 
 /// Records a written batch.
 pub(crate) fn count_batch(events: usize, time: Duration) {
     histogram!(BATCH_EVENTS).record(events as f64);
     histogram!(BATCH_TIME).record(time);
+    recent::count_scores(events);
 }
 
 /// Counts a period closed by this process.

@@ -116,6 +116,7 @@ fn page(size: u64) -> Page {
         avatar: None,
         score: 1_000_000,
         reached_at: DateTime::<Utc>::UNIX_EPOCH,
+        metadata: None,
     };
     let version = "4288b18ab3c2.7.100-101-102-103".to_owned();
     Page {

@@ -103,6 +103,7 @@ async fn preparation(bench: &Bench, players: u32, rounds: u32) -> Outcome<()> {
     println!(
         "| {SCORES_PER_SECOND} scores/s | scores p50 (ms) | p99 | max | failed |\n| --- | --- | --- | --- | --- |"
     );
+    let mut all: [Vec<f64>; 2] = Default::default();
     for _ in 1..=rounds {
         remove_next(bench)?;
         // The removed rows are still being written to the disk.
@@ -113,15 +114,21 @@ async fn preparation(bench: &Bench, players: u32, rounds: u32) -> Outcome<()> {
         prepare(bench, 1)?;
         let done = Instant::now();
         tokio::time::sleep(Duration::from_secs(2)).await;
-        for (what, from, to) in [("alone", begin, quiet), ("while the next window is prepared", quiet, done)] {
+        let spans = [("alone", begin, quiet), ("while the next window is prepared", quiet, done)];
+        for ((what, from, to), p99) in spans.into_iter().zip(&mut all) {
             let latency = load.latency(from, to);
+            p99.push(latency.p99);
             println!("| {what} | {:.1} | {:.1} | {:.1} | {} |", latency.p50, latency.p99, latency.max, latency.failed);
         }
     }
     load.stop().await;
     drop(serve);
     remove(bench)?;
-    println!();
+    let [alone, during] = all.map(median);
+    println!(
+        "\nmedian p99: {alone:.1} ms alone and {during:.1} ms during a preparation, {:.1} times\n",
+        during / alone
+    );
     Ok(())
 }
 

@@ -16,6 +16,7 @@ CREATE OR REPLACE FUNCTION centile_store.begin_batch(
     OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[],
     OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[],
     OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamptz[], OUT known_rules text[], OUT known_details text[],
+    OUT known_metadata text[],
     OUT member_users integer[], OUT member_segments text[], OUT member_times timestamptz[], OUT member_are_in boolean[], OUT member_are_new boolean[],
     OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[])
 LANGUAGE plpgsql STABLE
@@ -70,7 +71,8 @@ BEGIN
         FROM centile_store.import_state(p_board_id, user_ids, p_event_users, p_times, at, period_starts, period_ends, period_rankings);
     END IF;
     IF p_ids <> '{}' THEN
-        SELECT * INTO known_ids, known_transactions, known_quarantined, known_standings, known_points, known_tiebreaks, known_reasons, known_times, known_rules, known_details
+        SELECT * INTO known_ids, known_transactions, known_quarantined, known_standings,
+            known_points, known_tiebreaks, known_reasons, known_times, known_rules, known_details, known_metadata
         FROM centile_store.known_events(p_board_id, user_ids, p_id_users, p_ids);
     END IF;
 END

@@ -4,10 +4,10 @@
 --
 -- p_revision, p_batch, p_server_started_at: structure_revision, batch and server as begin_batch
 -- returned them. p_at: the time of events without one. Standings of an event: the same number of
--- values for each period, the player's standing after the event. p_member_*: the segments of players
--- whom the board did not know, and an empty one for each. entry_*, group_*, row_*, count_*:
+-- values for each period, the player's standing after the event. entry_*, group_*, row_*, count_*:
 -- the parameters of centile_store.write_entries. These are arrays of numbers, because each event
--- has several of them.
+-- has several of them. p_metadata: the events' metadata, in their order; NULL if none has any.
+-- p_member_*: the segments of players whom the board did not know, and an empty one for each.
 --
 -- The ids returned are in the order of the events. A reader of this batch sees all of these events.
 CREATE OR REPLACE FUNCTION centile_store.commit_batch(
@@ -17,7 +17,7 @@ CREATE OR REPLACE FUNCTION centile_store.commit_batch(
     group_buckets smallint[], group_deletes integer[], group_inserts integer[],
     row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[],
     count_rankings bigint[], count_buckets smallint[], count_changes integer[],
-    p_member_users bigint[] DEFAULT '{}', p_member_segments text[] DEFAULT '{}',
+    p_metadata text[] DEFAULT NULL, p_member_users bigint[] DEFAULT '{}', p_member_segments text[] DEFAULT '{}',
     OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[])
 LANGUAGE plpgsql VOLATILE
 SET plan_cache_mode = force_generic_plan
@@ -43,15 +43,16 @@ BEGIN
     INTO v_last_at, v_has_ids, v_breaks FROM unnest(p_events) e;
 
     WITH written AS (
-        INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, reason, occurred_at, lane, batch)
-        SELECT p_board_id, e.user_id, 'score', e.points, e.tiebreak, e.reason, coalesce(e.occurred_at, p_at), p_lane, v_lane.batch + 1
+        INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, reason, occurred_at, lane, batch, metadata)
+        SELECT p_board_id, e.user_id, 'score', e.points, e.tiebreak, e.reason, coalesce(e.occurred_at, p_at), p_lane, v_lane.batch + 1,
+               p_metadata[e.ordinality]::json
         FROM unnest(p_events) WITH ORDINALITY e WHERE e.rule IS NULL ORDER BY e.ordinality
         RETURNING id)
     SELECT array_agg(w.id ORDER BY w.id) INTO transaction_ids FROM written w;
     IF v_breaks THEN
         WITH kept AS (
-            INSERT INTO centile_store.quarantine (board_id, user_id, points, tiebreak, reason, external_id, rule, detail, submitted_at)
-            SELECT p_board_id, e.user_id, e.points, e.tiebreak, e.reason, e.external_id, e.rule, e.detail, p_at
+            INSERT INTO centile_store.quarantine (board_id, user_id, points, tiebreak, reason, external_id, rule, detail, submitted_at, metadata)
+            SELECT p_board_id, e.user_id, e.points, e.tiebreak, e.reason, e.external_id, e.rule, e.detail, p_at, p_metadata[e.ordinality]::json
             FROM unnest(p_events) WITH ORDINALITY e WHERE e.rule IS NOT NULL ORDER BY e.ordinality
             RETURNING id)
         SELECT array_agg(k.id ORDER BY k.id) INTO quarantine_ids FROM kept k;
@@ -75,5 +76,5 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.commit_batch(integer, smallint, bigint, bigint, timestamptz, timestamptz, interval, centile_store.pending_event[], bigint[], bigint[], boolean[], bigint[], bigint[], boolean[], smallint[], integer[], integer[], bigint[], bigint[], bigint[], bigint[], bigint[], smallint[], integer[], bigint[], text[]) IS
+COMMENT ON FUNCTION centile_store.commit_batch(integer, smallint, bigint, bigint, timestamptz, timestamptz, interval, centile_store.pending_event[], bigint[], bigint[], boolean[], bigint[], bigint[], boolean[], smallint[], integer[], integer[], bigint[], bigint[], bigint[], bigint[], bigint[], smallint[], integer[], text[], bigint[], text[]) IS
 'Writes a batch if the state is still that of begin_batch. Example: SELECT c.batch IS NULL AS is_stale FROM centile_store.commit_batch(1, 0::smallint, -1, 0, now(), ''2024-01-17 20:00Z'', NULL, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'') c;';

@@ -1,7 +1,7 @@
 -- Replaces the player's id and name in the tops and messages of the next p_limit closed periods
 -- that name the player, or of all. Returns these periods, which have another archive revision now.
--- Also removes up to 100 * p_limit edges between the player and friends, or all. Repeated and
--- overlapping calls are harmless.
+-- Also removes up to 100 * p_limit edges between the player and friends, and the metadata of as
+-- many events, or all. Repeated and overlapping calls are harmless.
 CREATE OR REPLACE FUNCTION centile_store.erase_from_tops(p_user text, p_limit integer DEFAULT NULL, OUT period_ids bigint[], OUT is_done boolean)
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -29,7 +29,8 @@ BEGIN
         SELECT n.period_id FROM centile_store.named_players n
         WHERE n.user_ids @> ARRAY[v_erasure.user_id] AND n.period_id >= v_erasure.next_period_id
         ORDER BY n.period_id LIMIT p_limit);
-    is_done := p_limit IS NULL OR (cardinality(period_ids) < p_limit
+    is_done := centile_store.erase_metadata(v_user_id, 100 * p_limit);
+    is_done := p_limit IS NULL OR (is_done AND cardinality(period_ids) < p_limit
         AND NOT EXISTS (SELECT FROM centile_store.friends e WHERE e.user_id = v_user_id)
         AND NOT EXISTS (SELECT FROM centile_store.friends e WHERE e.friend_id = v_user_id));
     -- Periods first, then messages, both by id: corrections and deliveries lock several of them,

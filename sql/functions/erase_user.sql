@@ -1,12 +1,14 @@
 -- Replaces id, name, avatar and metadata everywhere, and removes the attributes. Scores stay under a
--- random id; archives, segments and the ledger hold only internal ids. A later player with the old id is a different player.
+-- random id, without their metadata; archives, segments and the ledger hold only internal ids. A
+-- later player with the old id is a different player.
 --
 -- A call with the new id processes all tops again. The old id is not stored, so a caller that lost
 -- the response cannot repeat the call with it. p_request, an id of the request, leads to the same
 -- answer for seven days. A digest of both ids proves that the request is about the same player.
 --
 -- With p_in_steps only the player changes. centile_store.erase_from_tops then removes friends and
--- changes tops, some per transaction; centile_store.erasures lists interrupted erasures.
+-- the metadata of scores, and changes tops, some per transaction; centile_store.erasures lists
+-- interrupted erasures.
 CREATE OR REPLACE FUNCTION centile.erase_user(
     p_user text, p_actor text DEFAULT session_user, p_request text DEFAULT NULL, p_in_steps boolean DEFAULT false,
     OUT user_id text, OUT period_ids bigint[])

@@ -1,5 +1,5 @@
 -- Spreads the entries of a new ranking evenly over its buckets, with 1,000 players or more in each.
--- The ranking must not have bucket rows or counts yet.
+-- The ranking must not have bucket rows or counts yet. Yields to writers every 1,000 rows.
 CREATE OR REPLACE FUNCTION centile_store.fill_buckets(p_ranking_id bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 -- A million keys sort in memory.
@@ -23,6 +23,7 @@ BEGIN
     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket (bucket, lane, ranking_id, rank_key, tie_key, user_key)
         SELECT k.bucket, k.lane, p_ranking_id, k.rank_key, k.tie_key, k.user_key FROM key k
+        WHERE k.n % 1000 <> 0 OR centile_store.yield_to_writers()
     ), tally AS MATERIALIZED (
         SELECT k.lane, k.bucket, count(*) AS players FROM key k GROUP BY k.lane, k.bucket
     ), counted AS (

@@ -14,6 +14,7 @@ SELECT (r.board).mode AS "mode!", (r.board).score_order AS "score_order!", (r.bo
        r.known_points AS "known_points: Vec<Option<i64>>", r.known_tiebreaks AS "known_tiebreaks: Vec<Option<i16>>",
        r.known_reasons AS "known_reasons: Vec<Option<String>>", r.known_times,
        r.known_rules AS "known_rules: Vec<Option<String>>", r.known_details AS "known_details: Vec<Option<String>>",
+       r.known_metadata AS "known_metadata: Vec<Option<String>>",
        (r.board).segments AS "segments!", r.member_users, r.member_segments, r.member_times AS "member_times: Vec<Option<DateTime<Utc>>>", r.member_are_in, r.member_are_new,
        r.segment_periods, r.segment_names, r.segment_rankings AS "segment_rankings: Vec<Option<i64>>"
 FROM centile_store.begin_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, true) r

@@ -24,6 +24,9 @@ pub(super) struct Export {
     /// Output format
     #[arg(long, value_parser = named::<FileFormat>(), default_value = "csv")]
     format: FileFormat,
+    /// Add the metadata of the event that decides each score, as JSON
+    #[arg(long)]
+    metadata: bool,
 }
 
 /// Writes the period to standard output and its version to standard error. A closed pipe is not an
@@ -31,7 +34,7 @@ pub(super) struct Export {
 pub(super) async fn run(config: &Config, args: Export) -> Result<()> {
     with_instance(config, async |instance| {
         let board = boards::find(&instance.boards, &args.board).await?;
-        let mut export = export::begin(&instance.rankings, &board, &args.period, args.format).await?;
+        let mut export = export::begin(&instance.rankings, &board, &args.period, args.format, args.metadata).await?;
         let header = &export.header;
         output::note(format!(
             "{} {}: {} players, version {}",

@@ -81,10 +81,11 @@ enum Command {
     /// Import score events with their own times from a file
     ///
     /// A CSV file begins with a header that names the columns `id`, `user_id`, `name`,
-    /// `points`, `occurred_at`, `reason` and `tiebreak`, in any order. An NDJSON file has one
-    /// object per line with the same fields. Only `user_id` and `points` are required. An event
-    /// without `occurred_at` counts for the time of the import. An interrupted import can be
-    /// repeated with the same file: lines with an id count once.
+    /// `points`, `occurred_at`, `reason`, `tiebreak` and `metadata`, in any order. An NDJSON file
+    /// has one object per line with the same fields. Only `user_id` and `points` are required.
+    /// `metadata` is a JSON object, in CSV as text. An event without `occurred_at` counts for the
+    /// time of the import. An interrupted import can be repeated with the same file: lines with an
+    /// id count once.
     ///
     /// Rejected lines go to the rejects file with a reason, and the command fails. All other lines
     /// are imported.

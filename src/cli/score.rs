@@ -8,6 +8,7 @@ use crate::{
     config::{Config, value},
     model::{
         board::BoardSlug,
+        metadata::Metadata,
         score::{Accepted, Event, Outcome, Quarantined},
         user::{UserId, check_text},
     },
@@ -37,6 +38,9 @@ pub(super) enum Command {
         /// Tiebreak on `tiebreak` boards, -2048 to 2047; larger wins
         #[arg(long, allow_negative_numbers = true, value_parser = value_parser!(i16).range(-2_048..=2_047))]
         tiebreak: Option<i16>,
+        /// Metadata of the game: a JSON object of up to 1,024 bytes without spaces
+        #[arg(long, value_name = "JSON", value_parser = value::<Metadata>)]
+        metadata: Option<Metadata>,
     },
     /// Void a score in all open periods
     Void {
@@ -86,8 +90,8 @@ fn text_of(accepted: &Accepted) -> String {
 /// Runs a subcommand.
 pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
-        Command::Submit { user_id, points, board, id, reason, tiebreak } => {
-            let event = Event { user_id, points, reason, id, tiebreak, ranks: false };
+        Command::Submit { user_id, points, board, id, reason, tiebreak, metadata } => {
+            let event = Event { user_id, points, reason, id, tiebreak, metadata, ranks: false };
             let outcome = with_instance(config, async |instance| {
                 let board = boards::find(&instance.boards, &board).await?;
                 scoring::submit(&instance.writers, &instance.rankings, &board, vec![event]).await

@@ -20,7 +20,7 @@ use crate::{
             RankingView,
             asset::ELEMENT,
             embed::{Appearance, page as embed_page, problem as problem_page},
-            link::Link,
+            link::{Among, Link},
         },
         server::cors::Origin,
     },
@@ -114,9 +114,10 @@ async fn board(api: &Api, request: &HttpRequest) -> Result<Markup> {
         from: 1,
         limit: None,
         player: None,
+        among: Among::All,
         friends: Vec::new(),
     };
-    let view = RankingView { board: &board, link: &link, selector: &selector, limit, rows: &rows };
+    let view = RankingView { board: &board, link: &link, selector: &selector, limit, rows: &rows, avatar_origins: &[] };
     Ok(embed_page(view, appearance))
 }
 
@@ -125,11 +126,7 @@ fn framers(origins: &[Origin]) -> String {
     if origins.is_empty() {
         return "'none'".to_owned();
     }
-    let sources = origins.iter().map(|origin| match origin {
-        Origin::Any => "*",
-        Origin::One(one) => one,
-    });
-    sources.collect::<Vec<_>>().join(" ")
+    origins.iter().map(Origin::to_string).collect::<Vec<_>>().join(" ")
 }
 
 /// Responds with the script. Browsers run a module of another origin only if CORS lets the page

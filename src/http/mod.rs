@@ -128,6 +128,8 @@ pub struct Settings {
     pub cors_origins: Vec<Origin>,
     /// Origins whose pages may embed boards in frames.
     pub frame_origins: Vec<Origin>,
+    /// Origins from which pages load avatars.
+    pub avatar_origins: Vec<Origin>,
     /// TLS certificate. With it clients must use TLS, without it connections are unencrypted.
     pub certificate: Option<Arc<Certificate>>,
 }
@@ -159,6 +161,7 @@ impl Settings {
             trusted_proxies: Vec::new(),
             cors_origins: Vec::new(),
             frame_origins: Vec::new(),
+            avatar_origins: Vec::new(),
             certificate: None,
             stop_within: Duration::from_secs(20),
         }

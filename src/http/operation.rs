@@ -13,6 +13,7 @@ use crate::{
     },
     ranking::IndexStatus,
     store::upkeep::StoredUpkeep,
+    telemetry::recent::{self, Minute},
 };
 
 /// Maximum number of periods. The query returns those with problems first.
@@ -41,6 +42,8 @@ pub(crate) struct Operation {
     /// Latest administrative actions, newest first.
     pub(crate) acts: Vec<AuditEntry>,
     pub(crate) status: InstanceStatus,
+    /// The last minutes of this process, oldest first.
+    pub(crate) minutes: Vec<Minute>,
 }
 
 /// State of this instance.
@@ -94,7 +97,7 @@ pub(crate) async fn read(instance: &Instance, selected: Option<&BoardSlug>) -> R
         instance.store.last_acts(LATEST.into()),
     )?;
     let status = status(instance).await;
-    Ok(Operation { boards, upkeep, ledger, periods, selected, waiting, acts, status })
+    Ok(Operation { boards, upkeep, ledger, periods, selected, waiting, acts, status, minutes: recent::minutes() })
 }
 
 async fn status(instance: &Instance) -> InstanceStatus {

@@ -26,20 +26,27 @@ use crate::{
         pages::{
             RankingView, Rows,
             asset::Asset,
-            board::{BoardPage, PlayerShown, page as board_page},
+            board::{BoardPage, PlayerShown, PlayersFound, page as board_page},
             home::{BoardSummary, page as home_page},
-            link::{FRIENDS_MAX, Link},
+            link::{Among, FRIENDS_MAX, Link},
             problem::page as problem_page,
             table::Before,
         },
+        server::cors::Origin,
     },
     model::{
         board::{Board, BoardSlug, PeriodKind, Reading},
+        friend::FriendsOf,
+        name,
         period::{Period, PeriodSelector, Progress},
-        rank::{Distribution, PageStart},
+        rank::{Distribution, LocalPage, LocalStart, PageStart},
         user::UserId,
     },
-    ranking::{overview, period, read, top},
+    ranking::{
+        local, metadata, overview, period, read,
+        search::{self, Found},
+        top,
+    },
     scoring,
 };
 
@@ -47,6 +54,9 @@ use crate::{
 /// service.
 pub(super) const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; \
      base-uri 'none'; frame-ancestors 'none'";
+
+/// Sources of images in [`POLICY`].
+const IMAGES: &str = "img-src 'self'";
 
 /// Media type of pages.
 pub(super) const HTML: &str = "text/html; charset=utf-8";
@@ -95,13 +105,17 @@ struct BoardQuery {
     from: Option<u64>,
     limit: Option<u64>,
     player: Option<String>,
+    /// Beginning of a player's name or id.
+    search: Option<String>,
+    /// Players in the table.
+    among: Option<String>,
     #[serde(default)]
     friends: Vec<String>,
 }
 
 /// Shows the home page, with all public boards.
 async fn home(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
-    Ok(answer(&request, boards(&api, &request).await?))
+    Ok(answer(&request, boards(&api, &request).await?, &[]))
 }
 
 async fn boards(api: &Api, request: &HttpRequest) -> Result<Markup> {
@@ -122,10 +136,20 @@ async fn boards(api: &Api, request: &HttpRequest) -> Result<Markup> {
 
 /// Shows a board's page.
 async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
-    Ok(answer(&request, one_board(&api, &request).await?))
+    Ok(match Box::pin(one_board(&api, &request)).await? {
+        Shown::Page(page) => answer(&request, page, &api.settings.avatar_origins),
+        Shown::At(address) => HttpResponse::SeeOther().insert_header((header::LOCATION, address)).finish(),
+    })
 }
 
-async fn one_board(api: &Api, request: &HttpRequest) -> Result<Markup> {
+/// What a request for a board's page shows.
+enum Shown {
+    Page(Markup),
+    /// The page at another URL.
+    At(String),
+}
+
+async fn one_board(api: &Api, request: &HttpRequest) -> Result<Shown> {
     let BoardPath { board } = BoardPath::of(request)?;
     let query: BoardQuery = query::parse(request)?;
     let board = public(api, request, &board).await?;
@@ -147,7 +171,16 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Markup> {
         from,
         limit: query.limit.map(|_| limit),
         player: query.player.filter(|player| !player.is_empty()),
+        among: query.among.map(|text| name::parse("among", &text)).transpose()?.unwrap_or_default(),
         friends: query.friends,
+    };
+    let found = match query.search.filter(|text| !text.trim().is_empty()) {
+        None => None,
+        Some(text) => match if_known(search::players(&api.instance.rankings, &board, &selector, &text).await)? {
+            Some(Found::Id(user)) => return Ok(Shown::At(link.player(Some(user.as_str())).href())),
+            Some(Found::Players { chosen, is_cut }) => Some(PlayersFound { text, chosen: Some(chosen), is_cut }),
+            None => Some(PlayersFound { text, chosen: None, is_cut: false }),
+        },
     };
     let user: Option<UserId> =
         link.player.as_deref().map(str::parse).transpose().map_err(|error: Error| error.in_field("player"))?;
@@ -156,8 +189,11 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Markup> {
 
     // Each part is exact for its own version. The page does not reconcile them.
     let instance = &api.instance;
-    let (rows, periods, distribution, player, progress, chosen) = futures::join!(
+    let among_friends = user.as_ref().filter(|_| link.among == Among::Friends);
+    let from = if among_friends.is_some() { 1 } else { from };
+    let (rows, local, periods, distribution, player, progress, chosen) = futures::join!(
         rows(api, &board, &selector, from, limit),
+        friends_of(api, &board, &selector, among_friends, &link, limit),
         overview::periods(&instance.rankings, &board),
         overview::distribution(&instance.rankings, &board, &selector),
         player(api, &board, &selector, user.as_ref()),
@@ -170,7 +206,9 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Markup> {
             }
         },
     );
-    let rows = rows?;
+    let (rows, local) = (rows?, if_known(local)?.flatten());
+    // A page of friends that cannot be shown is the first page of all players.
+    let link = if link.among == Among::Friends && local.is_none() { link.among(Among::All) } else { link };
     let (periods, friends) = (if_known(periods)?, if_known(chosen)?.flatten());
     // A cached distribution may belong to the previous period, or to the time before the first
     // score.
@@ -186,15 +224,24 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Markup> {
     let distribution = distribution.filter(|spread| spread.header.period.name() == rows.period().name());
     let periods = periods.as_deref().unwrap_or_default();
     let before = before(api, &board, &selector, &rows, periods).await?;
-    Ok(board_page(&BoardPage {
-        view: RankingView { board: &board, link: &link, selector: &selector, limit, rows: &rows },
+    Ok(Shown::Page(board_page(&BoardPage {
+        view: RankingView {
+            board: &board,
+            link: &link,
+            selector: &selector,
+            limit,
+            rows: &rows,
+            avatar_origins: &api.settings.avatar_origins,
+        },
         periods,
         distribution: distribution.as_deref(),
         before,
         player: player?,
         progress: progress?,
+        found,
+        local,
         friends,
-    }))
+    })))
 }
 
 /// Finds a board that the caller may read. A browser cannot send a key, so the error for other
@@ -233,16 +280,21 @@ async fn player(
 ) -> Result<Option<PlayerShown>> {
     let Some(user) = user else { return Ok(None) };
     let instance = &api.instance;
-    let (standing, transactions) = futures::join!(
+    let (mut standing, transactions) = futures::join!(
         read::standing(&instance.rankings, board, selector, user, AROUND),
         // The chart needs voids and resets to leave out what they cancel.
         scoring::history(&instance.store, board, user, TRANSACTIONS_MAX, None, true)
     );
-    Ok(Some(match standing {
-        Ok(standing) => PlayerShown::Standing(
-            Box::new(standing),
-            transactions.map(|(transactions, _)| transactions).unwrap_or_default(),
-        ),
+    let transactions = transactions.map(|(transactions, _)| transactions).unwrap_or_default();
+    // Games that use no metadata do not pay for the look-up.
+    let added = match &mut standing {
+        Ok(standing) if transactions.iter().any(|transaction| transaction.metadata.is_some()) => {
+            metadata::add(&instance.rankings, board, &standing.header, [&mut standing.player]).await
+        }
+        _ => Ok(()),
+    };
+    Ok(Some(match standing.and_then(|standing| added.map(|()| standing)) {
+        Ok(standing) => PlayerShown::Standing(Box::new(standing), transactions),
         // Only an unknown player comes without a hint.
         Err(Error::NotFound { what: what @ (Resource::User | Resource::Score), .. }) => {
             PlayerShown::NoScore { is_known: what == Resource::Score }
@@ -250,6 +302,24 @@ async fn player(
         Err(Error::Unavailable { .. }) => PlayerShown::Unavailable,
         Err(error) => return Err(error),
     }))
+}
+
+/// Reads the ranking of a player and the player's friends. An unknown player has none.
+async fn friends_of(
+    api: &Api,
+    board: &Board,
+    selector: &PeriodSelector,
+    user: Option<&UserId>,
+    link: &Link,
+    limit: u32,
+) -> Result<Option<LocalPage>> {
+    let Some(user) = user else { return Ok(None) };
+    let friends = FriendsOf { user_id: user.clone(), mutual: false };
+    let start = LocalStart::Page(PageStart::Position(link.from));
+    match local::page(&api.instance.rankings, board, selector, &friends, &start, limit).await {
+        Err(Error::NotFound { what: Resource::User, .. }) => Ok(None),
+        read => read.map(Some),
+    }
 }
 
 /// Reads the selected player's progress, which only boards with snapshots have.
@@ -295,11 +365,14 @@ fn if_known<T>(read: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// Builds the response for a page.
-fn answer(request: &HttpRequest, page: Markup) -> HttpResponse {
+/// Builds the response for a page with avatars from these origins.
+fn answer(request: &HttpRequest, page: Markup, avatar_origins: &[Origin]) -> HttpResponse {
+    let images: Vec<String> =
+        [IMAGES.to_owned()].into_iter().chain(avatar_origins.iter().map(ToString::to_string)).collect();
+    let policy = POLICY.replace(IMAGES, &images.join(" "));
     let mut response = HttpResponse::Ok();
     response.insert_header((header::CACHE_CONTROL, "no-cache")).insert_header((header::CONTENT_TYPE, HTML));
-    response.insert_header((header::CONTENT_SECURITY_POLICY, POLICY));
+    response.insert_header((header::CONTENT_SECURITY_POLICY, policy));
     text::made(request, response, page.into_string())
 }
 

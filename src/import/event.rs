@@ -11,6 +11,7 @@ use crate::{
     import::record::{self, Record, shortened},
     model::{
         board::{Board, Ties},
+        metadata::Metadata,
         user::{UserId, check_text},
     },
     rules::{Refusal, Violation},
@@ -36,6 +37,8 @@ pub(crate) struct Event {
     pub(crate) id: Option<String>,
     /// Tiebreak, on boards with ties by tiebreak.
     pub(crate) tiebreak: Option<i16>,
+    /// Metadata of the game.
+    pub(crate) metadata: Option<Metadata>,
 }
 
 /// A column of a CSV file, or a member of an NDJSON line.
@@ -48,6 +51,7 @@ pub(crate) enum Column {
     OccurredAt,
     Reason,
     Tiebreak,
+    Metadata,
 }
 
 /// The unparsed fields of an event, from CSV or JSON.
@@ -58,16 +62,18 @@ struct Fields<'a> {
     user_id: Option<Cow<'a, str>>,
     #[serde(alias = "user_name")]
     name: Option<Cow<'a, str>>,
-    #[serde(borrow, default, deserialize_with = "number")]
+    #[serde(borrow, default, deserialize_with = "raw")]
     points: Option<Cow<'a, str>>,
     occurred_at: Option<Cow<'a, str>>,
     reason: Option<Cow<'a, str>>,
-    #[serde(borrow, default, deserialize_with = "number")]
+    #[serde(borrow, default, deserialize_with = "raw")]
     tiebreak: Option<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "raw")]
+    metadata: Option<Cow<'a, str>>,
 }
 
 /// Reads a JSON value as written, so that an error can quote 1.5 as 1.5.
-fn number<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Cow<'de, str>>, D::Error> {
+fn raw<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Cow<'de, str>>, D::Error> {
     let value = Option::<&RawValue>::deserialize(deserializer)?;
     Ok(value.map(|value| Cow::Borrowed(value.get())))
 }
@@ -85,6 +91,7 @@ impl Record for Event {
         ("occurred_at", Column::OccurredAt),
         ("reason", Column::Reason),
         ("tiebreak", Column::Tiebreak),
+        ("metadata", Column::Metadata),
     ];
     const REQUIRED: &'static [Column] = &[Column::UserId, Column::Points];
 
@@ -99,6 +106,7 @@ impl Record for Event {
                 Column::OccurredAt => fields.occurred_at = value,
                 Column::Reason => fields.reason = value,
                 Column::Tiebreak => fields.tiebreak = value,
+                Column::Metadata => fields.metadata = value,
             }
         }
         checked(board, fields)
@@ -138,6 +146,7 @@ fn checked(board: &Board, fields: Fields) -> Result<Event> {
         reason: text("reason", fields.reason, 256)?,
         id: text("id", fields.id, 128)?,
         tiebreak: tiebreak.transpose()?,
+        metadata: fields.metadata.map(|text| text.parse()).transpose()?,
     })
 }
 

@@ -152,6 +152,7 @@ impl<'a> From<&'a Event> for Submitted<'a> {
             reason: event.reason.as_deref(),
             id: event.id.as_deref(),
             at: event.occurred_at,
+            metadata: event.metadata.as_ref(),
         }
     }
 }

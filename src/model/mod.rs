@@ -15,6 +15,7 @@ pub mod hidden;
 pub mod idempotency;
 pub mod key;
 pub mod layout;
+pub mod metadata;
 pub mod name;
 pub mod operation;
 pub mod outbox;

@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
+use serde_json::Value;
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
 /// State of an event in quarantine.
@@ -49,4 +50,7 @@ pub struct QuarantinedEvent {
     pub decided_why: Option<String>,
     /// Score transaction of an accepted event.
     pub transaction_id: Option<i64>,
+    /// Metadata of the event, if it has any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Value>,
 }

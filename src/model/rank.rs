@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 use crate::model::{
     board::{Board, Order},
     combination::CombinedFrom,
+    metadata::Metadata,
     period::Period,
     tier::{Tier, TierCount, Tiers},
 };
@@ -111,6 +112,10 @@ pub struct Row {
     pub score: i64,
     /// Time at which the score was reached.
     pub reached_at: DateTime<Utc>,
+    /// Metadata of the event that decides the score; an inner `None` if it has none. `None` if not
+    /// requested.
+    #[serde(skip)]
+    pub metadata: Option<Option<Metadata>>,
 }
 
 /// A page of a ranking.

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 
-use crate::{Code, Error, model::user::UserId};
+use crate::{
+    Code, Error,
+    model::{metadata::Metadata, user::UserId},
+};
 
 /// A validated score event of a caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +22,8 @@ pub struct Event {
     pub id: Option<String>,
     /// Tiebreak for `tiebreak` boards: −2048 to 2047, larger wins.
     pub tiebreak: Option<i16>,
+    /// Metadata of the game.
+    pub metadata: Option<Metadata>,
     /// Whether the answer should contain new and previous rank.
     pub ranks: bool,
 }
@@ -91,4 +96,6 @@ pub struct HistoryRow {
     pub voids: Option<i64>,
     /// Time of the event.
     pub occurred_at: DateTime<Utc>,
+    /// Metadata of a score, if it has any.
+    pub metadata: Option<Metadata>,
 }

@@ -11,17 +11,18 @@ use crate::{
         board::{Board, Order},
         export::ExportedRow,
         file_format::FileFormat,
-        period::PeriodSelector,
+        metadata::Metadata,
+        period::{PeriodSelector, PeriodState},
         rank::Header,
         tier::{Tier, Tiers},
     },
     ranking::{Rankings, read},
-    store::export::Snapshot,
+    store::{export::Snapshot, score::ShownEntry},
 };
 
-/// Columns; the last one on boards with tiers. The header line is present even if the period has no
-/// scores.
-const COLUMNS: [&str; 7] = ["position", "rank", "user_id", "name", "score", "reached_at", "tier"];
+/// Columns of all files, before `tier` and `metadata`. The header line is present even if the period
+/// has no scores.
+const COLUMNS: [&str; 6] = ["position", "rank", "user_id", "name", "score", "reached_at"];
 
 /// An export in progress. It holds a snapshot and its own database connection until it is dropped.
 #[derive(Debug)]
@@ -29,6 +30,8 @@ pub struct Export {
     /// Period, version, players.
     pub header: Header,
     format: FileFormat,
+    board_id: i32,
+    has_metadata: bool,
     tiers: Tiers,
     order: Order,
     /// `None` for a period without scores.
@@ -38,7 +41,7 @@ pub struct Export {
     players: u64,
 }
 
-/// Starts an export of the period that `selector` means.
+/// Starts an export of the period that `selector` means, with metadata if `has_metadata`.
 ///
 /// [`Error::NotFound`] if the period does not exist.
 pub async fn begin(
@@ -46,10 +49,21 @@ pub async fn begin(
     board: &Board,
     selector: &PeriodSelector,
     format: FileFormat,
+    has_metadata: bool,
 ) -> Result<Export> {
     let (header, snapshot) = read::snapshot(rankings, board, selector).await?;
     let tiers = header.tiers.clone().unwrap_or_else(|| board.tiers.clone());
-    Ok(Export { header, format, tiers, order: board.order, snapshot, is_begun: false, players: 0 })
+    Ok(Export {
+        header,
+        format,
+        board_id: board.id,
+        has_metadata,
+        tiers,
+        order: board.order,
+        snapshot,
+        is_begun: false,
+        players: 0,
+    })
 }
 
 impl Export {
@@ -66,23 +80,48 @@ impl Export {
             let wanted = self.header.players;
             return Err(Error::Internal(format!("the export found {} of {wanted} players", self.players)));
         }
+        let metadata = self.metadata(&lines).await?;
         let is_first = !mem::replace(&mut self.is_begun, true);
         let tier = |line: &ExportedRow| {
             let tier = self.tiers.of(self.order, line.score, line.rank, self.header.players);
             (!self.tiers.is_empty()).then(|| tier.map(Tier::name))
         };
-        let rows: Vec<_> = lines.iter().map(|row| FileRow { row, tier: tier(row) }).collect();
+        let row = |(row, metadata)| FileRow { row, tier: tier(row), metadata };
+        let rows: Vec<_> = lines.iter().zip(metadata).map(row).collect();
         let text = match self.format {
-            FileFormat::Csv => {
-                csv(&rows, is_first.then_some(&COLUMNS[..COLUMNS.len() - usize::from(self.tiers.is_empty())]))?
-            }
+            FileFormat::Csv => csv(&rows, is_first.then(|| self.columns()))?,
             FileFormat::Ndjson => ndjson(&rows)?,
         };
         Ok((!text.is_empty()).then_some(text))
     }
+
+    /// Reads the metadata of each line in the same snapshot, if the file has them.
+    async fn metadata(&mut self, lines: &[ExportedRow]) -> Result<Vec<Option<Option<Metadata>>>> {
+        let Some(snapshot) = self.snapshot.as_mut().filter(|_| self.has_metadata) else {
+            return Ok(vec![None; lines.len()]);
+        };
+        let archived = Some(&self.header.period).filter(|period| period.state == PeriodState::Closed);
+        let entries = lines.iter().map(|line| ShownEntry {
+            board_id: self.board_id,
+            archived,
+            user_id: &line.user_id,
+            score: line.score,
+            reached_at: line.reached_at,
+        });
+        let entries: Vec<ShownEntry<'_>> = entries.collect();
+        Ok(snapshot.metadata(&entries).await?.into_iter().map(Some).collect())
+    }
+
+    /// Returns the names of the columns.
+    fn columns(&self) -> Vec<&'static str> {
+        let mut columns = COLUMNS.to_vec();
+        columns.extend((!self.tiers.is_empty()).then_some("tier"));
+        columns.extend(self.has_metadata.then_some("metadata"));
+        columns
+    }
 }
 
-/// A player's line, with the tier on boards that have tiers.
+/// A player's line, with the tier on boards that have tiers, and with metadata on request.
 #[derive(Debug, Serialize)]
 struct FileRow<'a> {
     #[serde(flatten)]
@@ -90,19 +129,21 @@ struct FileRow<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
     tier: Option<Option<&'a str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
+    metadata: Option<Option<Metadata>>,
 }
 
-fn csv(rows: &[FileRow<'_>], columns: Option<&[&str]>) -> Result<Vec<u8>> {
+fn csv(rows: &[FileRow<'_>], columns: Option<Vec<&str>>) -> Result<Vec<u8>> {
     let failed = |error: csv::Error| Error::Internal(format!("cannot write a line as CSV: {error}"));
     let mut writer = WriterBuilder::new().has_headers(false).terminator(Terminator::CRLF).from_writer(Vec::new());
     if let Some(columns) = columns {
         writer.write_record(columns).map_err(failed)?;
     }
-    for FileRow { row, tier } in rows {
-        match tier {
-            Some(tier) => writer.serialize((row, tier)).map_err(failed)?,
-            None => writer.serialize(row).map_err(failed)?,
-        }
+    for FileRow { row, tier, metadata } in rows {
+        let metadata = metadata.as_ref().map(|metadata| metadata.as_ref().map(Metadata::as_str));
+        let others: Vec<Option<&str>> = tier.iter().copied().chain(metadata).collect();
+        writer.serialize((row, others)).map_err(failed)?;
     }
     writer.into_inner().map_err(|error| failed(error.into_error().into()))
 }

@@ -421,6 +421,13 @@ impl Indexes {
         (all, self.users.size())
     }
 
+    /// Returns the bytes that indexes and directory take.
+    pub(crate) fn used_bytes(&self) -> u64 {
+        let (indexes, (directory_bytes, _)) = self.status();
+        let loaded = indexes.iter().filter(|index| index.age.is_some()).map(|index| index.bytes);
+        loaded.sum::<u64>() + directory_bytes as u64
+    }
+
     /// Returns the bytes that indexes and directory may take.
     pub(crate) fn memory(&self) -> u64 {
         self.memory

@@ -382,6 +382,7 @@ impl Open<'_> {
             avatar,
             score: score(index_row.key.rank_key, self.board.order),
             reached_at: reached_at(index_row.key.tie_key),
+            metadata: None,
         }
     }
 }

@@ -88,6 +88,7 @@ fn standing_of(period: &Period, found: BucketStanding, counts: &KnownCounts) -> 
         avatar: found.avatar,
         score,
         reached_at,
+        metadata: None,
     };
     let mut rows = vec![own.clone()];
     for near in found.neighbours {
@@ -101,6 +102,7 @@ fn standing_of(period: &Period, found: BucketStanding, counts: &KnownCounts) -> 
             avatar: near.avatar,
             score: near.score,
             reached_at: near.reached_at,
+            metadata: None,
         });
     }
     rows.sort_unstable_by_key(|row| row.position);

@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use chrono::{DateTime, NaiveDate, Utc};
 
 use crate::{
-    model::board::{OnViolation, Order, Ties},
+    model::{
+        board::{OnViolation, Order, Ties},
+        metadata::Metadata,
+    },
     rules::{
         entry::{Entry, ScoredEvent, rank_key},
         facts::{Content, Facts, KnownAnswer, KnownEvent, Standing},
@@ -29,6 +32,8 @@ pub(crate) struct Pending {
     pub(crate) id: Option<String>,
     /// Time of an imported event.
     pub(crate) at: Option<DateTime<Utc>>,
+    /// Metadata of the game.
+    pub(crate) metadata: Option<Metadata>,
 }
 
 impl Pending {
@@ -295,7 +300,13 @@ fn repetition(known: &KnownEvent, event: &Pending) -> Decided {
 }
 
 fn content(event: &Pending, at: DateTime<Utc>) -> Content {
-    Content { points: event.points, tiebreak: event.tiebreak, reason: event.reason.clone(), at: event.at.unwrap_or(at) }
+    Content {
+        points: event.points,
+        tiebreak: event.tiebreak,
+        reason: event.reason.clone(),
+        at: event.at.unwrap_or(at),
+        metadata: event.metadata.clone(),
+    }
 }
 
 /// Returns whether an event has this content. An event without a time matches any time.
@@ -303,6 +314,7 @@ fn has_content(event: &Pending, known: &Content) -> bool {
     event.points == known.points
         && event.tiebreak == known.tiebreak
         && event.reason == known.reason
+        && event.metadata == known.metadata
         && event.at.is_none_or(|at| at == known.at)
 }
 

@@ -6,7 +6,10 @@ use chrono::{DateTime, Utc};
 use serde::Deserialize;
 
 use crate::{
-    model::board::{GainMax, Mode, OnViolation, Order, PeriodKind, Ties},
+    model::{
+        board::{GainMax, Mode, OnViolation, Order, PeriodKind, Ties},
+        metadata::Metadata,
+    },
     rules::{entry::Entry, refusal::Violation},
 };
 
@@ -183,6 +186,8 @@ pub(crate) struct Content {
     pub(crate) reason: Option<String>,
     /// Time of the event.
     pub(crate) at: DateTime<Utc>,
+    /// Metadata.
+    pub(crate) metadata: Option<Metadata>,
 }
 
 /// Stored answer to an event.

@@ -55,7 +55,7 @@ fn facts(mode: Mode, order: Order, players: usize) -> Facts {
 }
 
 fn event(player: usize, points: i64) -> Pending {
-    Pending { player, points, tiebreak: None, reason: None, id: None, at: None }
+    Pending { player, points, tiebreak: None, reason: None, id: None, at: None, metadata: None }
 }
 
 fn outcomes(facts: &Facts, events: &[Pending]) -> Vec<Decided> {
@@ -212,7 +212,7 @@ fn an_event_counts_in_all_its_periods_or_in_none() {
 fn an_id_makes_an_event_count_once() {
     let mut facts = facts(Mode::Sum, Order::Desc, 2);
     let known = |points, at| KnownEvent {
-        content: Content { points, tiebreak: None, reason: Some("won".to_owned()), at },
+        content: Content { points, tiebreak: None, reason: Some("won".to_owned()), at, metadata: None },
         answer: KnownAnswer::Accepted(Accepted { transaction_id: 9, at: time(3), standings: Vec::new() }),
     };
     facts.known.insert((0, "old".to_owned()), known(5, time(3)));

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 
 use crate::{
     Code, Error, Result,
-    model::layout::Layouts,
+    model::{layout::Layouts, metadata::Metadata},
     rules::{Accepted, Decided, Decisions, EventSource, KnownAnswer, Missing, Pending, Refusal, Violation, decide},
     store::{
         Store,
@@ -33,6 +33,8 @@ pub struct Submitted<'a> {
     pub id: Option<&'a str>,
     /// Time of an imported event; `None` for a live event.
     pub at: Option<DateTime<Utc>>,
+    /// Metadata of the game.
+    pub metadata: Option<&'a Metadata>,
 }
 
 /// Result of a batch.
@@ -186,6 +188,7 @@ fn by_player(events: &[Submitted]) -> (Vec<String>, Vec<Pending>) {
         reason: event.reason.map(ToOwned::to_owned),
         id: event.id.map(ToOwned::to_owned),
         at: event.at,
+        metadata: event.metadata.cloned(),
     });
     let pending = pending.collect();
     (users, pending)

@@ -329,6 +329,7 @@ impl<'a> From<&'a Event> for Submitted<'a> {
             reason: event.reason.as_deref(),
             id: event.id.as_deref(),
             at: None,
+            metadata: event.metadata.as_ref(),
         }
     }
 }

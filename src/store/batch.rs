@@ -10,6 +10,7 @@ use crate::{
     model::{
         board::{GainMax, PeriodKind},
         layout::{KeyTuple, Layout, Layouts, PLACES},
+        metadata::Metadata,
         name::Named as _,
     },
     rules::{
@@ -185,6 +186,7 @@ impl BatchSession {
         let (points, tiebreaks) = (row.known_points.unwrap_or_default(), row.known_tiebreaks.unwrap_or_default());
         let (reasons, known_times) = (row.known_reasons.unwrap_or_default(), row.known_times.unwrap_or_default());
         let (broken, details) = (row.known_rules.unwrap_or_default(), row.known_details.unwrap_or_default());
+        let metadata = row.known_metadata.unwrap_or_default();
         for (n, id) in row.known_ids.unwrap_or_default().into_iter().enumerate() {
             let answer = match known_transactions[n] {
                 Some(transaction_id) => KnownAnswer::Accepted(Accepted {
@@ -199,6 +201,7 @@ impl BatchSession {
                 tiebreak: tiebreaks[n],
                 reason: reasons[n].clone(),
                 at: known_times[n],
+                metadata: metadata[n].clone().map(Metadata::stored),
             };
             known.insert((index(id_users[index(id)]), ids[index(id)].clone()), KnownEvent { content, answer });
         }
@@ -287,6 +290,7 @@ impl BatchSession {
             &rows.count_rankings,
             &rows.count_buckets,
             &rows.count_changes,
+            columns.metadata.as_deref() as Option<&[Option<String>]>,
             &columns.member_users,
             &columns.member_segments,
         )
@@ -396,6 +400,8 @@ struct PendingEvent {
 #[derive(Debug, Default)]
 struct Columns {
     events: Vec<PendingEvent>,
+    /// Metadata of the events; `None` if no event has any.
+    metadata: Option<Vec<Option<String>>>,
     entry_rankings: Vec<i64>,
     entry_users: Vec<i64>,
     entry_are_new: Vec<bool>,
@@ -409,6 +415,7 @@ struct Columns {
 impl Columns {
     fn of(facts: &Facts, source: EventSource, events: &[Pending], decisions: &Decisions) -> Self {
         let mut columns = Self::default();
+        let mut metadata = Vec::with_capacity(events.len());
         for (event, decided) in events.iter().zip(&decisions.events) {
             let written = PendingEvent {
                 user_id: facts.players[event.player].id.unwrap_or_default(),
@@ -429,9 +436,11 @@ impl Columns {
                     detail: Some(violation.detail.clone()),
                     ..written
                 }),
-                Decided::Refused(_) | Decided::Known(_) | Decided::Repeats(_) => {}
+                Decided::Refused(_) | Decided::Known(_) | Decided::Repeats(_) => continue,
             }
+            metadata.push(event.metadata.as_ref().map(ToString::to_string));
         }
+        columns.metadata = metadata.iter().any(Option::is_some).then_some(metadata);
         let accepted = events.iter().zip(&decisions.events);
         let accepted = accepted.filter(|(_, decided)| matches!(decided, Decided::Accepted { .. }));
         for player in accepted.map(|(event, _)| event.player).collect::<BTreeSet<_>>() {

@@ -7,12 +7,13 @@ use tokio::time::timeout;
 
 use crate::{
     Code, Error, Result,
-    model::{export::ExportedRow, rank::AnsweredBy},
+    model::{export::ExportedRow, metadata::Metadata, rank::AnsweredBy},
     store::{
         RESPONSE_GRACE, Store,
         archive::ArchiveState,
         period::{PeriodSource, ResolvedPeriod},
         rank::{RankingState, Version},
+        score::{self, ShownEntry},
     },
 };
 
@@ -123,6 +124,12 @@ impl Snapshot {
         let lines = timeout(CHUNK_TIMEOUT, self.read()).await.unwrap_or_else(|_| Err(no_response()))?;
         self.next += i64::try_from(lines.len()).unwrap_or(i64::MAX);
         Ok(lines)
+    }
+
+    /// Returns the metadata of the events that decide these entries, in their order.
+    pub(crate) async fn metadata(&mut self, entries: &[ShownEntry<'_>]) -> Result<Vec<Option<Metadata>>> {
+        let found = timeout(CHUNK_TIMEOUT, score::entry_metadata(&mut self.connection, entries)).await;
+        found.unwrap_or_else(|_| Err(no_response()))
     }
 
     async fn read(&mut self) -> Result<Vec<ExportedRow>> {

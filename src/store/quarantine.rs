@@ -1,6 +1,7 @@
 //! SQL of the quarantine.
 
 use chrono::{DateTime, Utc};
+use serde_json::Value;
 
 use crate::{
     Error, Result,
@@ -28,6 +29,7 @@ struct StoredEvent {
     decided_by: Option<String>,
     decided_why: Option<String>,
     transaction_id: Option<i64>,
+    metadata: Option<Value>,
 }
 
 impl TryFrom<StoredEvent> for QuarantinedEvent {
@@ -50,6 +52,7 @@ impl TryFrom<StoredEvent> for QuarantinedEvent {
             decided_by: stored.decided_by,
             decided_why: stored.decided_why,
             transaction_id: stored.transaction_id,
+            metadata: stored.metadata,
         })
     }
 }

@@ -1,10 +1,14 @@
 //! SQL of score transactions.
 
 use chrono::{DateTime, Utc};
+use sqlx::PgExecutor;
 
 use crate::{
     Result,
-    model::{act::Act, rank::RankChange, score::HistoryRow},
+    model::{
+        act::Act, metadata::Metadata, name::Named as _, period::Period, rank::RankChange, score::HistoryRow,
+        segment::Segment,
+    },
     rules::Standing,
     store::Store,
 };
@@ -16,6 +20,58 @@ pub(crate) struct HistoryCursor {
     pub(crate) occurred_at: DateTime<Utc>,
     /// Id of the row.
     pub(crate) transaction_id: i64,
+}
+
+/// A player's entry as an answer shows it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ShownEntry<'a> {
+    /// The board.
+    pub(crate) board_id: i32,
+    /// The closed period whose archive has the entry; `None` for a live one.
+    pub(crate) archived: Option<&'a Period>,
+    /// The caller's own id of the player.
+    pub(crate) user_id: &'a str,
+    /// Score.
+    pub(crate) score: i64,
+    /// Time at which the score was reached.
+    pub(crate) reached_at: DateTime<Utc>,
+}
+
+/// Reads the metadata of the events that decide `entries`, in their order, with one statement.
+pub(super) async fn entry_metadata<'e>(
+    executor: impl PgExecutor<'e>,
+    entries: &[ShownEntry<'_>],
+) -> Result<Vec<Option<Metadata>>> {
+    let mut found = vec![None; entries.len()];
+    if entries.is_empty() {
+        return Ok(found);
+    }
+    let board_ids: Vec<i32> = entries.iter().map(|entry| entry.board_id).collect();
+    let archived = entries.iter().map(|entry| entry.archived);
+    let kinds: Vec<Option<&str>> = archived.clone().map(|period| period.map(|period| period.kind.name())).collect();
+    let labels: Vec<Option<&str>> = archived.clone().map(|period| period.map(|period| period.label.as_str())).collect();
+    let segments: Vec<Option<String>> =
+        archived.map(|period| period?.segment.as_ref().map(Segment::to_string)).collect();
+    let users: Vec<&str> = entries.iter().map(|entry| entry.user_id).collect();
+    let times: Vec<DateTime<Utc>> = entries.iter().map(|entry| entry.reached_at).collect();
+    let scores: Vec<i64> = entries.iter().map(|entry| entry.score).collect();
+    let query = sqlx::query_file!(
+        "sql/queries/entry_metadata.sql",
+        &board_ids,
+        &kinds as &[Option<&str>],
+        &labels as &[Option<&str>],
+        &users as &[&str],
+        &times,
+        &scores,
+        &segments as &[Option<String>],
+    );
+    for row in query.fetch_all(executor).await? {
+        let entry = usize::try_from(row.n - 1).ok().and_then(|index| found.get_mut(index));
+        if let Some(entry) = entry {
+            *entry = Some(Metadata::stored(row.metadata));
+        }
+    }
+    Ok(found)
 }
 
 impl Store {
@@ -87,8 +143,7 @@ impl Store {
             .fetch_optional(&self.readers)
             .await?;
         let Some(user) = user else { return Ok(None) };
-        let rows = sqlx::query_file_as!(
-            HistoryRow,
+        let rows = sqlx::query_file!(
             "sql/queries/history.sql",
             board_id,
             user,
@@ -99,6 +154,21 @@ impl Store {
         )
         .fetch_all(&self.readers)
         .await?;
-        Ok(Some(rows))
+        let rows = rows.into_iter().map(|row| HistoryRow {
+            transaction_id: row.transaction_id,
+            kind: row.kind,
+            points: row.points,
+            tiebreak: row.tiebreak,
+            reason: row.reason,
+            voids: row.voids,
+            occurred_at: row.occurred_at,
+            metadata: row.metadata.map(Metadata::stored),
+        });
+        Ok(Some(rows.collect()))
+    }
+
+    /// Returns the metadata of the events that decide these entries, in their order.
+    pub(crate) async fn entry_metadata(&self, entries: &[ShownEntry<'_>]) -> Result<Vec<Option<Metadata>>> {
+        entry_metadata(&self.readers, entries).await
     }
 }

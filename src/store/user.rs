@@ -128,6 +128,13 @@ impl Store {
         }))
     }
 
+    /// Returns the ids of users whose id or name begins with a text, up to `limit` of each.
+    pub(crate) async fn users_named(&self, text: &str, limit: u32) -> Result<Vec<String>> {
+        let limit = i32::try_from(limit).unwrap_or(i32::MAX);
+        let query = sqlx::query_scalar!(r#"SELECT centile_store.users_named($1, $2) AS "user_ids!""#, text, limit);
+        Ok(query.fetch_one(&self.readers).await?)
+    }
+
     /// Erases a user's identity; returns the new id.
     ///
     /// [`Store::erase_from_tops`] then erases it from frozen tops and webhook messages. A repeated

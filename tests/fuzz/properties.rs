@@ -12,6 +12,7 @@ use centile::{
     model::{
         board::{Board, Mode, OnViolation, Order, PeriodKind, Reading, Ties},
         file_format::FileFormat,
+        metadata::Metadata,
         period::{Period, PeriodSelector, PeriodState},
         presentation::Presentation,
         tier::Tiers,
@@ -225,6 +226,8 @@ fn check(board: &Board, event: &Imported) {
     let may_be = |tiebreak| board.ties == Ties::Tiebreak && (-2_048..=2_047).contains(&tiebreak);
     assert!(event.tiebreak.is_none_or(may_be), "{event:?}");
     assert!(event.occurred_at.is_none_or(|at| at.year() >= 2000), "{event:?}");
+    let is_object = |metadata: &Metadata| metadata.as_str().starts_with('{') && metadata.as_str().len() <= 1_024;
+    assert!(event.metadata.as_ref().is_none_or(is_object), "{event:?}");
 }
 
 fn board(ties: Ties) -> Board {

@@ -12,6 +12,7 @@ pub mod export;
 pub mod injection;
 pub mod limits;
 pub mod logging;
+pub mod metadata;
 pub mod metrics;
 pub mod openapi;
 pub mod ops;

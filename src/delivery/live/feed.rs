@@ -131,7 +131,7 @@ async fn poll_until_done(
 async fn poll(
     live: &Live,
     board: &mut Arc<Board>,
-    (board_id, selector): &Subject,
+    (board_id, selector, has_metadata): &Subject,
     interests: &Interests,
     shown: &mut Option<Shown>,
     feed: &Feed,
@@ -144,7 +144,10 @@ async fn poll(
     if board.id != *board_id {
         return Err(Error::not_found(Resource::Board, board.slug.to_string()));
     }
-    let read = read::read(&live.rankings, board, selector, interests, shown.as_ref()).await?;
+    let mut read = read::read(&live.rankings, board, selector, interests, shown.as_ref()).await?;
+    if let Some(read) = read.as_mut().filter(|_| *has_metadata) {
+        read.add_metadata(&live.rankings, board).await?;
+    }
     let last = feed.latest.borrow().clone().and_then(Result::ok);
     let is_as_before = read.is_none()
         && last.as_ref().is_some_and(|last| {

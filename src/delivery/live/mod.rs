@@ -70,6 +70,8 @@ pub(crate) struct Interest {
     pub(crate) limit: u32,
     /// Chosen players, each once.
     pub(crate) users: Vec<UserId>,
+    /// Whether rows have metadata.
+    pub(crate) metadata: bool,
 }
 
 /// A snapshot of a ranking, rendered.
@@ -177,8 +179,8 @@ impl Snapshot {
     }
 }
 
-/// A followed ranking: a board id and a period.
-type Subject = (i32, PeriodSelector);
+/// A followed ranking: a board id, a period, and whether rows have metadata.
+type Subject = (i32, PeriodSelector, bool);
 
 /// The latest snapshot; `None` before the first. An error ends the feed or reports an outage before
 /// the first snapshot.
@@ -242,7 +244,7 @@ pub(crate) fn subscribe(
     rendering: &'static Rendering,
 ) -> Result<Subscription> {
     let mut feeds = live.feeds();
-    let subject = (board.id, selector.clone());
+    let subject = (board.id, selector.clone(), interest.metadata);
     let feed = feeds.entry(subject.clone()).or_insert_with(|| {
         let feed = Arc::new(Feed {
             interests: Mutex::default(),
@@ -411,6 +413,7 @@ mod tests {
         let interest = |first: usize, count: usize| Interest {
             limit: 10,
             users: (first..first + count).filter_map(|user| format!("p{user}").parse().ok()).collect(),
+            metadata: false,
         };
         let of = |host: u8| Some(IpAddr::from([192, 0, 2, host]));
         let mut interests = Interests::default();

@@ -112,6 +112,7 @@ mod tests {
                 avatar: None,
                 score: *score,
                 reached_at: DateTime::UNIX_EPOCH,
+                metadata: None,
             })
             .collect();
         let standing = |id: &&str| {

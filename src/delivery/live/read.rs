@@ -13,7 +13,7 @@ use crate::{
         segment::Segment,
     },
     ranking::{
-        Open, Rankings, frozen,
+        Open, Rankings, frozen, metadata,
         period::{self, Resolved},
         read,
     },
@@ -51,6 +51,15 @@ impl Shown {
         self.tag == tag
             && interests.limit() <= self.limit
             && interests.users.keys().all(|user| self.standings.contains_key(user.as_str()))
+    }
+
+    /// Adds metadata to all rows.
+    pub(super) async fn add_metadata(&mut self, rankings: &Rankings, board: &Board) -> Result<()> {
+        let mut rows: Vec<&mut Row> = self.rows.iter_mut().collect();
+        for Standing { player, above, below, .. } in self.standings.values_mut().flatten() {
+            rows.extend(above.iter_mut().chain([player]).chain(below));
+        }
+        metadata::add(rankings, board, &self.header, rows).await
     }
 }
 

@@ -83,6 +83,10 @@ pub(crate) struct ExportQuery {
     /// Only the players of this segment, such as `country:DE`; all players when absent.
     #[param(value_type = Option<SegmentText>)]
     segment: Option<String>,
+    /// Whether rows have the metadata of the event that decides the score.
+    #[serde(default)]
+    #[param(value_type = Option<bool>, default = false)]
+    metadata: bool,
 }
 
 /// Lines of text.
@@ -114,13 +118,17 @@ pub(crate) struct FileRowResponse<'a> {
     /// Tier; null for a player in none. Present on boards with tiers.
     #[schema(required = false, example = "gold")]
     tier: Option<&'a str>,
+    /// Metadata of the event that decides the score; null if it has none. Present with
+    /// `metadata=true`.
+    #[schema(required = false, value_type = Option<Object>, example = json!({"character": "mage"}))]
+    metadata: Option<&'a str>,
 }
 
 /// Read a whole period as CSV
 ///
 /// Returns every player of one version, best first, in the format of RFC 4180. The header line
 /// names the columns `position`, `rank`, `user_id`, `name`, `score` and `reached_at`, and on boards with
-/// tiers `tier`.
+/// tiers `tier`. With `metadata=true` the last column is `metadata`, whose fields are JSON.
 ///
 /// An instance sends four files at a time (otherwise 503), at most two to one address (otherwise
 /// 429). Requests with a key may use two more. A download may take 30 minutes. If a download fails,
@@ -160,7 +168,7 @@ async fn file(api: &Api, request: &HttpRequest, format: FileFormat) -> Result<Ht
     let selector = query::selector_in(query.period.as_deref(), query.segment.as_deref())?;
     let network = address::of(api, request).map(address::network);
     let slot = api.files.take(network, caller::has_key(api, request)).await?;
-    let export = export::begin(&api.instance.rankings, &board, &selector, format).await?;
+    let export = export::begin(&api.instance.rankings, &board, &selector, format, query.metadata).await?;
     let (media_type, ending) = match format {
         FileFormat::Csv => ("text/csv; charset=utf-8; header=present", "csv"),
         FileFormat::Ndjson => ("application/x-ndjson", "ndjson"),

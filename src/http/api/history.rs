@@ -16,7 +16,7 @@ use crate::{
             query,
         },
     },
-    model::score::HistoryRow,
+    model::{metadata::Metadata, score::HistoryRow},
     scoring,
 };
 
@@ -57,6 +57,10 @@ pub(crate) struct HistoryRowResponse<'a> {
     voids: Option<i64>,
     /// Time that the transaction counts for.
     occurred_at: DateTime<Utc>,
+    /// Metadata of a score. Present if it has any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, value_type = Option<Object>, example = json!({"character": "mage"}))]
+    metadata: Option<&'a Metadata>,
 }
 
 impl<'a> HistoryRowResponse<'a> {
@@ -69,6 +73,7 @@ impl<'a> HistoryRowResponse<'a> {
             reason: row.reason.as_deref().filter(|_| shows_reason),
             voids: row.voids,
             occurred_at: row.occurred_at,
+            metadata: row.metadata.as_ref(),
         }
     }
 }

@@ -32,7 +32,7 @@ use crate::{
         rank::{Chosen, LocalPage, LocalStart, Page, PageStart, Row, Tiering},
         user::UserId,
     },
-    ranking::{Rankings, local, period, read},
+    ranking::{Rankings, local, metadata, period, read},
 };
 
 /// Maximum rows of a page.
@@ -52,6 +52,7 @@ const QUERY_BYTES: usize = CHOSEN_MAX * 6 * 128 + 9_216;
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a parameter of its own")]
 pub(crate) struct ListQuery {
     /// Period, such as `week`, `week:previous` or `season:spring`; `all_time` when absent.
     #[param(value_type = Option<PeriodText>)]
@@ -80,6 +81,10 @@ pub(crate) struct ListQuery {
     #[serde(default)]
     #[param(value_type = Option<bool>, default = false)]
     score_text: bool,
+    /// Whether rows have the metadata of the event that decides the score.
+    #[serde(default)]
+    #[param(value_type = Option<bool>, default = false)]
+    metadata: bool,
     /// Id of a player. The response then has only this player and the player's friends, ranked among
     /// each other, and `from` counts only them.
     #[param(value_type = Option<UserIdText>)]
@@ -146,6 +151,10 @@ pub(crate) struct ChosenQuery {
     #[serde(default)]
     #[param(value_type = Option<bool>, default = false)]
     score_text: bool,
+    /// Whether rows have the metadata of the event that decides the score.
+    #[serde(default)]
+    #[param(value_type = Option<bool>, default = false)]
+    metadata: bool,
 }
 
 /// Selects players by id.
@@ -165,6 +174,10 @@ pub(crate) struct ChosenRequest {
     #[serde(default)]
     #[schema(value_type = Option<bool>, default = false)]
     score_text: bool,
+    /// Whether rows have the metadata of the event that decides the score.
+    #[serde(default)]
+    #[schema(value_type = Option<bool>, default = false)]
+    metadata: bool,
 }
 
 /// A player's row in a page.
@@ -336,7 +349,10 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let board = caller::readable(&api, &request, &path.board).await?;
     let rankings = &api.instance.rankings;
     if let Some(friends) = friends {
-        let page = local::page(rankings, &board, &selector, &friends, &start, limit).await?;
+        let mut page = local::page(rankings, &board, &selector, &friends, &start, limit).await?;
+        if query.metadata {
+            metadata::add(rankings, &board, &page.header, &mut page.rows).await?;
+        }
         let mut response = PageResponse::of_friends(&board, &page);
         if query.moved {
             response.add_moves(rankings, &board, &selector, &page.rows).await?;
@@ -348,9 +364,13 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     }
     let LocalStart::Page(start) = start else { return Err(Error::invalid("around", "needs friends_of")) };
     if start == PageStart::Position(1) && !query.moved {
-        return top::answer(&api, &request, &board, &selector, limit, query.score_text).await;
+        let extras = top::Extras { text: query.score_text, metadata: query.metadata };
+        return top::answer(&api, &request, &board, &selector, limit, extras).await;
     }
-    let page = read::page(rankings, &board, &selector, start, limit).await?;
+    let mut page = read::page(rankings, &board, &selector, start, limit).await?;
+    if query.metadata {
+        metadata::add(rankings, &board, &page.header, &mut page.rows).await?;
+    }
     let mut response = PageResponse::new(&board, &page);
     if query.moved {
         response.add_moves(rankings, &board, &selector, &page.rows).await?;
@@ -382,7 +402,10 @@ pub(crate) async fn chosen(api: Data<Api>, request: HttpRequest) -> Result<HttpR
     let selector = query::selector_in(query.period.as_deref(), query.segment.as_deref())?;
     let users = chosen_ids("user_id", &query.user_id)?;
     let board = caller::readable(&api, &request, &path.board).await?;
-    let chosen = read::chosen(&api.instance.rankings, &board, &selector, &users).await?;
+    let mut chosen = read::chosen(&api.instance.rankings, &board, &selector, &users).await?;
+    if query.metadata {
+        metadata::add(&api.instance.rankings, &board, &chosen.header, &mut chosen.rows).await?;
+    }
     let header = with_text(&chosen.header, query.score_text, &board);
     let response = ChosenResponse::new(&board, &chosen, query.score_text);
     reply::ranked(&request, board.reading, &selector, &header, &response)
@@ -406,7 +429,10 @@ pub(crate) async fn query(api: Data<Api>, request: HttpRequest, payload: Payload
     let wanted: ChosenRequest = body::object(&body::open_text(&api, QUERY_BYTES, &request, payload).await?)?;
     let selector = query::selector_in(wanted.period.as_deref(), wanted.segment.as_deref())?;
     let users = chosen_ids("user_ids", &wanted.user_ids)?;
-    let chosen = read::chosen(&api.instance.rankings, &board, &selector, &users).await?;
+    let mut chosen = read::chosen(&api.instance.rankings, &board, &selector, &users).await?;
+    if wanted.metadata {
+        metadata::add(&api.instance.rankings, &board, &chosen.header, &mut chosen.rows).await?;
+    }
     reply::untagged(chosen.header.answered_by, &ChosenResponse::new(&board, &chosen, wanted.score_text))
 }
 

@@ -9,6 +9,7 @@ use actix_web::{
 };
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
@@ -96,6 +97,10 @@ pub(crate) struct QuarantinedEventResponse<'a> {
     /// Id of the score transaction of an accepted event.
     #[schema(required = true)]
     transaction_id: Option<i64>,
+    /// Metadata of the event. Present if it has any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, value_type = Option<Object>, example = json!({"character": "mage"}))]
+    metadata: Option<&'a Value>,
 }
 
 impl<'a> From<&'a QuarantinedEvent> for QuarantinedEventResponse<'a> {
@@ -115,6 +120,7 @@ impl<'a> From<&'a QuarantinedEvent> for QuarantinedEventResponse<'a> {
             decided_by: event.decided_by.as_deref(),
             decided_why: event.decided_why.as_deref(),
             transaction_id: event.transaction_id,
+            metadata: event.metadata.as_ref(),
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::{
     model::{
         board::{Board, Mode},
         combination::{CombinedFrom, SourceState},
+        metadata::Metadata,
         presentation::ScoreFormat,
         rank::{Header, Row, Tiering},
     },
@@ -144,6 +145,12 @@ pub(crate) struct RowResponse<'a> {
     #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
     #[schema(value_type = Option<String>, example = "gold")]
     tier: Option<Option<&'a str>>,
+    /// Metadata of the event that decides the score: the latest one, or on `best` boards the best one;
+    /// null if it has none. Present with `metadata=true`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[expect(clippy::option_option, reason = "absent, null and a value mean three different things")]
+    #[schema(value_type = Option<Object>, example = json!({"character": "mage"}))]
+    metadata: Option<Option<&'a Metadata>>,
 }
 
 impl<'a> RowResponse<'a> {
@@ -160,6 +167,7 @@ impl<'a> RowResponse<'a> {
             reached_at: row.reached_at,
             moved: None,
             tier: tiering.of(row),
+            metadata: row.metadata.as_ref().map(Option::as_ref),
         }
     }
 

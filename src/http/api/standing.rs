@@ -24,7 +24,7 @@ use crate::{
         },
     },
     model::{board::Board, rank::Standing},
-    ranking::{period, read},
+    ranking::{metadata, period, read},
     scoring,
 };
 
@@ -50,6 +50,10 @@ pub(crate) struct StandingQuery {
     #[serde(default)]
     #[param(value_type = Option<bool>, default = false)]
     score_text: bool,
+    /// Whether rows have the metadata of the event that decides the score.
+    #[serde(default)]
+    #[param(value_type = Option<bool>, default = false)]
+    metadata: bool,
 }
 
 /// A player's standing.
@@ -100,7 +104,11 @@ pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let selector = query::selector_in(query.period.as_deref(), query.segment.as_deref())?;
     let around = query::bounded("around", query.around, 4, 0, 100)?;
     let board = caller::readable(&api, &request, &path.board).await?;
-    let standing = read::standing(&api.instance.rankings, &board, &selector, &user_id, around).await?;
+    let mut standing = read::standing(&api.instance.rankings, &board, &selector, &user_id, around).await?;
+    if query.metadata {
+        let Standing { header, player, above, below, .. } = &mut standing;
+        metadata::add(&api.instance.rankings, &board, header, above.iter_mut().chain([player]).chain(below)).await?;
+    }
     let mut response = StandingResponse::new(&board, &standing);
     if query.moved {
         let rows = standing.above.iter().chain([&standing.player]).chain(&standing.below);

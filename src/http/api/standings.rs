@@ -24,7 +24,7 @@ use crate::{
         board::Board,
         rank::{AnsweredBy, Standing},
     },
-    ranking::read,
+    ranking::{metadata, read},
 };
 
 /// Maximum boards of a response, and the default: their indexes are read in one round.
@@ -48,6 +48,10 @@ pub(crate) struct StandingsQuery {
     #[serde(default)]
     #[param(value_type = Option<bool>, default = false)]
     score_text: bool,
+    /// Whether rows have the metadata of the event that decides the score.
+    #[serde(default)]
+    #[param(value_type = Option<bool>, default = false)]
+    metadata: bool,
     /// Maximum boards of the page, with or without a standing.
     #[param(minimum = 1, maximum = 100, default = 100)]
     limit: Option<u64>,
@@ -112,7 +116,7 @@ pub(crate) struct StandingsResponse<'a> {
 )]
 pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let UserPath { user_id } = UserPath::of(&request)?;
-    let StandingsQuery { tag, period, segment, score_text, limit, cursor } = query::parse(&request)?;
+    let StandingsQuery { tag, period, segment, score_text, metadata, limit, cursor } = query::parse(&request)?;
     let selector = query::selector_in(period.as_deref(), segment.as_deref())?;
     let limit = query::bounded("limit", limit, BOARDS_MAX, 1, BOARDS_MAX)?;
     let tag = query::tag(tag.as_deref())?;
@@ -120,7 +124,14 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let boards = caller::readable_boards(&api, key.as_deref(), tag.as_ref()).await?;
     let list = ListQuery { limit: Some(limit), cursor };
     let (boards, next_cursor) = list.page(boards, |board| board.slug.as_str())?;
-    let standings = read::standings(&api.instance.rankings, &boards, &selector, &user_id).await?;
+    let mut standings = read::standings(&api.instance.rankings, &boards, &selector, &user_id).await?;
+    if metadata {
+        let found = boards.iter().zip(&mut standings).filter_map(|(board, standing)| {
+            let Standing { header, player, .. } = standing.as_mut().ok()?;
+            Some((board, &*header, player))
+        });
+        metadata::add_all(&api.instance.rankings, found.collect()).await?;
+    }
     let (mut data, mut missing) = (Vec::with_capacity(boards.len()), Vec::new());
     for (board, standing) in boards.iter().zip(&standings) {
         match standing {

@@ -11,7 +11,7 @@ use actix_web::{
 use chrono::{DateTime, Utc};
 use futures::{StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde_json::{Map, Value, value::RawValue};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
@@ -33,6 +33,7 @@ use crate::{
     model::{
         board::{Board, BoardSlug},
         key::Key,
+        metadata::Metadata,
         score::{Accepted, Event, NewStanding, Outcome, Quarantined},
         user::check_text,
     },
@@ -79,6 +80,10 @@ pub(crate) struct EventRequest {
     /// Breaks ties on `tiebreak` boards; larger wins. Not allowed on `sum` boards.
     #[schema(value_type = Option<i16>, minimum = -2048, maximum = 2047)]
     tiebreak: Option<Integer>,
+    /// Any data of the game about the score, such as a replay, up to 1,024 bytes of JSON without
+    /// spaces. Everyone who may read the board can read it.
+    #[schema(value_type = Option<Object>, example = json!({"character": "mage"}))]
+    metadata: Option<Map<String, Value>>,
 }
 
 impl EventRequest {
@@ -102,6 +107,7 @@ impl EventRequest {
             reason: self.reason,
             id: self.id,
             tiebreak: tiebreak.transpose()?,
+            metadata: self.metadata.map(Metadata::try_from).transpose()?,
             ranks,
         })
     }
@@ -133,13 +139,17 @@ pub(crate) struct BoardEventRequest {
     /// Breaks ties on `tiebreak` boards; larger wins. Not allowed on `sum` boards.
     #[schema(value_type = Option<i16>, minimum = -2048, maximum = 2047)]
     tiebreak: Option<Integer>,
+    /// Any data of the game about the score, such as a replay, up to 1,024 bytes of JSON without
+    /// spaces. Everyone who may read the board can read it.
+    #[schema(value_type = Option<Object>, example = json!({"character": "mage"}))]
+    metadata: Option<Map<String, Value>>,
 }
 
 impl BoardEventRequest {
     /// Separates the board from the event.
     fn split(self) -> (Option<String>, EventRequest) {
-        let Self { board, user_id, points, reason, id, tiebreak } = self;
-        (board, EventRequest { user_id, points, reason, id, tiebreak })
+        let Self { board, user_id, points, reason, id, tiebreak, metadata } = self;
+        (board, EventRequest { user_id, points, reason, id, tiebreak, metadata })
     }
 }
 
@@ -689,6 +699,8 @@ mod tests {
             (format!(r#"{{"user_id":"a","points":1,"reason":"{long}"}}"#), "reason"),
             (r#"{"user_id":"a\u0000","points":1}"#.to_owned(), "user_id"),
             (r#"{"user_id":7,"points":1}"#.to_owned(), "user_id"),
+            (r#"{"user_id":"a","points":1,"metadata":[]}"#.to_owned(), "metadata"),
+            (format!(r#"{{"user_id":"a","points":1,"metadata":{{"a":"{long}{long}{long}{long}"}}}}"#), "metadata"),
             (r#"{"user_id":"a","points":1,"score":1}"#.to_owned(), "score"),
         ];
         for (text, field) in cases {

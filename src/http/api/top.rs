@@ -20,25 +20,44 @@ use crate::{
         period::PeriodSelector,
         rank::Page,
     },
-    ranking::top::{self, Top},
+    ranking::{
+        metadata,
+        top::{self, Top},
+    },
 };
 
-/// Responds with the first `limit` players, or with 304 if `request` names their `ETag`. With texts of
-/// scores, the body of the cached page is rendered for this request.
+/// What the rows of a top have in addition. The cached body has none of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Extras {
+    /// The score as text.
+    pub(crate) text: bool,
+    /// Metadata.
+    pub(crate) metadata: bool,
+}
+
+/// Responds with the first `limit` players, or with 304 if `request` names their `ETag`. With extras,
+/// the body of the cached page is rendered for this request.
 pub(crate) async fn answer(
     api: &Api,
     request: &HttpRequest,
     board: &Board,
     selector: &PeriodSelector,
     limit: u32,
-    has_text: bool,
+    extras: Extras,
 ) -> Result<HttpResponse> {
-    let mut top = top::top(&api.instance.rankings, board, selector, limit, render).await?;
-    if has_text {
-        let mut response = PageResponse::new(board, &top.page);
-        response.add_text(&board.presentation.score_format);
+    let rankings = &api.instance.rankings;
+    let mut top = top::top(rankings, board, selector, limit, render).await?;
+    if extras != Extras::default() {
+        let mut page = Page::clone(&top.page);
+        if extras.metadata {
+            metadata::add(rankings, board, &page.header, &mut page.rows).await?;
+        }
+        let mut response = PageResponse::new(board, &page);
+        if extras.text {
+            response.add_text(&board.presentation.score_format);
+            top.etag = text_etag(&top.etag, board);
+        }
         top.body = json(&response)?.into();
-        top.etag = text_etag(&top.etag, board);
     }
     respond(request, board.reading, selector, &top)
 }

@@ -237,10 +237,11 @@ fn overtaken(view: &Snapshot, interest: &Interest, seen: u64, events: &mut Event
     }
 }
 
-/// Returns a digest of limit and chosen players, so that another interest gets other event ids.
+/// Returns a digest of the interest, so that another interest gets other event ids.
 fn digest(interest: &Interest) -> String {
     let mut digest = Sha256::new();
     digest.update(interest.limit.to_be_bytes());
+    digest.update([u8::from(interest.metadata)]);
     for user in &interest.users {
         digest.update((user.as_str().len() as u64).to_be_bytes());
         digest.update(user.as_str());
@@ -332,7 +333,8 @@ mod tests {
     }
 
     fn interest(users: &[&str]) -> Interest {
-        Interest { limit: 10, users: users.iter().map(|user| user.parse().expect("an id")).collect() }
+        let users = users.iter().map(|user| user.parse().expect("an id")).collect();
+        Interest { limit: 10, users, metadata: false }
     }
 
     /// A subscriber with its own clock.

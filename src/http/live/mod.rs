@@ -85,6 +85,10 @@ pub(crate) struct LiveQuery {
     #[serde(default)]
     #[param(value_type = Vec<UserIdText>, max_items = 20, example = json!(["ada", "bob"]))]
     user_id: Vec<String>,
+    /// Whether rows have the metadata of the event that decides the score.
+    #[serde(default)]
+    #[param(value_type = Option<bool>, default = false)]
+    metadata: bool,
 }
 
 /// Where the last connection ended.
@@ -364,7 +368,7 @@ pub(crate) async fn subscribe(api: Data<Api>, request: HttpRequest) -> Result<Ht
     let query: LiveQuery = query::parse(&request)?;
     let selector = query::selector_in(query.period.as_deref(), query.segment.as_deref())?;
     let limit = query::bounded("limit", query.limit, LIMIT_DEFAULT, 1, LIMIT_MAX)?;
-    let interest = Interest { limit, users: chosen_ids(&query.user_id)? };
+    let interest = Interest { limit, users: chosen_ids(&query.user_id)?, metadata: query.metadata };
     let board = caller::readable(&api, &request, &path.board).await?;
     let network = address::of(&api, &request).map(address::network);
     let slot = api.subscribers.take(network).inspect_err(|_| telemetry::count_refused("subscribers"))?;

@@ -26,8 +26,7 @@ pub(crate) struct Asset {
 pub(crate) static STYLE: LazyLock<Asset> =
     LazyLock::new(|| Asset::new("centile", "css", "text/css; charset=utf-8", include_str!("assets/centile.css")));
 
-/// Script that makes a board's page live and reformats numbers and times for the browser's
-/// language.
+/// Script that makes a board's page live and reformats numbers for the browser's language.
 pub(crate) static SCRIPT: LazyLock<Asset> =
     LazyLock::new(|| Asset::new("centile", "js", "text/javascript; charset=utf-8", include_str!("assets/centile.js")));
 

@@ -5,20 +5,24 @@ use maud::{Markup, html};
 use crate::{
     http::pages::{
         RankingView, figure,
-        link::{FRIENDS_MAX, Link},
+        link::{Among, FRIENDS_MAX, Link},
         mark,
         number::{self, count, instant, percentile, period_title, score},
         progress,
-        table::{Before, RowStyle, table, tier},
+        table::{Before, Table, table, tier},
     },
     model::{
         board::{Mode, Order, PeriodKind, WindowLength},
         name::Named as _,
         period::{Period, PeriodSelector, PeriodState, Progress},
-        rank::{Chosen, Distribution, Row, Standing},
+        rank::{Chosen, Distribution, Header, LocalPage, Row, Standing},
         score::HistoryRow,
     },
+    ranking::search::CANDIDATES_MAX,
 };
+
+/// Maximum players of a search that are shown.
+const FOUND_MAX: usize = 10;
 
 /// Content of the page.
 #[derive(Debug)]
@@ -37,9 +41,34 @@ pub(crate) struct BoardPage<'a> {
     /// The selected player in the newest snapshots, newest first; empty if the board takes none, and
     /// while the database cannot be reached.
     pub(crate) progress: Vec<Progress>,
+    /// Result of a search.
+    pub(crate) found: Option<PlayersFound>,
+    /// The selected player and the player's friends, in place of the ranking.
+    pub(crate) local: Option<LocalPage>,
     /// Friends with their ranks among each other; absent without friends, or while the database
     /// cannot be reached.
     pub(crate) friends: Option<Chosen>,
+}
+
+impl BoardPage<'_> {
+    /// Returns the selected player's standing.
+    fn standing(&self) -> Option<&Standing> {
+        match &self.player {
+            Some(PlayerShown::Standing(standing, _)) => Some(standing),
+            _ => None,
+        }
+    }
+}
+
+/// Players of the ranking whose name or id begins with a text.
+#[derive(Debug)]
+pub(crate) struct PlayersFound {
+    /// The text.
+    pub(crate) text: String,
+    /// The players; absent while the database cannot be reached.
+    pub(crate) chosen: Option<Chosen>,
+    /// Whether there may be more.
+    pub(crate) is_cut: bool,
 }
 
 /// The selected player.
@@ -78,19 +107,20 @@ pub(crate) fn page(page: &BoardPage<'_>) -> Markup {
             (span(page))
         }
         div.columns.chosen[page.view.link.player.is_some()] {
-            section.ranking data-board=(board.slug) data-period=(follow) data-limit=(page.view.limit) data-from=(page.view.link.from)
-                data-state=[page.view.rows.stale_for.is_none().then(|| page.view.rows.period().state.name())] data-over=[page.view.rows.over()] {
+            section.ranking data-board=(board.slug) data-period=(follow) data-limit=(page.view.limit) data-from=(if page.local.is_some() { 0 } else { page.view.link.from })
+                data-state=[page.view.rows.stale_for.is_none().then(|| page.view.rows.period().state.name())] data-over=[page.view.rows.over()]
+                data-avatars=(page.view.avatar_origins.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")) {
                 (find(page))
-                @if page.view.rows.rows().is_empty() {
+                (found(page))
+                (tabs(page))
+                @if page.local.is_none() && page.view.rows.rows().is_empty() {
                     p.empty {
                         @if page.view.rows.players() == 0 && page.view.rows.period().state != PeriodState::Open { "No scores in this period." }
                         @else if page.view.rows.players() == 0 { "No scores in this period yet. The first score will appear here automatically." }
                         @else { "There are " (count(page.view.rows.players())) " players, none at this position. " a href=(page.view.link.from(1).href()) { "Go to the top" } }
                     }
                 }
-                (table(&format!("{} · {title}", board.title), page.view.rows.rows(), page.view.link, page.view.link.player.as_deref(), "top", page.before.as_ref(), RowStyle::of(board, &page.view.rows.page.header)))
-                (since(page))
-                (pager(page))
+                (ranking(page, &title))
             }
             aside {
                 (player(page))
@@ -100,6 +130,84 @@ pub(crate) fn page(page: &BoardPage<'_>) -> Markup {
         div.unseen role="log" data-live="log" {}
     };
     crate::http::pages::document(&format!("{} · {title} · Centile", board.title), &main)
+}
+
+/// Renders the rows of the ranking, or those of a player and the player's friends.
+fn ranking(page: &BoardPage<'_>, title: &str) -> Markup {
+    let view = &page.view;
+    let caption = format!("{} · {title}", view.board.title);
+    if let Some(local) = &page.local {
+        return html! {
+            @if local.local_players == 0 { p.empty { "None of them has a score in this period." } }
+            @else if local.rows.is_empty() { p.empty { "None of them is at this position. " a href=(view.link.from(1).href()) { "Go to the top" } } }
+            (table(&Table {
+                caption: &caption,
+                live: "local",
+                rows: &local.rows,
+                link: view.link,
+                before: None,
+                selected: None,
+                local_ranks: Some(&local.local_ranks),
+                style: view.style(&local.header),
+            }))
+            (pager(view.link, view.limit, local.local_players))
+        };
+    }
+    html! {
+        (table(&Table {
+            caption: &caption,
+            live: "top",
+            rows: view.rows.rows(),
+            link: view.link,
+            before: page.before.as_ref(),
+            selected: page.standing().map(|standing| &standing.player),
+            local_ranks: None,
+            style: view.style(&view.rows.page.header),
+        }))
+        (since(page))
+        (pager(view.link, view.limit, view.rows.players()))
+    }
+}
+
+/// Renders the links between all players, and the selected player with friends.
+fn tabs(page: &BoardPage<'_>) -> Markup {
+    let link = page.view.link;
+    let name = match &page.player {
+        Some(PlayerShown::Standing(standing, _)) => Some(&standing.player.user_name),
+        Some(PlayerShown::NoScore { is_known: true }) => link.player.as_ref(),
+        _ => None,
+    };
+    let Some(name) = name else { return html! {} };
+    html! {
+        nav.tabs aria-label="Players" {
+            ul {
+                li { a href=(link.among(Among::All).href()) aria-current=[page.local.is_none().then_some("page")] { "All players" } }
+                li { a href=(link.among(Among::Friends).href()) aria-current=[page.local.is_some().then_some("page")] { "Friends of " bdi { (name) } } }
+            }
+        }
+    }
+}
+
+/// Renders the result of a search.
+fn found(page: &BoardPage<'_>) -> Markup {
+    let Some(PlayersFound { text, chosen, is_cut }) = &page.found else { return html! {} };
+    let all = chosen.as_ref().map_or(&[][..], |chosen| &chosen.rows);
+    let rows = all.get(..FOUND_MAX).unwrap_or(all);
+    html! {
+        section.found aria-labelledby="found-title" {
+            h2 #found-title {
+                @if rows.is_empty() { "No player found for “" bdi { (text) } "”" } @else { "Players found for “" bdi { (text) } "”" }
+            }
+            @match chosen {
+                Some(chosen) => (others(page, "Players found", "found", rows, &chosen.header))
+                None => p.warning { "The search is not available now: the database cannot be reached." }
+            }
+            @if *is_cut { p.quiet { "The search looks at " (CANDIDATES_MAX) " ids and " (CANDIDATES_MAX) " names at most. Type more." } }
+            @else if rows.len() < all.len() { p.quiet { "The best " (rows.len()) " of " (count(all.len() as u64)) ". Type more." } }
+            @else if rows.is_empty() { p.quiet { "A search compares the beginning of names and ids, in this ranking only." } }
+            p { a href=(page.view.link.href()) { "Close the search" } }
+        }
+    }
 }
 
 /// Renders the links to the board's periods.
@@ -165,6 +273,10 @@ fn span(page: &BoardPage<'_>) -> Markup {
         @if let (Some(starts_at), Some(ends_at)) = (page.view.rows.period().starts_at, page.view.rows.period().ends_at) {
             span.quiet { (number::span(starts_at, ends_at, &page.view.board.time_zone)) }
         }
+        @if let Some(ends_at) = page.view.rows.period().ends_at.filter(|_| page.view.rows.over().is_none()) {
+            // The script counts the time down. The page itself stays the same.
+            span.quiet data-ends=(ends_at.to_rfc3339()) hidden {}
+        }
         @if let Some(combined) = &page.view.rows.page.header.combined {
             span.quiet { "as of " (instant(combined.as_of, &page.view.board.time_zone)) }
         }
@@ -178,7 +290,7 @@ fn state(page: &BoardPage<'_>) -> Markup {
             span.warning { "The database cannot be reached. Shown as of " (age.as_secs()) " s ago." }
         } @else {
             // The script does not update rows further down.
-            (page.view.rows.over().unwrap_or(if page.view.link.from > 1 { "as of page load" } else { "" }))
+            (page.view.rows.over().unwrap_or(if page.view.link.from > 1 || page.local.is_some() { "as of page load" } else { "" }))
         }
     }
 }
@@ -188,14 +300,14 @@ fn find(page: &BoardPage<'_>) -> Markup {
     html! {
         div.find {
             form action=(page.view.link.path()) role="search" {
-                (kept(&page.view.link.player(None)))
-                label for="player" { "Player ID" }
-                input #player name="player" required maxlength="128" autocomplete="off" autocapitalize="off" spellcheck="false"
-                    value=[page.view.link.player.as_deref()];
+                (kept(&page.view.link.player(None).among(Among::All)))
+                label for="search" { "Player" }
+                input #search name="search" type="search" required maxlength="128" placeholder="Name or ID" autocomplete="off" autocapitalize="off"
+                    spellcheck="false" value=[page.found.as_ref().map(|found| found.text.as_str())];
                 button { "Find" }
             }
             form action=(page.view.link.path()) {
-                (kept(&page.view.link.from(1)))
+                (kept(&page.view.link.among(Among::All)))
                 label for="from" { "Position" }
                 input #from name="from" type="number" required min="1" max=(page.view.rows.players().max(1)) inputmode="numeric"
                     value=[(page.view.link.from > 1).then_some(page.view.link.from)];
@@ -220,20 +332,20 @@ fn since(page: &BoardPage<'_>) -> Markup {
 }
 
 /// Renders the links between pages of rows.
-fn pager(page: &BoardPage<'_>) -> Markup {
-    let (from, limit) = (page.view.link.from, u64::from(page.view.limit));
-    let last = page.view.rows.players().saturating_sub(1) / limit * limit + 1;
+fn pager(link: &Link, limit: u32, players: u64) -> Markup {
+    let (from, limit) = (link.from, u64::from(limit));
+    let last = players.saturating_sub(1) / limit * limit + 1;
     let to = |from: u64, text: &str, is_of_use: bool| {
-        html! { @if is_of_use { a href=(page.view.link.from(from).href()) { (text) } } @else { span aria-hidden="true" { (text) } } }
+        html! { @if is_of_use { a href=(link.from(from).href()) { (text) } } @else { span aria-hidden="true" { (text) } } }
     };
-    if page.view.rows.players() <= limit && from == 1 {
+    if players <= limit && from == 1 {
         return html! {};
     }
     html! {
         nav.pager aria-label="Pages" {
             (to(1, "First", from > 1))
             (to(from.saturating_sub(limit).max(1), "Previous", from > 1))
-            (to(from + limit, "Next", from + limit <= page.view.rows.players()))
+            (to(from + limit, "Next", from + limit <= players))
             (to(last, "Last", from < last))
         }
     }
@@ -263,20 +375,34 @@ fn player(page: &BoardPage<'_>) -> Markup {
                 }
                 Some(PlayerShown::NoScore { is_known }) => {
                     h2 #player-title { bdi { (page.view.link.player.as_deref().unwrap_or_default()) } }
-                    p.empty { @if *is_known { "No score in this period." } @else { "Unknown player." } }
+                    p.empty { @if *is_known { "No score in this period." } @else { "Unknown player. The search finds players by the beginning of the name or ID." } }
                     p { a href=(page.view.link.player(None).href()) { "Clear the selection" } }
                     (spread(None))
                 }
                 Some(PlayerShown::Standing(standing, transactions)) => {
                     (card(page, standing))
                     (spread(Some(standing.player.score)))
-                    (table("Players around", &around(standing), page.view.link, Some(&standing.player.user_id), "around", None, RowStyle::of(page.view.board, &standing.header)))
+                    (others(page, "Players around", "around", &around(standing), &standing.header))
                     (figure::curve(transactions, page.view.board, page.view.rows.period(), standing.player.score))
                 }
             }
             (progress::chart(&page.progress, page.view.board))
         }
     }
+}
+
+/// Renders a table beside the ranking.
+fn others(page: &BoardPage<'_>, caption: &str, live: &'static str, rows: &[Row], header: &Header) -> Markup {
+    table(&Table {
+        caption,
+        live,
+        rows,
+        link: page.view.link,
+        before: None,
+        selected: None,
+        local_ranks: None,
+        style: page.view.style(header),
+    })
 }
 
 /// Renders rank, score and percentile, with links.
@@ -293,8 +419,9 @@ fn card(page: &BoardPage<'_>, standing: &Standing) -> Markup {
             div { dt { "Better than" } dd { span data-live="percentile" { (percentile(standing.percentile)) } " %" } }
         }
         p.quiet { "Reached " (instant(player.reached_at, &page.view.board.time_zone)) }
+        @if let Some(Some(metadata)) = &player.metadata { p.quiet.id { "Metadata: " code { (metadata) } } }
         p.actions {
-            a href=(page.view.link.from(there).href()) { "Show in the ranking" }
+            a href=(page.view.link.among(Among::All).from(there).href()) { "Show in the ranking" }
             @if is_friend { a href=(page.view.link.without_friend(&player.user_id).href()) { "Remove from friends" } }
             @else if page.view.link.friends.len() < FRIENDS_MAX { a href=(page.view.link.with_friend(&player.user_id).href()) { "Add to friends" } }
         }
@@ -315,7 +442,7 @@ fn friends(page: &BoardPage<'_>) -> Markup {
         section.friends aria-labelledby="friends-title" {
             h2 #friends-title { "Friends" }
             @if let Some(friends) = &page.friends {
-                (table("Friends among each other", &friends.rows, page.view.link, page.view.link.player.as_deref(), "friends", None, RowStyle::of(page.view.board, &friends.header)))
+                (others(page, "Friends among each other", "friends", &friends.rows, &friends.header))
                 @if !friends.missing.is_empty() {
                     p.empty { "Without a score: " @for (n, id) in friends.missing.iter().enumerate() { @if n > 0 { ", " } bdi { (id) } } }
                 }

@@ -72,7 +72,7 @@ pub(crate) fn page(page: RankingView<'_>, appearance: Appearance) -> Markup {
         section data-board=(page.board.slug) data-period=(page.selector) data-limit=(page.limit) data-from="1" data-plain
             data-state=[rows.stale_for.is_none().then(|| rows.period().state.name())] data-over=[rows.over()] {
             @if rows.rows().is_empty() { p.empty { "No scores in this period." } }
-            (table(&whole, rows.rows(), RowStyle::of(page.board, &rows.page.header)))
+            (table(&whole, rows.rows(), page.style(&rows.page.header)))
         }
     };
     document(&whole, appearance, &main)

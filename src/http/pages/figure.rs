@@ -1,4 +1,5 @@
-//! Charts of scores, as SVG: their distribution, and the history of a player's score.
+//! Charts, as SVG: the distribution of scores, the history of a player's score, and other values
+//! over time.
 
 use std::fmt::Write as _;
 
@@ -6,17 +7,21 @@ use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 
 use crate::{
-    http::pages::number::{self, count, grouped},
+    http::pages::{
+        axis::{Axis, NAME_DISTANCE, PANEL_HEIGHT, WIDTH, range},
+        number::{self, count, grouped},
+    },
     model::{
         board::{Board, Mode, Order},
         period::Period,
+        presentation::ScoreFormat,
         rank::Bar,
         score::HistoryRow,
     },
 };
 
-/// Size of a chart in its own units. It scales with the page.
-const WIDTH: f64 = 400.0;
+/// Size of a histogram in its own units. It scales with the page.
+const BARS_WIDTH: f64 = 400.0;
 
 const HEIGHT: f64 = 120.0;
 
@@ -26,16 +31,28 @@ const LABEL_HEIGHT: f64 = 18.0;
 /// Minimum height of a bar that is not empty.
 const BAR_MIN_HEIGHT: f64 = 1.5;
 
+/// Height at which lines begin, below their name.
+const LINES_TOP: f64 = 26.0;
+
+/// Height of a chart of lines, with the times.
+const LINES_HEIGHT: f64 = LINES_TOP + PANEL_HEIGHT + 30.0;
+
+/// Distance of the times from the bottom.
+const TIMES_DISTANCE: f64 = 6.0;
+
+/// Space to the right of lines.
+const MARGIN: f64 = 4.0;
+
 /// Draws the distribution of scores, worst to the left, with a mark at `score` if there is one.
 pub(crate) fn histogram(bars: &[Bar], board: &Board, score: Option<i64>) -> Markup {
     let format = &board.presentation.score_format;
     let most = bars.iter().map(|bar| bar.players).max().unwrap_or(0).max(1);
-    let width = WIDTH / bars.len().max(1) as f64;
+    let width = BARS_WIDTH / bars.len().max(1) as f64;
     let (Some(first), Some(last)) = (bars.first(), bars.last()) else { return html! {} };
     let place = score.map(|score| place(bars, board.order, score) * width);
     html! {
         figure.histogram {
-            svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT + LABEL_HEIGHT) } role="img" preserveAspectRatio="none"
+            svg viewBox={ "0 0 " (BARS_WIDTH) " " (HEIGHT + LABEL_HEIGHT) } role="img" preserveAspectRatio="none"
                 aria-label={
                     "Players by score, from " (format.english(first.from_score)) " to " (format.english(last.to_score))
                     @if let Some(score) = score { ". This player has " (format.english(score)) "." }
@@ -88,30 +105,55 @@ pub(crate) fn curve(transactions: &[HistoryRow], board: &Board, period: &Period,
         return html! {};
     }
     let format = &board.presentation.score_format;
-    let lowest = points.iter().map(|(_, value)| *value).min().unwrap_or(0);
-    let highest = points.iter().map(|(_, value)| *value).max().unwrap_or(0);
+    let written = |time| number::short_time(time, &board.time_zone);
+    let Some((lowest, highest)) = range(points.iter().map(|(_, value)| *value)) else { return html! {} };
+    let text = format!(
+        "Score in this period: {} on {} to {} on {}",
+        format.english(first.1),
+        written(first.0),
+        format.english(last.1),
+        written(last.0)
+    );
+    html! {
+        figure.chart.curve {
+            (lines("Score", &text, &points, &Axis::of_scores(lowest, highest), format, true, written))
+            figcaption { span { "Score in this period, last " (count(points.len() as u64)) " scores" } }
+        }
+    }
+}
+
+/// Draws values over time, oldest first, with a labelled axis for the values and the first and the
+/// last time below. `is_stepped`: each value holds until the next one.
+pub(crate) fn lines(
+    name: &str,
+    text: &str,
+    points: &[(DateTime<Utc>, i64)],
+    axis: &Axis,
+    format: &ScoreFormat,
+    is_stepped: bool,
+    written: impl Fn(DateTime<Utc>) -> String,
+) -> Markup {
+    let (Some(first), Some(last)) = (points.first(), points.last()) else { return html! {} };
+    let (left, right) = (axis.label_width(format).min(WIDTH / 2.0), WIDTH - MARGIN);
     let seconds = (last.0 - first.0).as_seconds_f64().max(1.0);
-    let span = (highest as f64 - lowest as f64).max(1.0);
-    let at = |(time, value): &(DateTime<Utc>, i64)| {
-        let x = WIDTH * (*time - first.0).as_seconds_f64() / seconds;
-        (decimal(x), decimal(LABEL_HEIGHT + HEIGHT - HEIGHT * (*value as f64 - lowest as f64) / span))
-    };
     let mut path = String::new();
-    for point in &points {
-        let (x, y) = at(point);
-        // A score holds until the next one. Writing to a String cannot fail.
-        let _ = if path.is_empty() { write!(path, "M{x} {y}") } else { write!(path, "H{x}V{y}") };
+    for (time, value) in points {
+        let x = decimal(left + (right - left) * (*time - first.0).as_seconds_f64() / seconds);
+        let y = decimal(axis.y(LINES_TOP, *value));
+        // Writing to a String cannot fail.
+        let _ = match (path.is_empty(), is_stepped) {
+            (true, _) => write!(path, "M{x} {y}"),
+            (false, true) => write!(path, "H{x}V{y}"),
+            (false, false) => write!(path, "L{x} {y}"),
+        };
     }
     html! {
-        figure.curve {
-            svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT + LABEL_HEIGHT) } role="img" preserveAspectRatio="none"
-                aria-label={ "The last " (points.len()) " scores: from " (format.english(first.1)) " to " (format.english(last.1)) } {
-                path d=(path) {}
-            }
-            figcaption {
-                span { (first.0.format("%-d %b %Y")) ": " (number::score(format, first.1)) }
-                span { (last.0.format("%-d %b %Y")) ": " (number::score(format, last.1)) }
-            }
+        svg viewBox={ "0 0 " (WIDTH) " " (LINES_HEIGHT) } role="img" aria-label=(text) {
+            text y=(decimal(LINES_TOP - NAME_DISTANCE)) { (name) }
+            (axis.lines(LINES_TOP, left, format))
+            path d=(path) {}
+            text x=(decimal(left)) y=(decimal(LINES_HEIGHT - TIMES_DISTANCE)) { (written(first.0)) }
+            text x=(decimal(right)) y=(decimal(LINES_HEIGHT - TIMES_DISTANCE)) text-anchor="end" { (written(last.0)) }
         }
     }
 }
@@ -176,6 +218,7 @@ mod tests {
             reason: None,
             voids,
             occurred_at: DateTime::from_timestamp(id, 0).unwrap_or_default(),
+            metadata: None,
         }
     }
 

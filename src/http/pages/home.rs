@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use crate::{
     http::pages::{
         Rows,
-        link::Link,
+        link::{Among, Link},
         mark,
         number::{count, period_title, score},
     },
@@ -55,5 +55,13 @@ pub(crate) fn page(boards: &[BoardSummary<'_>]) -> Markup {
 }
 
 fn link(board: &Board) -> Link {
-    Link { board: board.slug.to_string(), period: None, from: 1, limit: None, player: None, friends: Vec::new() }
+    Link {
+        board: board.slug.to_string(),
+        period: None,
+        from: 1,
+        limit: None,
+        player: None,
+        among: Among::All,
+        friends: Vec::new(),
+    }
 }

@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use strum::{EnumString, IntoStaticStr, VariantNames};
 
 /// Characters to escape in a query: all but the unreserved ones (RFC 3986, 2.3) and a few that are
 /// safe and easy to read.
@@ -11,6 +12,17 @@ const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_'
 
 /// Maximum friends of a page: with the player, as many as one subscriber can follow.
 pub(crate) const FRIENDS_MAX: usize = 19;
+
+/// Players in the table of a board's page.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case")]
+pub(crate) enum Among {
+    /// All players.
+    #[default]
+    All,
+    /// The selected player and that player's friends.
+    Friends,
+}
 
 /// Parameters of a board's page.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +37,8 @@ pub(crate) struct Link {
     pub(crate) limit: Option<u32>,
     /// The selected player.
     pub(crate) player: Option<String>,
+    /// Players in the table.
+    pub(crate) among: Among,
     /// Players who are ranked among each other.
     pub(crate) friends: Vec<String>,
 }
@@ -43,6 +57,11 @@ impl Link {
     /// Returns this link with another player, or with none.
     pub(crate) fn player(&self, player: Option<&str>) -> Self {
         Self { player: player.map(ToOwned::to_owned), ..self.clone() }
+    }
+
+    /// Returns a link to the top of these players.
+    pub(crate) fn among(&self, among: Among) -> Self {
+        Self { among, from: 1, ..self.clone() }
     }
 
     /// Returns this link with another friend.
@@ -70,6 +89,7 @@ impl Link {
         parameters.extend((self.from > 1).then(|| ("from", self.from.to_string())));
         parameters.extend(self.limit.map(|limit| ("limit", limit.to_string())));
         parameters.extend(self.player.clone().map(|player| ("player", player)));
+        parameters.extend((self.among == Among::Friends).then(|| ("among", "friends".to_owned())));
         parameters.extend(self.friends.iter().map(|friend| ("friends", friend.clone())));
         parameters
     }
@@ -92,8 +112,15 @@ mod tests {
 
     #[test]
     fn the_url_contains_everything_shown() {
-        let link =
-            Link { board: "arena".into(), period: None, from: 1, limit: None, player: None, friends: Vec::new() };
+        let link = Link {
+            board: "arena".into(),
+            period: None,
+            from: 1,
+            limit: None,
+            player: None,
+            among: Among::All,
+            friends: Vec::new(),
+        };
         assert_eq!(link.href(), "/boards/arena");
         let link =
             link.period("week:2024-01-15").from(51).player(Some("a&b=c d+é\"<")).with_friend("x").with_friend("y");

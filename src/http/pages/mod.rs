@@ -3,6 +3,8 @@
 //! Nothing here reads data: each page renders what it is given. The templates escape every name.
 
 pub(crate) mod asset;
+mod avatar;
+mod axis;
 pub(crate) mod board;
 pub(crate) mod embed;
 mod figure;
@@ -20,12 +22,15 @@ use std::{sync::Arc, time::Duration};
 use maud::{DOCTYPE, Markup, html};
 
 use crate::{
-    http::pages::{asset::Asset, link::Link},
+    http::{
+        pages::{asset::Asset, link::Link, table::RowStyle},
+        server::cors::Origin,
+    },
     model::{
         board::Board,
         period::{Period, PeriodSelector, PeriodState},
         presentation::{IconUrl, Presentation},
-        rank::{Page, Row},
+        rank::{Header, Page, Row},
     },
 };
 
@@ -73,6 +78,19 @@ pub(crate) struct RankingView<'a> {
     pub(crate) limit: u32,
     /// The rows.
     pub(crate) rows: &'a Rows,
+    /// Origins from which avatars load.
+    pub(crate) avatar_origins: &'a [Origin],
+}
+
+impl<'a> RankingView<'a> {
+    /// Returns the style of rows with this header.
+    fn style(&self, header: &'a Header) -> RowStyle<'a> {
+        RowStyle {
+            format: &self.board.presentation.score_format,
+            tiering: header.tiering(self.board),
+            avatar_origins: self.avatar_origins,
+        }
+    }
 }
 
 /// Returns the label of a period that no longer takes scores.
@@ -87,7 +105,7 @@ fn over(state: PeriodState) -> Option<&'static str> {
 }
 
 /// Renders the picture and the colour of a board, as decoration. A picture on another host is not
-/// shown: readers' browsers send requests to this service only.
+/// shown: readers' browsers would send requests to that host.
 fn mark(board: &Board) -> Markup {
     let Presentation { icon_url, colour, .. } = &board.presentation;
     html! {
@@ -110,13 +128,14 @@ fn styled(title: &str, styles: &[&Asset], main: &Markup) -> Markup {
             head {
                 meta charset="utf-8";
                 title { (title) }
+                meta name="description" content=(title);
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 link rel="icon" type="image/svg+xml" href=(asset::ICON.path());
                 link rel="stylesheet" href=(asset::STYLE.path());
                 @for style in styles { link rel="stylesheet" href=(style.path()); }
-                // The script reformats numbers and times before the first paint. Otherwise lines
-                // that grow would move the content below.
+                // The script reformats numbers before the first paint. Otherwise lines that grow
+                // would move the content below.
                 script type="module" blocking="render" src=(asset::SCRIPT.path()) {}
             }
             body {

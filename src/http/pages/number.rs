@@ -1,7 +1,7 @@
-//! Numbers and times for people, in English. The page's script reformats them for the browser's
+//! Numbers and times for people, in English. The page's script reformats numbers for the browser's
 //! language.
 
-use chrono::{DateTime, Datelike as _, NaiveDate, TimeDelta, Utc};
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use chrono_tz::Tz;
 use maud::{Markup, html};
 
@@ -58,10 +58,18 @@ fn zone(name: &str) -> Tz {
     name.parse().unwrap_or(Tz::UTC)
 }
 
-/// Renders an instant that the script reformats.
+/// Renders an instant.
 fn time(at: DateTime<Utc>, zone: Tz) -> Markup {
-    let text = at.with_timezone(&zone).format("%-d %b %Y, %H:%M");
-    html! { time datetime=(at.to_rfc3339()) data-zone=(zone.name()) { (text) } }
+    html! { time datetime=(at.to_rfc3339()) { (written(at, zone)) } }
+}
+
+/// Formats an instant in the board's time zone, for a chart.
+pub(crate) fn short_time(at: DateTime<Utc>, time_zone: &str) -> String {
+    written(at, zone(time_zone))
+}
+
+fn written(at: DateTime<Utc>, zone: Tz) -> String {
+    at.with_timezone(&zone).format("%-d %b %Y, %H:%M").to_string()
 }
 
 /// Returns the last date before an instant in the board's time zone.
@@ -74,24 +82,23 @@ pub(crate) fn dated(date: NaiveDate) -> String {
     date.format("%-d %b %Y").to_string()
 }
 
-/// Renders a date that the script reformats.
+/// Renders a date.
 pub(crate) fn date(date: NaiveDate) -> Markup {
-    html! { time datetime=(date) data-date=(date) { (dated(date)) } }
+    html! { time datetime=(date) { (dated(date)) } }
 }
 
 /// Returns the title of a period.
 pub(crate) fn period_title(period: &Period) -> String {
     let parse_date = |text: &str| NaiveDate::parse_from_str(text, "%Y-%m-%d").ok();
     let date = || parse_date(&period.label);
-    let day = |date: NaiveDate| format!("{} {} {}", date.day(), date.format("%B"), date.year());
     match period.kind {
         PeriodKind::AllTime => "All time".to_owned(),
         PeriodKind::Hour => {
             let parts = period.label.split_once('T').and_then(|(date, hour)| Some((parse_date(date)?, hour)));
-            parts.map_or_else(|| period.label.clone(), |(date, hour)| format!("{}, {hour}:00", day(date)))
+            parts.map_or_else(|| period.label.clone(), |(date, hour)| format!("{}, {hour}:00", dated(date)))
         }
-        PeriodKind::Day => date().map_or_else(|| period.label.clone(), day),
-        PeriodKind::Week => date().map_or_else(|| period.label.clone(), |date| format!("Week of {}", day(date))),
+        PeriodKind::Day => date().map_or_else(|| period.label.clone(), dated),
+        PeriodKind::Week => date().map_or_else(|| period.label.clone(), |date| format!("Week of {}", dated(date))),
         PeriodKind::Month => NaiveDate::parse_from_str(&format!("{}-01", period.label), "%Y-%m-%d")
             .map_or_else(|_| period.label.clone(), |date| date.format("%B %Y").to_string()),
         PeriodKind::Quarter => match period.label.split_once('-') {

@@ -1,6 +1,6 @@
-//! The operator's page: open tasks, periods, buckets, webhooks, administrative actions, and the
-//! state of this instance. It is read-only and works without a script. Time series belong to
-//! `/metrics`.
+//! The operator's page: open tasks, those that need attention first, charts of the last hour,
+//! periods, buckets, webhooks, administrative actions, and the state of this instance. It is
+//! read-only and works without a script. Longer time series belong to `/metrics`.
 
 use std::time::Duration;
 
@@ -12,6 +12,8 @@ use crate::{
         operation::{InstanceStatus, MaintenanceStatus, Operation, PERIODS_MAX},
         pages::{
             asset,
+            axis::Axis,
+            figure::lines,
             number::{count, grouped, instant, number},
         },
     },
@@ -19,8 +21,10 @@ use crate::{
     model::{
         operation::{AuditEntry, BucketStatus, LedgerAhead, PeriodStatus},
         outbox::Message,
+        presentation::ScoreFormat,
     },
     ranking::IndexStatus,
+    telemetry::recent::Minute,
 };
 
 /// Seconds after which a waiting task needs attention, as in `docs/alerts.yml`.
@@ -36,7 +40,8 @@ const LEAST: f64 = 1.5;
 
 /// The page, read at `now`.
 pub(crate) fn page(operation: &Operation, now: DateTime<Utc>) -> Markup {
-    let tasks = tasks(operation);
+    let mut tasks = tasks(operation);
+    tasks.sort_by_key(|task| !task.needs_attention);
     let alarms = tasks.iter().filter(|task| task.needs_attention).count();
     let main = html! {
         div.ops {
@@ -55,6 +60,7 @@ pub(crate) fn page(operation: &Operation, now: DateTime<Utc>) -> Markup {
                 }
             }
             (task_list(&tasks))
+            (charts(&operation.minutes))
             (periods(&operation.periods))
             (buckets(operation))
             (messages(&operation.waiting))
@@ -221,6 +227,7 @@ fn ledger_task(ledger: &LedgerAhead) -> Task {
 fn task_list(tasks: &[Task]) -> Markup {
     let rows: Vec<_> = tasks
         .iter()
+        .filter(|task| !task.remark.is_empty())
         .map(|task| {
             html! {
                 th scope="row" { (task.what) }
@@ -235,7 +242,46 @@ fn task_list(tasks: &[Task]) -> Markup {
     html! {
         section {
             h2 { "Tasks" }
-            (table("Open tasks of all boards", &columns, &rows))
+            @if rows.is_empty() { p.empty { "No task is open." } } @else { (table("Open tasks of all boards", &columns, &rows)) }
+        }
+    }
+}
+
+/// Charts of the last hour.
+fn charts(minutes: &[Minute]) -> Markup {
+    const MEBIBYTE: u64 = 1_048_576;
+    let whole = ScoreFormat::default();
+    // Thousandths of a millisecond, and hundredths.
+    let (milliseconds, hundredths): (ScoreFormat, ScoreFormat) =
+        ("decimal:3 ms".parse().unwrap_or_default(), "decimal:2".parse().unwrap_or_default());
+    let chart = |name: &str, format: &ScoreFormat, value: &dyn Fn(&Minute) -> Option<i64>| {
+        let points: Vec<_> = minutes.iter().filter_map(|minute| Some((minute.ended_at, value(minute)?))).collect();
+        let axis = Axis::of_counts(points.iter().map(|(_, value)| *value).max().unwrap_or(0));
+        let last = points.last().map(|(_, value)| format.english(*value)).unwrap_or_default();
+        html! {
+            @if points.len() > 1 {
+                figure.chart {
+                    (lines(name, &format!("{name}: {last} in the last minute"), &points, &axis, format, false, |at| at.format("%H:%M").to_string()))
+                }
+            }
+        }
+    };
+    let signed = |count: u64| i64::try_from(count).ok();
+    html! {
+        section {
+            h2 { "Last hour of this instance" }
+            @if minutes.len() < 2 {
+                p.empty { "The charts begin two minutes after the start." }
+            } @else {
+                p.quiet { "By minute, in UTC." }
+                div.charts {
+                    (chart("Requests per minute", &whole, &|minute| signed(minute.requests)))
+                    (chart("99 % of requests answered within", &milliseconds, &|minute| signed(u64::try_from(minute.slow?.as_micros()).ok()?)))
+                    (chart("Scores per minute", &whole, &|minute| signed(minute.scores)))
+                    (chart("Index memory in MiB", &whole, &|minute| signed(minute.index_bytes / MEBIBYTE)))
+                    (chart("Fullest bucket, as a multiple of the even size", &hundredths, &|minute| format!("{:.0}", minute.skew? * 100.0).parse().ok()))
+                }
+            }
         }
     }
 }
@@ -498,6 +544,7 @@ mod tests {
                 waiting: Vec::new(),
                 acts: Vec::new(),
                 status: InstanceStatus::default(),
+                minutes: Vec::new(),
             };
             let named: Vec<_> =
                 tasks(&operation).iter().filter(|task| task.needs_attention).map(|task| task.name).collect();
@@ -507,6 +554,34 @@ mod tests {
         assert_eq!(seen(1, 600.0, false), "");
         assert_eq!(seen(1, 601.0, false), "periods_due");
         assert_eq!(seen(0, 0.0, true), "ledger_months");
+    }
+
+    #[test]
+    fn charts_leave_out_what_is_unknown() {
+        let minute = |minute: i64, slow: Option<u64>| Minute {
+            ended_at: DateTime::from_timestamp(1_700_000_000 + 60 * minute, 0).unwrap_or_default(),
+            requests: 120,
+            slow: slow.map(Duration::from_micros),
+            scores: 0,
+            index_bytes: 3 << 20,
+            skew: (minute > 0).then_some(1.256),
+        };
+        assert!(!charts(&[minute(0, None)]).into_string().contains("<svg"));
+        // A single known time is no line.
+        let text = charts(&[minute(0, None), minute(1, Some(2_500))]).into_string();
+        assert_eq!(text.matches("<svg").count(), 3, "{text}");
+        let text = charts(&[minute(0, Some(500)), minute(1, None), minute(2, Some(2_500))]).into_string();
+        for part in [
+            "Requests per minute: 120 in",
+            "99 % of requests answered within: 2.500 ms in",
+            "Scores per minute: 0 in",
+            "Index memory in MiB: 3 in",
+            "as a multiple of the even size: 1.26 in",
+            ">22:13<",
+            ">22:15<",
+        ] {
+            assert!(text.contains(part), "no {part} in {text}");
+        }
     }
 
     #[test]

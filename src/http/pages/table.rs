@@ -5,15 +5,18 @@ use std::{cmp::Ordering, collections::HashMap};
 use maud::{Markup, html};
 
 use crate::{
-    http::pages::{
-        link::Link,
-        number::{count, for_script, score},
+    http::{
+        pages::{
+            avatar::avatar,
+            link::{Among, Link},
+            number::{count, for_script, score},
+        },
+        server::cors::Origin,
     },
     model::{
-        board::Board,
         period::Period,
         presentation::ScoreFormat,
-        rank::{Header, Row, Tiering},
+        rank::{Row, Tiering},
     },
 };
 
@@ -33,55 +36,78 @@ pub(crate) struct RowStyle<'a> {
     pub(crate) format: &'a ScoreFormat,
     /// Tiers of the players.
     pub(crate) tiering: Tiering<'a>,
+    /// Origins from which avatars load.
+    pub(crate) avatar_origins: &'a [Origin],
 }
 
-impl<'a> RowStyle<'a> {
-    /// Returns the style of rows with this header.
-    pub(crate) fn of(board: &'a Board, header: &'a Header) -> Self {
-        Self { format: &board.presentation.score_format, tiering: header.tiering(board) }
-    }
+/// A table of players.
+#[derive(Debug)]
+pub(crate) struct Table<'a> {
+    /// Title of the table.
+    pub(crate) caption: &'a str,
+    /// Name of the table for the script.
+    pub(crate) live: &'static str,
+    /// The players.
+    pub(crate) rows: &'a [Row],
+    /// The page that the table is part of. Its player is highlighted.
+    pub(crate) link: &'a Link,
+    /// Compares positions.
+    pub(crate) before: Option<&'a Before>,
+    /// The selected player, who is shown below the others unless among them.
+    pub(crate) selected: Option<&'a Row>,
+    /// Ranks among the players of the table, if it has them beside the ranks among all players.
+    pub(crate) local_ranks: Option<&'a [u64]>,
+    /// How rows are shown.
+    pub(crate) style: RowStyle<'a>,
 }
 
-/// Renders a table of players. `mark` is the highlighted player; `live` names the table for the
-/// script.
-pub(crate) fn table(
-    caption: &str,
-    rows: &[Row],
-    link: &Link,
-    mark: Option<&str>,
-    live: &str,
-    before: Option<&Before>,
-    style: RowStyle<'_>,
-) -> Markup {
+/// Renders a table of players.
+pub(crate) fn table(table: &Table<'_>) -> Markup {
+    let &Table { caption, live, rows, link, before, selected, local_ranks, style } = table;
+    // A name leads to the top of that player's friends.
+    let top = link.from(1);
+    let link = if link.among == Among::Friends { &top } else { link };
     html! {
         // The script may fill an empty table.
-        table data-live=(live) data-format=[for_script(style.format)] data-since=[before.map(|before| before.snapshot.name())]
+        table data-live=(live) data-format=[for_script(style.format)] data-local[local_ranks.is_some()] data-since=[before.map(|before| before.snapshot.name())]
             aria-describedby=[before.is_some().then_some("since")] hidden[rows.is_empty()] {
             caption { (caption) }
             thead {
                 tr {
                     th.rank scope="col" { "Rank" }
-                    th.move scope="col" { @if before.is_some() { "Change" } @else { span.unseen { "Change" } } }
+                    th.move scope="col" {
+                        @if local_ranks.is_some() { "Overall" } @else if before.is_some() { "Change" } @else { span.unseen { "Change" } }
+                    }
                     th.name scope="col" { "Player" }
                     th.score scope="col" { "Score" }
                 }
             }
-            tbody { @for row in rows { (line(row, link, mark, before, style)) } }
+            tbody {
+                @for (n, row) in rows.iter().enumerate() {
+                    (line(row, local_ranks.and_then(|ranks| ranks.get(n)).copied(), link, before, style))
+                }
+            }
+            @if let Some(selected) = selected {
+                tfoot hidden[rows.iter().any(|row| row.user_id == selected.user_id)] { (line(selected, None, link, None, style)) }
+            }
         }
     }
 }
 
 /// Renders one player's row.
-fn line(row: &Row, link: &Link, mark: Option<&str>, before: Option<&Before>, style: RowStyle<'_>) -> Markup {
-    let is_marked = mark == Some(row.user_id.as_str());
+fn line(row: &Row, local_rank: Option<u64>, link: &Link, before: Option<&Before>, style: RowStyle<'_>) -> Markup {
+    let is_marked = link.player.as_deref() == Some(row.user_id.as_str());
     let old = before.map(|before| before.positions.get(&row.user_id).copied());
     html! {
         // The script compares with the old position, which is empty for a new player.
         tr data-user=(row.user_id) data-before=[old.map(|old| old.map_or_else(String::new, |old| old.to_string()))]
             aria-current=[is_marked.then_some("true")] {
-            td.rank { (count(row.rank)) }
-            td.move { @if let Some(old) = old { (moved(old, row.position)) } }
+            td.rank { (count(local_rank.unwrap_or(row.rank))) }
+            td.move {
+                @if local_rank.is_some() { (count(row.rank)) } @else if let Some(old) = old { (moved(old, row.position)) }
+            }
             th.name scope="row" {
+                (avatar(row, style.avatar_origins))
                 a href=(link.player(Some(&row.user_id)).href()) title=(row.user_id) { bdi { (row.user_name) } }
                 (tier(row, style.tiering))
             }

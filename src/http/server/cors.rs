@@ -1,7 +1,7 @@
 //! CORS: pages of other origins may read responses in a browser only if the settings name the
 //! origin (Fetch standard, 3.3).
 
-use std::str::FromStr;
+use std::{fmt, str::FromStr};
 
 use actix_web::{
     Error, HttpResponse,
@@ -30,7 +30,7 @@ const RESPONSE_HEADERS: &str = "Age, Allow, ETag, Location, Retry-After, RateLim
 /// Seconds that a browser caches a preflight response: two hours, Chromium's maximum.
 const REMEMBERED_SECONDS: u64 = 7_200;
 
-/// An origin whose pages may read responses.
+/// An origin that a setting allows: to read responses, to frame boards, or to serve avatars.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     /// Every origin.
@@ -63,6 +63,15 @@ impl FromStr for Origin {
                 format!("{text:?} is not an origin as browsers write it, such as https://game.example, nor *");
             Err(crate::Error::invalid("cors_origins", message))
         }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Any => "*",
+            Self::One(origin) => origin,
+        })
     }
 }
 

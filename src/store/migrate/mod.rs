@@ -1,15 +1,17 @@
 //! Upgrades a database to this program's schema. It runs the migrations, each once and in order.
-//! Then it replaces the functions and views under `sql/` if they differ from the database's.
+//! Then it replaces the functions and views under `sql/` if they differ from the database's, and
+//! creates the index of names.
 //!
 //! Safe to run repeatedly, concurrently, and to kill at any point: a session-level advisory lock
-//! admits one process, and every step is a transaction. No step waits long for a lock
-//! ([`lock_retry`]). A pooler that shares sessions is refused: the lock would stay with a session
-//! that others use next.
+//! admits one process, and every step is a transaction or can be repeated. No step waits long for a
+//! lock ([`lock_retry`]). A pooler that shares sessions is refused: the lock would stay with a
+//! session that others use next.
 
 mod check;
 mod files;
 mod lock_retry;
 mod objects;
+mod search_index;
 
 pub(super) use check::Edition;
 pub use check::check_url;
@@ -66,6 +68,9 @@ const CREATE_HISTORY: &str = "
 
 /// Default time to keep trying to get locks.
 pub const LOCK_WAIT: Duration = Duration::from_mins(5);
+
+/// Pause before another look at whether another run has ended.
+const OTHER_RUN_PAUSE: Duration = Duration::from_millis(100);
 
 /// Timeout of the test for a pooler in transaction mode. In session mode the second connection may
 /// have to wait for a session.
@@ -185,15 +190,19 @@ async fn run(connection: &mut PgConnection, files: &Files, lock_wait: Duration) 
         .execute(&mut *connection)
         .await
         .map_err(failed("prepare the session"))?;
-    sqlx::query("SELECT pg_advisory_lock($1)")
-        .bind(LOCK)
-        .execute(&mut *connection)
-        .await
-        .map_err(failed("lock the database against other migrations"))?;
+    // A waiting statement would have a snapshot, for whose end CREATE INDEX CONCURRENTLY waits.
+    loop {
+        let query = sqlx::query_scalar("SELECT pg_try_advisory_lock($1)").bind(LOCK);
+        if query.fetch_one(&mut *connection).await.map_err(failed("lock the database against other migrations"))? {
+            break;
+        }
+        tokio::time::sleep(OTHER_RUN_PAUSE).await;
+    }
     sqlx::raw_sql(LOCK_TIMEOUT).execute(&mut *connection).await.map_err(failed("limit waiting for locks"))?;
     let mut retry = LockRetry::new(lock_wait);
     let migrations = apply_migrations(connection, files, &mut retry).await?;
     let objects = objects::apply(connection, files, &mut retry).await?;
+    search_index::create(connection, lock_wait).await?;
     Ok(Report { migrations, objects })
 }
 

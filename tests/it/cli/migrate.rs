@@ -63,6 +63,21 @@ async fn earlier_functions_and_views_are_replaced() {
     assert_eq!(db.dump(), before);
 }
 
+#[tokio::test]
+async fn an_incomplete_index_of_names_is_replaced() {
+    let db = TestDb::new().await;
+    let before = db.dump();
+    // As a killed CREATE INDEX CONCURRENTLY leaves it.
+    db.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'centile_store.users_search_idx'::regclass")
+        .await;
+    migrate(&db.pool().await).await.unwrap();
+    let query = "SELECT indisvalid FROM pg_index WHERE indexrelid = 'centile_store.users_search_idx'::regclass";
+    assert!(query_scalar::<_, bool>(query).fetch_one(&db.pool().await).await.unwrap());
+    db.execute("DROP INDEX centile_store.users_search_idx").await;
+    migrate(&db.pool().await).await.unwrap();
+    assert_eq!(db.dump(), before);
+}
+
 /// Views of a user over a view and over functions, with rights of the user's own.
 const USERS_VIEWS: &str = "
     CREATE SCHEMA report;

@@ -4,7 +4,7 @@
 mod end;
 mod limits;
 mod outage;
-mod stream;
+pub mod stream;
 mod tiers;
 
 use std::{cell::Cell, collections::BTreeMap, time::Instant};

@@ -68,7 +68,7 @@ async fn a_player_can_be_found_and_the_back_button_works() {
     browser.open(&site.serve.at("/")).await;
     browser.click("main a").await;
     assert_same(&browser, &site, &format!("{SCORES}?limit=25")).await;
-    browser.write("#player", "p030").await;
+    browser.write("#search", "p030").await;
     browser.press(ENTER).await;
     browser.until("document.querySelector('#player-title[data-player]')").await;
     assert_player(&browser, &site, &format!("{SCORES}/p030?around=4")).await;
@@ -86,10 +86,10 @@ async fn a_player_can_be_found_and_the_back_button_works() {
     browser.back().await;
     assert_eq!(browser.address().await, site.serve.at("/boards/main"));
     assert_eq!(browser.text("#player-title").await, "All scores");
-    browser.write("#player", "somebody").await;
+    browser.write("#search", "somebody").await;
     browser.press(ENTER).await;
-    browser.until("document.querySelector('.player .empty')").await;
-    assert_eq!(browser.text(".player .empty").await, "Unknown player.");
+    browser.until("document.querySelector('.found')").await;
+    assert_eq!(browser.text("#found-title").await, "No player found for “somebody”");
     assert_eq!(browser.complaints().await, Vec::<String>::new());
 }
 
@@ -113,7 +113,7 @@ async fn any_period_and_any_position_are_a_click_away() {
     browser.click(".periods details a[href*='week:2024-01-15']").await;
     let week = format!("{SCORES}?period=week:2024-01-15");
     assert_same(&browser, &site, &format!("{week}&limit=25")).await;
-    assert_eq!(browser.text("[data-live=period]").await, "Week of 15 January 2024");
+    assert_eq!(browser.text("[data-live=period]").await, "Week of 15 Jan 2024");
     browser.until("document.querySelector('[data-live=state]').textContent === 'closed'").await;
     // To a position, and to the next page.
     browser.write("#from", "52").await;

@@ -24,6 +24,7 @@ async fn write(batches: &Batches, writer: &str, number: usize, size: usize) {
             reason: None,
             id: Some(id),
             at: None,
+            metadata: None,
         })
         .collect();
     let (_, answers) = batches.write(1, 0, false, &events).await.unwrap();

@@ -1,5 +1,5 @@
-// Makes a board's page live and formats numbers and times for the browser's language. The page can
-// be read without it.
+// Makes a board's page live, counts down to the end of the period, and formats numbers for the
+// browser's language. The page can be read without it.
 
 const whole = new Intl.NumberFormat(navigator.languages);
 const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)");
@@ -40,19 +40,30 @@ function write(element, number, format) {
 }
 
 for (const data of document.querySelectorAll("data[value]")) data.textContent = formatted(BigInt(data.value), data.dataset.format);
-for (const time of document.querySelectorAll("time[data-zone]")) {
-    try {
-        const format = new Intl.DateTimeFormat(navigator.languages, { dateStyle: "medium", timeStyle: "short", timeZone: time.dataset.zone });
-        time.textContent = format.format(new Date(time.dateTime));
-    } catch (_) {
-        // The browser does not know this time zone: keep the server's text.
-    }
+
+/** Formats a number of seconds with its two largest units. */
+function left(seconds) {
+    const [days, hours, minutes] = [Math.floor(seconds / 86400), Math.floor(seconds / 3600) % 24, Math.floor(seconds / 60) % 60];
+    if (days > 0) return `${days} d ${hours} h`;
+    if (hours > 0) return `${hours} h ${minutes} min`;
+    return minutes > 0 ? `${minutes} min` : `${seconds} s`;
 }
 
-// The chart of a player's progress: labels are text of a drawing, and dates have no time zone.
+for (const countdown of document.querySelectorAll("[data-ends]")) {
+    const ends = Date.parse(countdown.dataset.ends);
+    const show = () => {
+        const seconds = Math.round((ends - Date.now()) / 1000);
+        // The reader's clock may be wrong: the state beside it says whether the period has ended.
+        const text = seconds > 0 ? `ends in ${left(seconds)}` : "";
+        if (countdown.textContent !== text) countdown.textContent = text;
+    };
+    show();
+    countdown.hidden = false;
+    setInterval(show, 1000);
+}
+
+// Labels of charts are text of a drawing.
 for (const label of document.querySelectorAll("text[data-value]")) label.textContent = formatted(BigInt(label.dataset.value), label.dataset.format);
-const dated = new Intl.DateTimeFormat(navigator.languages, { dateStyle: "medium", timeZone: "UTC" });
-for (const date of document.querySelectorAll("[data-date]")) date.textContent = dated.format(new Date(date.dataset.date));
 
 /** Parses JSON without rounding scores, if the browser gives access to the source text of numbers. */
 function parsed(text) {
@@ -65,6 +76,7 @@ const find = (name) => document.querySelector(`[data-live="${name}"]`);
 function address(user) {
     const url = new URL(location.href);
     url.searchParams.set("player", user);
+    url.searchParams.delete("search");
     url.hash = "";
     return url.pathname + url.search;
 }
@@ -84,6 +96,7 @@ function line(row) {
     name.scope = "row";
     // Rows in a frame have no links.
     if (ranking.dataset.plain === undefined) {
+        name.append(span("", { class: "avatar", "aria-hidden": "true" }));
         const link = name.appendChild(document.createElement("a"));
         link.href = address(row.user_id);
         link.title = row.user_id;
@@ -157,6 +170,38 @@ function lookUp(table) {
     }, 500 + Math.random() * 1500);
 }
 
+/** Writes a player's rank, name, avatar, tier and score into a row. */
+function fill(tr, row, format) {
+    write(tr.querySelector(".rank"), row.rank);
+    write(tr.querySelector(".score"), row.score, format);
+    tr.querySelector("bdi").textContent = row.name;
+    showTier(tr.querySelector(".name"), row.tier);
+    const avatar = tr.querySelector(".avatar");
+    if (avatar) showAvatar(avatar, row);
+}
+
+const origins = document.querySelector("[data-avatars]")?.dataset.avatars.split(" ") ?? [];
+// Not in every browser.
+const letters = Intl.Segmenter && new Intl.Segmenter();
+const firstLetter = (word) => (letters ? [...letters.segment(word)][0].segment : [...word][0]);
+
+/** Shows a player's picture over the initials, as the server does. */
+function showAvatar(avatar, { name, avatar_url: url }) {
+    const initials = name.split(/\s+/).filter(Boolean).map(firstLetter);
+    if (initials.length > 2) initials.splice(1, initials.length - 2);
+    avatar.dataset.initials = initials.join("").toUpperCase();
+    const picture = avatar.querySelector("img");
+    const isWithin = (origin) => origin === "*" || (origin && url.startsWith(origin) && ["", "/", "?", "#"].includes(url.charAt(origin.length)));
+    const isAllowed = url && origins.some(isWithin);
+    if (!isAllowed) picture?.remove();
+    else if (picture?.getAttribute("src") !== url) {
+        const image = new Image(28, 28);
+        image.alt = "";
+        image.src = url;
+        avatar.replaceChildren(image);
+    }
+}
+
 /** Duration of a row's move in milliseconds, shorter than the time to the next event. */
 const MOVE_MS = 200;
 
@@ -174,10 +219,7 @@ function show(table, rows, marked) {
     const now = rows.map((row) => {
         const known = before.get(row.user_id);
         const tr = known?.tr ?? line(row);
-        write(tr.querySelector(".rank"), row.rank);
-        write(tr.querySelector(".score"), row.score, table.dataset.format);
-        tr.querySelector("bdi").textContent = row.name;
-        showTier(tr.querySelector(".name"), row.tier);
+        fill(tr, row, table.dataset.format);
         if (row.user_id === marked) tr.setAttribute("aria-current", "true");
         const climbed = known ? known.rank - row.rank : 0;
         if (table.dataset.since) {
@@ -197,6 +239,7 @@ function show(table, rows, marked) {
         if (body.rows[n] !== tr) body.insertBefore(tr, body.rows[n] ?? null);
     });
     while (body.rows.length > now.length) body.lastElementChild.remove();
+    if (table.tFoot) table.tFoot.hidden = rows.some((row) => row.user_id === marked);
     if (table.dataset.since && now.some((tr) => tr.dataset.before === undefined)) lookUp(table);
     if (focused?.isConnected && focused !== document.activeElement) focused.focus({ preventScroll: true });
     if (reducedMotion.matches) return;
@@ -278,6 +321,8 @@ function follow({ board, period, limit, from, state, over }) {
         }
         write(find("rank"), standing.rank);
         showTier(find("tier"), standing.tier);
+        const top = find("top");
+        if (top?.tFoot) fill(top.tFoot.rows[0], standing, top.dataset.format);
         write(find("score"), standing.score);
         place(Number(standing.score));
         find("percentile").textContent = new Intl.NumberFormat(navigator.languages, { maximumFractionDigits: 2 }).format(standing.percentile);

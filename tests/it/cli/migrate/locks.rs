@@ -97,3 +97,21 @@ async fn other_sessions_continue_while_a_migration_waits_to_change_a_table() {
     let (report, ()) = tokio::join!(migrate_to(db.url(), &later, LOCK_WAIT), others);
     assert_eq!(report.unwrap().migrations, [LATER]);
 }
+
+/// A transaction with an old snapshot delays the index of names, and a later run completes it.
+#[tokio::test]
+async fn the_index_of_names_waits_for_earlier_transactions() {
+    let db = TestDb::new().await;
+    db.execute("DROP INDEX centile_store.users_search_idx").await;
+    let before = db.hold("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SELECT 1").await;
+    let output = start(&db, &["--lock-wait", "1"]).wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("the index of names is incomplete"), "{said}");
+    let migrating = start(&db, &[]);
+    db.until_waiting(1, || false).await;
+    drop(before);
+    let output = migrating.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(db.dump(), TestDb::new().await.dump());
+}

@@ -55,13 +55,16 @@ async fn everything(db: &TestDb) -> Site {
 }
 
 /// Pages of each kind.
-const PAGES: [&str; 10] = [
+const PAGES: [&str; 13] = [
     "/",
     "/boards/main",
     "/boards/main?player=p030&friends=p001&friends=nobody",
     "/boards/main?player=%3Cscript%3Ealert%281%29%3C%2Fscript%3E",
     "/boards/main?player=nobody&from=1000",
     "/boards/main?player=p7",
+    "/boards/main?search=p0",
+    "/boards/main?search=zzz&period=week",
+    "/boards/main?player=p030&among=friends",
     "/boards/main?period=week:2024-01-15&player=p7&from=26",
     "/boards/empty",
     "/boards/nowhere",
@@ -191,7 +194,7 @@ async fn every_control_works_by_keyboard() {
         browser.press(TAB).await;
         let step = browser.run(focused).await;
         assert_eq!(step["seen"], true, "{step}");
-        if step["name"] == "player" {
+        if step["name"] == "search" {
             break;
         }
         steps.push(step["name"].clone());

@@ -77,6 +77,38 @@ async fn a_score_moves_its_row_and_nothing_else_jumps() {
 }
 
 #[tokio::test]
+async fn the_selected_players_row_stays_in_sight() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &["--avatar-origins", "https://cdn.example"]).await;
+    board(&site, &players(60)).await;
+    // No browser can load the last one. The service accepts it.
+    for (user, avatar) in [("p001", "https://elsewhere.example/a.png"), ("p002", "https://host:99999/a.png")] {
+        site.admin(Method::PUT, &format!("/v1/users/{user}"), json!({"avatar_url": avatar})).await.is(200);
+    }
+    let browser = Browser::start().await;
+    browser.resize(1_280, 600, false).await;
+    browser.open(&site.serve.at("/boards/main?period=week&player=p050&limit=40")).await;
+    until_live(&browser).await;
+    let row = "const row = document.querySelector('table[data-live=top] tfoot tr'), box = row.getBoundingClientRect();
+        return [row.dataset.user, row.querySelector('.rank data').value, box.height > 0 && box.top >= 0 && box.bottom <= innerHeight + 1]";
+    assert_eq!(browser.run(row).await, json!(["p050", "50", true]));
+    assert!(browser.text("[data-ends]").await.starts_with("ends in "));
+    // It follows the player, until the player is among the others.
+    site.post(SCORES, json!({"user_id": "p050", "points": 3_000})).await.is(200);
+    browser.until("document.querySelector('table[data-live=top] tfoot .rank data').value !== '50'").await;
+    assert_eq!(browser.run(row).await[2], true);
+    site.post(SCORES, json!({"user_id": "p050", "points": 1_000_000})).await.is(200);
+    browser.until(&is_first("p050")).await;
+    assert_eq!(browser.run("return document.querySelector('table[data-live=top] tfoot').hidden").await, true);
+    // The row in the table stays, too.
+    browser.run("scrollTo(0, document.body.scrollHeight)").await;
+    let top = "return Math.round(document.querySelector('table[data-live=top] tbody tr').getBoundingClientRect().top)";
+    assert_eq!(browser.run(top).await, 0);
+    assert_eq!(browser.run("return document.querySelectorAll('.avatar img').length").await, 0);
+    assert_eq!(browser.complaints().await, Vec::<String>::new());
+}
+
+#[tokio::test]
 async fn a_lower_score_moves_up_on_an_ascending_board() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;

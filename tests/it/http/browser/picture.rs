@@ -87,11 +87,11 @@ async fn pictures() {
             .await;
         browser.picture(&folder.join(format!("{name}.png"))).await;
     };
-    let player = format!("/boards/arena?limit=20&player=hana31&friends=hana31&friends={other}&friends=noor13");
+    let player = format!("/boards/arena?limit=14&player=hana31&friends=hana31&friends={other}&friends=noor13");
     browser.resize(1280, 720, false).await;
     take("home", "light", "/").await;
     take("board", "light", "/boards/arena").await;
-    browser.resize(1280, 1280, false).await;
+    browser.resize(1280, 1060, false).await;
     take("player", "light", &player).await;
     take("dark", "dark", &player).await;
     browser.resize(1280, 720, false).await;

@@ -27,7 +27,7 @@ async fn without_a_script_everything_can_be_read() {
     assert_same(&browser, &site, &format!("{SCORES}?limit=25")).await;
     // The server's text, which does not mention live updates.
     assert_eq!(browser.text(".state").await, "");
-    browser.write("#player", "p020").await;
+    browser.write("#search", "p020").await;
     browser.press(ENTER).await;
     browser.until("document.querySelector('#player-title[data-player]')").await;
     assert_player(&browser, &site, &format!("{SCORES}/p020?around=4")).await;

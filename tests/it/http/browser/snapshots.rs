@@ -53,7 +53,7 @@ async fn moves_since_a_snapshot_follow_live_updates() {
 }
 
 #[tokio::test]
-async fn a_chart_has_labels_that_can_be_read_in_the_readers_language() {
+async fn a_chart_has_labels_that_can_be_read() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     board(&db, &site, 9).await;
@@ -62,11 +62,7 @@ async fn a_chart_has_labels_that_can_be_read_in_the_readers_language() {
         take(&db, days_ago).await;
     }
     let browser = Browser::start().await;
-    for (width, language, form) in
-        [(1_280, "en-US", "%b %-d, %Y"), (700, "de-DE", "%d.%m.%Y"), (360, "en-US", "%b %-d, %Y")]
-    {
-        let spoken = json!({"userAgent": "a browser", "acceptLanguage": language});
-        browser.chromium("Emulation.setUserAgentOverride", spoken).await;
+    for width in [1_280, 700, 360] {
         browser.resize(width, 900, width == 360).await;
         browser.open(&site.serve.at("/boards/main?player=p007")).await;
         let texts = "const chart = document.querySelector('.progress svg'), frame = chart.getBoundingClientRect();
@@ -99,7 +95,7 @@ async fn a_chart_has_labels_that_can_be_read_in_the_readers_language() {
             }
         }
         let written: Vec<&str> = texts.iter().map(|text| text["text"].as_str().unwrap()).collect();
-        let day = (chrono::Utc::now() - chrono::TimeDelta::days(1)).format(form).to_string();
+        let day = (chrono::Utc::now() - chrono::TimeDelta::days(1)).format("%-d %b %Y").to_string();
         assert!(written.contains(&&*day), "{written:?}");
         // The table opens, and has the same dates.
         browser.click(".progress summary").await;

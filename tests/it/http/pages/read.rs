@@ -173,7 +173,7 @@ pub fn changes(page: &str) -> Vec<[String; 2]> {
 
 /// Returns date, rank and score of each row of the table of a player's progress.
 pub fn progress(page: &str) -> Vec<[String; 3]> {
-    let at = page.find("<figure class=\"progress\"").expect("a chart");
+    let at = page.find("<figure class=\"chart progress\"").expect("a chart");
     let number = |cell: &[Token]| if text(cell) == "none" { "none".to_owned() } else { value(cell) };
     let date = |cell: &[Token]| match &cell[0] {
         Token::Start(_, attributes) => {

@@ -214,7 +214,7 @@ async fn a_players_chart_shows_rank_and_score_in_the_snapshots() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     board(&db, &site, 12).await;
-    assert!(!page(&site, "/boards/main?player=p007").await.contains("class=\"progress\""));
+    assert!(!page(&site, "/boards/main?player=p007").await.contains("class=\"chart progress\""));
     take(&db, 11).await;
     assert_eq!(assert_progress(&site, "p007").await.len(), 1);
     // No snapshot of the eighth day, and none of the sixth with this player.
@@ -236,7 +236,7 @@ async fn a_players_chart_shows_rank_and_score_in_the_snapshots() {
     }
     assert_eq!(assert_progress(&site, "late").await.iter().filter(|row| !row["rank"].is_null()).count(), 1);
     // Also when another period is shown, and without a score in it; but not for a player in no snapshot.
-    let chart = "class=\"progress\"";
+    let chart = "class=\"chart progress\"";
     assert!(page(&site, "/boards/main?period=day&player=p007").await.contains(chart));
     site.post(SCORES, json!({"user_id": "today", "points": 5})).await.is(200);
     for path in ["/boards/main?player=today", "/boards/main?player=nobody", "/boards/main"] {

@@ -39,6 +39,7 @@ async fn an_import_cancels_a_close_in_progress() {
         reason: None,
         id: None,
         at: Some("2024-01-03T12:00:00Z".parse().unwrap()),
+        metadata: None,
     };
     let late = async || batches.write(1, p1_lane, true, &[event]).await.unwrap().1[0].0;
     assert_eq!(late().await, "period_closed", "nothing enters after the cut-off");

@@ -227,6 +227,7 @@ impl Board {
             reason: event.reason.as_deref(),
             id: event.id.as_deref(),
             at: event.at,
+            metadata: None,
         });
         self.writer.write(self.id, lane, dated, &submitted.collect::<Vec<_>>()).await.unwrap()
     }

@@ -1,0 +1,123 @@
+//! Metadata of score events.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Serialize, Serializer, ser::Error as _};
+use serde_json::{Map, Value, value::RawValue};
+
+use crate::{Error, Result};
+
+/// Maximum bytes of the metadata of an event.
+pub const METADATA_MAX_BYTES: usize = 1_024;
+
+/// Metadata of a score event: any JSON object of up to 1,024 bytes, such as a replay or a character.
+///
+/// Its text has no spaces between tokens and its members in order, so equal objects have equal
+/// texts. Numbers with a fraction or beyond 64 bits are doubles.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Metadata(Box<str>);
+
+impl Metadata {
+    /// Returns the JSON text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Creates metadata from a stored text, which was checked when it was written.
+    pub(crate) fn stored(text: String) -> Self {
+        Self(text.into())
+    }
+}
+
+impl TryFrom<Map<String, Value>> for Metadata {
+    type Error = Error;
+
+    fn try_from(object: Map<String, Value>) -> Result<Self> {
+        let text = Value::Object(object).to_string();
+        if text.len() > METADATA_MAX_BYTES {
+            let message = format!("has {} bytes of JSON; at most {METADATA_MAX_BYTES} are allowed", text.len());
+            return Err(Error::invalid("metadata", message));
+        }
+        // PostgreSQL cannot read U+0000, which JSON writes as `\u0000`. A literal backslash is written
+        // as two.
+        if text.replace("\\\\", "").contains("\\u0000") {
+            return Err(Error::invalid("metadata", "must not contain U+0000"));
+        }
+        Ok(Self(text.into()))
+    }
+}
+
+impl FromStr for Metadata {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let object: Map<String, Value> = serde_json::from_str(text)
+            .map_err(|error| Error::invalid("metadata", format!("must be a JSON object: {error}")))?;
+        object.try_into()
+    }
+}
+
+impl fmt::Display for Metadata {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Serialize for Metadata {
+    /// Writes the object, if the format is JSON.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serde_json::from_str::<&RawValue>(&self.0).map_err(S::Error::custom)?.serialize(serializer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_objects_have_equal_texts() {
+        for (text, stored) in [
+            (r#"{"b":1,"a":[1,{"d":null,"c":true}]}"#, r#"{"a":[1,{"c":true,"d":null}],"b":1}"#),
+            (r#" { "a" : 1 , "a" : 2 } "#, r#"{"a":2}"#),
+            ("{}", "{}"),
+            (r#"{"a":1e300}"#, r#"{"a":1e+300}"#),
+            (r#"{"a":1.50}"#, r#"{"a":1.5}"#),
+            (r#"{"\u00e9":"\u0022\\u0000\n"}"#, r#"{"é":"\"\\u0000\n"}"#),
+        ] {
+            let metadata = text.parse::<Metadata>();
+            assert_eq!(metadata.as_ref().ok().map(Metadata::as_str), Some(stored), "{metadata:?}");
+            let again = serde_json::to_string(&metadata.ok());
+            assert_eq!(again.ok().as_deref(), Some(stored));
+        }
+    }
+
+    #[test]
+    fn metadata_are_an_object_of_at_most_1024_bytes() {
+        let of_size = |bytes: usize| format!(r#"{{"a":"{}"}}"#, "x".repeat(bytes - 8));
+        assert!(of_size(1_024).parse::<Metadata>().is_ok_and(|metadata| metadata.as_str().len() == 1_024));
+        // Spaces do not count, but every byte of a character does.
+        assert!(format!("{:2000}", of_size(1_024)).parse::<Metadata>().is_ok());
+        let refused = [
+            of_size(1_025),
+            format!(r#"{{"a":"é{}"}}"#, "x".repeat(1_015)),
+            "[]".to_owned(),
+            "null".to_owned(),
+            "1".to_owned(),
+            r#""{}""#.to_owned(),
+            r#"{"a":1"#.to_owned(),
+            r#"{"a":1e400}"#.to_owned(),
+            r#"{"a":"\u0000"}"#.to_owned(),
+            r#"{"\\\u0000":1}"#.to_owned(),
+            r#"{"a":"\ud800"}"#.to_owned(),
+            String::new(),
+        ];
+        for text in refused {
+            let refused = text.parse::<Metadata>();
+            assert!(
+                matches!(&refused, Err(Error::Invalid { field, .. }) if field == "metadata"),
+                "{text}: {refused:?}"
+            );
+        }
+    }
+}

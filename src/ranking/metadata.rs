@@ -1,0 +1,45 @@
+//! Adds metadata of score events to rows that were just read.
+//!
+//! A row shows the metadata of the event that decides its score. The ledger keeps this event, so a
+//! later statement still finds it.
+
+use crate::{
+    Result,
+    model::{
+        board::Board,
+        period::PeriodState,
+        rank::{Header, Row},
+    },
+    ranking::Rankings,
+    store::score::ShownEntry,
+};
+
+/// Adds metadata to rows of an answer about `board` with this header.
+pub(crate) async fn add<'a>(
+    rankings: &Rankings,
+    board: &Board,
+    header: &Header,
+    rows: impl IntoIterator<Item = &'a mut Row>,
+) -> Result<()> {
+    add_all(rankings, rows.into_iter().map(|row| (board, header, row)).collect()).await
+}
+
+/// Adds metadata to rows of any boards, each with the header of its answer, with one statement.
+pub(crate) async fn add_all(rankings: &Rankings, rows: Vec<(&Board, &Header, &mut Row)>) -> Result<()> {
+    let entries: Vec<ShownEntry<'_>> = rows.iter().map(|(board, header, row)| entry(board, header, row)).collect();
+    let found = rankings.store.entry_metadata(&entries).await?;
+    for ((_, _, row), metadata) in rows.into_iter().zip(found) {
+        row.metadata = Some(metadata);
+    }
+    Ok(())
+}
+
+fn entry<'a>(board: &Board, header: &'a Header, row: &'a Row) -> ShownEntry<'a> {
+    ShownEntry {
+        board_id: board.id,
+        archived: Some(&header.period).filter(|period| period.state == PeriodState::Closed),
+        user_id: &row.user_id,
+        score: row.score,
+        reached_at: row.reached_at,
+    }
+}
