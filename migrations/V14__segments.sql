@@ -33,13 +33,13 @@ COMMENT ON TABLE centile_store.attribute_values IS
 
 CREATE TABLE centile_store.attribute_moves (
     user_id    bigint      NOT NULL,
-    number     bigint      NOT NULL DEFAULT 1,
+    number     bigint      NOT NULL,
     changed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     CONSTRAINT attribute_moves_pkey PRIMARY KEY (user_id)
 );
 COMMENT ON TABLE centile_store.attribute_moves IS
-    'Users whose attributes have changed, until all boards have moved them to their new segments. A '
-    'further change raises number.';
+    'Users whose attributes have changed, until all boards have moved them to their new segments. '
+    'number is the profile revision of the last change.';
 
 -- No foreign keys: every new player of a board with segments writes these rows.
 CREATE TABLE centile_store.segment_members (

@@ -158,18 +158,17 @@ pub(crate) async fn finish_moves(rankings: &Rankings) -> Result<()> {
 /// Moves a user whose attributes have changed on all boards with segments. May be repeated.
 async fn finish_move(rankings: &Rankings, user_id: &str) -> Result<()> {
     let Some(pending) = rankings.store.pending_move(user_id).await? else { return Ok(()) };
-    let boards = boards::list(&rankings.store, None).await?;
-    for board in boards.iter().filter(|board| !board.segments.is_empty()) {
+    for (board_id, board) in rankings.store.boards_with_segments().await? {
         let mut attempts = 1;
         // Another session may open a period between two steps of the function.
-        while let Err(error) = rankings.store.move_on_board(board.slug.as_str(), pending).await {
+        while let Err(error) = rankings.store.move_on_board(&board, pending).await {
             let is_replaced = matches!(error, Error::Unavailable { code: Code::ConcurrentChange, .. });
             if !is_replaced || attempts == MOVE_ATTEMPTS {
                 return Err(error);
             }
             attempts += 1;
         }
-        rankings.acknowledge_all(board.id).await?;
+        rankings.acknowledge_all(board_id).await?;
     }
     rankings.store.end_move(pending).await
 }

@@ -1,5 +1,5 @@
 -- Until the import has ended, none of the board's periods is closed. Unfinished closings are
--- cancelled. An interrupted import of the same file continues under its number; an import from
+-- cancelled, but not those of segments whose whole period is closed, which takes no more scores. An interrupted import of the same file continues under its number; an import from
 -- standard input gets a new number. The session holds a lock until it ends, which shows that the
 -- import is running.
 CREATE OR REPLACE FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text DEFAULT session_user) RETURNS bigint
@@ -9,8 +9,10 @@ DECLARE
     v_import_id bigint;
 BEGIN
     PERFORM centile_store.check_written(centile_store.lock_structure(p_board_id, true));
-    UPDATE centile_store.periods SET cut_off_at = NULL
-    WHERE board_id = p_board_id AND state = 'open' AND cut_off_at IS NOT NULL;
+    UPDATE centile_store.periods p SET cut_off_at = NULL
+    WHERE p.board_id = p_board_id AND p.state = 'open' AND p.cut_off_at IS NOT NULL
+      AND EXISTS (SELECT FROM centile_store.periods w
+                  WHERE w.board_id = p_board_id AND w.kind = p.kind AND w.label = p.label AND w.segment = '' AND w.state = 'open');
     SELECT i.id INTO v_import_id FROM centile_store.imports i
     WHERE i.board_id = p_board_id AND i.source = p_source AND i.source <> 'stdin' AND i.ended_at IS NULL AND i.abandoned_at IS NULL
       AND NOT centile_store.is_locked(1128615509, i.id)

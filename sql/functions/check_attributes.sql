@@ -1,5 +1,7 @@
--- p_changes: new values, and null for attributes to remove. Records new values.
-CREATE OR REPLACE FUNCTION centile_store.check_attributes(p_changes jsonb) RETURNS void
+-- p_changes: new values, and null for attributes to remove. Records new values. p_boards: the boards of a
+-- limited key, which changes only the attributes that these boards declare; '{}' for all boards. An
+-- attribute in p_attributes that no board declares any more can be removed.
+CREATE OR REPLACE FUNCTION centile_store.check_attributes(p_changes jsonb, p_attributes jsonb DEFAULT '{}', p_boards text[] DEFAULT '{}') RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -10,8 +12,10 @@ BEGIN
     END IF;
     -- In one order, so that two callers cannot deadlock.
     FOR v_change IN SELECT c.key, c.value, c.value #>> '{}' AS text FROM jsonb_each(p_changes) c ORDER BY c.key COLLATE "C" LOOP
-        IF NOT EXISTS (SELECT FROM centile_store.boards b WHERE v_change.key = ANY (b.segments)) THEN
-            RAISE EXCEPTION 'no board has segments by %', quote_literal(v_change.key)
+        IF NOT EXISTS (SELECT FROM centile_store.boards b WHERE v_change.key = ANY (b.segments) AND (p_boards = '{}' OR b.slug = ANY (p_boards)))
+           AND (v_change.text IS NOT NULL OR NOT p_attributes ? v_change.key
+                OR EXISTS (SELECT FROM centile_store.boards b WHERE v_change.key = ANY (b.segments))) THEN
+            RAISE EXCEPTION '% has segments by %', CASE p_boards WHEN '{}' THEN 'no board' ELSE 'no board of this key' END, quote_literal(v_change.key)
                 USING ERRCODE = 'CB422', DETAIL = 'attributes', HINT = 'Create a board with this segment first.';
         ELSIF jsonb_typeof(v_change.value) NOT IN ('string', 'null') THEN
             RAISE EXCEPTION 'attribute % must be a text', v_change.key USING ERRCODE = 'CB422', DETAIL = 'attributes';
@@ -33,5 +37,5 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.check_attributes(jsonb) IS
+COMMENT ON FUNCTION centile_store.check_attributes(jsonb, jsonb, text[]) IS
 'Checks changes to the attributes of a user. Example: SELECT centile_store.check_attributes(''{}'');';

@@ -1,5 +1,6 @@
--- The third step of closing. Leaves out players whom an act has changed since the cut-off. Records
--- up to a thousand differences; the ledger, and so the archive, is right.
+-- The third step of closing. Leaves out players whom an act has changed since the cut-off, or a
+-- correction of a segment whose whole period is closed. Records up to a thousand differences; the
+-- ledger, and so the archive, is right.
 CREATE OR REPLACE FUNCTION centile_store.compare_archive(p_period_id bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 SET work_mem = '128MB'
@@ -12,6 +13,7 @@ DECLARE
     v_differences bigint;
     v_live        text := 'SELECT l.* FROM centile_store.leaderboard l WHERE l.ranking_id = (SELECT p.ranking_id FROM centile_store.periods p WHERE p.id = $1)';
     v_misplaced   text := 'false';
+    v_later       text := 't.kind <> ''score''';
 BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     IF v_period.state = 'closed' OR v_period.cut_off_at IS NULL THEN
@@ -43,11 +45,15 @@ BEGIN
         RETURN 0;
     END IF;
 
+    IF v_period.segment <> '' AND v_period.corrected_at IS NOT NULL THEN
+        v_later := format('t.occurred_at >= %L AND t.occurred_at < %L OR t.kind <> ''score''', v_period.starts_at, v_period.ends_at);
+    END IF;
+
     DELETE FROM centile_store.archive_differences WHERE period_id = p_period_id AND revision = 1;
     EXECUTE format($query$
         WITH later AS MATERIALIZED (
             SELECT DISTINCT t.user_id FROM centile_store.score_transactions t
-            WHERE t.board_id = $2 AND t.kind <> 'score' AND t.batch > (SELECT c.batches[t.lane + 1] FROM centile_store.cut_offs c WHERE c.period_id = $1)
+            WHERE t.board_id = $2 AND (%4$s) AND t.batch > (SELECT c.batches[t.lane + 1] FROM centile_store.cut_offs c WHERE c.period_id = $1)
         ), different AS MATERIALIZED (
             SELECT coalesce(a.user_id, l.user_id) AS user_id, a.score, a.reached_at, l.score AS live_score, l.reached_at AS live_reached_at
             FROM centile_archive.%I a
@@ -62,7 +68,7 @@ BEGIN
         )
         SELECT x.players, x.last_at, (SELECT count(*) FROM different)
         FROM (SELECT count(*) AS players, max(a.reached_at) AS last_at FROM centile_archive.%1$I a) x
-        $query$, v_period.archive_name, v_live, v_misplaced)
+        $query$, v_period.archive_name, v_live, v_misplaced, v_later)
     INTO v_players, v_last_at, v_differences
     USING p_period_id, v_period.board_id;
 

@@ -26,15 +26,15 @@ BEGIN
     PERFORM centile.ensure_ledger_months(p_at, p_at);
     -- Takes the structure lock exclusively, so it comes before the lane's lock.
     PERFORM centile.open_periods(v_board.id, ARRAY[p_at]);
-    PERFORM centile_store.open_segments(v_board.id, array_agg(m.period_id), array_agg(m.segment))
-    FROM centile_store.missing_segments(v_board, v_user_id, p_at) m HAVING count(*) > 0;
+    PERFORM centile_store.open_segments(v_board.id, array_agg(m.period_id), array_agg(m.segment), true)
+    FROM centile_store.missing_segments(v_board, v_user_id, p_at, p_with_closed => true) m HAVING count(*) > 0;
     v_lane := centile_store.lock_lane(v_board, p_user);
 
     IF EXISTS (SELECT FROM centile_store.users u WHERE u.id = v_user_id AND u.banned_at IS NOT NULL)
        OR EXISTS (SELECT FROM centile_store.board_players b WHERE b.board_id = v_board.id AND b.user_id = v_user_id AND b.banned) THEN
         RAISE EXCEPTION 'player % is banned', quote_literal(p_user) USING ERRCODE = 'CB409', DETAIL = 'user_banned';
     END IF;
-    PERFORM centile_store.join_segments(v_board, v_lane, v_user_id, p_at);
+    PERFORM centile_store.join_segments(v_board, v_lane, v_user_id, p_at, true);
     SELECT array_agg(p.ranking_id) FILTER (WHERE p.ranking_id IS NOT NULL),
            array_agg(p.period ORDER BY p.period) FILTER (
                WHERE EXISTS (SELECT FROM centile_store.periods a WHERE a.id = p.period_id AND a.segment = '' AND a.frozen_top IS NOT NULL)),

@@ -4,7 +4,8 @@
 -- ban or a void may have.
 --
 -- The segments of the period are cut off with it. They are closed afterwards, with the cut-off that
--- the archive of the whole period has.
+-- the archive of the whole period has. So a segment keeps the mark of a later correction, and has that
+-- of the whole period.
 CREATE OR REPLACE FUNCTION centile_store.cut_off_period(p_period_id bigint) RETURNS timestamptz
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -38,7 +39,8 @@ BEGIN
     WHERE p.id = p_period_id OR (p.board_id = v_whole.board_id AND p.kind = v_whole.kind AND p.label = v_whole.label AND p.state = 'open' AND v_whole.id = p_period_id)
     ON CONFLICT ON CONSTRAINT cut_offs_pkey DO UPDATE SET batches = excluded.batches;
     UPDATE centile_store.periods p
-    SET cut_off_at = clock_timestamp(), corrected_at = NULL,
+    SET cut_off_at = clock_timestamp(),
+        corrected_at = CASE WHEN v_whole.id <> p_period_id THEN coalesce(p.corrected_at, v_whole.corrected_at) END,
         -- Keeps the name of an earlier attempt, whose view the next step replaces.
         archive_name = coalesce(p.archive_name, centile_store.archive_name(p.id))
     WHERE p.id = p_period_id OR (p.board_id = v_whole.board_id AND p.kind = v_whole.kind AND p.label = v_whole.label AND p.state = 'open' AND v_whole.id = p_period_id);

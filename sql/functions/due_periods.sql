@@ -1,6 +1,7 @@
 -- In the order of closing, with the import that prevents a period from closing. A season that was
 -- over when it was created waits an hour for its import. centile_store.release_windows releases the
--- windows that are not archived. Segments are closed after their whole period.
+-- windows that are not archived. Segments are closed after their whole period, and after all other
+-- whole periods, because there may be many.
 CREATE OR REPLACE FUNCTION centile_store.due_periods(p_period_id bigint DEFAULT NULL)
 RETURNS TABLE (period_id bigint, board text, period text, ends_at timestamptz, import_source text, import_is_running boolean)
 LANGUAGE sql STABLE
@@ -19,7 +20,7 @@ AS $$
     WHERE p.state = 'open' AND (p.id = w.id OR w.state = 'closed') AND (p.kind <> 'rolling' OR b.kept_archives ? 'rolling' OR p.cut_off_at IS NOT NULL) AND p.ends_at <= statement_timestamp()
       AND (p.id = p_period_id OR w.id = p_period_id
            OR (p_period_id IS NULL AND (p.segment <> '' OR p.ends_at > r.created_at OR p.kind <> 'season' OR r.created_at < statement_timestamp() - interval '1 hour')))
-    ORDER BY p.ends_at, p.segment <> '', p.id
+    ORDER BY p.segment <> '', p.ends_at, p.id
 $$;
 
 COMMENT ON FUNCTION centile_store.due_periods(bigint) IS

@@ -8,7 +8,7 @@
 --
 -- With p_in_steps only the player changes. centile_store.erase_from_tops then removes friends and
 -- the metadata of scores, and changes tops, some per transaction; centile_store.erasures lists
--- interrupted erasures.
+-- interrupted erasures. The service and `centile maintain` remove the player from segments.
 CREATE OR REPLACE FUNCTION centile.erase_user(
     p_user text, p_actor text DEFAULT session_user, p_request text DEFAULT NULL, p_in_steps boolean DEFAULT false,
     OUT user_id text, OUT period_ids bigint[])
@@ -55,8 +55,8 @@ BEGIN
         SET external_id = user_id, name = '(erased)', avatar = NULL, metadata = '{}', attributes = '{}', profile_revision = v_revision, erased_at = clock_timestamp()
         WHERE u.id = v_user.id;
         IF v_user.attributes <> '{}' THEN
-            INSERT INTO centile_store.attribute_moves AS m (user_id) VALUES (v_user.id)
-            ON CONFLICT ON CONSTRAINT attribute_moves_pkey DO UPDATE SET number = m.number + 1, changed_at = clock_timestamp();
+            INSERT INTO centile_store.attribute_moves (user_id, number) VALUES (v_user.id, v_revision)
+            ON CONFLICT ON CONSTRAINT attribute_moves_pkey DO UPDATE SET number = excluded.number, changed_at = clock_timestamp();
         END IF;
         UPDATE centile_store.combinations SET failure = 'a score is out of range' WHERE position(quote_literal(p_user) IN failure) > 0;
         PERFORM centile_store.note_act(p_actor, 'erase', NULL, '{"erased": false}', '{"erased": true}', NULL, v_user.id);

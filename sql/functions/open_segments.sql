@@ -1,6 +1,8 @@
 -- p_period_ids, p_segments: pairs of a whole period and a segment. Skips pairs that exist, and periods
--- that accept no more scores. Takes the structure lock exclusively: call it before any other lock.
-CREATE OR REPLACE FUNCTION centile_store.open_segments(p_board_id integer, p_period_ids bigint[], p_segments text[]) RETURNS integer
+-- that accept no more scores. p_with_closed: but not closed periods with an archive. There the segment
+-- is due, and is closed as of the cut-off of the whole period. Takes the structure lock exclusively:
+-- call it before any other lock.
+CREATE OR REPLACE FUNCTION centile_store.open_segments(p_board_id integer, p_period_ids bigint[], p_segments text[], p_with_closed boolean DEFAULT false) RETURNS integer
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -13,7 +15,8 @@ BEGIN
     FOR v_segment IN
         SELECT DISTINCT w.kind, w.label, w.starts_at, w.ends_at, x.segment
         FROM unnest(p_period_ids, p_segments) AS x (period_id, segment)
-        JOIN centile_store.periods w ON w.id = x.period_id AND w.board_id = p_board_id AND w.ranking_id IS NOT NULL AND w.cut_off_at IS NULL
+        JOIN centile_store.periods w ON w.id = x.period_id AND w.board_id = p_board_id
+            AND (w.ranking_id IS NOT NULL AND w.cut_off_at IS NULL OR p_with_closed AND w.frozen_top IS NOT NULL)
         WHERE NOT EXISTS (SELECT FROM centile_store.periods s
                           WHERE s.board_id = w.board_id AND s.kind = w.kind AND s.label = w.label AND s.segment = x.segment)
         ORDER BY w.starts_at, w.kind, x.segment
@@ -29,5 +32,5 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.open_segments(integer, bigint[], text[]) IS
+COMMENT ON FUNCTION centile_store.open_segments(integer, bigint[], text[], boolean) IS
 'Opens the rankings of segments in periods of a board, and returns their number. Example: SELECT centile_store.open_segments(1, ''{}'', ''{}'');';

@@ -1,7 +1,8 @@
 -- p_set_avatar tells a removed avatar from an unchanged one. p_boards: the boards of a limited key;
 -- see centile_store.check_editable. The audit log records the changed fields without their values,
 -- which would survive an erasure. Changed attributes are listed in centile_store.attribute_moves until
--- centile_store.move_player has moved the user on every board with segments.
+-- centile_store.move_player has moved the user on every board with segments: the service and
+-- `centile maintain` call it.
 CREATE OR REPLACE FUNCTION centile.put_user(p_user text, p_name text DEFAULT NULL, p_avatar text DEFAULT NULL, p_set_avatar boolean DEFAULT false,
     p_metadata jsonb DEFAULT NULL, p_actor text DEFAULT session_user, p_boards text[] DEFAULT '{}', p_attributes jsonb DEFAULT NULL, OUT made boolean)
 LANGUAGE plpgsql VOLATILE
@@ -18,7 +19,7 @@ BEGIN
         SELECT * INTO v_user FROM centile_store.users u WHERE u.external_id = p_user;
         PERFORM centile_store.check_editable(v_user, p_boards);
         -- Before the row that every change of a profile locks.
-        PERFORM centile_store.check_attributes(p_attributes) WHERE p_attributes IS NOT NULL;
+        PERFORM centile_store.check_attributes(p_attributes, v_user.attributes, p_boards) WHERE p_attributes IS NOT NULL;
         UPDATE centile_store.profile_revision SET revision = revision + 1 RETURNING revision INTO v_revision;
         SELECT u.attributes INTO v_were FROM centile_store.users u WHERE u.id = v_user.id;
         UPDATE centile_store.users u
@@ -31,8 +32,8 @@ BEGIN
         EXIT WHEN FOUND;
     END LOOP;
     IF v_are <> v_were THEN
-        INSERT INTO centile_store.attribute_moves AS m (user_id) VALUES (v_user.id)
-        ON CONFLICT ON CONSTRAINT attribute_moves_pkey DO UPDATE SET number = m.number + 1, changed_at = clock_timestamp();
+        INSERT INTO centile_store.attribute_moves (user_id, number) VALUES (v_user.id, v_revision)
+        ON CONFLICT ON CONSTRAINT attribute_moves_pkey DO UPDATE SET number = excluded.number, changed_at = clock_timestamp();
     END IF;
     v_changed := array_remove(ARRAY[
         CASE WHEN p_name <> v_user.name THEN 'name' END,
@@ -46,4 +47,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.put_user(text, text, text, boolean, jsonb, text, text[], jsonb) IS
-'Sets a user''s name, avatar, metadata and attributes (null removes one), and returns whether the user is new. The service moves a user with other attributes to other segments within seconds. Example: SELECT centile.put_user(''ann'', ''Ann'', p_metadata => ''{"team": "red"}'');';
+'Sets a user''s name, avatar, metadata and attributes (null removes one), and returns whether the user is new. The service, or centile maintain, moves a user with other attributes to other segments within seconds. Example: SELECT centile.put_user(''ann'', ''Ann'', p_metadata => ''{"team": "red"}'');';

@@ -19,6 +19,8 @@ BEGIN
     LOOP
         IF v_source.id IS NULL THEN
             RAISE EXCEPTION 'there is no board %', quote_nullable(v_source.slug) USING ERRCODE = 'CB422', DETAIL = 'sources';
+        ELSIF position('@' IN v_source.period) > 0 THEN
+            RAISE EXCEPTION 'a source must not be a segment: %', quote_literal(v_source.period) USING ERRCODE = 'CB422', DETAIL = 'sources';
         ELSIF v_source.kind IS NULL OR v_source.kind <> ALL (v_source.periods || '{season,snapshot,rolling}'::text[]) THEN
             RAISE EXCEPTION 'board % does not keep the period %', v_source.slug, quote_nullable(v_source.kind)
                 USING ERRCODE = 'CB422', DETAIL = 'sources', HINT = format('Use %s, season:NAME, snapshot:NAME or rolling:LENGTH.', array_to_string(v_source.periods, ', '));

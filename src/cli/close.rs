@@ -25,7 +25,7 @@ pub(super) struct Close {
     /// The board
     #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>, requires = "period")]
     board: Option<BoardSlug>,
-    /// Period, such as `week:2024-01-15`, `week:previous` or `season:spring`
+    /// Period, such as `week:2024-01-15`, `week:previous` or `season:spring`; its segments follow
     #[arg(long, value_name = "PERIOD", value_parser = value::<PeriodSelector>, requires = "board", conflicts_with = "due")]
     period: Option<PeriodSelector>,
 }
@@ -41,8 +41,7 @@ pub(super) async fn run(config: &Config, close: Close) -> Result<()> {
             return Ok(has_run);
         };
         let board = boards::find(&instance.boards, board).await?;
-        let outcome = closing::close_one(&instance.store, &instance.cache, &board, period).await?;
-        Ok(outcome.map(|outcome| tally.add(&outcome)).is_some())
+        closing::close_one(&instance.store, &instance.cache, &board, period, |outcome| tally.add(&outcome)).await
     })
     .await?;
     spinner.finish_and_clear();

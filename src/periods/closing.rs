@@ -64,67 +64,77 @@ pub enum Outcome {
     },
 }
 
-/// Takes due snapshots, releases former rolling windows, closes all due periods one by one, and reports each result at once.
-/// The segments of a period follow it.
+/// Periods that are closed before the due ones are looked up again. A whole period that becomes due
+/// waits for at most as many segments.
+const DUE_AT_ONCE: usize = 20;
+
+/// Takes due snapshots, releases former rolling windows, closes all due periods one by one, and
+/// reports each result at once. The segments of a period follow it.
 ///
 /// Returns `false`, and does nothing, while another process is closing periods.
-pub async fn close_due(store: &Store, cache: &Cache, mut report: impl FnMut(Outcome)) -> Result<bool> {
+pub async fn close_due(store: &Store, cache: &Cache, report: impl FnMut(Outcome)) -> Result<bool> {
     store.open_snapshots().await?;
     while store.release_unused_windows().await? {}
     // Usually nothing is due, and the lock is not needed.
     if store.due_periods(None).await?.is_empty() {
         return Ok(true);
     }
+    // It looks again under the lock: another process may have closed some.
     let Some(mut closer) = store.closer().await? else { return Ok(false) };
-    // Look again under the lock: another process may have closed some. Closing a period makes its
-    // segments due.
-    let (mut due, mut tried) = (VecDeque::new(), HashSet::new());
-    loop {
-        if due.is_empty() {
-            due.extend(store.due_periods(None).await?.into_iter().filter(|due| tried.insert(due.period_id)));
-        }
-        let Some(next) = due.pop_front() else { break };
-        let outcome = match next {
-            DuePeriod { board, period, import_source: Some(source), import_is_running, .. } => {
-                Outcome::Waits { board, period, source, is_running: import_is_running == Some(true) }
-            }
-            DuePeriod { period_id, board, period, .. } => {
-                match close(store, cache, &mut closer, period_id, &board, &period).await {
-                    Ok(outcome) => outcome,
-                    Err(error) => {
-                        tracing::error!(board, period, %error, "a period could not be closed");
-                        Outcome::Failed { board, period, error }
-                    }
-                }
-            }
-        };
-        report(outcome);
-    }
+    close_all(store, cache, &mut closer, None, report).await?;
     closer.end().await;
     Ok(true)
 }
 
-/// Closes one period.
+/// Closes all due periods, or those of one whole period: itself and its segments. A period that
+/// cannot be closed does not keep the others open.
+async fn close_all(
+    store: &Store,
+    cache: &Cache,
+    closer: &mut Closer,
+    whole_id: Option<i64>,
+    mut report: impl FnMut(Outcome),
+) -> Result<()> {
+    let (mut due, mut tried) = (VecDeque::new(), HashSet::new());
+    loop {
+        if due.is_empty() {
+            // Closing a period makes its segments due.
+            let found = store.due_periods(whole_id).await?.into_iter();
+            due.extend(found.filter(|due| !tried.contains(&due.period_id)).take(DUE_AT_ONCE));
+        }
+        let Some(DuePeriod { period_id, board, period, import_source, import_is_running }) = due.pop_front() else {
+            return Ok(());
+        };
+        tried.insert(period_id);
+        if let Some(source) = import_source {
+            report(Outcome::Waits { board, period, source, is_running: import_is_running == Some(true) });
+            continue;
+        }
+        report(close(store, cache, closer, period_id, &board, &period).await.unwrap_or_else(|error| {
+            tracing::error!(board, period, %error, "a period could not be closed");
+            Outcome::Failed { board, period, error }
+        }));
+    }
+}
+
+/// Closes one period and its segments, also those that an interrupted run has left open, and reports
+/// each result at once.
 ///
-/// Returns [`Error::Conflict`] when it has not ended. Returns `None`, and does nothing, while
+/// Returns [`Error::Conflict`] when it has not ended. Returns `false`, and does nothing, while
 /// another process is closing periods.
 pub async fn close_one(
     store: &Store,
     cache: &Cache,
     board: &Board,
     selector: &PeriodSelector,
-) -> Result<Option<Outcome>> {
+    mut report: impl FnMut(Outcome),
+) -> Result<bool> {
     let named = named(store, board, selector).await?;
     if selector.segment().is_some() {
         return Err(Error::conflict(
             Code::Conflict,
             format!("{} is closed together with {}", named.name, selector.whole()),
         ));
-    }
-    let nothing =
-        |was_closed| Outcome::Nothing { board: board.slug.to_string(), period: named.name.clone(), was_closed };
-    if named.state == PeriodState::Closed {
-        return Ok(Some(nothing(true)));
     }
     if named.state == PeriodState::Open {
         let end = named.ends_at.map_or_else(|| "never ends".to_owned(), |at| format!("ends at {}", at.to_rfc3339()));
@@ -133,30 +143,23 @@ pub async fn close_one(
             format!("{} of board {} is not over yet: it {end}", named.name, board.slug),
         ));
     }
-    if named.period_id.is_none() {
-        return Ok(Some(nothing(false)));
+    let is_due = named.period_id.is_some() && !store.due_periods(named.period_id).await?.is_empty();
+    let mut has_reported = false;
+    if is_due {
+        let Some(mut closer) = store.closer().await? else { return Ok(false) };
+        let report = |outcome| {
+            has_reported = true;
+            report(outcome);
+        };
+        close_all(store, cache, &mut closer, named.period_id, report).await?;
+        closer.end().await;
     }
-    let Some(mut closer) = store.closer().await? else { return Ok(None) };
-    let waiting =
-        store.due_periods(named.period_id).await?.into_iter().find(|due| Some(due.period_id) == named.period_id);
-    let outcome = match waiting {
-        // The previous holder of the lock has closed it.
-        None => nothing(true),
-        Some(DuePeriod { board, period, import_source: Some(source), import_is_running, .. }) => {
-            Outcome::Waits { board, period, source, is_running: import_is_running == Some(true) }
-        }
-        Some(DuePeriod { period_id, board, period, .. }) => {
-            let outcome = close(store, cache, &mut closer, period_id, &board, &period).await?;
-            if matches!(outcome, Outcome::Closed(_)) {
-                for DuePeriod { period_id, board, period, .. } in store.due_periods(Some(period_id)).await? {
-                    close(store, cache, &mut closer, period_id, &board, &period).await?;
-                }
-            }
-            outcome
-        }
-    };
-    closer.end().await;
-    Ok(Some(outcome))
+    if !has_reported {
+        // Otherwise the previous holder of the lock has closed it.
+        let was_closed = is_due || named.state == PeriodState::Closed;
+        report(Outcome::Nothing { board: board.slug.to_string(), period: named.name, was_closed });
+    }
+    Ok(true)
 }
 
 /// Runs the steps of closing, each in a separate transaction. After a crash the next run starts
@@ -255,8 +258,8 @@ pub struct Refreshed {
     pub players: u64,
 }
 
-/// Rebuilds archive and frozen top of a closed period from the current ledger, and those of its segments
-/// that lack a correction. Readers see either the old or the new ones.
+/// Rebuilds archive and frozen top of a closed period from the current ledger, and those of its
+/// segments that lack a change. Readers see either the old or the new ones.
 ///
 /// Returns [`Error::Conflict`] when the period is not closed or its archive was dropped,
 /// [`Error::Unavailable`] while another process is closing or refreshing periods.
@@ -276,7 +279,7 @@ pub async fn refresh(
     let mut closer = store.closer().await?.ok_or_else(another)?;
     let (revision, players) = closer.refresh(period_id, act).await?;
     cache_top(store, cache, period_id).await;
-    for segment in store.corrected_segments(period_id).await? {
+    for segment in store.outdated_segments(period_id).await? {
         closer.refresh(segment, act).await?;
         cache_top(store, cache, segment).await;
     }

@@ -174,7 +174,7 @@ fn keep_resolved(
         rankings.periods.keep((board.id, selector.clone()), Arc::clone(&resolved), source);
         return Ok(Resolved::Players(resolved, source));
     }
-    if resolved.period.state == PeriodState::Closed {
+    if resolved.period.state == PeriodState::Closed && !resolved.has_archive {
         return Err(Error::NotFound {
             what: Resource::Period,
             name: selector.to_string(),
@@ -191,7 +191,7 @@ fn keep_resolved(
             hint: Some("it has not begun".to_owned()),
         });
     }
-    // The period has no scores.
+    // The period, or the segment of a closed period, has no scores.
     let state = RankingState { version, players: 0, revision, answered_by: AnsweredBy::Sql };
     Ok(Resolved::Empty(resolved.period.clone(), state))
 }

@@ -250,6 +250,7 @@ impl<'a> Batch<'a> {
         let mut standings = Vec::new();
         let mut after = Vec::with_capacity(periods.len());
         let mut copies = Vec::new();
+        let mut missing_segments = Vec::new();
         let mut kinds = 0;
         for period in periods.iter().filter(|period| period.holds(at)) {
             kinds += usize::from(rules.periods.contains(&period.kind));
@@ -266,9 +267,7 @@ impl<'a> Batch<'a> {
             for segment in player.segments.until(period.ends_at) {
                 match period.segments.get(segment) {
                     Some(ranking) => copies.push(((ranking.ok_or(Refusal::PeriodClosed)?, event.player), ranking_id)),
-                    None => {
-                        self.missing_segments.insert((period.id, segment));
-                    }
+                    None => missing_segments.push((period.id, segment)),
                 }
             }
             if self.source == EventSource::Live && period.is_shown {
@@ -286,6 +285,7 @@ impl<'a> Batch<'a> {
         }
         self.entries.extend(after);
         self.copies.extend(copies);
+        self.missing_segments.extend(missing_segments);
         Ok(standings)
     }
 }

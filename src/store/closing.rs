@@ -134,17 +134,12 @@ impl Store {
             .transpose()
     }
 
-    /// Returns the segments of a closed period whose archives lack a correction.
-    pub(crate) async fn corrected_segments(&self, period_id: i64) -> Result<Vec<i64>> {
-        let segments = sqlx::query_scalar!(
-            "SELECT s.id FROM centile_store.periods w
-             JOIN centile_store.periods s ON s.board_id = w.board_id AND s.kind = w.kind AND s.label = w.label
-             WHERE w.id = $1 AND w.segment = '' AND s.segment <> '' AND s.corrected_at IS NOT NULL AND s.frozen_top IS NOT NULL
-             ORDER BY s.id",
-            period_id
-        )
-        .fetch_all(&self.writers)
-        .await?;
+    /// Returns the segments of a closed period whose archives lack a correction, or a ban or unban of
+    /// one of their players, which marks no period.
+    pub(crate) async fn outdated_segments(&self, period_id: i64) -> Result<Vec<i64>> {
+        let segments = sqlx::query_file_scalar!("sql/queries/outdated_segments.sql", period_id)
+            .fetch_all(&self.writers)
+            .await?;
         Ok(segments)
     }
 

@@ -22,8 +22,11 @@ use crate::{
 pub(crate) struct ResolvedPeriod {
     /// The period.
     pub(crate) period: Period,
-    /// The source of its answers: `None` before the first score, and after its archive is dropped.
+    /// The source of its answers: `None` before the first score, after its archive is dropped, and for
+    /// a segment without players in a closed period.
     pub(crate) source: Option<PeriodSource>,
+    /// Whether the period is closed and its archive, or that of its whole period, is kept.
+    pub(crate) has_archive: bool,
     /// Start of the time in which the selector means the period; `None` if unbounded.
     pub(crate) valid_from: Option<DateTime<Utc>>,
     /// End of the time in which the selector means the period; `None` if unbounded.
@@ -115,6 +118,7 @@ impl Store {
                     }
                     _ => None,
                 },
+                has_archive: row.archive_revision.is_some(),
                 valid_from: row.valid_from,
                 valid_until: row.valid_until,
                 combined: row.combined.map(|Json(combined)| Arc::new(combined)),

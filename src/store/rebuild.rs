@@ -200,7 +200,7 @@ impl Rebuilder {
                  jsonb_build_object('ranking', $2::bigint, 'players', centile_store.player_count($2)),
                  jsonb_strip_nulls(jsonb_build_object(
                      'ranking', p.ranking_id, 'players', centile_store.player_count(p.ranking_id), 'reason', $4::text)),
-                 CASE p.kind WHEN 'all_time' THEN p.kind ELSE p.kind || ':' || p.label END)
+                 centile_store.period_name(p.kind, p.label, p.segment))
              FROM centile_store.periods p WHERE p.ranking_id = $1",
                 self.ranking_id,
                 before,

@@ -23,7 +23,7 @@ pub(crate) struct Ban {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PendingMove {
     internal_id: i64,
-    /// Number of the change. A later one gets another number.
+    /// Profile revision of the change. A later change has a greater one, and no other user has the same.
     number: i64,
 }
 
@@ -93,6 +93,14 @@ impl Store {
         .fetch_all(&self.writers)
         .await?;
         Ok(users)
+    }
+
+    /// Returns the boards with segments: id and slug. A reader may be behind the change of attributes.
+    pub(crate) async fn boards_with_segments(&self) -> Result<Vec<(i32, String)>> {
+        let boards = sqlx::query!("SELECT id, slug FROM centile_store.boards WHERE segments <> '{}' ORDER BY id")
+            .fetch_all(&self.writers)
+            .await?;
+        Ok(boards.into_iter().map(|board| (board.id, board.slug)).collect())
     }
 
     /// Moves a user to the segments of the current attributes on one board.

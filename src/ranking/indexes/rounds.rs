@@ -34,8 +34,8 @@ const TURNS_TIMEOUT: Duration = Duration::from_millis(20);
 /// of the largest index. Beyond it, reloading costs less.
 const USER_LIMITS: RangeInclusive<i64> = 20_000..=100_000;
 
-/// Maximum entries that a round reads: changed users times indexes. Only a board with segments has so many
-/// indexes that this is the lower limit.
+/// Maximum entries that a round of a board with segments reads: changed users times indexes. Other
+/// boards have few indexes.
 const ENTRIES_MAX: i64 = 400_000;
 
 /// Maximum batches and changed users that a round of several boards applies to each. A board that
@@ -187,11 +187,12 @@ struct Known {
 impl Known {
     fn of(board: &BoardIndexes) -> Self {
         let rankings = board.rankings();
-        let (mut asked, mut least, mut players) = (Vec::new(), None::<&Version>, 0);
+        let (mut asked, mut least, mut players, mut has_segments) = (Vec::new(), None::<&Version>, 0, false);
         for (id, slot) in rankings.iter() {
             if let Slot::Ready(loaded) = slot {
                 asked.push(*id);
                 players = players.max(loaded.index.len());
+                has_segments |= loaded.name.contains('@');
                 if least.is_none_or(|least| covers(&least.batches, &loaded.version.batches)) {
                     least = Some(&loaded.version);
                 }
@@ -200,7 +201,8 @@ impl Known {
         let none = || Version { epoch: String::new(), layout: 0, batches: Vec::new() };
         let players = i64::try_from(players).unwrap_or(i64::MAX);
         let most_users = (players / 50).clamp(*USER_LIMITS.start(), *USER_LIMITS.end());
-        let most_users = most_users.min(ENTRIES_MAX / i64::try_from(asked.len().max(4)).unwrap_or(i64::MAX));
+        let within = ENTRIES_MAX / i64::try_from(asked.len().max(1)).unwrap_or(i64::MAX);
+        let most_users = if has_segments { most_users.min(within) } else { most_users };
         Self { asked, version: least.cloned().unwrap_or_else(none), most_users }
     }
 }
