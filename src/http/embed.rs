@@ -24,7 +24,7 @@ use crate::{
         },
         server::cors::Origin,
     },
-    model::{name, period::PeriodSelector},
+    model::name,
 };
 
 /// Content security policy of the page in the frame: its own style sheets and scripts, and requests
@@ -60,6 +60,7 @@ pub(super) fn assets() -> [Endpoint; 2] {
 #[serde(deny_unknown_fields)]
 struct EmbedQuery {
     period: Option<String>,
+    segment: Option<String>,
     limit: Option<u64>,
     theme: Option<String>,
     size: Option<String>,
@@ -103,14 +104,12 @@ async fn board(api: &Api, request: &HttpRequest) -> Result<Markup> {
     };
     let limit = query::bounded("limit", query.limit, LIMIT_DEFAULT, 1, LIMIT_MAX)?;
     let board = page::public(api, request, &board).await?;
-    let selector = match &query.period {
-        Some(text) => text.parse()?,
-        None => PeriodSelector::Current(page::first_kind(&board)),
-    };
+    let selector = page::selector(&board, query.period.as_deref(), query.segment.as_deref())?;
     let rows = page::rows(api, &board, &selector, 1, limit).await?;
     let link = Link {
         board: board.slug.to_string(),
         period: query.period,
+        segment: query.segment,
         from: 1,
         limit: None,
         player: None,

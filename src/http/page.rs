@@ -102,6 +102,7 @@ pub(super) fn assets() -> [Endpoint; 1] {
 #[serde(deny_unknown_fields)]
 struct BoardQuery {
     period: Option<String>,
+    segment: Option<String>,
     from: Option<u64>,
     limit: Option<u64>,
     player: Option<String>,
@@ -161,13 +162,12 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Shown> {
             format!("must have at most {FRIENDS_MAX} ids, not {}", query.friends.len()),
         ));
     }
-    let selector = match &query.period {
-        Some(text) => text.parse()?,
-        None => PeriodSelector::Current(first_kind(&board)),
-    };
+    let segment = query.segment.filter(|segment| !segment.is_empty());
+    let selector = selector(&board, query.period.as_deref(), segment.as_deref())?;
     let link = Link {
         board: board.slug.to_string(),
         period: query.period,
+        segment,
         from,
         limit: query.limit.map(|_| limit),
         player: query.player.filter(|player| !player.is_empty()),
@@ -224,6 +224,10 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Shown> {
     let distribution = distribution.filter(|spread| spread.header.period.name() == rows.period().name());
     let periods = periods.as_deref().unwrap_or_default();
     let before = before(api, &board, &selector, &rows, periods).await?;
+    let segments = match board.segments.as_slice() {
+        [] => None,
+        _ => if_known(overview::segments(&instance.rankings, &board, rows.period()).await)?,
+    };
     Ok(Shown::Page(board_page(&BoardPage {
         view: RankingView {
             board: &board,
@@ -234,6 +238,7 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Shown> {
             avatar_origins: &api.settings.avatar_origins,
         },
         periods,
+        segments: segments.as_deref().unwrap_or_default(),
         distribution: distribution.as_deref(),
         before,
         player: player?,
@@ -255,8 +260,20 @@ pub(super) async fn public(api: &Api, request: &HttpRequest, slug: &BoardSlug) -
     })
 }
 
+/// Returns the selector of the requested period and segment of a page.
+pub(super) fn selector(board: &Board, period: Option<&str>, segment: Option<&str>) -> Result<PeriodSelector> {
+    let whole = match period {
+        None => PeriodSelector::Current(first_kind(board)),
+        period => query::selector(period)?,
+    };
+    Ok(match segment {
+        None => whole,
+        Some(segment) => whole.in_segment(segment.parse()?),
+    })
+}
+
 /// Returns the kind of period that is shown by default.
-pub(super) fn first_kind(board: &Board) -> PeriodKind {
+fn first_kind(board: &Board) -> PeriodKind {
     board.periods.first().copied().unwrap_or(PeriodKind::AllTime)
 }
 

@@ -1,6 +1,6 @@
-//! The periods of a board and the distribution of their scores, for web pages.
+//! The periods of a board, their segments, and the distribution of their scores, for web pages.
 //!
-//! Neither contains ranks or names, so both may be some seconds old. They are cached, so that a
+//! None of these contains ranks or names, so all may be some seconds old. They are cached, so that a
 //! page costs the database only its ranks.
 
 use std::{sync::Arc, time::Duration};
@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 use crate::{
     Result,
     model::{
-        board::Board,
+        board::{Board, PeriodKind},
         period::{Period, PeriodSelector},
         rank::Distribution,
     },
@@ -16,16 +16,20 @@ use crate::{
     single_flight::SingleFlightCache,
 };
 
-/// Maximum age of either.
+/// Maximum age of each.
 const MAX_AGE: Duration = Duration::from_secs(5);
 
 /// Periods of each kind in the list.
 const PERIODS_PER_KIND: u32 = 12;
 
+/// Segments in the list.
+const SEGMENTS: i64 = 200;
+
 /// Recent reads of this process.
 #[derive(Debug)]
 pub(crate) struct Overviews {
     periods: SingleFlightCache<i32, Arc<[Period]>>,
+    segments: SingleFlightCache<(i32, PeriodKind, String), Arc<[String]>>,
     distributions: SingleFlightCache<(i32, PeriodSelector), Arc<Distribution>>,
 }
 
@@ -34,6 +38,7 @@ impl Overviews {
     pub(crate) fn new(timeout: Duration) -> Self {
         Self {
             periods: SingleFlightCache::new(timeout, MAX_AGE),
+            segments: SingleFlightCache::new(timeout, MAX_AGE),
             distributions: SingleFlightCache::new(timeout, MAX_AGE),
         }
     }
@@ -43,6 +48,12 @@ impl Overviews {
 pub(crate) async fn periods(rankings: &Rankings, board: &Board) -> Result<Arc<[Period]>> {
     let read = || async { period::list(rankings, board, PERIODS_PER_KIND).await.map(Arc::from) };
     rankings.overviews.periods.read(board.id, read).await
+}
+
+/// Returns the segments of a period with a ranking, in order, up to a number.
+pub(crate) async fn segments(rankings: &Rankings, board: &Board, period: &Period) -> Result<Arc<[String]>> {
+    let read = || async { rankings.store.segments(board.id, period, SEGMENTS).await.map(Arc::from) };
+    rankings.overviews.segments.read((board.id, period.kind, period.label.clone()), read).await
 }
 
 /// Returns the distribution of a period's scores.

@@ -138,6 +138,15 @@ impl Store {
         rows.into_iter().map(|row| period(&row.kind, row.label, (row.starts_at, row.ends_at), &row.state)).collect()
     }
 
+    /// Returns up to `limit` segments of a period with a ranking, in order.
+    pub(crate) async fn segments(&self, board_id: i32, period: &Period, limit: i64) -> Result<Vec<String>> {
+        let segments =
+            sqlx::query_file_scalar!("sql/queries/segments.sql", board_id, period.kind.name(), period.label, limit)
+                .fetch_all(&self.readers)
+                .await?;
+        Ok(segments)
+    }
+
     /// Returns up to `limit` opened periods of a board, newest first. `only` restricts them to a
     /// kind; `after` is kind and label of the period after which they begin.
     pub(crate) async fn list_periods(

@@ -17,6 +17,7 @@ use crate::{
         period::{Period, PeriodSelector, PeriodState, Progress},
         rank::{Chosen, Distribution, Header, LocalPage, Row, Standing},
         score::HistoryRow,
+        segment::{Attribute, Segment},
     },
     ranking::search::CANDIDATES_MAX,
 };
@@ -31,6 +32,8 @@ pub(crate) struct BoardPage<'a> {
     pub(crate) view: RankingView<'a>,
     /// The board's periods, newest first.
     pub(crate) periods: &'a [Period],
+    /// Segments of the period with a ranking; empty while the database cannot be reached.
+    pub(crate) segments: &'a [String],
     /// Distribution of scores; absent while the database cannot be reached.
     pub(crate) distribution: Option<&'a Distribution>,
     /// Positions in the newest snapshot; absent if the board has none, for other rankings than
@@ -88,8 +91,8 @@ pub(crate) enum PlayerShown {
 /// Renders the page.
 pub(crate) fn page(page: &BoardPage<'_>) -> Markup {
     let board = page.view.board;
-    let title = period_title(page.view.rows.period());
-    let follow = page.view.selector.to_string();
+    let title = page.view.title();
+    let selector = page.view.selector;
     let main = html! {
         div.head {
             h1 { (mark(board)) (board.title) }
@@ -101,13 +104,14 @@ pub(crate) fn page(page: &BoardPage<'_>) -> Markup {
             }
         }
         (periods(page))
+        (segments(page))
         p.when {
             strong data-live="period" { (title) }
             span.state role="status" data-live="state" { (state(page)) }
             (span(page))
         }
         div.columns.chosen[page.view.link.player.is_some()] {
-            section.ranking data-board=(board.slug) data-period=(follow) data-limit=(page.view.limit) data-from=(if page.local.is_some() { 0 } else { page.view.link.from })
+            section.ranking data-board=(board.slug) data-period=(selector.whole()) data-segment=[selector.segment().map(Segment::to_string)] data-limit=(page.view.limit) data-from=(if page.local.is_some() { 0 } else { page.view.link.from })
                 data-state=[page.view.rows.stale_for.is_none().then(|| page.view.rows.period().state.name())] data-over=[page.view.rows.over()]
                 data-avatars=(page.view.avatar_origins.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")) {
                 (find(page))
@@ -213,8 +217,9 @@ fn found(page: &BoardPage<'_>) -> Markup {
 /// Renders the links to the board's periods.
 fn periods(page: &BoardPage<'_>) -> Markup {
     let kinds = &page.view.board.periods;
-    let current = |kind: PeriodKind| *page.view.selector == PeriodSelector::Current(kind);
-    let is_named = matches!(page.view.selector, PeriodSelector::Labelled(..));
+    let shown = page.view.selector.whole();
+    let current = |kind: PeriodKind| *shown == PeriodSelector::Current(kind);
+    let is_named = matches!(shown, PeriodSelector::Labelled(..));
     let past: Vec<_> = page.periods.iter().filter(|period| period.kind != PeriodKind::AllTime).collect();
     html! {
         nav.periods aria-label="Period" {
@@ -224,7 +229,7 @@ fn periods(page: &BoardPage<'_>) -> Markup {
                 }
                 @for length in &page.view.board.rolling {
                     @let selector = PeriodSelector::Window(*length);
-                    li { a href=(page.view.link.period(&selector.to_string()).href()) aria-current=[(*page.view.selector == selector).then_some("page")] { (window_title(*length)) } }
+                    li { a href=(page.view.link.period(&selector.to_string()).href()) aria-current=[(*shown == selector).then_some("page")] { (window_title(*length)) } }
                 }
             }
             @if !past.is_empty() {
@@ -234,13 +239,37 @@ fn periods(page: &BoardPage<'_>) -> Markup {
                         @for period in past {
                             li {
                                 a href=(page.view.link.period(&period.name()).href())
-                                    aria-current=[(page.view.selector.to_string() == period.name()).then_some("page")] { (period_title(period)) }
+                                    aria-current=[(shown.to_string() == period.name()).then_some("page")] { (period_title(period)) }
                                 @if period.state == PeriodState::Closed { " " span.quiet { "closed" } }
                             }
                         }
                     }
                 }
             }
+        }
+    }
+}
+
+/// Renders the form to choose a segment, and the link back to all players.
+fn segments(page: &BoardPage<'_>) -> Markup {
+    let (board, link) = (page.view.board, page.view.link);
+    if board.segments.is_empty() {
+        return html! {};
+    }
+    let names: Vec<&str> = board.segments.iter().map(Attribute::as_str).collect();
+    let example = page.segments.first().cloned().unwrap_or_else(|| format!("{}:…", names[0]));
+    html! {
+        div.find {
+            form action=(link.path()) {
+                (kept(&link.segment(None)))
+                label for="segment" { "Segment" }
+                input #segment name="segment" list="segments" required maxlength="97" pattern={ "(" (names.join("|")) "):.+" }
+                    title={ "An attribute (" (names.join(", ")) "), a colon and a value" } placeholder=(example) autocomplete="off" autocapitalize="off"
+                    spellcheck="false" value=[link.segment.as_ref()];
+                datalist #segments { @for segment in page.segments { option value=(segment) {} } }
+                button { "Show" }
+            }
+            @if link.segment.is_some() { a href=(link.segment(None).href()) { "All players" } }
         }
     }
 }
@@ -375,7 +404,7 @@ fn player(page: &BoardPage<'_>) -> Markup {
                 }
                 Some(PlayerShown::NoScore { is_known }) => {
                     h2 #player-title { bdi { (page.view.link.player.as_deref().unwrap_or_default()) } }
-                    p.empty { @if *is_known { "No score in this period." } @else { "Unknown player. The search finds players by the beginning of the name or ID." } }
+                    p.empty { @if *is_known { "No score in this " (if page.view.link.segment.is_some() { "segment and period." } else { "period." }) } @else { "Unknown player. The search finds players by the beginning of the name or ID." } }
                     p { a href=(page.view.link.player(None).href()) { "Clear the selection" } }
                     (spread(None))
                 }

@@ -6,10 +6,10 @@ use strum::{EnumString, IntoStaticStr, VariantNames};
 use crate::{
     http::pages::{
         RankingView, Rows, asset, mark,
-        number::{count, for_script, period_title, score},
+        number::{count, for_script, score},
         table::{RowStyle, tier},
     },
-    model::{name::Named as _, rank::Row},
+    model::{name::Named as _, rank::Row, segment::Segment},
 };
 
 /// Color theme.
@@ -60,7 +60,7 @@ pub(crate) struct Appearance {
 /// Renders the page.
 pub(crate) fn page(page: RankingView<'_>, appearance: Appearance) -> Markup {
     let rows = page.rows;
-    let title = period_title(rows.period());
+    let title = page.title();
     let whole = format!("{} · {title}", page.board.title);
     let main = html! {
         h1 { a href=(page.link.href()) target="_blank" rel="noopener" { (mark(page.board)) (page.board.title) } }
@@ -69,7 +69,7 @@ pub(crate) fn page(page: RankingView<'_>, appearance: Appearance) -> Markup {
             span.quiet { span data-live="players" { (count(rows.players())) } " players" }
             span.state role="status" data-live="state" { (state(rows)) }
         }
-        section data-board=(page.board.slug) data-period=(page.selector) data-limit=(page.limit) data-from="1" data-plain
+        section data-board=(page.board.slug) data-period=(page.selector.whole()) data-segment=[page.selector.segment().map(Segment::to_string)] data-limit=(page.limit) data-from="1" data-plain
             data-state=[rows.stale_for.is_none().then(|| rows.period().state.name())] data-over=[rows.over()] {
             @if rows.rows().is_empty() { p.empty { "No scores in this period." } }
             (table(&whole, rows.rows(), page.style(&rows.page.header)))

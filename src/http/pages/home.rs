@@ -58,6 +58,7 @@ fn link(board: &Board) -> Link {
     Link {
         board: board.slug.to_string(),
         period: None,
+        segment: None,
         from: 1,
         limit: None,
         player: None,

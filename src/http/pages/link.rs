@@ -31,6 +31,8 @@ pub(crate) struct Link {
     pub(crate) board: String,
     /// The period as requested; the first that the board keeps when absent.
     pub(crate) period: Option<String>,
+    /// The segment, such as `country:DE`; all players when absent.
+    pub(crate) segment: Option<String>,
     /// Position of the first row.
     pub(crate) from: u64,
     /// Rows per page; the default when absent.
@@ -52,6 +54,11 @@ impl Link {
     /// Returns a link to the top of another period.
     pub(crate) fn period(&self, name: &str) -> Self {
         Self { period: Some(name.to_owned()), from: 1, ..self.clone() }
+    }
+
+    /// Returns a link to the top of another segment, or of all players.
+    pub(crate) fn segment(&self, segment: Option<&str>) -> Self {
+        Self { segment: segment.map(ToOwned::to_owned), from: 1, ..self.clone() }
     }
 
     /// Returns this link with another player, or with none.
@@ -86,6 +93,7 @@ impl Link {
     pub(crate) fn parameters(&self) -> Vec<(&'static str, String)> {
         let mut parameters = Vec::new();
         parameters.extend(self.period.clone().map(|period| ("period", period)));
+        parameters.extend(self.segment.clone().map(|segment| ("segment", segment)));
         parameters.extend((self.from > 1).then(|| ("from", self.from.to_string())));
         parameters.extend(self.limit.map(|limit| ("limit", limit.to_string())));
         parameters.extend(self.player.clone().map(|player| ("player", player)));
@@ -115,6 +123,7 @@ mod tests {
         let link = Link {
             board: "arena".into(),
             period: None,
+            segment: None,
             from: 1,
             limit: None,
             player: None,
@@ -127,6 +136,10 @@ mod tests {
         assert_eq!(
             link.href(),
             "/boards/arena?period=week:2024-01-15&from=51&player=a%26b%3Dc%20d%2B%C3%A9%22%3C&friends=x&friends=y"
+        );
+        assert_eq!(
+            link.segment(Some("class:a b")).href(),
+            "/boards/arena?period=week:2024-01-15&segment=class:a%20b&player=a%26b%3Dc%20d%2B%C3%A9%22%3C&friends=x&friends=y"
         );
         assert_eq!(link.with_friend("x").friends, ["y", "x"]);
         assert_eq!(link.without_friend("x").player(None).period("day").href(), "/boards/arena?period=day&friends=y");

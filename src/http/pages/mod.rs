@@ -23,7 +23,7 @@ use maud::{DOCTYPE, Markup, html};
 
 use crate::{
     http::{
-        pages::{asset::Asset, link::Link, table::RowStyle},
+        pages::{asset::Asset, link::Link, number::period_title, table::RowStyle},
         server::cors::Origin,
     },
     model::{
@@ -83,6 +83,13 @@ pub(crate) struct RankingView<'a> {
 }
 
 impl<'a> RankingView<'a> {
+    /// Returns the title of the period, with the segment.
+    fn title(&self) -> String {
+        let period = self.rows.period();
+        let segment = period.segment.as_ref().map(|segment| format!(" · {segment}")).unwrap_or_default();
+        format!("{}{segment}", period_title(period))
+    }
+
     /// Returns the style of rows with this header.
     fn style(&self, header: &'a Header) -> RowStyle<'a> {
         RowStyle {

@@ -7,6 +7,7 @@ mod file;
 pub mod markup;
 mod read;
 mod search;
+mod segments;
 pub mod snapshots;
 mod wrong;
 

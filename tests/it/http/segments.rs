@@ -13,7 +13,7 @@ use sqlx::query_scalar;
 use crate::{
     http::api::site::{Answer, Site},
     support::{
-        TestDb, audit, run,
+        TestDb, audit, make_key, run,
         wait::{until, within},
     },
 };
@@ -132,6 +132,11 @@ async fn boards_have_up_to_four_segments() {
     let sources = json!({"sources": [{"board": "main", "period": "week@a:b"}]});
     let combined = json!({"slug": "c", "mode": "combined", "combination": sources});
     assert_eq!(site.admin(Method::POST, "/v1/boards", combined).await.status, 422);
+    run(&db, &["board", "combine", "c", "--source", "main@week"]).well();
+    let source = "SELECT centile_store.set_sources(board_id, '[{\"board\": \"main\", \"period\": \"week:2024-01-15@a:b\"}]')
+                  FROM centile.boards WHERE slug = 'c'";
+    let stored = sqlx::query(source).execute(&db.pool().await).await;
+    assert!(stored.is_err_and(|error| error.to_string().contains("must not be a segment")));
     // Fixed once events exist.
     site.post(SCORES, json!({"user_id": "ada", "points": 1})).await.is(200);
     let late = change(json!({"segments": []})).await;
@@ -196,6 +201,33 @@ async fn attributes_belong_to_the_profile() {
             || run(&db, &["user", "show", "zoe"]).well().contains(r#"{"class":"x=y"}"#)
     );
     run(&db, &["user", "set", "zoe", "--attribute", "country"]).refused(2, &["--attribute"]);
+}
+
+/// A key that is limited to boards changes the attributes of these boards only.
+#[tokio::test]
+async fn a_limited_key_changes_attributes_of_its_boards() {
+    let db = TestDb::new().await;
+    let site = board(&db, &["--no-maintenance"]).await;
+    site.board(json!({"slug": "laps", "segments": ["car"]}), &[]).await;
+    let key = make_key(db.url(), &["--role", "server", "--board", "laps"]);
+    let put = async |attributes: Value| {
+        let body = json!({"attributes": attributes}).to_string();
+        site.json(Method::PUT, "/v1/users/ada", &key, body).await
+    };
+    // Ada has scores on both boards, so the key may change the profile.
+    site.post("/v1/boards/laps/scores", json!({"user_id": "ada", "points": 1})).await.is(200);
+    assert_eq!(put(json!({"car": "kart"})).await.is(200)["attributes"]["car"], json!("kart"));
+    for change in [json!({"country": "FR"}), json!({"country": null}), json!({"planet": null})] {
+        refused(&put(change).await, "attributes", "no board of this key has segments by");
+    }
+    shows(&site, "country:DE", &[row(1, 1, "ada", 5), row(2, 1, "bob", 5)]).await;
+    // An attribute that no board declares any more can be removed.
+    site.board(json!({"slug": "new", "segments": ["planet"]}), &[]).await;
+    set(&site, "ada", json!({"planet": "Mars"})).await.is(200);
+    site.admin(Method::PATCH, "/v1/boards/new", json!({"segments": []})).await.is(200);
+    refused(&set(&site, "ada", json!({"planet": "Venus"})).await, "attributes", "no board has segments by 'planet'");
+    assert_eq!(put(json!({"planet": null})).await.is(200)["attributes"].get("planet"), None);
+    refused(&set(&site, "ada", json!({"planet": null})).await, "attributes", "no board has segments by 'planet'");
 }
 
 /// Pages continue in their segment only, and entity tags differ by segment.
@@ -398,11 +430,19 @@ async fn maintenance_finishes_an_interrupted_move() {
     assert_eq!(query_scalar::<_, i64>(pending).fetch_one(&db.pool().await).await.ok(), Some(0));
     run(&db, &["verify"]).well();
     // Of a change that another one follows, only the last ends.
-    let numbers = "SELECT centile.put_user('bob', p_attributes => '{\"country\": \"FR\"}');
-                   SELECT centile.put_user('bob', p_attributes => '{\"country\": \"US\"}')";
-    db.execute(numbers).await;
-    let number = "SELECT number FROM centile_store.attribute_moves";
-    assert_eq!(query_scalar::<_, i64>(number).fetch_one(&db.pool().await).await.ok(), Some(2));
+    // A number is never used again, so a slow instance cannot end a change that it has not seen.
+    let pool = db.pool().await;
+    let mut numbers = Vec::new();
+    for (country, ends) in [("FR", false), ("US", true), ("FR", true), ("US", false)] {
+        db.execute(&format!("SELECT centile.put_user('bob', p_attributes => '{{\"country\": \"{country}\"}}')")).await;
+        let number = "SELECT number FROM centile_store.attribute_moves";
+        let number: i64 = query_scalar(number).fetch_one(&pool).await.unwrap();
+        assert!(numbers.iter().all(|earlier| *earlier < number), "{number} after {numbers:?}");
+        numbers.push(number);
+        if ends {
+            db.execute("DELETE FROM centile_store.attribute_moves").await;
+        }
+    }
     set(&site, "bob", json!({"class": "mage"})).await.is(200);
     shows(&site, "country:US", &[row(1, 1, "bob", 5)]).await;
 }

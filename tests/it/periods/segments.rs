@@ -202,17 +202,165 @@ async fn a_season_keeps_the_segments_of_its_end() {
     audit::rankings_are_sound(&pool).await;
 }
 
+/// Closes a week as a process that is killed before its segments.
+async fn close_whole(db: &TestDb, week: &str) {
+    let id = format!("(SELECT id FROM centile_store.periods WHERE label = '{week}' AND segment = '')");
+    db.execute(&format!("DROP TABLE IF EXISTS cut; CREATE TABLE cut AS SELECT centile_store.cut_off_period({id}) AS at")).await;
+    for step in ["build_archive", "compare_archive"] {
+        db.execute(&format!("SELECT centile_store.{step}({id})")).await;
+    }
+    db.execute(&format!("SELECT centile_store.finish_close({id}, at) FROM cut")).await;
+}
+
+/// Voids an event of the first week.
+async fn void(db: &TestDb, pool: &PgPool, user: &str) {
+    let event = "SELECT t.transaction_id FROM centile.score_history t
+                 WHERE t.user_id = $1 AND t.kind = 'score' AND t.occurred_at < '2024-01-08Z' ORDER BY 1 LIMIT 1";
+    let event: i64 = query_scalar(event).bind(user).fetch_one(pool).await.unwrap();
+    run(db, &["score", "void", &event.to_string(), "--board", "main", "--by", "dora"]).well();
+}
+
+async fn refresh(db: &TestDb, week: &str) {
+    run(db, &["refresh", "--board", "main", "--period", week, "--by", "dora", "--reason", "x"]).well();
+}
+
+async fn differences(pool: &PgPool) -> i64 {
+    query_scalar("SELECT count(*) FROM centile.archive_differences").fetch_one(pool).await.unwrap()
+}
+
+/// Changes between the closing of a period and that of its segments are in neither, until a refresh.
+#[tokio::test]
+async fn a_segment_that_closes_late_keeps_the_mark_of_a_correction() {
+    let db = TestDb::new().await;
+    let (site, files) = board(&db).await;
+    let pool = db.pool().await;
+    close_whole(&db, "2024-01-01").await;
+    // An import leaves the cut-offs of these segments in place, and the week is still being closed.
+    import(&db, &files.write("one.csv", "id,user_id,points,occurred_at\ni1,p1,5,2024-01-09T12:00:00Z\n"), "main", &[])
+        .well(1, 0);
+    let lost = "SELECT count(*) FROM centile_store.periods WHERE label = '2024-01-01' AND cut_off_at IS NULL";
+    assert_eq!(query_scalar::<_, i64>(lost).fetch_one(&pool).await.ok(), Some(0));
+    run(&db, &["correct", "p0", "5", "--board", "main", "--at", "2024-01-02T12:00:00Z", "--reason", "x", "--by", "dora"])
+        .refused(1, &["is being closed"]);
+    void(&db, &pool, "p0").await;
+    run(&db, &["close", "--due"]).well();
+    assert_eq!(differences(&pool).await, 0);
+    refresh(&db, "week:2024-01-01").await;
+    compare(&site, &pool).await;
+    run(&db, &["verify"]).well();
+}
+
+/// A ban marks no closed period. Later refreshes of the whole period and its segments agree.
+#[tokio::test]
+async fn a_refresh_includes_segments_of_banned_players() {
+    let db = TestDb::new().await;
+    let (site, _files) = board(&db).await;
+    let pool = db.pool().await;
+    run(&db, &["close", "--due"]).well();
+    let revisions = async || -> Vec<(String, i32)> {
+        let revisions = "SELECT segment, revision FROM centile.archive_index WHERE label = '2024-01-01' ORDER BY segment";
+        query_as(revisions).fetch_all(&pool).await.unwrap()
+    };
+    let named = |revisions: [i32; 5]| {
+        let names = ["", "class:mage", "country:DE", "country:FR", "country:US"];
+        names.iter().map(|name| (*name).to_owned()).zip(revisions).collect::<Vec<_>>()
+    };
+    for (n, act) in [(1, "ban"), (2, "unban")] {
+        site.admin(reqwest::Method::POST, &format!("/v1/users/p0/{act}"), json!(null)).await.is(200);
+        assert_eq!(revisions().await, named([n, n, n, 1, 1]), "a closed period does not change by itself");
+        refresh(&db, "week:2024-01-01").await;
+        // Only the segments of the player.
+        assert_eq!(revisions().await, named([n + 1, n + 1, n + 1, 1, 1]));
+        for (segment, of) in SEGMENTS {
+            let mut wanted = ranked(&pool, WEEKS[0].1, WEEKS[0].2, of).await;
+            if act == "ban" {
+                wanted.retain(|row| row.2 != "p0");
+            }
+            let users = |rows: &[(u64, u64, String, i64)]| rows.iter().map(|row| row.2.clone()).collect::<Vec<_>>();
+            let query = format!("period=week:2024-01-01{segment}");
+            until(&query, async || users(&page(&site, "main", &query).await) == users(&wanted)).await;
+        }
+    }
+    compare(&site, &pool).await;
+    run(&db, &["verify"]).well();
+}
+
+/// The segment gets an archive, whether it is closed before the refresh of the period or after it.
+#[tokio::test]
+async fn a_correction_in_a_closed_period_may_be_the_first_score_of_a_segment() {
+    let db = TestDb::new().await;
+    let (site, _files) = board(&db).await;
+    let pool = db.pool().await;
+    set(&site, "p99", json!({"country": "PT"})).await.is(201);
+    run(&db, &["close", "--due"]).well();
+    // A segment without players is as closed as its period.
+    let path = "/v1/boards/main/scores?period=week:2024-01-01&segment=country:PT";
+    let empty = site.get(path).await.is(200);
+    assert_eq!((&empty["period"]["state"], &empty["players"]), (&json!("closed"), &json!(0)), "{empty}");
+    for (week, day, closes_first) in [("week:2024-01-01", "02", true), ("week:2024-01-08", "10", false)] {
+        let at = format!("2024-01-{day}T12:00:00Z");
+        let output =
+            run(&db, &["correct", "p99", "500", "--board", "main", "--at", &at, "--reason", "x", "--by", "dora"]).well();
+        assert!(output.ends_with(&format!("centile refresh --board main --period {week}\n")), "{output}");
+        if closes_first {
+            run(&db, &["close", "--due"]).well();
+            let before = page(&site, "main", &format!("period={week}&segment=country:PT")).await;
+            assert_eq!(before, [], "as the whole period");
+        }
+        refresh(&db, week).await;
+        run(&db, &["close", "--due"]).well();
+        assert_eq!(differences(&pool).await, 0, "{week}");
+        let query = format!("period={week}&segment=country:PT");
+        until(week, async || page(&site, "main", &query).await == [(1, 1, "p99".to_owned(), 500)]).await;
+        assert_eq!(page(&site, "main", &format!("period={week}")).await[0].2, "p99");
+    }
+    // Another one, of a player whom the board knows.
+    set(&site, "p98", json!({"country": "PT"})).await.is(201);
+    let again = ["--board", "main", "--at", "2024-01-03T12:00:00Z", "--reason", "x", "--by", "dora"];
+    run(&db, &[&["correct", "p98", "400"], &again[..]].concat()).well();
+    refresh(&db, "week:2024-01-01").await;
+    until("both", async || page(&site, "main", "period=week:2024-01-01&segment=country:PT").await.len() == 2).await;
+    let marked = "SELECT count(*) FROM centile.period_status WHERE needs_refresh OR state <> 'closed' AND label LIKE '2024-01%'";
+    assert_eq!(query_scalar::<_, i64>(marked).fetch_one(&pool).await.ok(), Some(0));
+    run(&db, &["verify"]).well();
+    audit::rankings_are_sound(&pool).await;
+}
+
+/// By name, too; a segment that cannot be closed does not keep the others open.
+#[tokio::test]
+async fn closing_a_period_again_finishes_its_segments() {
+    let db = TestDb::new().await;
+    let (site, _files) = board(&db).await;
+    let pool = db.pool().await;
+    close_whole(&db, "2024-01-01").await;
+    let name = "SELECT archive_name FROM centile_store.periods WHERE label = '2024-01-01' AND segment = 'country:DE'";
+    let name: String = query_scalar(name).fetch_one(&pool).await.unwrap();
+    db.execute(&format!("CREATE TABLE centile_archive.{name} ()")).await;
+    let close = ["close", "--board", "main", "--period", "week:2024-01-01"];
+    let failed = run(&db, &close);
+    failed.refused(1, &["1 periods could not be closed"]);
+    assert!(failed.out.contains("failed   main week:2024-01-01@country:DE"), "{failed:?}");
+    assert_eq!(failed.out.matches("closed   main week:2024-01-01@").count(), 3, "{failed:?}");
+    db.execute(&format!("DROP TABLE centile_archive.{name}")).await;
+    let closed = run(&db, &close).well();
+    assert!(closed.starts_with("closed   main week:2024-01-01@country:DE"), "{closed}");
+    assert_eq!(run(&db, &close).well(), "skipped  main week:2024-01-01: already closed\n");
+    compare(&site, &pool).await;
+    // Whole periods come before the segments of others.
+    close_whole(&db, "2024-01-08").await;
+    let closed = run(&db, &["close", "--due"]).well();
+    assert!(closed.starts_with("closed   main week:2024-01-15:"), "{closed}");
+    assert_eq!(closed.lines().count(), 9, "{closed}");
+    run(&db, &["verify"]).well();
+}
+
 /// A process that was killed after the whole period.
 #[tokio::test]
 async fn an_interrupted_closing_continues_with_the_same_cut_off() {
     let db = TestDb::new().await;
     let (site, files) = board(&db).await;
     let pool = db.pool().await;
-    let id = "(SELECT id FROM centile_store.periods WHERE label = '2024-01-01' AND segment = '')";
-    db.execute(&format!("CREATE TABLE cut AS SELECT centile_store.cut_off_period({id}) AS at")).await;
-    db.execute(&format!("SELECT centile_store.build_archive({id})")).await;
-    db.execute(&format!("SELECT centile_store.compare_archive({id})")).await;
-    db.execute(&format!("SELECT centile_store.finish_close({id}, at) FROM cut")).await;
+    close_whole(&db, "2024-01-01").await;
     let before = page(&site, "main", "period=week:2024-01-01").await;
     // A ban after the cut-off, and an import that cancels the cut-offs of the segments.
     site.admin(reqwest::Method::POST, "/v1/users/p0/ban", json!(null)).await.is(200);

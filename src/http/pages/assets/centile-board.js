@@ -1,8 +1,8 @@
-// <centile-board board="arena" period="week" limit="10" theme="auto" size="normal"></centile-board>
+// <centile-board board="arena" period="week" segment="country:DE" limit="10" theme="auto" size="normal"></centile-board>
 // embeds a board in any page: in a frame from the service that served this script, or from the one
 // in `src`.
 
-const OPTIONS = ["period", "limit", "theme", "size"];
+const OPTIONS = ["period", "segment", "limit", "theme", "size"];
 const HEIGHT_MAX_PX = 20_000;
 
 class CentileBoard extends HTMLElement {

@@ -276,11 +276,12 @@ function showState(text, isLive = false) {
 const ranking = document.querySelector("[data-board]");
 if (ranking) follow(ranking.dataset);
 
-function follow({ board, period, limit, from, state, over }) {
+function follow({ board, period, segment, limit, from, state, over }) {
     const player = document.querySelector("[data-player]")?.dataset.player ?? new URLSearchParams(location.search).get("player");
     const friends = find("friends");
     const isTop = from === "1";
     const query = new URLSearchParams({ period, limit: isTop ? limit : "1" });
+    if (segment) query.set("segment", segment);
     const chosen = new Set(new URLSearchParams(location.search).getAll("friends"));
     if (player) chosen.add(player);
     for (const user of chosen) query.append("user_id", user);
