@@ -205,7 +205,10 @@ async fn a_season_keeps_the_segments_of_its_end() {
 /// Closes a week as a process that is killed before its segments.
 async fn close_whole(db: &TestDb, week: &str) {
     let id = format!("(SELECT id FROM centile_store.periods WHERE label = '{week}' AND segment = '')");
-    db.execute(&format!("DROP TABLE IF EXISTS cut; CREATE TABLE cut AS SELECT centile_store.cut_off_period({id}) AS at")).await;
+    db.execute(&format!(
+        "DROP TABLE IF EXISTS cut; CREATE TABLE cut AS SELECT centile_store.cut_off_period({id}) AS at"
+    ))
+    .await;
     for step in ["build_archive", "compare_archive"] {
         db.execute(&format!("SELECT centile_store.{step}({id})")).await;
     }
@@ -240,8 +243,11 @@ async fn a_segment_that_closes_late_keeps_the_mark_of_a_correction() {
         .well(1, 0);
     let lost = "SELECT count(*) FROM centile_store.periods WHERE label = '2024-01-01' AND cut_off_at IS NULL";
     assert_eq!(query_scalar::<_, i64>(lost).fetch_one(&pool).await.ok(), Some(0));
-    run(&db, &["correct", "p0", "5", "--board", "main", "--at", "2024-01-02T12:00:00Z", "--reason", "x", "--by", "dora"])
-        .refused(1, &["is being closed"]);
+    run(
+        &db,
+        &["correct", "p0", "5", "--board", "main", "--at", "2024-01-02T12:00:00Z", "--reason", "x", "--by", "dora"],
+    )
+    .refused(1, &["is being closed"]);
     void(&db, &pool, "p0").await;
     run(&db, &["close", "--due"]).well();
     assert_eq!(differences(&pool).await, 0);
@@ -258,7 +264,8 @@ async fn a_refresh_includes_segments_of_banned_players() {
     let pool = db.pool().await;
     run(&db, &["close", "--due"]).well();
     let revisions = async || -> Vec<(String, i32)> {
-        let revisions = "SELECT segment, revision FROM centile.archive_index WHERE label = '2024-01-01' ORDER BY segment";
+        let revisions =
+            "SELECT segment, revision FROM centile.archive_index WHERE label = '2024-01-01' ORDER BY segment";
         query_as(revisions).fetch_all(&pool).await.unwrap()
     };
     let named = |revisions: [i32; 5]| {
@@ -300,7 +307,8 @@ async fn a_correction_in_a_closed_period_may_be_the_first_score_of_a_segment() {
     for (week, day, closes_first) in [("week:2024-01-01", "02", true), ("week:2024-01-08", "10", false)] {
         let at = format!("2024-01-{day}T12:00:00Z");
         let output =
-            run(&db, &["correct", "p99", "500", "--board", "main", "--at", &at, "--reason", "x", "--by", "dora"]).well();
+            run(&db, &["correct", "p99", "500", "--board", "main", "--at", &at, "--reason", "x", "--by", "dora"])
+                .well();
         assert!(output.ends_with(&format!("centile refresh --board main --period {week}\n")), "{output}");
         if closes_first {
             run(&db, &["close", "--due"]).well();
@@ -320,7 +328,8 @@ async fn a_correction_in_a_closed_period_may_be_the_first_score_of_a_segment() {
     run(&db, &[&["correct", "p98", "400"], &again[..]].concat()).well();
     refresh(&db, "week:2024-01-01").await;
     until("both", async || page(&site, "main", "period=week:2024-01-01&segment=country:PT").await.len() == 2).await;
-    let marked = "SELECT count(*) FROM centile.period_status WHERE needs_refresh OR state <> 'closed' AND label LIKE '2024-01%'";
+    let marked =
+        "SELECT count(*) FROM centile.period_status WHERE needs_refresh OR state <> 'closed' AND label LIKE '2024-01%'";
     assert_eq!(query_scalar::<_, i64>(marked).fetch_one(&pool).await.ok(), Some(0));
     run(&db, &["verify"]).well();
     audit::rankings_are_sound(&pool).await;

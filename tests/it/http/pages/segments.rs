@@ -58,7 +58,8 @@ async fn a_page_shows_a_segment() {
                 assert!(title.ends_with(&format!(" · {segment}")), "{title}");
                 // All links of a frame, and those to other periods and players, stay in the segment.
                 let same = links(&shown).into_iter().filter(|link| link.starts_with("/boards/main"));
-                let (within, without): (Vec<_>, Vec<_>) = same.partition(|link| link.contains(&format!("segment={written}")));
+                let (within, without): (Vec<_>, Vec<_>) =
+                    same.partition(|link| link.contains(&format!("segment={written}")));
                 assert!(!within.is_empty(), "{shown}");
                 let all = if path == "boards" { vec![format!("/boards/main?period={period}")] } else { Vec::new() };
                 assert_eq!(without, all, "{path}");
@@ -99,7 +100,8 @@ async fn a_form_offers_the_segments_of_the_period() {
     // Boards without segments have no form.
     site.board(json!({"slug": "plain"}), &[("ada", 1)]).await;
     assert!(!page(&site, "/boards/plain").await.contains("datalist"));
-    let refused = |answer: Answer, words: &str| assert!(answer.status == 422 && answer.text.contains(words), "{answer:?}");
+    let refused =
+        |answer: Answer, words: &str| assert!(answer.status == 422 && answer.text.contains(words), "{answer:?}");
     for path in ["boards", "embed"] {
         refused(site.get(&format!("/{path}/plain?segment=country:DE")).await, "has no segments by country");
         refused(site.get(&format!("/{path}/main?segment=DE")).await, "is not a segment");
