@@ -46,7 +46,7 @@ BEGIN
     END IF;
 
     IF v_period.segment <> '' AND v_period.corrected_at IS NOT NULL THEN
-        v_later := format('t.occurred_at >= %L AND t.occurred_at < %L OR t.kind <> ''score''', v_period.starts_at, v_period.ends_at);
+        v_later := 't.kind <> ''score'' OR t.occurred_at >= $3 AND t.occurred_at < $4';
     END IF;
 
     DELETE FROM centile_store.archive_differences WHERE period_id = p_period_id AND revision = 1;
@@ -70,7 +70,7 @@ BEGIN
         FROM (SELECT count(*) AS players, max(a.reached_at) AS last_at FROM centile_archive.%1$I a) x
         $query$, v_period.archive_name, v_live, v_misplaced, v_later)
     INTO v_players, v_last_at, v_differences
-    USING p_period_id, v_period.board_id;
+    USING p_period_id, v_period.board_id, v_period.starts_at, v_period.ends_at;
 
     UPDATE centile_store.periods SET archive_players = v_players, archive_last_at = v_last_at, archive_differences = v_differences WHERE id = p_period_id;
     RETURN v_differences;

@@ -64,7 +64,7 @@ BEGIN
                 -- Nobody stands in this segment of a closed period.
                 WHEN p.id IS NULL AND w.state = 'closed' THEN 'closed'
                 WHEN v_bounds.ends_at <= v_now THEN 'due' WHEN v_now < v_bounds.starts_at THEN 'upcoming' ELSE 'open' END,
-           CASE WHEN coalesce(p.frozen_top, CASE WHEN p.id IS NULL THEN w.frozen_top END) IS NOT NULL THEN coalesce(p.archive_revision, w.archive_revision) END, v_from, v_until
+           CASE WHEN p.frozen_top IS NOT NULL THEN p.archive_revision WHEN p.id IS NULL AND w.frozen_top IS NOT NULL THEN w.archive_revision END, v_from, v_until
     FROM (SELECT) one
     LEFT JOIN centile_store.periods w ON v_segment <> '' AND w.board_id = p_board_id AND w.kind = v_kind AND w.label = v_bounds.label AND w.segment = ''
     LEFT JOIN centile_store.periods p ON p.board_id = p_board_id AND p.kind = v_kind AND p.label = v_bounds.label AND p.segment = v_segment;

@@ -447,6 +447,21 @@ async fn maintenance_finishes_an_interrupted_move() {
     shows(&site, "country:US", &[row(1, 1, "bob", 5)]).await;
 }
 
+/// The next move would have the number of this one.
+#[tokio::test]
+async fn verify_finds_a_lane_behind_a_move() {
+    let db = TestDb::new().await;
+    let site = board(&db, &["--no-maintenance"]).await;
+    set(&site, "ada", json!({"country": "FR"})).await.is(200);
+    run(&db, &["verify"]).well();
+    let lane = "(centile.lane_hash('ada') % 4)";
+    db.execute(&format!("UPDATE centile_store.board_lanes SET batch = batch - 1 WHERE lane = {lane}")).await;
+    let found = run(&db, &["verify"]);
+    assert!(found.code == Some(1) && found.out.contains("last batch and time of lane"), "{found:?}");
+    run(&db, &["rebuild", "--board", "main", "--all", "--by", "dora", "--reason", "test"]).well();
+    run(&db, &["verify"]).well();
+}
+
 /// The batch of a player's first score began with attributes that a move then replaced.
 #[tokio::test]
 async fn a_move_makes_running_batches_start_again() {
@@ -528,6 +543,8 @@ async fn a_rebuild_includes_moves_meanwhile() {
     // The command, of one segment and of all.
     run(&db, &["rebuild", "--board", "main", "--period", "all_time@country:FR", "--by", "dora", "--reason", "test"])
         .well();
+    let noted = "SELECT subject FROM centile.audit_log WHERE action = 'rebuild' ORDER BY audit_id DESC LIMIT 1";
+    assert_eq!(query_scalar::<_, String>(noted).fetch_one(&pool).await.unwrap(), "all_time@country:FR");
     run(&db, &["rebuild", "--board", "main", "--all", "--by", "dora", "--reason", "test"]).well();
     run(&db, &["verify", "--board", "main", "--period", "week@class:mage"]).well();
     shows(&site, "country:FR", &[row(1, 1, "cyd", 6), row(2, 2, "ada", 5)]).await;
