@@ -133,7 +133,8 @@ async fn boards_have_up_to_four_segments() {
     let combined = json!({"slug": "c", "mode": "combined", "combination": sources});
     assert_eq!(site.admin(Method::POST, "/v1/boards", combined).await.status, 422);
     run(&db, &["board", "combine", "c", "--source", "main@week"]).well();
-    let source = "SELECT centile_store.set_sources(board_id, '[{\"board\": \"main\", \"period\": \"week:2024-01-15@a:b\"}]')
+    let source =
+        "SELECT centile_store.set_sources(board_id, '[{\"board\": \"main\", \"period\": \"week:2024-01-15@a:b\"}]')
                   FROM centile.boards WHERE slug = 'c'";
     let stored = sqlx::query(source).execute(&db.pool().await).await;
     assert!(stored.is_err_and(|error| error.to_string().contains("must not be a segment")));
