@@ -126,6 +126,9 @@ BEGIN
     IF v_missing THEN
         RAISE EXCEPTION 'a period of board % has to be opened first', p_board USING ERRCODE = 'CB001', HINT = 'Retry.';
     END IF;
+    -- As in centile_store.unerased_metadata.
+    SELECT CASE WHEN u.erased_at IS NULL THEN v_event.metadata END INTO v_event.metadata
+    FROM centile_store.users u WHERE u.id = v_event.user_id FOR KEY SHARE;
     INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, reason, occurred_at, lane, batch, metadata)
     VALUES (v_board.id, v_event.user_id, 'score', v_event.points, v_event.tiebreak, v_event.reason, v_at, v_lane.lane, v_lane.batch + 1, v_event.metadata)
     RETURNING id INTO v_event.transaction_id;
@@ -596,7 +599,7 @@ BEGIN
         INSERT INTO centile_store.erasures AS e (user_id, request_id, request_digest)
         SELECT v_user.id, p_request, CASE WHEN p_request IS NOT NULL THEN v_digest END
         ON CONFLICT ON CONSTRAINT erasures_pkey DO UPDATE
-        SET next_period_id = 0, done_at = NULL, request_id = coalesce(e.request_id, excluded.request_id),
+        SET next_period_id = 0, next_board_id = 0, last_event_at = '-infinity', last_ledger_id = 0, done_at = NULL, request_id = coalesce(e.request_id, excluded.request_id),
             request_digest = coalesce(e.request_digest, excluded.request_digest);
     END IF;
     period_ids := '{}';
@@ -2734,6 +2737,9 @@ BEGIN
     SELECT max(coalesce(e.occurred_at, p_at)) FILTER (WHERE e.rule IS NULL), bool_or(e.external_id IS NOT NULL), bool_or(e.rule IS NOT NULL)
     INTO v_last_at, v_has_ids, v_breaks FROM unnest(p_events) e;
 
+    IF p_metadata IS NOT NULL THEN
+        p_metadata := centile_store.unerased_metadata(p_events, p_metadata);
+    END IF;
     WITH written AS (
         INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, reason, occurred_at, lane, batch, metadata)
         SELECT p_board_id, e.user_id, 'score', e.points, e.tiebreak, e.reason, coalesce(e.occurred_at, p_at), p_lane, v_lane.batch + 1,
@@ -3354,26 +3360,39 @@ CREATE FUNCTION centile_store.erase_metadata(p_user_id bigint, p_limit integer, 
     AS $$
 DECLARE
     v_board_id integer;
+    v_at       timestamptz;
+    v_id       bigint;
     v_left     bigint := p_limit;
-    v_erased   bigint;
+    v_seen     bigint;
 BEGIN
-    UPDATE centile_store.quarantine q SET metadata = NULL WHERE q.user_id = p_user_id AND q.metadata IS NOT NULL;
-    FOR v_board_id IN SELECT b.id FROM centile_store.boards b ORDER BY b.id LOOP
-        WITH found AS MATERIALIZED (
-            SELECT t.id, t.occurred_at FROM centile_store.score_transactions t
-            WHERE t.board_id = v_board_id AND t.user_id = p_user_id AND t.metadata IS NOT NULL
-            LIMIT v_left)
-        UPDATE centile_store.score_transactions t SET metadata = NULL
-        FROM found f WHERE t.id = f.id AND t.occurred_at = f.occurred_at;
-        GET DIAGNOSTICS v_erased = ROW_COUNT;
-        v_left := v_left - v_erased;
+    SELECT e.next_board_id, e.last_event_at, e.last_ledger_id INTO v_board_id, v_at, v_id
+    FROM centile_store.erasures e WHERE e.user_id = p_user_id;
+    IF v_board_id = 0 THEN
+        UPDATE centile_store.quarantine q SET metadata = NULL WHERE q.user_id = p_user_id AND q.metadata IS NOT NULL;
+    END IF;
+    LOOP
+        WITH seen AS MATERIALIZED (
+            SELECT t.id, t.occurred_at, t.metadata IS NOT NULL AS has_metadata FROM centile_store.score_transactions t
+            WHERE t.board_id = v_board_id AND t.user_id = p_user_id AND (t.occurred_at, t.id) > (v_at, v_id)
+            ORDER BY t.occurred_at, t.id LIMIT v_left
+        ), erased AS (
+            UPDATE centile_store.score_transactions t SET metadata = NULL
+            FROM seen s WHERE s.has_metadata AND t.id = s.id AND t.occurred_at = s.occurred_at)
+        SELECT count(*), max(s.occurred_at), (array_agg(s.id ORDER BY s.occurred_at DESC, s.id DESC))[1] INTO v_seen, v_at, v_id FROM seen s;
+        v_left := v_left - v_seen;
         EXIT WHEN v_left = 0;
+        SELECT min(b.id), '-infinity', 0 INTO v_board_id, v_at, v_id FROM centile_store.boards b WHERE b.id > v_board_id;
+        EXIT WHEN v_board_id IS NULL;
     END LOOP;
-    is_done := v_left IS NULL OR v_left > 0;
+    is_done := v_board_id IS NULL;
+    IF NOT is_done THEN
+        UPDATE centile_store.erasures e SET next_board_id = v_board_id, last_event_at = v_at, last_ledger_id = v_id
+        WHERE e.user_id = p_user_id;
+    END IF;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.erase_metadata(p_user_id bigint, p_limit integer, OUT is_done boolean) IS 'Removes the metadata of a player''s events, and returns whether none is left. Example: SELECT centile_store.erase_metadata(1, 10000);';
+COMMENT ON FUNCTION centile_store.erase_metadata(p_user_id bigint, p_limit integer, OUT is_done boolean) IS 'Removes the metadata of a player''s events, some per call, and returns whether none is left. Example: SELECT centile_store.erase_metadata(1, 10000);';
 
 CREATE FUNCTION centile_store.erased_in_message(p_payload jsonb, p_old_id text, p_external_id text, p_name text) RETURNS jsonb
     LANGUAGE sql IMMUTABLE
@@ -5682,6 +5701,19 @@ CREATE FUNCTION centile_store.try_index_lock() RETURNS boolean
 
 COMMENT ON FUNCTION centile_store.try_index_lock() IS 'Tries to take the session lock for loading a large rank index. Example: SELECT centile_store.try_index_lock();';
 
+CREATE FUNCTION centile_store.unerased_metadata(p_events centile_store.pending_event[], p_metadata text[]) RETURNS text[]
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    PERFORM FROM centile_store.users u WHERE u.id IN (SELECT e.user_id FROM unnest(p_events) e) ORDER BY u.id FOR KEY SHARE;
+    RETURN ARRAY(
+        SELECT CASE WHEN u.erased_at IS NULL THEN p_metadata[e.ordinality] END
+        FROM unnest(p_events) WITH ORDINALITY e LEFT JOIN centile_store.users u ON u.id = e.user_id ORDER BY e.ordinality);
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.unerased_metadata(p_events centile_store.pending_event[], p_metadata text[]) IS 'Metadata of pending events without those of erased players. Example: SELECT centile_store.unerased_metadata(''{}'', ''{}'');';
+
 CREATE FUNCTION centile_store.unused_windows(p_all boolean DEFAULT false) RETURNS TABLE(board_id integer, period_id bigint)
     LANGUAGE sql STABLE
     AS $$
@@ -6502,7 +6534,10 @@ CREATE VIEW centile.quarantine AS
     q.decided_by,
     q.decided_why,
     q.transaction_id,
-    (q.metadata)::jsonb AS metadata
+        CASE
+            WHEN (u.erased_at IS NULL) THEN (q.metadata)::jsonb
+            ELSE NULL::jsonb
+        END AS metadata
    FROM ((centile_store.quarantine q
      JOIN centile_store.boards b ON ((b.id = q.board_id)))
      JOIN centile_store.users u ON ((u.id = q.user_id)));
@@ -6562,7 +6597,10 @@ CREATE VIEW centile.score_history AS
     t.occurred_at,
     t.lane,
     t.batch,
-    (t.metadata)::jsonb AS metadata
+        CASE
+            WHEN (u.erased_at IS NULL) THEN (t.metadata)::jsonb
+            ELSE NULL::jsonb
+        END AS metadata
    FROM ((centile_store.score_transactions t
      JOIN centile_store.boards b ON ((b.id = t.board_id)))
      JOIN centile_store.users u ON ((u.id = t.user_id)));
@@ -6755,11 +6793,16 @@ CREATE TABLE centile_store.erasures (
     next_period_id bigint DEFAULT 0 NOT NULL,
     began_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     done_at timestamp with time zone,
+    next_board_id integer DEFAULT 0 NOT NULL,
+    last_event_at timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL,
+    last_ledger_id bigint DEFAULT 0 NOT NULL,
     CONSTRAINT erasures_forget_when_done CHECK (((done_at IS NULL) OR (old_id IS NULL))),
     CONSTRAINT erasures_request_id_length CHECK (((octet_length(request_id) >= 1) AND (octet_length(request_id) <= 128)))
 );
 
 COMMENT ON TABLE centile_store.erasures IS 'Players who asked to be forgotten. Until done_at, tops of closed periods from next_period_id on and messages up to last_message_id may still name the player by old_id, which is then deleted. Kept for a while under the id that the caller gave, with a digest of both ids.';
+
+COMMENT ON COLUMN centile_store.erasures.next_board_id IS 'The erasure has removed the metadata of events on boards before this one, and on this one up to last_event_at and last_ledger_id.';
 
 ALTER TABLE centile_store.imports ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME centile_store.imports_id_seq
@@ -7775,6 +7818,9 @@ GRANT ALL ON FUNCTION centile_store.try_combining_lock() TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.try_index_lock() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.try_index_lock() TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.unerased_metadata(p_events centile_store.pending_event[], p_metadata text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.unerased_metadata(p_events centile_store.pending_event[], p_metadata text[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.unused_windows(p_all boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.unused_windows(p_all boolean) TO centile_service;
