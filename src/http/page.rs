@@ -142,7 +142,7 @@ async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     })
 }
 
-/// What a request for a board's page shows.
+/// Response to a request for a board's page.
 enum Shown {
     Page(Markup),
     /// The page at another URL.
