@@ -39,6 +39,9 @@ BEGIN
     IF v_missing THEN
         RAISE EXCEPTION 'a period of board % has to be opened first', p_board USING ERRCODE = 'CB001', HINT = 'Retry.';
     END IF;
+    -- As in centile_store.unerased_metadata.
+    SELECT CASE WHEN u.erased_at IS NULL THEN v_event.metadata END INTO v_event.metadata
+    FROM centile_store.users u WHERE u.id = v_event.user_id FOR KEY SHARE;
     INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, reason, occurred_at, lane, batch, metadata)
     VALUES (v_board.id, v_event.user_id, 'score', v_event.points, v_event.tiebreak, v_event.reason, v_at, v_lane.lane, v_lane.batch + 1, v_event.metadata)
     RETURNING id INTO v_event.transaction_id;

@@ -42,6 +42,9 @@ BEGIN
     SELECT max(coalesce(e.occurred_at, p_at)) FILTER (WHERE e.rule IS NULL), bool_or(e.external_id IS NOT NULL), bool_or(e.rule IS NOT NULL)
     INTO v_last_at, v_has_ids, v_breaks FROM unnest(p_events) e;
 
+    IF p_metadata IS NOT NULL THEN
+        p_metadata := centile_store.unerased_metadata(p_events, p_metadata);
+    END IF;
     WITH written AS (
         INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, reason, occurred_at, lane, batch, metadata)
         SELECT p_board_id, e.user_id, 'score', e.points, e.tiebreak, e.reason, coalesce(e.occurred_at, p_at), p_lane, v_lane.batch + 1,

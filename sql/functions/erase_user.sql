@@ -68,7 +68,7 @@ BEGIN
         INSERT INTO centile_store.erasures AS e (user_id, request_id, request_digest)
         SELECT v_user.id, p_request, CASE WHEN p_request IS NOT NULL THEN v_digest END
         ON CONFLICT ON CONSTRAINT erasures_pkey DO UPDATE
-        SET next_period_id = 0, done_at = NULL, request_id = coalesce(e.request_id, excluded.request_id),
+        SET next_period_id = 0, next_board_id = 0, last_event_at = '-infinity', last_ledger_id = 0, done_at = NULL, request_id = coalesce(e.request_id, excluded.request_id),
             request_digest = coalesce(e.request_digest, excluded.request_digest);
     END IF;
     period_ids := '{}';

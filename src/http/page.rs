@@ -143,7 +143,7 @@ async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     })
 }
 
-/// What a request for a board's page shows.
+/// Response to a request for a board's page.
 enum Shown {
     Page(Markup),
     /// The page at another URL.
@@ -303,14 +303,12 @@ async fn player(
         scoring::history(&instance.store, board, user, TRANSACTIONS_MAX, None, true)
     );
     let transactions = transactions.map(|(transactions, _)| transactions).unwrap_or_default();
-    // Games that use no metadata do not pay for the look-up.
-    let added = match &mut standing {
-        Ok(standing) if transactions.iter().any(|transaction| transaction.metadata.is_some()) => {
-            metadata::add(&instance.rankings, board, &standing.header, [&mut standing.player]).await
-        }
-        _ => Ok(()),
-    };
-    Ok(Some(match standing.and_then(|standing| added.map(|()| standing)) {
+    if let Ok(standing) = &mut standing
+        && let Err(error) = metadata::add(&instance.rankings, board, &standing.header, [&mut standing.player]).await
+    {
+        tracing::warn!(%error, board = %board.slug, "cannot read the metadata of a page's player");
+    }
+    Ok(Some(match standing {
         Ok(standing) => PlayerShown::Standing(Box::new(standing), transactions),
         // Only an unknown player comes without a hint.
         Err(Error::NotFound { what: what @ (Resource::User | Resource::Score), .. }) => {

@@ -9,8 +9,8 @@ use std::{
     io::{self, BufRead as _, BufReader, Read},
 };
 
-/// Maximum length of a line or record. A valid event has at most about 700 bytes, and JSON may
-/// write each byte as six.
+/// Maximum length of a line or record. A valid event has at most about 1,800 bytes, and JSON
+/// may write each byte as six.
 const MAX_BYTES: usize = 65_536;
 
 /// Bytes kept of a longer one.

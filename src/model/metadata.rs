@@ -10,7 +10,11 @@ use crate::{Error, Result};
 /// Maximum bytes of the metadata of an event.
 pub const METADATA_MAX_BYTES: usize = 1_024;
 
-/// Metadata of a score event: any JSON object of up to 1,024 bytes, such as a replay or a character.
+/// Maximum levels of objects and arrays. A response adds some, and parsers limit them.
+pub const METADATA_MAX_DEPTH: usize = 32;
+
+/// Metadata of a score event: any JSON object of up to 1,024 bytes and 32 levels, such as a replay or
+/// a character.
 ///
 /// Its text has no spaces between tokens and its members in order, so equal objects have equal
 /// texts. Numbers with a fraction or beyond 64 bits are doubles.
@@ -30,11 +34,24 @@ impl Metadata {
     }
 }
 
+/// Returns the levels of objects and arrays in a value.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(values) => 1 + values.iter().map(depth).max().unwrap_or(0),
+        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
 impl TryFrom<Map<String, Value>> for Metadata {
     type Error = Error;
 
     fn try_from(object: Map<String, Value>) -> Result<Self> {
-        let text = Value::Object(object).to_string();
+        let value = Value::Object(object);
+        if depth(&value) > METADATA_MAX_DEPTH {
+            return Err(Error::invalid("metadata", format!("has more than {METADATA_MAX_DEPTH} levels")));
+        }
+        let text = value.to_string();
         if text.len() > METADATA_MAX_BYTES {
             let message = format!("has {} bytes of JSON; at most {METADATA_MAX_BYTES} are allowed", text.len());
             return Err(Error::invalid("metadata", message));
@@ -74,6 +91,13 @@ impl Serialize for Metadata {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn levels_are_limited() {
+        let nested = |levels: usize| format!("{{\"a\":{}{}}}", "[".repeat(levels - 1), "]".repeat(levels - 1));
+        assert!(nested(METADATA_MAX_DEPTH).parse::<Metadata>().is_ok());
+        assert!(nested(METADATA_MAX_DEPTH + 1).parse::<Metadata>().is_err());
+    }
 
     #[test]
     fn equal_objects_have_equal_texts() {

@@ -1,7 +1,8 @@
 //! Adds metadata of score events to rows that were just read.
 //!
 //! A row shows the metadata of the event that decides its score. The ledger keeps this event, so a
-//! later statement still finds it.
+//! later statement still finds it, unless it has been voided in between. Then the row may show no
+//! metadata, or those of an equal event.
 
 use crate::{
     Result,

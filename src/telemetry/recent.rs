@@ -42,7 +42,7 @@ struct Recent {
     minutes: VecDeque<Minute>,
 }
 
-/// What happened in a minute.
+/// Counters of a minute.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Minute {
     /// Its end.

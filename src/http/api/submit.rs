@@ -81,7 +81,7 @@ pub(crate) struct EventRequest {
     #[schema(value_type = Option<i16>, minimum = -2048, maximum = 2047)]
     tiebreak: Option<Integer>,
     /// Any data of the game about the score, such as a replay, up to 1,024 bytes of JSON without
-    /// spaces. Everyone who may read the board can read it.
+    /// spaces, and 32 levels. Everyone who may read the board can read it.
     #[schema(value_type = Option<Object>, example = json!({"character": "mage"}))]
     metadata: Option<Map<String, Value>>,
 }
@@ -140,7 +140,7 @@ pub(crate) struct BoardEventRequest {
     #[schema(value_type = Option<i16>, minimum = -2048, maximum = 2047)]
     tiebreak: Option<Integer>,
     /// Any data of the game about the score, such as a replay, up to 1,024 bytes of JSON without
-    /// spaces. Everyone who may read the board can read it.
+    /// spaces, and 32 levels. Everyone who may read the board can read it.
     #[schema(value_type = Option<Object>, example = json!({"character": "mage"}))]
     metadata: Option<Map<String, Value>>,
 }

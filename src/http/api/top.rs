@@ -26,7 +26,7 @@ use crate::{
     },
 };
 
-/// What the rows of a top have in addition. The cached body has none of it.
+/// Optional columns of the rows of a top. The cached body has none of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Extras {
     /// The score as text.

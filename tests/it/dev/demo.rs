@@ -65,7 +65,7 @@ async fn the_demo_runs_stops_cleanly_and_resumes() {
     let operators = demo.said("operators").to_owned();
     let (page, password) = operators.split_once(", any user name, password ").unwrap();
     let answer = Client::new().get(page).basic_auth("anybody", Some(password)).send().await.unwrap();
-    assert!(answer.error_for_status().unwrap().text().await.unwrap().contains("Open tasks"));
+    assert!(answer.error_for_status().unwrap().text().await.unwrap().contains("<h1>Operation</h1>"));
 
     let started = descendants(demo.child.id());
     assert!(started.len() >= 4, "two servers and their watchdogs at least, not {started:?}");

@@ -91,6 +91,9 @@ async fn every_metric_is_documented() {
 async fn every_alarm_has_a_runbook_and_every_runbook_an_alarm() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
+    // The page lists open tasks. That an import runs has no alert.
+    site.board(json!({}), &[]).await;
+    db.execute("SELECT centile_store.begin_import(1, 'scores.csv')").await;
     let page = site.admin(Method::GET, "/ops/", Value::Null).await.text;
     let mut named: BTreeSet<String> = BTreeSet::new();
     for alert in alerts() {

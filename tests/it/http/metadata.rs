@@ -512,8 +512,58 @@ async fn metadata_of_an_erased_player_vanish_at_once() {
     assert_eq!(shown(&site.get(&format!("{SCORES}?metadata=true&moved=true")).await.is(200))[0].1, Value::Null);
     let left = "SELECT count(*) FROM centile_store.score_transactions WHERE metadata IS NOT NULL";
     assert_eq!(query_scalar::<_, i64>(left).fetch_one(&db.pool().await).await.unwrap(), 1);
+    let id: String = query_scalar("SELECT user_id FROM centile.users").fetch_one(&db.pool().await).await.unwrap();
+    let history = site.admin(Method::GET, &format!("{SCORES}/{id}/history"), Value::Null).await;
+    assert!(history.status == 200 && !history.text.contains("\"n\""), "{history:?}");
+    let seen = "SELECT count(*) FROM centile.score_history WHERE metadata IS NOT NULL";
+    assert_eq!(query_scalar::<_, i64>(seen).fetch_one(&db.pool().await).await.unwrap(), 0);
     run(&db, &["maintain"]).well();
     assert_eq!(query_scalar::<_, i64>(left).fetch_one(&db.pool().await).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_batch_beside_an_erasure_leaves_no_metadata() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    site.board(json!({}), &[("ada", 1)]).await;
+    // The batch begins before the erasure commits, and writes after it.
+    let mut erasure = db.hold("SELECT centile.erase_user('ada', p_in_steps => true)").await;
+    let score = json!({"user_id": "ada", "points": 9, "metadata": {"n": 1}});
+    let (answer, ()) = tokio::join!(site.post(SCORES, score), async {
+        db.until_waiting(1, || false).await;
+        sqlx::raw_sql("COMMIT").execute(&mut erasure).await.unwrap();
+    });
+    answer.is(200);
+    run(&db, &["maintain"]).well();
+    let rows = "SELECT count(*), count(metadata) FROM centile_store.score_transactions";
+    let found: (i64, i64) = query_as(rows).fetch_one(&db.pool().await).await.unwrap();
+    assert_eq!(found, (2, 0));
+}
+
+#[tokio::test]
+async fn an_erasure_removes_metadata_in_steps() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    for slug in ["main", "other"] {
+        site.board(json!({"slug": slug}), &[]).await;
+        for n in 0..7 {
+            let score = json!({"user_id": "ada", "points": 1, "metadata": {"n": n}});
+            site.post(&format!("/v1/boards/{slug}/scores"), score).await.is(200);
+        }
+    }
+    db.execute("SELECT centile.erase_user('ada', p_in_steps => true)").await;
+    let pool = db.pool().await;
+    let mut left = vec![14];
+    loop {
+        let step = "SELECT centile_store.erase_metadata(u.id, 3) FROM centile_store.users u";
+        let is_done: bool = query_scalar(step).fetch_one(&pool).await.unwrap();
+        let count = "SELECT count(metadata) FROM centile_store.score_transactions";
+        left.push(query_scalar::<_, i64>(count).fetch_one(&pool).await.unwrap());
+        if is_done {
+            break;
+        }
+    }
+    assert_eq!(left, [14, 11, 8, 5, 2, 0]);
 }
 
 #[tokio::test]

@@ -185,9 +185,10 @@ async fn files_and_pages_have_tiers() {
         assert!(page.contains(r#"<span class="tier"> &lt;1st&gt;, &quot;lead&quot;</span>"#), "{path}: {page}");
         assert_eq!(page.matches(r#"class="tier""#).count(), 2, "{path}: {page}");
     }
+    // The ranking, the player below it, the card, the players around and the friends.
     let page = site.get("/boards/main?player=bob&friends=cyd&friends=ada").await.text;
     assert!(page.contains(r#"<span data-live="tier"><span class="tier"> gold</span></span>"#), "{page}");
-    assert_eq!(page.matches(r#"class="tier""#).count(), 2 + 1 + 2 + 1, "{page}");
+    assert_eq!(page.matches(r#"class="tier""#).count(), 2 + 1 + 2 + 1 + 1, "{page}");
 }
 
 #[tokio::test]

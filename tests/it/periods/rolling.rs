@@ -128,7 +128,9 @@ async fn a_window_ranks_the_events_of_its_days() {
             // By its name as well.
             assert_eq!(page(&site, mode, period["name"].as_str().unwrap()).await.1, rows);
         }
-        assert!(sizes.len() >= 3, "the windows of {mode} are alike: {sizes:?}");
+        // A player's last score is within 12 days, and early in a day it may be in both short windows.
+        let different = if mode == "latest" { 2 } else { 3 };
+        assert!(sizes.len() >= different, "the windows of {mode} are alike: {sizes:?}");
     }
     // A score, a correction, a void, a reset and a ban change the windows that hold them.
     let submitted = site.post("/v1/boards/sum/scores", json!({"user_id": "p1", "points": 500})).await.is(200);
