@@ -107,6 +107,8 @@ BEGIN
     IF (SELECT count(*) FROM centile_store.periods_at(v_board.id, v_board.periods, v_at) p WHERE p.kind = ANY (v_board.periods)) < cardinality(v_board.periods) THEN
         PERFORM centile.open_periods(v_board.id, ARRAY[v_at]);
     END IF;
+    PERFORM centile_store.open_segments(v_board.id, array_agg(m.period_id), array_agg(m.segment))
+    FROM centile_store.missing_segments(v_board, v_event.user_id, v_at) m HAVING count(*) > 0;
     SELECT l.* INTO v_lane FROM centile_store.users u, centile_store.lock_lane(v_board, u.external_id) l WHERE u.id = v_event.user_id;
     -- Another session may have decided before this one locked the lane.
     v_event := centile_store.quarantined(v_board, p_quarantine_id);
@@ -120,9 +122,10 @@ BEGIN
     END IF;
 
     v_at := greatest(clock_timestamp(), v_lane.last_at);
-    SELECT array_agg(p.ranking_id), count(*) FILTER (WHERE p.kind = ANY (v_board.periods) AND p.ranking_id IS NOT NULL) < cardinality(v_board.periods)
+    PERFORM centile_store.join_segments(v_board, v_lane, v_event.user_id, v_at);
+    SELECT array_agg(p.ranking_id), count(DISTINCT p.kind) FILTER (WHERE p.kind = ANY (v_board.periods) AND p.ranking_id IS NOT NULL) < cardinality(v_board.periods)
     INTO v_rankings, v_missing
-    FROM centile_store.periods_at(v_board.id, v_board.periods, v_at) p;
+    FROM centile_store.player_periods_at(v_board, v_event.user_id, v_at) p;
     IF v_missing THEN
         RAISE EXCEPTION 'a period of board % has to be opened first', p_board USING ERRCODE = 'CB001', HINT = 'Retry.';
     END IF;
@@ -307,20 +310,23 @@ BEGIN
     PERFORM centile.ensure_ledger_months(p_at, p_at);
     -- Takes the structure lock exclusively, so it comes before the lane's lock.
     PERFORM centile.open_periods(v_board.id, ARRAY[p_at]);
+    PERFORM centile_store.open_segments(v_board.id, array_agg(m.period_id), array_agg(m.segment), true)
+    FROM centile_store.missing_segments(v_board, v_user_id, p_at, p_with_closed => true) m HAVING count(*) > 0;
     v_lane := centile_store.lock_lane(v_board, p_user);
 
     IF EXISTS (SELECT FROM centile_store.users u WHERE u.id = v_user_id AND u.banned_at IS NOT NULL)
        OR EXISTS (SELECT FROM centile_store.board_players b WHERE b.board_id = v_board.id AND b.user_id = v_user_id AND b.banned) THEN
         RAISE EXCEPTION 'player % is banned', quote_literal(p_user) USING ERRCODE = 'CB409', DETAIL = 'user_banned';
     END IF;
+    PERFORM centile_store.join_segments(v_board, v_lane, v_user_id, p_at, true);
     SELECT array_agg(p.ranking_id) FILTER (WHERE p.ranking_id IS NOT NULL),
            array_agg(p.period ORDER BY p.period) FILTER (
-               WHERE EXISTS (SELECT FROM centile_store.periods a WHERE a.id = p.period_id AND a.frozen_top IS NOT NULL)),
+               WHERE EXISTS (SELECT FROM centile_store.periods a WHERE a.id = p.period_id AND a.segment = '' AND a.frozen_top IS NOT NULL)),
            array_agg(p.period_id) FILTER (WHERE p.ranking_id IS NULL),
            min(p.period) FILTER (
                WHERE p.is_cut_off AND EXISTS (SELECT FROM centile_store.periods o WHERE o.id = p.period_id AND o.state = 'open'))
     INTO v_rankings, to_refresh, v_closed, v_closing
-    FROM centile_store.periods_at(v_board.id, v_board.periods, p_at) p;
+    FROM centile_store.player_periods_at(v_board, v_user_id, p_at) p;
     IF v_closing IS NOT NULL THEN
         RAISE EXCEPTION 'period % of board % is being closed', v_closing, p_board
             USING ERRCODE = 'CB409', HINT = 'Wait until centile close has ended.';
@@ -342,7 +348,7 @@ $$;
 
 COMMENT ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) IS 'Adds a score at a past time, and returns the closed periods whose archives need a refresh. Example: SELECT to_refresh FROM centile.correct_score(''main'', ''ann'', -20, ''2024-01-16 12:00Z'', ''counted twice'', ''dora'');';
 
-CREATE FUNCTION centile.create_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT 'sum'::text, p_order text DEFAULT 'desc'::text, p_ties text DEFAULT 'shared'::text, p_periods text[] DEFAULT '{all_time,day,week,month}'::text[], p_lanes smallint DEFAULT 2, p_time_zone text DEFAULT 'UTC'::text, p_points_min bigint DEFAULT '-9007199254740991'::bigint, p_points_max bigint DEFAULT '9007199254740991'::bigint, p_layout_bounds bigint[] DEFAULT '{}'::bigint[], p_frozen_top_size integer DEFAULT 100, p_kept_archives jsonb DEFAULT '{}'::jsonb, p_reading text DEFAULT 'public'::text, p_events_per_minute integer DEFAULT NULL::integer, p_gain_max jsonb DEFAULT '{}'::jsonb, p_on_violation text DEFAULT 'refuse'::text, p_snapshots text DEFAULT NULL::text, p_rolling text[] DEFAULT '{}'::text[], p_actor text DEFAULT SESSION_USER, p_tags text[] DEFAULT '{}'::text[], p_score_format text DEFAULT 'number'::text, p_description text DEFAULT NULL::text, p_icon_url text DEFAULT NULL::text, p_colour text DEFAULT NULL::text, p_tiers text[] DEFAULT '{}'::text[]) RETURNS integer
+CREATE FUNCTION centile.create_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT 'sum'::text, p_order text DEFAULT 'desc'::text, p_ties text DEFAULT 'shared'::text, p_periods text[] DEFAULT '{all_time,day,week,month}'::text[], p_lanes smallint DEFAULT 2, p_time_zone text DEFAULT 'UTC'::text, p_points_min bigint DEFAULT '-9007199254740991'::bigint, p_points_max bigint DEFAULT '9007199254740991'::bigint, p_layout_bounds bigint[] DEFAULT '{}'::bigint[], p_frozen_top_size integer DEFAULT 100, p_kept_archives jsonb DEFAULT '{}'::jsonb, p_reading text DEFAULT 'public'::text, p_events_per_minute integer DEFAULT NULL::integer, p_gain_max jsonb DEFAULT '{}'::jsonb, p_on_violation text DEFAULT 'refuse'::text, p_snapshots text DEFAULT NULL::text, p_rolling text[] DEFAULT '{}'::text[], p_actor text DEFAULT SESSION_USER, p_tags text[] DEFAULT '{}'::text[], p_score_format text DEFAULT 'number'::text, p_description text DEFAULT NULL::text, p_icon_url text DEFAULT NULL::text, p_colour text DEFAULT NULL::text, p_tiers text[] DEFAULT '{}'::text[], p_segments text[] DEFAULT '{}'::text[]) RETURNS integer
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -361,7 +367,7 @@ BEGIN
     INSERT INTO centile_store.boards
         (slug, title, mode, score_order, ties, periods, lanes, time_zone, points_min, points_max, layout_bounds,
          frozen_top_size, kept_archives, reading, events_per_minute, gain_max, on_violation, snapshots, rolling, tags,
-         score_format, description, icon_url, colour, tiers)
+         score_format, description, icon_url, colour, tiers, segments)
     VALUES (p_slug, coalesce(p_title, p_slug), p_mode, p_order, p_ties,
             ARRAY(SELECT k FROM unnest('{all_time,hour,day,week,month,quarter,year}'::text[]) AS k WHERE k = ANY (p_periods)),
             p_lanes, p_time_zone, p_points_min, p_points_max,
@@ -370,7 +376,7 @@ BEGIN
             nullif(p_events_per_minute, 0), jsonb_strip_nulls(coalesce(p_gain_max, '{}')), coalesce(p_on_violation, 'refuse'), p_snapshots,
             ARRAY(SELECT r FROM (SELECT DISTINCT r FROM unnest(p_rolling) AS r) x ORDER BY r <> '24h', substring(r FROM '^[0-9]+')::numeric),
             ARRAY(SELECT DISTINCT t COLLATE "C" FROM unnest(p_tags) AS t ORDER BY 1),
-            coalesce(p_score_format, 'number'), nullif(p_description, ''), nullif(p_icon_url, ''), nullif(p_colour, ''), coalesce(p_tiers, '{}'))
+            coalesce(p_score_format, 'number'), nullif(p_description, ''), nullif(p_icon_url, ''), nullif(p_colour, ''), coalesce(p_tiers, '{}'), coalesce(p_segments, '{}'))
     RETURNING id INTO v_board_id;
     INSERT INTO centile_store.board_lanes (board_id, lane)
     SELECT v_board_id, lane FROM generate_series(0, p_lanes - 1) AS lane;
@@ -382,7 +388,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[]) IS 'Creates a board with its lanes and returns its id. Example: SELECT centile.create_board(''laps'', p_mode => ''best'', p_order => ''asc'', p_ties => ''first'');';
+COMMENT ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[], p_segments text[]) IS 'Creates a board with its lanes and returns its id. Example: SELECT centile.create_board(''laps'', p_mode => ''best'', p_order => ''asc'', p_ties => ''first'');';
 
 CREATE FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text DEFAULT SESSION_USER, p_signing_secret bytea DEFAULT NULL::bytea, p_request_sha256 bytea DEFAULT NULL::bytea, p_request_salt bytea DEFAULT NULL::bytea) RETURNS timestamp with time zone
     LANGUAGE plpgsql
@@ -440,7 +446,7 @@ BEGIN
         RAISE EXCEPTION 'a season must begin before it ends' USING ERRCODE = 'CB422', DETAIL = 'ends_at';
     ELSIF p_starts_at < '2000-01-01 00:00:00+00' OR p_ends_at > '2071-01-01 00:00:00+00' THEN
         RAISE EXCEPTION 'a season must lie between 2000 and 2071' USING ERRCODE = 'CB422', DETAIL = CASE WHEN p_starts_at < '2000-01-01 00:00:00+00' THEN 'starts_at' ELSE 'ends_at' END;
-    ELSIF EXISTS (SELECT FROM centile_store.periods WHERE board_id = v_board.id AND kind = 'season' AND label = p_name) THEN
+    ELSIF EXISTS (SELECT FROM centile_store.periods WHERE board_id = v_board.id AND kind = 'season' AND label = p_name AND segment = '') THEN
         RAISE EXCEPTION 'board % already has a season %', p_board, quote_literal(p_name) USING ERRCODE = 'CB409', DETAIL = 'season_exists';
     ELSIF EXISTS (SELECT FROM centile_store.board_lanes WHERE board_id = v_board.id AND last_at >= p_starts_at)
       AND EXISTS (SELECT FROM centile_store.score_transactions t
@@ -587,8 +593,12 @@ BEGIN
         -- Messages hold only the old id, so list the players before another player can take it.
         PERFORM centile_store.list_named_players();
         UPDATE centile_store.users u
-        SET external_id = user_id, name = '(erased)', avatar = NULL, metadata = '{}', profile_revision = v_revision, erased_at = clock_timestamp()
+        SET external_id = user_id, name = '(erased)', avatar = NULL, metadata = '{}', attributes = '{}', profile_revision = v_revision, erased_at = clock_timestamp()
         WHERE u.id = v_user.id;
+        IF v_user.attributes <> '{}' THEN
+            INSERT INTO centile_store.attribute_moves (user_id, number) VALUES (v_user.id, v_revision)
+            ON CONFLICT ON CONSTRAINT attribute_moves_pkey DO UPDATE SET number = excluded.number, changed_at = clock_timestamp();
+        END IF;
         UPDATE centile_store.combinations SET failure = 'a score is out of range' WHERE position(quote_literal(p_user) IN failure) > 0;
         PERFORM centile_store.note_act(p_actor, 'erase', NULL, '{"erased": false}', '{"erased": true}', NULL, v_user.id);
         INSERT INTO centile_store.erasures (user_id, request_id, request_digest, old_id, last_message_id)
@@ -782,7 +792,7 @@ BEGIN
         -- Computes no calendar for a time inside a known period.
         CROSS JOIN LATERAL centile_store.period_holding(p_board_id, k.kind, x.at, v_board.time_zone) AS p
         WHERE NOT EXISTS (SELECT FROM centile_store.periods o
-                          WHERE o.board_id = p_board_id AND o.kind = k.kind AND o.starts_at <= x.at AND x.at < o.ends_at)
+                          WHERE o.board_id = p_board_id AND o.kind = k.kind AND o.segment = '' AND o.starts_at <= x.at AND x.at < o.ends_at)
         ORDER BY p.starts_at, k.kind
     LOOP
         INSERT INTO centile_store.periods (board_id, kind, label, starts_at, ends_at, state)
@@ -960,37 +970,49 @@ $_$;
 
 COMMENT ON FUNCTION centile.progress(p_board text, p_user text, p_limit integer) IS 'A player''s rank, score and tier in the newest snapshots of a board, newest first. Example: SELECT label, players, rank, score FROM centile.progress(''main'', ''ann'');';
 
-CREATE FUNCTION centile.put_user(p_user text, p_name text DEFAULT NULL::text, p_avatar text DEFAULT NULL::text, p_set_avatar boolean DEFAULT false, p_metadata jsonb DEFAULT NULL::jsonb, p_actor text DEFAULT SESSION_USER, p_boards text[] DEFAULT '{}'::text[], OUT made boolean) RETURNS boolean
+CREATE FUNCTION centile.put_user(p_user text, p_name text DEFAULT NULL::text, p_avatar text DEFAULT NULL::text, p_set_avatar boolean DEFAULT false, p_metadata jsonb DEFAULT NULL::jsonb, p_actor text DEFAULT SESSION_USER, p_boards text[] DEFAULT '{}'::text[], p_attributes jsonb DEFAULT NULL::jsonb, OUT made boolean) RETURNS boolean
     LANGUAGE plpgsql
     AS $$
 DECLARE
     v_revision bigint;
     v_user     centile_store.users;
+    v_were     jsonb;
+    v_are      jsonb;
     v_changed  text[];
 BEGIN
     LOOP
         made := centile.ensure_users(ARRAY[p_user]) = 1;
         SELECT * INTO v_user FROM centile_store.users u WHERE u.external_id = p_user;
         PERFORM centile_store.check_editable(v_user, p_boards);
+        -- Before the row that every change of a profile locks.
+        PERFORM centile_store.check_attributes(p_attributes, v_user.attributes, p_boards) WHERE p_attributes IS NOT NULL;
         UPDATE centile_store.profile_revision SET revision = revision + 1 RETURNING revision INTO v_revision;
+        SELECT u.attributes INTO v_were FROM centile_store.users u WHERE u.id = v_user.id;
         UPDATE centile_store.users u
         SET name = coalesce(p_name, u.name), avatar = CASE WHEN p_set_avatar THEN p_avatar ELSE u.avatar END,
-            metadata = coalesce(p_metadata, u.metadata), profile_revision = v_revision
-        WHERE u.external_id = p_user AND u.erased_at IS NULL;
+            metadata = coalesce(p_metadata, u.metadata),
+            attributes = jsonb_strip_nulls(u.attributes || coalesce(p_attributes, '{}')), profile_revision = v_revision
+        WHERE u.external_id = p_user AND u.erased_at IS NULL
+        RETURNING u.attributes INTO v_are;
         -- No row: an erasure has just replaced this id, which is free now.
         EXIT WHEN FOUND;
     END LOOP;
+    IF v_are <> v_were THEN
+        INSERT INTO centile_store.attribute_moves (user_id, number) VALUES (v_user.id, v_revision)
+        ON CONFLICT ON CONSTRAINT attribute_moves_pkey DO UPDATE SET number = excluded.number, changed_at = clock_timestamp();
+    END IF;
     v_changed := array_remove(ARRAY[
         CASE WHEN p_name <> v_user.name THEN 'name' END,
         CASE WHEN p_set_avatar AND p_avatar IS DISTINCT FROM v_user.avatar THEN 'avatar' END,
-        CASE WHEN p_metadata <> v_user.metadata THEN 'metadata' END], NULL);
+        CASE WHEN p_metadata <> v_user.metadata THEN 'metadata' END,
+        CASE WHEN v_are <> v_were THEN 'attributes' END], NULL);
     IF p_boards <> '{}' AND NOT made AND v_changed <> '{}' THEN
         PERFORM centile_store.note_act(p_actor, 'change_user', NULL, '{}', jsonb_build_object('fields', v_changed), NULL, v_user.id);
     END IF;
 END
 $$;
 
-COMMENT ON FUNCTION centile.put_user(p_user text, p_name text, p_avatar text, p_set_avatar boolean, p_metadata jsonb, p_actor text, p_boards text[], OUT made boolean) IS 'Sets a user''s name, avatar and metadata, and returns whether the user is new. Example: SELECT centile.put_user(''ann'', ''Ann'', p_metadata => ''{"team": "red"}'');';
+COMMENT ON FUNCTION centile.put_user(p_user text, p_name text, p_avatar text, p_set_avatar boolean, p_metadata jsonb, p_actor text, p_boards text[], p_attributes jsonb, OUT made boolean) IS 'Sets a user''s name, avatar, metadata and attributes (null removes one), and returns whether the user is new. The service, or centile maintain, moves a user with other attributes to other segments within seconds. Example: SELECT centile.put_user(''ann'', ''Ann'', p_metadata => ''{"team": "red"}'');';
 
 CREATE FUNCTION centile.rank_key(p_score bigint, p_order text) RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -1029,7 +1051,7 @@ BEGIN
     IF NOT FOUND THEN
         RAISE EXCEPTION 'board % has no period %', p_board, quote_literal(p_period)
             USING ERRCODE = 'CB404', DETAIL = 'period',
-                HINT = format('The board has: %s. Name a season as in season:spring, a snapshot as in snapshot:week-2024-01-15, a window as in rolling:7d, and a week by its Monday.', array_to_string(v_board.periods, ', '));
+                HINT = format('The board has: %s. Name a season as in season:spring, a snapshot as in snapshot:week-2024-01-15, a window as in rolling:7d, a segment as in week@country:DE, and a week by its Monday.', array_to_string(v_board.periods, ', '));
     ELSIF v_period.state = 'closed' AND v_period.archive_revision IS NULL THEN
         RAISE EXCEPTION 'the archive of % of board % was dropped', quote_literal(p_period), p_board
             USING ERRCODE = 'CB404', DETAIL = 'period', HINT = 'The board keeps archives for a limited time. The ledger keeps all scores.';
@@ -1173,19 +1195,22 @@ CREATE FUNCTION centile.resolve_period(p_board_id integer, p_selector text) RETU
 #variable_conflict use_column
 DECLARE
     v_now   timestamptz := statement_timestamp();
-    v_kind  text := split_part(p_selector, ':', 1);
-    v_label text := nullif(substr(p_selector, length(v_kind) + 2), '');
+    v_whole text := split_part(p_selector, '@', 1);
+    v_segment text := substr(p_selector, length(v_whole) + 2);
+    v_kind  text := split_part(v_whole, ':', 1);
+    v_label text := nullif(substr(v_whole, length(v_kind) + 2), '');
     v_zone  text;
     v_bounds record;
     v_from  timestamptz := '-infinity';
     v_until timestamptz := 'infinity';
 BEGIN
-    SELECT b.time_zone INTO v_zone FROM centile_store.boards b WHERE b.id = p_board_id AND (v_kind = ANY (b.periods) OR v_kind IN ('season', 'snapshot', 'rolling'));
+    SELECT b.time_zone INTO v_zone FROM centile_store.boards b WHERE b.id = p_board_id AND (v_kind = ANY (b.periods) OR v_kind IN ('season', 'snapshot', 'rolling'))
+      AND (v_whole = p_selector OR split_part(v_segment, ':', 1) = ANY (b.segments));
     IF NOT FOUND THEN
         RETURN;
     ELSIF v_kind IN ('season', 'snapshot') THEN
         SELECT p.label, p.starts_at, p.ends_at INTO v_bounds
-        FROM centile_store.periods p WHERE p.board_id = p_board_id AND p.kind = v_kind AND p.label = v_label
+        FROM centile_store.periods p WHERE p.board_id = p_board_id AND p.kind = v_kind AND p.label = v_label AND p.segment = ''
           -- A snapshot that is being taken does not exist yet.
           AND (v_kind = 'season' OR p.state = 'closed');
         v_until := CASE WHEN v_now < v_bounds.starts_at THEN v_bounds.starts_at WHEN v_now < v_bounds.ends_at THEN v_bounds.ends_at ELSE v_until END;
@@ -1208,7 +1233,7 @@ BEGIN
     ELSE
         SELECT c.label, coalesce(p.starts_at, c.starts_at) AS starts_at, coalesce(p.ends_at, c.ends_at) AS ends_at INTO v_bounds
         FROM centile.period_named(v_kind, v_label, v_zone) c
-        LEFT JOIN centile_store.periods p ON p.board_id = p_board_id AND p.kind = v_kind AND p.label = c.label;
+        LEFT JOIN centile_store.periods p ON p.board_id = p_board_id AND p.kind = v_kind AND p.label = c.label AND p.segment = '';
         -- The service caches the period as open.
         v_until := CASE WHEN v_now < v_bounds.starts_at THEN v_bounds.starts_at WHEN v_now < v_bounds.ends_at THEN v_bounds.ends_at ELSE v_until END;
     END IF;
@@ -1219,10 +1244,13 @@ BEGIN
     SELECT v_kind, v_bounds.label, v_bounds.starts_at, v_bounds.ends_at, p.id, p.ranking_id,
            CASE WHEN p.state = 'preparing' OR (v_kind = 'rolling' AND p.ranking_id IS NULL AND p.frozen_top IS NULL AND v_now < v_bounds.ends_at) THEN 'preparing'
                 WHEN p.state = 'closed' THEN 'closed'
+                -- Nobody stands in this segment of a closed period.
+                WHEN p.id IS NULL AND w.state = 'closed' THEN 'closed'
                 WHEN v_bounds.ends_at <= v_now THEN 'due' WHEN v_now < v_bounds.starts_at THEN 'upcoming' ELSE 'open' END,
-           CASE WHEN p.frozen_top IS NOT NULL THEN p.archive_revision END, v_from, v_until
+           CASE WHEN p.frozen_top IS NOT NULL THEN p.archive_revision WHEN p.id IS NULL AND w.frozen_top IS NOT NULL THEN w.archive_revision END, v_from, v_until
     FROM (SELECT) one
-    LEFT JOIN centile_store.periods p ON p.board_id = p_board_id AND p.kind = v_kind AND p.label = v_bounds.label;
+    LEFT JOIN centile_store.periods w ON v_segment <> '' AND w.board_id = p_board_id AND w.kind = v_kind AND w.label = v_bounds.label AND w.segment = ''
+    LEFT JOIN centile_store.periods p ON p.board_id = p_board_id AND p.kind = v_kind AND p.label = v_bounds.label AND p.segment = v_segment;
 END
 $_$;
 
@@ -1342,7 +1370,7 @@ $$;
 
 COMMENT ON FUNCTION centile.tiers(p_board text, p_period text) IS 'The tiers of a period, best first, and their players. A closed period has the tiers of its closing. Example: SELECT * FROM centile.tiers(''main'', ''week:2024-01-15'');';
 
-CREATE FUNCTION centile.update_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT NULL::text, p_order text DEFAULT NULL::text, p_ties text DEFAULT NULL::text, p_lanes smallint DEFAULT NULL::smallint, p_time_zone text DEFAULT NULL::text, p_points_min bigint DEFAULT NULL::bigint, p_points_max bigint DEFAULT NULL::bigint, p_frozen_top_size integer DEFAULT NULL::integer, p_kept_archives jsonb DEFAULT NULL::jsonb, p_reading text DEFAULT NULL::text, p_events_per_minute integer DEFAULT NULL::integer, p_gain_max jsonb DEFAULT NULL::jsonb, p_on_violation text DEFAULT NULL::text, p_snapshots text DEFAULT NULL::text, p_rolling text[] DEFAULT NULL::text[], p_actor text DEFAULT SESSION_USER, p_tags text[] DEFAULT NULL::text[], p_score_format text DEFAULT NULL::text, p_description text DEFAULT NULL::text, p_icon_url text DEFAULT NULL::text, p_colour text DEFAULT NULL::text, p_tiers text[] DEFAULT NULL::text[]) RETURNS integer
+CREATE FUNCTION centile.update_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT NULL::text, p_order text DEFAULT NULL::text, p_ties text DEFAULT NULL::text, p_lanes smallint DEFAULT NULL::smallint, p_time_zone text DEFAULT NULL::text, p_points_min bigint DEFAULT NULL::bigint, p_points_max bigint DEFAULT NULL::bigint, p_frozen_top_size integer DEFAULT NULL::integer, p_kept_archives jsonb DEFAULT NULL::jsonb, p_reading text DEFAULT NULL::text, p_events_per_minute integer DEFAULT NULL::integer, p_gain_max jsonb DEFAULT NULL::jsonb, p_on_violation text DEFAULT NULL::text, p_snapshots text DEFAULT NULL::text, p_rolling text[] DEFAULT NULL::text[], p_actor text DEFAULT SESSION_USER, p_tags text[] DEFAULT NULL::text[], p_score_format text DEFAULT NULL::text, p_description text DEFAULT NULL::text, p_icon_url text DEFAULT NULL::text, p_colour text DEFAULT NULL::text, p_tiers text[] DEFAULT NULL::text[], p_segments text[] DEFAULT NULL::text[]) RETURNS integer
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -1368,11 +1396,11 @@ BEGIN
         rolling = CASE WHEN p_rolling IS NULL THEN b.rolling ELSE ARRAY(SELECT r FROM (SELECT DISTINCT r FROM unnest(p_rolling) AS r) x ORDER BY r <> '24h', substring(r FROM '^[0-9]+')::numeric) END,
         tags = CASE WHEN p_tags IS NULL THEN b.tags ELSE ARRAY(SELECT DISTINCT t COLLATE "C" FROM unnest(p_tags) AS t ORDER BY 1) END,
         score_format = coalesce(p_score_format, b.score_format), description = nullif(coalesce(p_description, b.description), ''),
-        icon_url = nullif(coalesce(p_icon_url, b.icon_url), ''), colour = nullif(coalesce(p_colour, b.colour), ''), tiers = coalesce(p_tiers, b.tiers)
+        icon_url = nullif(coalesce(p_icon_url, b.icon_url), ''), colour = nullif(coalesce(p_colour, b.colour), ''), tiers = coalesce(p_tiers, b.tiers), segments = coalesce(p_segments, b.segments)
     WHERE b.id = v_board.id
     RETURNING * INTO v_new;
-    IF (v_new.mode, v_new.score_order, v_new.ties, v_new.lanes, v_new.time_zone)
-           <> (v_board.mode, v_board.score_order, v_board.ties, v_board.lanes, v_board.time_zone)
+    IF (v_new.mode, v_new.score_order, v_new.ties, v_new.lanes, v_new.time_zone, v_new.segments)
+           <> (v_board.mode, v_board.score_order, v_board.ties, v_board.lanes, v_board.time_zone, v_board.segments)
        AND (EXISTS (SELECT FROM centile_store.periods WHERE board_id = v_board.id AND kind <> 'rolling')
             OR EXISTS (SELECT FROM centile_store.board_lanes WHERE board_id = v_board.id AND batch > 0)
             OR EXISTS (SELECT FROM centile_store.quarantine WHERE board_id = v_board.id)) THEN
@@ -1380,7 +1408,7 @@ BEGIN
             RAISE EXCEPTION 'board % has a ranking: order, ties and time zone cannot change any more', p_slug
                 USING ERRCODE = 'CB409', DETAIL = 'board_has_events', HINT = 'Create another combined board.';
         END IF;
-        RAISE EXCEPTION 'board % has events: mode, order, ties, lanes and time zone cannot change any more', p_slug
+        RAISE EXCEPTION 'board % has events: mode, order, ties, lanes, time zone and segments cannot change any more', p_slug
             USING ERRCODE = 'CB409', DETAIL = 'board_has_events', HINT = 'Create another board and import the events into it.';
     END IF;
     IF (v_new.lanes, v_new.time_zone) <> (v_board.lanes, v_board.time_zone) THEN
@@ -1403,7 +1431,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[]) IS 'Changes the rules of a board and returns its id. p_tags replaces all tags, and an empty text removes description, icon or colour. Example: SELECT centile.update_board(''main'', p_title => ''Main board'', p_kept_archives => ''{"day": 30}'');';
+COMMENT ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[], p_segments text[]) IS 'Changes the rules of a board and returns its id. p_tags replaces all tags, and an empty text removes description, icon or colour. Example: SELECT centile.update_board(''main'', p_title => ''Main board'', p_kept_archives => ''{"day": 30}'');';
 
 CREATE FUNCTION centile.verify(p_board text, p_period text DEFAULT 'all_time'::text, p_limit integer DEFAULT 10) RETURNS TABLE(kind text, subject text, expected jsonb, found jsonb, total bigint)
     LANGUAGE plpgsql STABLE SECURITY DEFINER
@@ -1716,10 +1744,12 @@ DECLARE
 BEGIN
     SELECT p.*, b.slug INTO STRICT v_period
     FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id WHERE p.id = p_period_id;
-    v_name := lower(replace(concat_ws('_', v_period.slug, v_period.kind, v_period.label), '-', '_'));
-    IF length(v_name) > 63 OR EXISTS (SELECT FROM centile_store.periods o WHERE o.archive_name = v_name AND o.id <> p_period_id) THEN
+    v_name := replace(concat_ws('_', v_period.slug, v_period.kind, v_period.label), '-', '_')
+        || CASE v_period.segment WHEN '' THEN '' ELSE '_' || regexp_replace(v_period.segment, '[^A-Za-z0-9]+', '_', 'g') END;
+    v_name := lower(v_name);
+    IF v_period.segment <> '' OR length(v_name) > 63 OR EXISTS (SELECT FROM centile_store.periods o WHERE o.archive_name = v_name AND o.id <> p_period_id) THEN
         v_name := left(v_name, 46) || '_' || left(encode(sha256(convert_to(
-            concat_ws(':', v_period.slug, v_period.kind, v_period.label), 'UTF8')), 'hex'), 16);
+            concat_ws(':', v_period.slug, v_period.kind, v_period.label, nullif(v_period.segment, '')), 'UTF8')), 'hex'), 16);
     END IF;
     RETURN v_name;
 END
@@ -1934,6 +1964,7 @@ CREATE TABLE centile_store.boards (
     icon_url text COLLATE pg_catalog."C",
     colour text COLLATE pg_catalog."C",
     tiers text[] DEFAULT '{}'::text[] NOT NULL COLLATE pg_catalog."C",
+    segments text[] DEFAULT '{}'::text[] NOT NULL COLLATE pg_catalog."C",
     CONSTRAINT boards_colour_form CHECK ((colour ~ '^#[0-9a-f]{6}$'::text)),
     CONSTRAINT boards_combined_rules CHECK (((mode <> 'combined'::text) OR ((periods = '{all_time}'::text[]) AND (lanes = 1) AND (ties <> 'tiebreak'::text) AND (snapshots IS NULL) AND (rolling = '{}'::text[])))),
     CONSTRAINT boards_description_length CHECK (((octet_length(description) >= 1) AND (octet_length(description) <= 1000))),
@@ -1954,6 +1985,8 @@ CREATE TABLE centile_store.boards (
     CONSTRAINT boards_rolling_lengths CHECK (((cardinality(rolling) <= 8) AND (array_to_string(rolling, ','::text, ''::text) ~ '^((([2-9]|[1-9]\d|[12]\d\d|3[0-5]\d|36[0-6])d|24h)(,|$))*$'::text) AND (cardinality(string_to_array(array_to_string(rolling, ','::text), ','::text)) = cardinality(rolling)))),
     CONSTRAINT boards_score_format_form CHECK (((octet_length(score_format) <= 64) AND (score_format ~ '^((number|decimal:([1-9]|1[0-8]))( [^ [:cntrl:]]([^[:cntrl:]]*[^ [:cntrl:]])?)?|duration:(ms|s))$'::text))),
     CONSTRAINT boards_score_order_known CHECK ((score_order = ANY (ARRAY['desc'::text, 'asc'::text]))),
+    CONSTRAINT boards_segments_form CHECK (((cardinality(segments) <= 4) AND (COALESCE(array_ndims(segments), 1) = 1) AND (array_to_string(segments, ','::text, ''::text) ~ '^([a-z0-9_]{1,32}(,[a-z0-9_]{1,32})*)?$'::text) AND (cardinality(string_to_array(array_to_string(segments, ','::text), ','::text)) = cardinality(segments)) AND (array_to_string(segments, ','::text) !~ '(^|,)([^,]+),([^,]+,)*\2(,|$)'::text))),
+    CONSTRAINT boards_segments_rules CHECK (((segments = '{}'::text[]) OR ((mode <> 'combined'::text) AND (snapshots IS NULL) AND (rolling = '{}'::text[])))),
     CONSTRAINT boards_slug_form CHECK ((slug ~ '^[a-z][a-z0-9_-]{0,39}$'::text)),
     CONSTRAINT boards_snapshots_known CHECK (((snapshots IS NULL) OR ((snapshots = ANY (ARRAY['day'::text, 'week'::text, 'month'::text])) AND ('all_time'::text = ANY (periods))))),
     CONSTRAINT boards_tags_form CHECK (((cardinality(tags) <= 20) AND (array_to_string(tags, ','::text, ''::text) ~ '^([a-z0-9][a-z0-9_-]{0,39}(,[a-z0-9][a-z0-9_-]{0,39})*)?$'::text) AND (cardinality(string_to_array(array_to_string(tags, ','::text), ','::text)) = cardinality(tags)))),
@@ -1998,7 +2031,9 @@ COMMENT ON COLUMN centile_store.boards.colour IS 'Colour of the board, such as #
 
 COMMENT ON COLUMN centile_store.boards.tiers IS 'Up to 20 tiers with different names, best first: gold: top 10 %, gold: rank 100 or gold: score 5000.';
 
-CREATE FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], p_known_rankings bigint[], p_known_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT layout_rankings bigint[], OUT layout_times timestamp with time zone[], OUT layout_buckets smallint[], OUT layout_rank_keys bigint[], OUT layout_tie_keys bigint[], OUT layout_user_keys bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[]) RETURNS record
+COMMENT ON COLUMN centile_store.boards.segments IS 'Up to 4 attributes of users. Each period has a ranking for each value of these.';
+
+CREATE FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], p_known_rankings bigint[], p_known_times timestamp with time zone[], p_knows_segments boolean DEFAULT false, OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT layout_rankings bigint[], OUT layout_times timestamp with time zone[], OUT layout_buckets smallint[], OUT layout_rank_keys bigint[], OUT layout_tie_keys bigint[], OUT layout_user_keys bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) RETURNS record
     LANGUAGE plpgsql STABLE
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
@@ -2008,8 +2043,8 @@ DECLARE
     v_last_at timestamptz;
 BEGIN
     SELECT * INTO STRICT board FROM centile_store.boards b WHERE b.id = p_board_id;
-    SELECT l.batch, l.last_at INTO batch, v_last_at
-    FROM centile_store.board_lanes l WHERE l.board_id = p_board_id AND l.lane = p_lane ORDER BY l.batch DESC LIMIT 1;
+    SELECT l.batch, l.last_at INTO batch, v_last_at FROM centile_store.board_lanes l
+    WHERE l.board_id = p_board_id AND l.lane = p_lane ORDER BY l.batch DESC LIMIT 1;
     server_started_at := pg_postmaster_start_time();
     now := clock_timestamp();
     at := greatest(now, v_last_at);
@@ -2022,27 +2057,29 @@ BEGIN
         SELECT * INTO period_ids, period_kinds, period_labels, period_starts, period_ends, period_rankings
         FROM centile_store.import_periods(p_board_id, board.periods, p_times, at);
     END IF;
-    SELECT array_agg(g.id ORDER BY g.id), array_agg(g.laid_out_at ORDER BY g.id) INTO layout_rankings, layout_times
-    FROM unnest(period_rankings) AS r (id)
-    CROSS JOIN LATERAL (SELECT g.id, g.laid_out_at FROM centile_store.rankings g WHERE g.id = r.id LIMIT 1) g;
-    IF layout_rankings = p_known_rankings AND layout_times = p_known_times THEN
-        layout_rankings := NULL;
-    ELSE
-        SELECT * INTO layout_buckets, layout_rank_keys, layout_tie_keys, layout_user_keys FROM centile_store.layouts_of(layout_rankings);
-    END IF;
     SELECT array_agg(u.id ORDER BY p.place), array_agg(u.banned_at IS NOT NULL OR coalesce(b.banned, false) ORDER BY p.place),
            array_agg(u.lane_hash % board.lanes = p_lane ORDER BY p.place)
     INTO user_ids, are_banned, are_of_lane
     FROM unnest(p_users) WITH ORDINALITY AS p (external_id, place)
     LEFT JOIN LATERAL (SELECT * FROM centile_store.users u WHERE u.external_id = p.external_id LIMIT 1) u ON true
-    LEFT JOIN LATERAL (SELECT * FROM centile_store.board_players b
-                       WHERE b.board_id = p_board_id AND b.user_id = u.id LIMIT 1) b ON true;
-
+    LEFT JOIN LATERAL (SELECT * FROM centile_store.board_players b WHERE b.board_id = p_board_id AND b.user_id = u.id LIMIT 1) b ON true;
+    IF board.segments <> '{}' THEN
+        SELECT * INTO member_users, member_segments, member_times, member_are_in, member_are_new, segment_periods, segment_names, segment_rankings
+        FROM centile_store.segment_state(board, p_knows_segments, user_ids, p_event_users, p_times, at, period_ids);
+        SELECT * INTO layout_rankings, layout_times FROM centile_store.unknown_layouts(period_rankings || segment_rankings, p_known_rankings, p_known_times);
+    ELSE
+        SELECT array_agg(g.id ORDER BY g.id), array_agg(g.laid_out_at ORDER BY g.id) INTO layout_rankings, layout_times
+        FROM unnest(period_rankings) AS r (id) CROSS JOIN LATERAL (SELECT g.id, g.laid_out_at FROM centile_store.rankings g WHERE g.id = r.id LIMIT 1) g;
+    END IF;
+    IF layout_rankings = p_known_rankings AND layout_times = p_known_times THEN
+        layout_rankings := NULL;
+    ELSE
+        SELECT * INTO layout_buckets, layout_rank_keys, layout_tie_keys, layout_user_keys FROM centile_store.layouts_of(layout_rankings);
+    END IF;
     IF p_times IS NULL THEN
         SELECT array_agg(l.ranking_id), array_agg(u.place), array_agg(l.rank_key), array_agg(l.tie_key), array_agg(l.only_zeros)
         INTO entry_rankings, entry_users, rank_keys, tie_keys, only_zeros
-        FROM unnest(user_ids) WITH ORDINALITY AS u (id, place)
-        CROSS JOIN unnest(period_rankings) AS r (id)
+        FROM unnest(user_ids) WITH ORDINALITY AS u (id, place) CROSS JOIN unnest(period_rankings) AS r (id)
         CROSS JOIN LATERAL (SELECT * FROM centile_store.leaderboard l WHERE l.ranking_id = r.id AND l.user_id = u.id LIMIT 1) l;
     ELSE
         SELECT * INTO entry_rankings, entry_users, rank_keys, tie_keys, only_zeros, reset_users, reset_times
@@ -2056,7 +2093,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], p_known_rankings bigint[], p_known_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT layout_rankings bigint[], OUT layout_times timestamp with time zone[], OUT layout_buckets smallint[], OUT layout_rank_keys bigint[], OUT layout_tie_keys bigint[], OUT layout_user_keys bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[]) IS 'State of the board that a batch of score events starts from. Example: SELECT b.batch, b.period_labels FROM centile_store.begin_batch(1, 0::smallint, ''{ann}'', ''{}'', ''{}'', NULL, NULL, ''{}'', ''{}'') b;';
+COMMENT ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], p_known_rankings bigint[], p_known_times timestamp with time zone[], p_knows_segments boolean, OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT layout_rankings bigint[], OUT layout_times timestamp with time zone[], OUT layout_buckets smallint[], OUT layout_rank_keys bigint[], OUT layout_tie_keys bigint[], OUT layout_user_keys bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) IS 'State of the board that a batch of score events starts from. Example: SELECT b.batch, b.period_labels FROM centile_store.begin_batch(1, 0::smallint, ''{ann}'', ''{}'', ''{}'', NULL, NULL, ''{}'', ''{}'') b;';
 
 CREATE FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text DEFAULT SESSION_USER) RETURNS bigint
     LANGUAGE plpgsql
@@ -2065,8 +2102,10 @@ DECLARE
     v_import_id bigint;
 BEGIN
     PERFORM centile_store.check_written(centile_store.lock_structure(p_board_id, true));
-    UPDATE centile_store.periods SET cut_off_at = NULL
-    WHERE board_id = p_board_id AND state = 'open' AND cut_off_at IS NOT NULL;
+    UPDATE centile_store.periods p SET cut_off_at = NULL
+    WHERE p.board_id = p_board_id AND p.state = 'open' AND p.cut_off_at IS NOT NULL
+      AND EXISTS (SELECT FROM centile_store.periods w
+                  WHERE w.board_id = p_board_id AND w.kind = p.kind AND w.label = p.label AND w.segment = '' AND w.state = 'open');
     SELECT i.id INTO v_import_id FROM centile_store.imports i
     WHERE i.board_id = p_board_id AND i.source = p_source AND i.source <> 'stdin' AND i.ended_at IS NULL AND i.abandoned_at IS NULL
       AND NOT centile_store.is_locked(1128615509, i.id)
@@ -2272,7 +2311,7 @@ BEGIN
     EXECUTE format('CREATE UNIQUE INDEX %I ON centile_archive.%I (user_id)', format('archive_%s_user', p_period_id), v_period.archive_name);
     EXECUTE format('CREATE INDEX %I ON centile_archive.%I (rank)', format('archive_%s_rank', p_period_id), v_period.archive_name);
     EXECUTE format('COMMENT ON MATERIALIZED VIEW centile_archive.%I IS %L', v_period.archive_name,
-        (SELECT format('Final ranking of %s %s of board %s.', v_period.kind, v_period.label, b.slug)
+        (SELECT format('Final ranking of %s %s of board %s%s.', v_period.kind, v_period.label, b.slug, ', segment ' || nullif(v_period.segment, ''))
          FROM centile_store.boards b WHERE b.id = v_period.board_id));
     EXECUTE format('GRANT SELECT ON centile_archive.%I TO centile_reader, centile_service', v_period.archive_name);
     EXECUTE format('ANALYZE centile_archive.%I', v_period.archive_name);
@@ -2419,6 +2458,44 @@ $$;
 
 COMMENT ON FUNCTION centile_store.changed_users(p_board_id integer, p_known bigint[], p_now bigint[], p_limit integer, p_user_limit bigint) IS 'Users whose entries changed between two batches of each lane; NULL if the feed lacks some, or has more than the limits. Example: SELECT centile_store.changed_users(1, ''{0,0}'', ''{0,0}'', 10, 10);';
 
+CREATE FUNCTION centile_store.check_attributes(p_changes jsonb, p_attributes jsonb DEFAULT '{}'::jsonb, p_boards text[] DEFAULT '{}'::text[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $_$
+DECLARE
+    v_change record;
+BEGIN
+    IF jsonb_typeof(p_changes) <> 'object' THEN
+        RAISE EXCEPTION 'attributes must be a JSON object of texts' USING ERRCODE = 'CB422', DETAIL = 'attributes';
+    END IF;
+    -- In one order, so that two callers cannot deadlock.
+    FOR v_change IN SELECT c.key, c.value, c.value #>> '{}' AS text FROM jsonb_each(p_changes) c ORDER BY c.key COLLATE "C" LOOP
+        IF NOT EXISTS (SELECT FROM centile_store.boards b WHERE v_change.key = ANY (b.segments) AND (p_boards = '{}' OR b.slug = ANY (p_boards)))
+           AND (v_change.text IS NOT NULL OR NOT p_attributes ? v_change.key
+                OR EXISTS (SELECT FROM centile_store.boards b WHERE v_change.key = ANY (b.segments))) THEN
+            RAISE EXCEPTION '% has segments by %', CASE p_boards WHEN '{}' THEN 'no board' ELSE 'no board of this key' END, quote_literal(v_change.key)
+                USING ERRCODE = 'CB422', DETAIL = 'attributes', HINT = 'Create a board with this segment first.';
+        ELSIF jsonb_typeof(v_change.value) NOT IN ('string', 'null') THEN
+            RAISE EXCEPTION 'attribute % must be a text', v_change.key USING ERRCODE = 'CB422', DETAIL = 'attributes';
+        ELSIF NOT v_change.text ~ '^[^\u0001-\u001f\u007f-\u009f]{1,64}$' THEN
+            RAISE EXCEPTION 'attribute % must have 1 to 64 characters without control characters', v_change.key
+                USING ERRCODE = 'CB422', DETAIL = 'attributes';
+        ELSIF v_change.text IS NOT NULL AND NOT EXISTS (
+                SELECT FROM centile_store.attribute_values v WHERE v.attribute = v_change.key AND v.value = v_change.text) THEN
+            -- Values are counted one session at a time.
+            PERFORM pg_advisory_xact_lock(hashtextextended('attribute ' || v_change.key, 0));
+            IF (SELECT count(*) FROM centile_store.attribute_values v WHERE v.attribute = v_change.key AND v.value <> v_change.text) >= 1000 THEN
+                RAISE EXCEPTION 'attribute % already has 1,000 values, and % is another', v_change.key, quote_literal(v_change.text)
+                    USING ERRCODE = 'CB422', DETAIL = 'attributes';
+            END IF;
+            INSERT INTO centile_store.attribute_values (attribute, value) VALUES (v_change.key, v_change.text)
+            ON CONFLICT ON CONSTRAINT attribute_values_pkey DO NOTHING;
+        END IF;
+    END LOOP;
+END
+$_$;
+
+COMMENT ON FUNCTION centile_store.check_attributes(p_changes jsonb, p_attributes jsonb, p_boards text[]) IS 'Checks changes to the attributes of a user. Example: SELECT centile_store.check_attributes(''{}'');';
+
 CREATE TABLE centile_store.users (
     id bigint NOT NULL,
     profile_revision bigint DEFAULT 0 NOT NULL,
@@ -2431,6 +2508,7 @@ CREATE TABLE centile_store.users (
     name text NOT NULL,
     avatar text,
     metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
+    attributes jsonb DEFAULT '{}'::jsonb NOT NULL,
     CONSTRAINT users_avatar_length CHECK ((octet_length(avatar) <= 1024)),
     CONSTRAINT users_external_id_length CHECK (((octet_length(external_id) >= 1) AND (octet_length(external_id) <= 128))),
     CONSTRAINT users_lane_hash_range CHECK (((lane_hash >= 0) AND (lane_hash <= 65535))),
@@ -2443,6 +2521,8 @@ COMMENT ON TABLE centile_store.users IS 'Players, shared by all boards. lane_has
 COMMENT ON COLUMN centile_store.users.ban_act IS 'Number of bans and unbans that changed the player''s state: odd while the player is banned. A ban or unban stops if another one has changed it meanwhile.';
 
 COMMENT ON COLUMN centile_store.users.erased_at IS 'When everything that identified the player was replaced. The scores remain.';
+
+COMMENT ON COLUMN centile_store.users.attributes IS 'Values by the names of attributes, such as {"country": "DE"}.';
 
 CREATE FUNCTION centile_store.check_editable(p_user centile_store.users, p_boards text[]) RETURNS void
     LANGUAGE plpgsql STABLE
@@ -2713,7 +2793,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.combined_ranking(p_board_id integer) IS 'Computes the ranking of a combined board from its resolved sources. Example: SELECT position, rank, score FROM centile_store.combined_ranking(4);';
 
-CREATE FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], p_metadata text[] DEFAULT NULL::text[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) RETURNS record
+CREATE FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], p_metadata text[] DEFAULT NULL::text[], p_member_users bigint[] DEFAULT '{}'::bigint[], p_member_segments text[] DEFAULT '{}'::text[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) RETURNS record
     LANGUAGE plpgsql
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
@@ -2765,13 +2845,16 @@ BEGIN
         ORDER BY e.user_id, e.external_id COLLATE "C";
     END IF;
 
+    IF p_member_users <> '{}' THEN
+        PERFORM centile_store.record_segments(v_lane, p_member_users, p_member_segments);
+    END IF;
     PERFORM centile_store.write_entries(p_lane, v_board.score_order, entry_rankings, entry_users, entry_are_new, entry_keys, entry_ties, entry_zeros,
         group_buckets, group_deletes, group_inserts, row_rankings, row_keys, row_ties, row_users, count_rankings, count_buckets, count_changes);
     PERFORM centile_store.advance_lane(v_lane, v_last_at, entry_users);
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], p_metadata text[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) IS 'Writes a batch if the state is still that of begin_batch. Example: SELECT c.batch IS NULL AS is_stale FROM centile_store.commit_batch(1, 0::smallint, -1, 0, now(), ''2024-01-17 20:00Z'', NULL, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'') c;';
+COMMENT ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], p_metadata text[], p_member_users bigint[], p_member_segments text[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) IS 'Writes a batch if the state is still that of begin_batch. Example: SELECT c.batch IS NULL AS is_stale FROM centile_store.commit_batch(1, 0::smallint, -1, 0, now(), ''2024-01-17 20:00Z'', NULL, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'') c;';
 
 CREATE FUNCTION centile_store.compare_archive(p_period_id bigint) RETURNS bigint
     LANGUAGE plpgsql
@@ -2785,6 +2868,7 @@ DECLARE
     v_differences bigint;
     v_live        text := 'SELECT l.* FROM centile_store.leaderboard l WHERE l.ranking_id = (SELECT p.ranking_id FROM centile_store.periods p WHERE p.id = $1)';
     v_misplaced   text := 'false';
+    v_later       text := 't.kind <> ''score''';
 BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     IF v_period.state = 'closed' OR v_period.cut_off_at IS NULL THEN
@@ -2792,8 +2876,9 @@ BEGIN
     END IF;
     v_batches := (SELECT c.batches FROM centile_store.cut_offs c WHERE c.period_id = p_period_id);
     -- The cut-off has the number of a lane's row. If the row was set back, the archive would
-    -- permanently lack the scores above it.
-    IF EXISTS (SELECT FROM centile_store.score_transactions t
+    -- permanently lack the scores above it. A segment has the cut-off of its whole period, which was
+    -- checked.
+    IF v_period.segment = '' AND EXISTS (SELECT FROM centile_store.score_transactions t
                WHERE t.board_id = v_period.board_id AND t.kind = 'score' AND t.occurred_at >= v_period.starts_at AND t.occurred_at < v_period.ends_at
                  AND t.batch > v_batches[t.lane + 1]
                  -- An import that cancelled the closing may write such scores.
@@ -2815,11 +2900,15 @@ BEGIN
         RETURN 0;
     END IF;
 
+    IF v_period.segment <> '' AND v_period.corrected_at IS NOT NULL THEN
+        v_later := 't.kind <> ''score'' OR t.occurred_at >= $3 AND t.occurred_at < $4';
+    END IF;
+
     DELETE FROM centile_store.archive_differences WHERE period_id = p_period_id AND revision = 1;
     EXECUTE format($query$
         WITH later AS MATERIALIZED (
             SELECT DISTINCT t.user_id FROM centile_store.score_transactions t
-            WHERE t.board_id = $2 AND t.kind <> 'score' AND t.batch > (SELECT c.batches[t.lane + 1] FROM centile_store.cut_offs c WHERE c.period_id = $1)
+            WHERE t.board_id = $2 AND (%4$s) AND t.batch > (SELECT c.batches[t.lane + 1] FROM centile_store.cut_offs c WHERE c.period_id = $1)
         ), different AS MATERIALIZED (
             SELECT coalesce(a.user_id, l.user_id) AS user_id, a.score, a.reached_at, l.score AS live_score, l.reached_at AS live_reached_at
             FROM centile_archive.%I a
@@ -2834,9 +2923,9 @@ BEGIN
         )
         SELECT x.players, x.last_at, (SELECT count(*) FROM different)
         FROM (SELECT count(*) AS players, max(a.reached_at) AS last_at FROM centile_archive.%1$I a) x
-        $query$, v_period.archive_name, v_live, v_misplaced)
+        $query$, v_period.archive_name, v_live, v_misplaced, v_later)
     INTO v_players, v_last_at, v_differences
-    USING p_period_id, v_period.board_id;
+    USING p_period_id, v_period.board_id, v_period.starts_at, v_period.ends_at;
 
     UPDATE centile_store.periods SET archive_players = v_players, archive_last_at = v_last_at, archive_differences = v_differences WHERE id = p_period_id;
     RETURN v_differences;
@@ -2943,7 +3032,7 @@ BEGIN
     SELECT x.shape INTO v_bounds
     FROM (SELECT CASE WHEN b.ranking_id IS NULL THEN b.shape ELSE centile_store.ranking_shape(b.ranking_id) END AS shape, b.starts_at
           FROM centile_store.periods p
-          JOIN centile_store.periods b ON b.board_id = p.board_id AND b.kind = p.kind AND b.starts_at < p.starts_at
+          JOIN centile_store.periods b ON b.board_id = p.board_id AND b.kind = p.kind AND b.segment = p.segment AND b.starts_at < p.starts_at
           WHERE p.id = p_period_id
           -- During an import nothing is closed, so several periods may lack bounds.
           ORDER BY b.starts_at DESC LIMIT 8) x
@@ -2976,6 +3065,7 @@ CREATE FUNCTION centile_store.cut_off_period(p_period_id bigint) RETURNS timesta
     AS $$
 DECLARE
     v_period centile_store.periods;
+    v_whole  centile_store.periods;
 BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     PERFORM centile_store.lock_structure(v_period.board_id, true);
@@ -2988,19 +3078,27 @@ BEGIN
                   WHERE i.board_id = v_period.board_id AND i.ended_at IS NULL AND i.abandoned_at IS NULL) THEN
         RETURN NULL;
     END IF;
+    SELECT * INTO STRICT v_whole FROM centile_store.periods w
+    WHERE w.board_id = v_period.board_id AND w.kind = v_period.kind AND w.label = v_period.label AND w.segment = '';
+    IF v_whole.id <> p_period_id AND v_whole.state <> 'closed' THEN
+        RAISE EXCEPTION 'the whole period must be closed before its segments' USING ERRCODE = 'CB409';
+    END IF;
 
     UPDATE centile_store.board_lanes AS l SET last_at = v_period.ends_at
     WHERE l.board_id = v_period.board_id AND l.last_at < v_period.ends_at;
     INSERT INTO centile_store.cut_offs AS c (period_id, batches)
-    SELECT p_period_id, array_agg(l.batch ORDER BY l.lane) FROM centile_store.board_lanes l WHERE l.board_id = v_period.board_id
+    SELECT p.id, CASE v_whole.id WHEN p_period_id THEN b.batches ELSE (SELECT o.batches FROM centile_store.cut_offs o WHERE o.period_id = v_whole.id) END
+    FROM centile_store.periods p
+    CROSS JOIN (SELECT array_agg(l.batch ORDER BY l.lane) AS batches FROM centile_store.board_lanes l WHERE l.board_id = v_period.board_id) b
+    WHERE p.id = p_period_id OR (p.board_id = v_whole.board_id AND p.kind = v_whole.kind AND p.label = v_whole.label AND p.state = 'open' AND v_whole.id = p_period_id)
     ON CONFLICT ON CONSTRAINT cut_offs_pkey DO UPDATE SET batches = excluded.batches;
-    UPDATE centile_store.periods
-    SET cut_off_at = clock_timestamp(), corrected_at = NULL,
+    UPDATE centile_store.periods p
+    SET cut_off_at = clock_timestamp(),
+        corrected_at = CASE WHEN v_whole.id <> p_period_id THEN coalesce(p.corrected_at, v_whole.corrected_at) END,
         -- Keeps the name of an earlier attempt, whose view the next step replaces.
-        archive_name = coalesce(archive_name, centile_store.archive_name(p_period_id))
-    WHERE id = p_period_id
-    RETURNING cut_off_at INTO v_period.cut_off_at;
-    RETURN v_period.cut_off_at;
+        archive_name = coalesce(p.archive_name, centile_store.archive_name(p.id))
+    WHERE p.id = p_period_id OR (p.board_id = v_whole.board_id AND p.kind = v_whole.kind AND p.label = v_whole.label AND p.state = 'open' AND v_whole.id = p_period_id);
+    RETURN (SELECT p.cut_off_at FROM centile_store.periods p WHERE p.id = p_period_id);
 END
 $$;
 
@@ -3141,9 +3239,10 @@ COMMENT ON FUNCTION centile_store.drop_old_views(p_board_id integer) IS 'Drops t
 CREATE FUNCTION centile_store.due_periods(p_period_id bigint DEFAULT NULL::bigint) RETURNS TABLE(period_id bigint, board text, period text, ends_at timestamp with time zone, import_source text, import_is_running boolean)
     LANGUAGE sql STABLE
     AS $$
-    SELECT p.id, b.slug, p.kind || ':' || p.label, p.ends_at, i.source, i.is_running
+    SELECT p.id, b.slug, centile_store.period_name(p.kind, p.label, p.segment), p.ends_at, i.source, i.is_running
     FROM centile_store.periods p
     JOIN centile_store.boards b ON b.id = p.board_id
+    JOIN centile_store.periods w ON w.board_id = p.board_id AND w.kind = p.kind AND w.label = p.label AND w.segment = ''
     -- A snapshot has no ranking.
     LEFT JOIN centile_store.rankings r ON r.id = p.ranking_id
     LEFT JOIN LATERAL (
@@ -3151,10 +3250,10 @@ CREATE FUNCTION centile_store.due_periods(p_period_id bigint DEFAULT NULL::bigin
         FROM centile_store.imports i
         WHERE i.board_id = p.board_id AND i.ended_at IS NULL AND i.abandoned_at IS NULL
         ORDER BY 2 DESC, i.id LIMIT 1) i ON true
-    WHERE p.state = 'open' AND (p.kind <> 'rolling' OR b.kept_archives ? 'rolling' OR p.cut_off_at IS NOT NULL) AND p.ends_at <= statement_timestamp()
-      AND (p.id = p_period_id
-           OR (p_period_id IS NULL AND (p.ends_at > r.created_at OR p.kind <> 'season' OR r.created_at < statement_timestamp() - interval '1 hour')))
-    ORDER BY p.ends_at, p.id
+    WHERE p.state = 'open' AND (p.id = w.id OR w.state = 'closed') AND (p.kind <> 'rolling' OR b.kept_archives ? 'rolling' OR p.cut_off_at IS NOT NULL) AND p.ends_at <= statement_timestamp()
+      AND (p.id = p_period_id OR w.id = p_period_id
+           OR (p_period_id IS NULL AND (p.segment <> '' OR p.ends_at > r.created_at OR p.kind <> 'season' OR r.created_at < statement_timestamp() - interval '1 hour')))
+    ORDER BY p.segment <> '', p.ends_at, p.id
 $$;
 
 COMMENT ON FUNCTION centile_store.due_periods(p_period_id bigint) IS 'Periods that are over and not closed. Example: SELECT board, period FROM centile_store.due_periods() LIMIT 3;';
@@ -3226,6 +3325,7 @@ DECLARE
     v_period  centile_store.periods;
     v_board   centile_store.boards;
     v_counted text;
+    v_members text := '';
     v_time    text;
 BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
@@ -3234,10 +3334,20 @@ BEGIN
     v_counted := format('t.board_id = %s', v_board.id)
         || CASE WHEN p_batches IS NOT NULL THEN format(' AND t.batch <= (%s)[t.lane + 1]', p_batches) ELSE '' END
         || CASE WHEN p_user_ids IS NOT NULL THEN format(' AND t.user_id = ANY (%s)', p_user_ids) ELSE '' END;
+    IF v_period.segment <> '' THEN
+        v_members := format('member AS MATERIALIZED (
+            SELECT DISTINCT ON (m.user_id) m.user_id, m.is_member FROM centile_store.segment_members m
+            WHERE m.board_id = %s AND m.segment = %L AND m.changed_at < %L%s%s
+            ORDER BY m.user_id, m.batch DESC
+        ), ', v_board.id, v_period.segment, v_period.ends_at,
+            CASE WHEN p_batches IS NOT NULL THEN format(' AND m.batch <= (%s)[m.lane + 1]', p_batches) ELSE '' END,
+            CASE WHEN p_user_ids IS NOT NULL THEN format(' AND m.user_id = ANY (%s)', p_user_ids) ELSE '' END);
+        v_counted := v_counted || ' AND t.user_id IN (SELECT m.user_id FROM member m WHERE m.is_member)';
+    END IF;
     v_time := format('t.occurred_at >= %L AND t.occurred_at < %L', v_period.starts_at, v_period.ends_at);
 
     RETURN format($query$
-        WITH act AS MATERIALIZED (
+        WITH %3$sact AS MATERIALIZED (
             SELECT t.id, t.user_id, t.kind, t.voids_id, t.occurred_at FROM centile_store.score_transactions t
             WHERE t.kind <> 'score' AND %1$s
         ), last_reset AS (
@@ -3252,14 +3362,14 @@ BEGIN
               AND t.user_id NOT IN (SELECT b.user_id FROM banned b)
               AND (t.user_id NOT IN (SELECT r.user_id FROM last_reset r)
                    OR t.occurred_at >= (SELECT r.at FROM last_reset r WHERE r.user_id = t.user_id))
-        )$query$, v_counted, v_time)
+        )$query$, v_counted, v_time, v_members)
     || centile_store.entries_of(v_board);
 END
 $_$;
 
 COMMENT ON FUNCTION centile_store.entries_query(p_period_id bigint, p_batches text, p_user_ids text) IS 'Text of the query for the entries of a period. Example: SELECT length(centile_store.entries_query(1)) > 100 AS is_long;';
 
-CREATE FUNCTION centile_store.entry_metadata(p_board_ids integer[], p_kinds text[], p_labels text[], p_users text[], p_times timestamp with time zone[], p_scores bigint[]) RETURNS TABLE(n bigint, metadata json)
+CREATE FUNCTION centile_store.entry_metadata(p_board_ids integer[], p_kinds text[], p_labels text[], p_users text[], p_times timestamp with time zone[], p_scores bigint[], p_segments text[] DEFAULT NULL::text[]) RETURNS TABLE(n bigint, metadata json)
     LANGUAGE plpgsql STABLE
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
@@ -3270,12 +3380,12 @@ CREATE FUNCTION centile_store.entry_metadata(p_board_ids integer[], p_kinds text
 BEGIN
     RETURN QUERY
     SELECT e.n, t.metadata
-    FROM unnest(p_board_ids, p_kinds, p_labels, p_users, p_times, p_scores) WITH ORDINALITY AS e (board_id, kind, label, external_id, at, score, n)
+    FROM unnest(p_board_ids, p_kinds, p_labels, p_users, p_times, p_scores, p_segments) WITH ORDINALITY AS e (board_id, kind, label, external_id, at, score, segment, n)
     CROSS JOIN LATERAL (SELECT b.mode FROM centile_store.boards b WHERE b.id = e.board_id LIMIT 1) b
     CROSS JOIN LATERAL (SELECT u.id FROM centile_store.users u WHERE u.external_id = e.external_id AND u.erased_at IS NULL LIMIT 1) u
     LEFT JOIN LATERAL (
         SELECT c.batches FROM centile_store.periods p JOIN centile_store.cut_offs c ON c.period_id = p.id
-        WHERE p.board_id = e.board_id AND p.kind = e.kind AND p.label = e.label LIMIT 1) c ON true
+        WHERE p.board_id = e.board_id AND p.kind = e.kind AND p.label = e.label AND p.segment = coalesce(e.segment, '') LIMIT 1) c ON true
     CROSS JOIN LATERAL (
         SELECT t.metadata FROM centile_store.score_transactions t
         WHERE t.board_id = e.board_id AND t.user_id = u.id AND t.occurred_at = e.at AND t.kind = 'score'
@@ -3294,7 +3404,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.entry_metadata(p_board_ids integer[], p_kinds text[], p_labels text[], p_users text[], p_times timestamp with time zone[], p_scores bigint[]) IS 'Metadata of the events that decide entries. Example: SELECT m.metadata FROM centile.standings s CROSS JOIN LATERAL centile_store.entry_metadata(''{1}'', NULL, NULL, ARRAY[s.user_id], ARRAY[s.reached_at], ARRAY[s.score]) m WHERE s.board = ''main'' AND s.kind = ''all_time'';';
+COMMENT ON FUNCTION centile_store.entry_metadata(p_board_ids integer[], p_kinds text[], p_labels text[], p_users text[], p_times timestamp with time zone[], p_scores bigint[], p_segments text[]) IS 'Metadata of the events that decide entries. Example: SELECT m.metadata FROM centile.standings s CROSS JOIN LATERAL centile_store.entry_metadata(''{1}'', NULL, NULL, ARRAY[s.user_id], ARRAY[s.reached_at], ARRAY[s.score]) m WHERE s.board = ''main'' AND s.kind = ''all_time'';';
 
 CREATE FUNCTION centile_store.erase_from_tops(p_user text, p_limit integer DEFAULT NULL::integer, OUT period_ids bigint[], OUT is_done boolean) RETURNS record
     LANGUAGE plpgsql
@@ -3417,13 +3527,16 @@ COMMENT ON FUNCTION centile_store.erased_in_message(p_payload jsonb, p_old_id te
 CREATE FUNCTION centile_store.expired_archives() RETURNS TABLE(period_id bigint, board text, period text)
     LANGUAGE sql STABLE
     AS $$
-    SELECT p.id, b.slug, p.kind || ':' || p.label
-    FROM (SELECT p.*, row_number() OVER (PARTITION BY p.board_id, p.kind, CASE p.kind WHEN 'rolling' THEN split_part(p.label, '-', 1) END
-                                         ORDER BY p.ends_at DESC, p.id DESC) AS place
-          FROM centile_store.periods p WHERE p.state = 'closed' AND (p.archive_revision > 0 OR p.archive_name IS NOT NULL)) p
+    SELECT p.id, b.slug, centile_store.period_name(p.kind, p.label, p.segment)
+    FROM centile_store.periods p
+    JOIN (SELECT w.*, row_number() OVER (PARTITION BY w.board_id, w.kind, CASE w.kind WHEN 'rolling' THEN split_part(w.label, '-', 1) END
+                                         ORDER BY w.ends_at DESC, w.id DESC) AS place
+          FROM centile_store.periods w
+          WHERE w.segment = '' AND w.state = 'closed' AND (w.archive_revision > 0 OR w.archive_name IS NOT NULL)) w
+        ON w.board_id = p.board_id AND w.kind = p.kind AND w.label = p.label
     JOIN centile_store.boards b ON b.id = p.board_id
-    WHERE p.archive_name IS NOT NULL
-      AND (p.place > (b.kept_archives ->> p.kind)::integer OR p.archive_dropped_at IS NOT NULL
+    WHERE p.state = 'closed' AND p.archive_name IS NOT NULL
+      AND (w.place > (b.kept_archives ->> p.kind)::integer OR w.archive_dropped_at IS NOT NULL OR p.archive_dropped_at IS NOT NULL
            OR (p.kind = 'rolling' AND NOT b.kept_archives ? 'rolling')
            -- A window whose closing was cancelled.
            OR p.archive_revision = 0)
@@ -3526,8 +3639,8 @@ DECLARE
 BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     v_tiers := (SELECT b.tiers FROM centile_store.boards b WHERE b.id = v_period.board_id);
-    -- Before all locks, because it reads two archives. A snapshot has no message.
-    v_changes := CASE WHEN v_period.kind <> 'snapshot' THEN centile_store.tier_changes(p_period_id, v_tiers) END;
+    -- Before all locks, because it reads two archives. Snapshots and segments have no message.
+    v_changes := CASE WHEN v_period.kind <> 'snapshot' AND v_period.segment = '' THEN centile_store.tier_changes(p_period_id, v_tiers) END;
     v_top := centile_store.freeze_top(p_period_id);
     -- Prevents name changes from now on. If a name has changed meanwhile, perhaps by an erasure,
     -- freezes the top again. Before the structure lock, because writers of the board wait for that.
@@ -3563,7 +3676,7 @@ BEGIN
                         v_tiers, b.score_order, (r.row ->> 'score')::bigint, (r.row ->> 'rank')::bigint, v_period.archive_players)) END ORDER BY r.place), '[]')
                 FROM jsonb_array_elements(convert_from(v_top, 'UTF8')::jsonb -> 'rows') WITH ORDINALITY AS r (row, place)))
         || CASE WHEN v_changes IS NULL THEN '{}' ELSE jsonb_build_object('tiers', v_changes) END
-    FROM centile_store.boards b WHERE b.id = v_period.board_id AND v_period.kind <> 'snapshot';
+    FROM centile_store.boards b WHERE b.id = v_period.board_id AND v_period.kind <> 'snapshot' AND v_period.segment = '';
     PERFORM centile_store.list_named_players(p_period_id);
     RETURN true;
 END
@@ -3640,6 +3753,7 @@ CREATE TABLE centile_store.periods (
     archive_dropped_at timestamp with time zone,
     frozen_top bytea,
     tiers text[] DEFAULT '{}'::text[] NOT NULL COLLATE pg_catalog."C",
+    segment text DEFAULT ''::text NOT NULL COLLATE pg_catalog."C",
     CONSTRAINT periods_frozen_while_kept CHECK ((((state = 'closed'::text) AND (archive_revision > 0) AND (archive_dropped_at IS NULL)) = (frozen_top IS NOT NULL))),
     CONSTRAINT periods_kind_known CHECK ((kind = ANY (ARRAY['all_time'::text, 'hour'::text, 'day'::text, 'week'::text, 'month'::text, 'quarter'::text, 'year'::text, 'season'::text, 'snapshot'::text, 'rolling'::text]))),
     CONSTRAINT periods_not_empty CHECK ((starts_at < ends_at)),
@@ -3650,6 +3764,7 @@ CASE kind
 END),
     CONSTRAINT periods_season_finite CHECK (((kind <> 'season'::text) OR (isfinite(starts_at) AND isfinite(ends_at)))),
     CONSTRAINT periods_season_form CHECK (((kind <> 'season'::text) OR ((label ~ '^[a-z0-9][a-z0-9_-]{0,39}$'::text) AND (label <> ALL (ARRAY['previous'::text, 'current'::text, 'next'::text]))))),
+    CONSTRAINT periods_segment_form CHECK (((segment = ''::text) OR ((segment ~ '^[a-z0-9_]{1,32}:.'::text) AND (kind <> ALL (ARRAY['snapshot'::text, 'rolling'::text]))))),
     CONSTRAINT periods_state_known CHECK (((state = ANY (ARRAY['open'::text, 'closed'::text])) OR ((state = 'preparing'::text) AND (kind = 'rolling'::text))))
 );
 
@@ -3666,6 +3781,8 @@ COMMENT ON COLUMN centile_store.periods.archive_last_at IS 'The latest time amon
 COMMENT ON COLUMN centile_store.periods.frozen_top IS 'The first players with the standings and names of that time, as JSON in UTF-8.';
 
 COMMENT ON COLUMN centile_store.periods.tiers IS 'Tiers of a closed period: those of the board at the closing.';
+
+COMMENT ON COLUMN centile_store.periods.segment IS 'Attribute and value of the players in this ranking, such as country:DE; empty for all players. The period of all players has the same kind, label and bounds.';
 
 CREATE FUNCTION centile_store.freeze_top(p_period_id bigint) RETURNS bytea
     LANGUAGE sql STABLE
@@ -3820,11 +3937,47 @@ $$;
 
 COMMENT ON FUNCTION centile_store.import_state(p_board_id integer, p_user_ids bigint[], p_event_users integer[], p_times timestamp with time zone[], p_at timestamp with time zone, p_starts timestamp with time zone[], p_ends timestamp with time zone[], p_rankings bigint[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[]) IS 'Entries and resets that a batch of imported events begins with. Example: SELECT entry_users FROM centile_store.import_state(1, ''{1}'', ''{1}'', ''{2024-01-16}'', now(), ''{NULL}'', ''{NULL}'', ''{1}'');';
 
+CREATE TABLE centile_store.segment_members (
+    user_id bigint NOT NULL,
+    batch bigint NOT NULL,
+    changed_at timestamp with time zone NOT NULL,
+    board_id integer NOT NULL,
+    lane smallint NOT NULL,
+    is_member boolean NOT NULL,
+    segment text NOT NULL COLLATE pg_catalog."C"
+);
+
+COMMENT ON TABLE centile_store.segment_members IS 'Segments of players on a board, append-only: the row of the highest batch says whether the player stands in the segment. A period takes only rows from before its end. A row without a segment marks a player whom the board knows. Rows of a player''s first batch apply to all time.';
+
+CREATE FUNCTION centile_store.is_known(p_board_id integer, p_user_id bigint) RETURNS boolean
+    LANGUAGE sql STABLE
+    RETURN (EXISTS (SELECT FROM centile_store.segment_members m WHERE ((m.board_id = is_known.p_board_id) AND (m.user_id = is_known.p_user_id) AND (m.segment = ''::text))));
+
+COMMENT ON FUNCTION centile_store.is_known(p_board_id integer, p_user_id bigint) IS 'Whether the segments of a player on a board have been recorded, which the first score does. Example: SELECT centile_store.is_known(1, 1);';
+
 CREATE FUNCTION centile_store.is_locked(p_class integer, p_object bigint) RETURNS boolean
     LANGUAGE sql STABLE
     RETURN (EXISTS (SELECT FROM pg_locks l WHERE ((l.locktype = 'advisory'::text) AND (l.classid = (is_locked.p_class)::oid) AND (l.objid = (is_locked.p_object)::oid) AND (l.objsubid = 2) AND (l.database = (SELECT d.oid FROM pg_database d WHERE (d.datname = current_database()))))));
 
 COMMENT ON FUNCTION centile_store.is_locked(p_class integer, p_object bigint) IS 'Whether a session holds an advisory lock: class 1128615509 for imports, 1128615510 for rebuilds. Example: SELECT centile_store.is_locked(1128615509, 1);';
+
+CREATE FUNCTION centile_store.join_segments(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_at timestamp with time zone, p_with_closed boolean DEFAULT false) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF p_board.segments = '{}' THEN
+        RETURN;
+    END IF;
+    IF EXISTS (SELECT FROM centile_store.missing_segments(p_board, p_user_id, p_at, p_with_closed => p_with_closed)) THEN
+        RAISE EXCEPTION 'a segment of board % has to be opened first', p_board.slug USING ERRCODE = 'CB001', HINT = 'Retry.';
+    END IF;
+    PERFORM centile_store.record_segments(p_lane, array_agg(p_user_id), array_agg(s.segment))
+    FROM (SELECT '' AS segment UNION ALL SELECT w.segment FROM centile_store.wanted_segments(p_board, p_user_id) AS w (segment)) s
+    WHERE NOT centile_store.is_known(p_board.id, p_user_id);
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.join_segments(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_at timestamp with time zone, p_with_closed boolean) IS 'Records the segments of a player whom a board does not know yet. Example: SELECT centile_store.join_segments(b, centile_store.lock_lane(b, ''ann''), 1, now()) FROM centile_store.boards b WHERE b.slug = ''main'';';
 
 CREATE FUNCTION centile_store.kept_secrets() RETURNS TABLE(kind text, name text, secret bytea, encrypted boolean)
     LANGUAGE sql STABLE
@@ -3991,8 +4144,11 @@ BEGIN
     UNION ALL
     -- A cut-off takes its number from the lane's row. The archive would lack rows above it.
     SELECT 'lane rows', 105, format('last batch and time of lane %s of the board', b.lane), jsonb_build_array(t.batch, t.at), jsonb_build_array(b.batch, b.last_at)
-    FROM (SELECT t.lane, max(t.batch) AS batch, max(t.occurred_at) AS at
-          FROM centile_store.score_transactions t WHERE t.board_id = v_ranking.board_id GROUP BY t.lane) t
+    FROM (SELECT t.lane, max(t.batch) AS batch, max(t.at) AS at
+          FROM (SELECT t.lane, t.batch, t.occurred_at AS at FROM centile_store.score_transactions t WHERE t.board_id = v_ranking.board_id
+                UNION ALL
+                SELECT m.lane, m.batch, nullif(m.changed_at, '-infinity') FROM centile_store.segment_members m WHERE m.board_id = v_ranking.board_id) t
+          GROUP BY t.lane) t
     JOIN centile_store.board_lanes b ON b.board_id = v_ranking.board_id AND b.lane = t.lane
     WHERE b.batch < t.batch OR b.last_at < t.at;
 END
@@ -4027,8 +4183,11 @@ CREATE FUNCTION centile_store.ledger_lanes(p_board_id integer, OUT batches bigin
     SELECT array_agg(coalesce(t.batch, 0) ORDER BY n), array_agg(coalesce(t.at, '2000-01-01 00:00:00+00') ORDER BY n)
     FROM centile_store.boards b
     CROSS JOIN generate_series(0, b.lanes - 1) AS n
-    LEFT JOIN (SELECT t.lane, max(t.batch) AS batch, max(t.occurred_at) AS at
-               FROM centile_store.score_transactions t WHERE t.board_id = p_board_id GROUP BY t.lane) t ON t.lane = n
+    LEFT JOIN (SELECT t.lane, max(t.batch) AS batch, max(t.at) AS at
+               FROM (SELECT t.lane, t.batch, t.occurred_at AS at FROM centile_store.score_transactions t WHERE t.board_id = p_board_id
+                     UNION ALL
+                     SELECT m.lane, m.batch, nullif(m.changed_at, '-infinity') FROM centile_store.segment_members m WHERE m.board_id = p_board_id) t
+               GROUP BY t.lane) t ON t.lane = n
     WHERE b.id = p_board_id
 $$;
 
@@ -4192,6 +4351,25 @@ $$;
 
 COMMENT ON FUNCTION centile_store.mark_player(p_user_id bigint, p_banned boolean, p_reason text, p_actor text) IS 'Marks a player as banned or not; every board refuses the scores of a banned player. Example: SELECT centile_store.mark_player(1, true, ''cheat'', ''dora'');';
 
+CREATE FUNCTION centile_store.missing_segments(p_board centile_store.boards, p_user_id bigint, p_at timestamp with time zone, p_wanted boolean DEFAULT false, p_with_closed boolean DEFAULT false) RETURNS TABLE(period_id bigint, segment text)
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT w.id, m.segment
+    FROM (SELECT p_wanted OR NOT centile_store.is_known(p_board.id, p_user_id) AS is_wanted) x
+    CROSS JOIN LATERAL centile_store.periods_at(p_board.id, p_board.periods, p_at) p
+    JOIN centile_store.periods w ON w.id = p.period_id
+        AND (w.ranking_id IS NOT NULL AND w.cut_off_at IS NULL OR p_with_closed AND w.frozen_top IS NOT NULL)
+    CROSS JOIN LATERAL (
+        SELECT s.segment FROM centile_store.wanted_segments(p_board, p_user_id) AS s (segment) WHERE x.is_wanted
+        UNION ALL
+        SELECT s.segment FROM centile_store.segments_at(p_board.id, p_user_id, w.ends_at) AS s (segment) WHERE NOT x.is_wanted) m
+    WHERE p_board.segments <> '{}'
+      AND NOT EXISTS (SELECT FROM centile_store.periods s
+                      WHERE s.board_id = w.board_id AND s.kind = w.kind AND s.label = w.label AND s.segment = m.segment)
+$$;
+
+COMMENT ON FUNCTION centile_store.missing_segments(p_board centile_store.boards, p_user_id bigint, p_at timestamp with time zone, p_wanted boolean, p_with_closed boolean) IS 'Segments without a ranking that a player needs in the open periods that hold a time. Example: SELECT m.segment FROM centile_store.boards b CROSS JOIN LATERAL centile_store.missing_segments(b, 1, now()) m WHERE b.slug = ''main'';';
+
 CREATE FUNCTION centile_store.move_boundary(p_ranking_id bigint, p_layout integer, p_from integer, p_to integer, p_rows integer) RETURNS integer
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
@@ -4230,6 +4408,60 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.move_boundary(p_ranking_id bigint, p_layout integer, p_from integer, p_to integer, p_rows integer) IS 'Moves rows of a bucket to an adjacent one, with the bound between them, and returns their number. Example: SELECT centile_store.move_boundary(g.id, g.layout, 1, 2, 1) FROM centile_store.rankings g WHERE g.id = 1;';
+
+CREATE FUNCTION centile_store.move_player(p_board text, p_user_id bigint) RETURNS boolean
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_board centile_store.boards := centile_store.board_named(p_board);
+    v_lane  centile_store.board_lanes;
+    v_at    timestamptz;
+    v_were  text[];
+    v_are   text[];
+    v_moved text[];
+BEGIN
+    IF v_board.segments = '{}' THEN
+        RETURN false;
+    END IF;
+    SELECT greatest(clock_timestamp(), max(l.last_at)) INTO v_at FROM centile_store.board_lanes l WHERE l.board_id = v_board.id;
+    -- Takes the structure lock exclusively, so it comes before the lane's lock.
+    PERFORM centile_store.open_segments(v_board.id, array_agg(m.period_id), array_agg(m.segment))
+    FROM centile_store.missing_segments(v_board, p_user_id, v_at, true) m
+    WHERE centile_store.is_known(v_board.id, p_user_id) HAVING count(*) > 0;
+    SELECT l.* INTO v_lane FROM centile_store.users u, centile_store.lock_lane(v_board, u.external_id) l WHERE u.id = p_user_id;
+    IF NOT centile_store.is_known(v_board.id, p_user_id) THEN
+        -- A first batch that began earlier has the former attributes. This makes it start again.
+        PERFORM centile_store.advance_lane(v_lane, v_lane.last_at, '{}');
+        RETURN false;
+    END IF;
+    v_were := ARRAY(SELECT centile_store.segments_at(v_board.id, p_user_id));
+    v_are := ARRAY(SELECT centile_store.wanted_segments(v_board, p_user_id));
+    v_moved := ARRAY(SELECT unnest(v_were) EXCEPT SELECT unnest(v_are)) || ARRAY(SELECT unnest(v_are) EXCEPT SELECT unnest(v_were));
+    IF v_moved = '{}' THEN
+        RETURN false;
+    END IF;
+    v_at := greatest(clock_timestamp(), v_lane.last_at);
+    IF EXISTS (SELECT FROM centile_store.missing_segments(v_board, p_user_id, v_at, true)) THEN
+        RAISE EXCEPTION 'a segment of board % has to be opened first', p_board USING ERRCODE = 'CB001', HINT = 'Retry.';
+    END IF;
+    INSERT INTO centile_store.segment_members (board_id, user_id, segment, lane, batch, changed_at, is_member)
+    SELECT v_board.id, p_user_id, s.segment, v_lane.lane, v_lane.batch + 1, v_at, s.segment = ANY (v_are)
+    FROM unnest(v_moved) AS s (segment);
+    PERFORM centile_store.advance_lane(v_lane, v_at, ARRAY[p_user_id]);
+    -- The entry in a segment is that of the whole period.
+    PERFORM centile_store.place_entries(v_lane.lane, ARRAY(
+        SELECT (s.ranking_id, p_user_id, l.rank_key, l.tie_key, n.rank_key, n.tie_key, n.only_zeros)::centile_store.entry_change
+        FROM centile_store.periods_at(v_board.id, v_board.periods, v_at) p
+        JOIN centile_store.periods w ON w.id = p.period_id
+        JOIN centile_store.periods s ON s.board_id = w.board_id AND s.kind = w.kind AND s.label = w.label AND s.segment = ANY (v_moved)
+        LEFT JOIN centile_store.leaderboard l ON l.ranking_id = s.ranking_id AND l.user_id = p_user_id
+        LEFT JOIN centile_store.leaderboard n ON n.ranking_id = w.ranking_id AND n.user_id = p_user_id AND s.segment = ANY (v_are)
+        WHERE s.ranking_id IS NOT NULL AND num_nonnulls(l.user_id, n.user_id) > 0));
+    RETURN true;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.move_player(p_board text, p_user_id bigint) IS 'Moves a player to the segments of the current attributes in the open periods of a board, and returns whether anything changed. Example: SELECT centile_store.move_player(''main'', 1);';
 
 CREATE FUNCTION centile_store.move_rows(p_ranking_id bigint, p_from_bucket smallint, p_to_bucket smallint, p_bound centile_store.rank_key, p_up boolean, p_rows integer, OUT moved integer, OUT lanes smallint[], OUT moved_by_lane integer[], OUT lower centile_store.rank_key, OUT upper centile_store.rank_key) RETURNS record
     LANGUAGE plpgsql
@@ -4375,6 +4607,38 @@ $$;
 
 COMMENT ON FUNCTION centile_store.note_signature(p_key_id text, p_signature bytea) IS 'Records the signature of a request that changes something, and returns whether it is new. Example: SELECT centile_store.note_signature(key_id, sha256(''a request'')) FROM centile.api_keys WHERE name = ''game server'';';
 
+CREATE FUNCTION centile_store.open_segments(p_board_id integer, p_period_ids bigint[], p_segments text[], p_with_closed boolean DEFAULT false) RETURNS integer
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_segment    record;
+    v_period_id  bigint;
+    v_ranking_id bigint;
+    v_opened     integer := 0;
+BEGIN
+    PERFORM centile_store.lock_structure(p_board_id, true);
+    FOR v_segment IN
+        SELECT DISTINCT w.kind, w.label, w.starts_at, w.ends_at, x.segment
+        FROM unnest(p_period_ids, p_segments) AS x (period_id, segment)
+        JOIN centile_store.periods w ON w.id = x.period_id AND w.board_id = p_board_id
+            AND (w.ranking_id IS NOT NULL AND w.cut_off_at IS NULL OR p_with_closed AND w.frozen_top IS NOT NULL)
+        WHERE NOT EXISTS (SELECT FROM centile_store.periods s
+                          WHERE s.board_id = w.board_id AND s.kind = w.kind AND s.label = w.label AND s.segment = x.segment)
+        ORDER BY w.starts_at, w.kind, x.segment
+    LOOP
+        INSERT INTO centile_store.periods (board_id, kind, label, segment, starts_at, ends_at, state)
+        VALUES (p_board_id, v_segment.kind, v_segment.label, v_segment.segment, v_segment.starts_at, v_segment.ends_at, 'closed')
+        RETURNING id INTO v_period_id;
+        v_ranking_id := centile_store.create_ranking(p_board_id, v_period_id);
+        UPDATE centile_store.periods SET state = 'open', ranking_id = v_ranking_id WHERE id = v_period_id;
+        v_opened := v_opened + 1;
+    END LOOP;
+    RETURN v_opened;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.open_segments(p_board_id integer, p_period_ids bigint[], p_segments text[], p_with_closed boolean) IS 'Opens the rankings of segments in periods of a board, and returns their number. Example: SELECT centile_store.open_segments(1, ''{}'', ''{}'');';
+
 CREATE FUNCTION centile_store.open_snapshots() RETURNS integer
     LANGUAGE plpgsql
     AS $$
@@ -4471,13 +4735,13 @@ DECLARE
     v_found   record;
 BEGIN
     SELECT * INTO v_before FROM centile_store.periods p
-    WHERE p.board_id = p_board_id AND p.kind = p_kind AND p.starts_at <= p_at ORDER BY p.starts_at DESC LIMIT 1;
+    WHERE p.board_id = p_board_id AND p.kind = p_kind AND p.segment = '' AND p.starts_at <= p_at ORDER BY p.starts_at DESC LIMIT 1;
     IF p_at < v_before.ends_at THEN
         RETURN QUERY SELECT v_before.label, v_before.starts_at, v_before.ends_at;
         RETURN;
     END IF;
     SELECT * INTO v_after FROM centile_store.periods p
-    WHERE p.board_id = p_board_id AND p.kind = p_kind AND p.starts_at > p_at ORDER BY p.starts_at LIMIT 1;
+    WHERE p.board_id = p_board_id AND p.kind = p_kind AND p.segment = '' AND p.starts_at > p_at ORDER BY p.starts_at LIMIT 1;
     SELECT * INTO v_found FROM centile.period_at(p_kind, p_at, p_zone);
     IF v_found.label = v_before.label THEN
         SELECT * INTO v_found FROM centile.period_at(p_kind, v_found.ends_at, p_zone);
@@ -4498,6 +4762,12 @@ $$;
 
 COMMENT ON FUNCTION centile_store.period_holding(p_board_id integer, p_kind text, p_at timestamp with time zone, p_zone text) IS 'The period of a calendar kind of a board that holds an instant, opened or not. Example: SELECT * FROM centile_store.period_holding(1, ''week'', ''2024-01-17 12:00Z'', ''UTC'');';
 
+CREATE FUNCTION centile_store.period_name(p_kind text, p_label text, p_segment text DEFAULT ''::text) RETURNS text
+    LANGUAGE sql IMMUTABLE
+    RETURN (CASE p_kind WHEN 'all_time'::text THEN p_kind ELSE ((p_kind || ':'::text) || p_label) END || CASE p_segment WHEN ''::text THEN ''::text ELSE ('@'::text || p_segment) END);
+
+COMMENT ON FUNCTION centile_store.period_name(p_kind text, p_label text, p_segment text) IS 'The name of a period. Example: SELECT centile_store.period_name(''week'', ''2024-01-15'', ''country:DE'');';
+
 CREATE FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) RETURNS TABLE(period_id bigint, kind text, period text, ranking_id bigint, is_cut_off boolean)
     LANGUAGE sql STABLE
     AS $$
@@ -4505,13 +4775,13 @@ CREATE FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_a
     FROM unnest(p_kinds) AS k (kind)
     CROSS JOIN LATERAL (
         SELECT * FROM centile_store.periods p
-        WHERE p.board_id = p_board_id AND p.kind = k.kind AND p.starts_at <= p_at
+        WHERE p.board_id = p_board_id AND p.kind = k.kind AND p.segment = '' AND p.starts_at <= p_at
         ORDER BY p.starts_at DESC LIMIT 1) p
     WHERE p_at < p.ends_at
     UNION ALL
     SELECT p.id, p.kind, 'season:' || p.label, p.ranking_id, p.cut_off_at IS NOT NULL
     FROM centile_store.periods p
-    WHERE p.board_id = p_board_id AND p.kind = 'season' AND p.starts_at <= p_at AND p_at < p.ends_at
+    WHERE p.board_id = p_board_id AND p.kind = 'season' AND p.segment = '' AND p.starts_at <= p_at AND p_at < p.ends_at
     UNION ALL
     SELECT p.id, p.kind, 'rolling:' || p.label, p.ranking_id, p.cut_off_at IS NOT NULL
     FROM centile_store.periods p
@@ -4651,6 +4921,21 @@ $$;
 
 COMMENT ON FUNCTION centile_store.player_label(p_user_id bigint) IS 'A player by both ids, for reports. Example: SELECT centile_store.player_label(1);';
 
+CREATE FUNCTION centile_store.player_periods_at(p_board centile_store.boards, p_user_id bigint, p_at timestamp with time zone) RETURNS TABLE(period_id bigint, kind text, period text, ranking_id bigint, is_cut_off boolean)
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT p.* FROM centile_store.periods_at(p_board.id, p_board.periods, p_at) p
+    UNION ALL
+    SELECT s.id, s.kind, centile_store.period_name(s.kind, s.label, s.segment), s.ranking_id, s.cut_off_at IS NOT NULL
+    FROM centile_store.periods_at(p_board.id, p_board.periods, p_at) p
+    JOIN centile_store.periods w ON w.id = p.period_id
+    CROSS JOIN LATERAL centile_store.segments_at(p_board.id, p_user_id, w.ends_at) AS m (segment)
+    JOIN centile_store.periods s ON s.board_id = w.board_id AND s.kind = w.kind AND s.label = w.label AND s.segment = m.segment
+    WHERE p_board.segments <> '{}'
+$$;
+
+COMMENT ON FUNCTION centile_store.player_periods_at(p_board centile_store.boards, p_user_id bigint, p_at timestamp with time zone) IS 'The periods of a board that hold a time and a player, with their current rankings. Example: SELECT p.period FROM centile_store.boards b CROSS JOIN LATERAL centile_store.player_periods_at(b, 1, ''2024-01-15 12:00Z'') p WHERE b.slug = ''main'';';
+
 CREATE FUNCTION centile_store.player_row(p_ranking_id bigint, p_user_id bigint) RETURNS TABLE("position" bigint, rank bigint, worse bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone, rank_key bigint, tie_key bigint)
     LANGUAGE sql STABLE
     AS $$
@@ -4730,7 +5015,7 @@ CREATE FUNCTION centile_store.rank_change(p_board_id integer, p_period text, p_u
     JOIN centile_store.boards b ON b.id = g.board_id
     LEFT JOIN centile_store.leaderboard l ON l.ranking_id = g.id AND l.user_id = p_user_id
     WHERE p.board_id = p_board_id AND p.kind = split_part(p_period, ':', 1)
-      AND p.label = substr(p_period, CASE p_period WHEN 'all_time' THEN 1 ELSE position(':' IN p_period) + 1 END)
+      AND p.label = substr(p_period, CASE p_period WHEN 'all_time' THEN 1 ELSE position(':' IN p_period) + 1 END) AND p.segment = ''
 $$;
 
 COMMENT ON FUNCTION centile_store.rank_change(p_board_id integer, p_period text, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint, OUT rank bigint, OUT previous_rank bigint, OUT score bigint, OUT players bigint) IS 'A player''s rank and score now, the rank of an earlier key of the player, and on boards with tiers the number of players. Example: SELECT * FROM centile_store.rank_change(1, ''week:2024-01-15'', 1, 20, 0), centile_store.rank_change(1, ''all_time'', 1, 20, 0) AS a;';
@@ -4898,6 +5183,7 @@ CREATE FUNCTION centile_store.read_round(p_board_id integer, p_ranking_ids bigin
 #variable_conflict use_column
 DECLARE
     v_lanes smallint;
+    v_has_segments boolean;
 BEGIN
     epoch := centile.epoch();
     read_at := statement_timestamp();
@@ -4907,7 +5193,7 @@ BEGIN
             RETURN;
         END IF;
     END IF;
-    SELECT b.lanes INTO v_lanes FROM centile_store.boards b WHERE b.id = p_board_id;
+    SELECT b.lanes, b.segments <> '{}' INTO v_lanes, v_has_segments FROM centile_store.boards b WHERE b.id = p_board_id;
     batches := centile_store.lane_batches(p_board_id, v_lanes);
     SELECT array_agg(g.id ORDER BY r.place), array_agg(g.period_id ORDER BY r.place), array_agg(g.layout ORDER BY r.place)
     INTO ranking_ids, period_ids, layouts
@@ -4919,7 +5205,9 @@ BEGIN
     IF batches IS DISTINCT FROM p_batches AND p_batches IS NOT NULL THEN
         user_ids := centile_store.changed_users(p_board_id, p_batches, batches, p_limit, p_user_limit);
         has_all_changes := user_ids IS NOT NULL;
-        IF user_ids <> '{}' AND ranking_ids <> '{}' THEN
+        IF user_ids <> '{}' AND ranking_ids <> '{}' AND v_has_segments THEN
+            SELECT * INTO rank_keys, tie_keys FROM centile_store.segment_changes(p_board_id, ranking_ids, period_ids, user_ids);
+        ELSIF user_ids <> '{}' AND ranking_ids <> '{}' THEN
             SELECT array_agg(l.rank_key ORDER BY r.place, u.place), array_agg(l.tie_key ORDER BY r.place, u.place)
             INTO rank_keys, tie_keys
             FROM unnest(ranking_ids) WITH ORDINALITY AS r (id, place)
@@ -4987,12 +5275,16 @@ BEGIN
     IF p_kind IN ('void', 'reset') THEN
         SELECT array_agg(p.ranking_id) FILTER (WHERE p.ranking_id IS NOT NULL), array_agg(p.period_id) FILTER (WHERE p.ranking_id IS NULL OR p.is_cut_off)
         INTO v_rankings, v_closed
-        FROM centile_store.periods_at(p_board.id, p_board.periods, coalesce(p_voids_at, v_at)) p;
+        FROM centile_store.player_periods_at(p_board, p_user_id, coalesce(p_voids_at, v_at)) p;
     ELSE
         -- A closed period does not change, and the archive of a period that is being closed lacks
         -- this act.
         SELECT array_agg(p.ranking_id), array_agg(p.id) FILTER (WHERE p.cut_off_at IS NOT NULL) INTO v_rankings, v_closed
-        FROM centile_store.periods p WHERE p.board_id = p_board.id AND p.ranking_id IS NOT NULL;
+        FROM centile_store.periods p WHERE p.board_id = p_board.id AND p.ranking_id IS NOT NULL
+          AND (p.segment = ''
+               -- All segments of the player, read once, before those of each period.
+               OR p.segment IN (SELECT m.segment FROM centile_store.segment_members m WHERE m.board_id = p_board.id AND m.user_id = p_user_id)
+                  AND p.segment IN (SELECT centile_store.segments_at(p_board.id, p_user_id, p.ends_at)));
     END IF;
     PERFORM centile_store.mark_corrected(v_closed);
     PERFORM centile_store.recompute_entries(p_lane.lane, v_rankings, ARRAY[p_user_id]);
@@ -5003,6 +5295,16 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.record_act(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_kind text, p_reason text, p_voids_id bigint, p_voids_at timestamp with time zone, p_actor text) IS 'Writes a void, reset, ban or unban into the ledger and updates the player''s entries. Called by centile.void_score, reset_player and ban_user. Example: SELECT centile_store.record_act(b, centile_store.lock_lane(b, ''ann''), 1, ''reset'', ''asked for it'') FROM centile_store.boards b WHERE b.slug = ''main'';';
+
+CREATE FUNCTION centile_store.record_segments(p_lane centile_store.board_lanes, p_users bigint[], p_segments text[]) RETURNS void
+    LANGUAGE sql
+    AS $$
+    INSERT INTO centile_store.segment_members (board_id, user_id, segment, lane, batch, changed_at, is_member)
+    SELECT p_lane.board_id, m.user_id, m.segment, p_lane.lane, p_lane.batch + 1, '-infinity', true
+    FROM unnest(p_users, p_segments) AS m (user_id, segment)
+$$;
+
+COMMENT ON FUNCTION centile_store.record_segments(p_lane centile_store.board_lanes, p_users bigint[], p_segments text[]) IS 'Records the segments of players with their first scores on a board. Example: SELECT centile_store.record_segments(l, ''{}'', ''{}'') FROM centile_store.board_lanes l WHERE l.board_id = 1 AND l.lane = 0;';
 
 CREATE FUNCTION centile_store.reencrypt(p_kind text, p_name text, p_was bytea, p_secret bytea) RETURNS boolean
     LANGUAGE sql
@@ -5074,7 +5376,7 @@ BEGIN
         jsonb_build_object('revision', v_before.archive_revision, 'players', v_before.archive_players, 'batches', v_was),
         jsonb_strip_nulls(jsonb_build_object(
             'revision', v_after.archive_revision, 'players', v_after.archive_players, 'batches', v_is, 'reason', p_reason)),
-        v_after.kind || ':' || v_after.label);
+        centile_store.period_name(v_after.kind, v_after.label, v_after.segment));
     RETURN v_after.archive_revision;
 END
 $$;
@@ -5388,6 +5690,98 @@ $$;
 
 COMMENT ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_position bigint, p_limit integer) IS 'Rows of a ranking from a key and its position downwards. Example: SELECT position, rank, user_id, score FROM centile_store.rows_down(1, NULL, true, ''desc'', (100, 0, 0), 4, 10);';
 
+CREATE FUNCTION centile_store.segment_changes(p_board_id integer, p_ranking_ids bigint[], p_period_ids bigint[], p_user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[]) RETURNS record
+    LANGUAGE plpgsql STABLE
+    SET enable_nestloop TO 'off'
+    AS $$
+BEGIN
+    WITH r AS MATERIALIZED (
+        SELECT g.id, g.place, p.segment
+        FROM unnest(p_ranking_ids, p_period_ids) WITH ORDINALITY AS g (id, period_id, place)
+        CROSS JOIN LATERAL (SELECT p.segment FROM centile_store.periods p WHERE p.id = g.period_id LIMIT 1) p
+    ), u AS MATERIALIZED (
+        SELECT u.id, u.place FROM unnest(p_user_ids) WITH ORDINALITY AS u (id, place)
+    ), m AS MATERIALIZED (
+        SELECT u.id AS user_id, m.segment
+        FROM u CROSS JOIN LATERAL (
+            SELECT DISTINCT m.segment FROM centile_store.segment_members m WHERE m.board_id = p_board_id AND m.user_id = u.id OFFSET 0) m
+    ), e AS MATERIALIZED (
+        SELECT r.id AS ranking_id, m.user_id, l.rank_key, l.tie_key
+        FROM m JOIN r ON r.segment = m.segment
+        CROSS JOIN LATERAL (SELECT * FROM centile_store.leaderboard l WHERE l.ranking_id = r.id AND l.user_id = m.user_id LIMIT 1) l
+    )
+    SELECT array_agg(e.rank_key ORDER BY x.ranking_place, x.user_place), array_agg(e.tie_key ORDER BY x.ranking_place, x.user_place)
+    INTO rank_keys, tie_keys
+    FROM (SELECT r.id AS ranking_id, u.id AS user_id, r.place AS ranking_place, u.place AS user_place FROM r CROSS JOIN u) x
+    LEFT JOIN e ON e.ranking_id = x.ranking_id AND e.user_id = x.user_id;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.segment_changes(p_board_id integer, p_ranking_ids bigint[], p_period_ids bigint[], p_user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[]) IS 'Keys of users in rankings of a board with segments, ranking by ranking. Example: SELECT rank_keys FROM centile_store.segment_changes(1, ''{1}'', ''{1}'', ''{1}'');';
+
+CREATE FUNCTION centile_store.segment_state(p_board centile_store.boards, p_knows_segments boolean, p_user_ids bigint[], p_event_users integer[], p_times timestamp with time zone[], p_at timestamp with time zone, p_period_ids bigint[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT periods bigint[], OUT segments text[], OUT rankings bigint[]) RETURNS record
+    LANGUAGE plpgsql STABLE
+    AS $$
+#variable_conflict use_column
+BEGIN
+    IF NOT p_knows_segments THEN
+        RAISE EXCEPTION 'board % has segments, which this version of Centile does not know', p_board.slug USING ERRCODE = 'CB001', HINT = 'Update the instance.';
+    END IF;
+    SELECT array_agg(x.place ORDER BY x.place, x.segment, x.batch), array_agg(x.segment ORDER BY x.place, x.segment, x.batch),
+           array_agg(nullif(x.changed_at, '-infinity') ORDER BY x.place, x.segment, x.batch),
+           array_agg(x.is_member ORDER BY x.place, x.segment, x.batch), array_agg(x.batch IS NULL ORDER BY x.place, x.segment, x.batch)
+    INTO member_users, member_segments, member_times, member_are_in, member_are_new
+    FROM unnest(p_user_ids) WITH ORDINALITY AS u (id, place)
+    CROSS JOIN LATERAL (
+        SELECT u.place::integer AS place, m.segment, m.batch, m.changed_at, m.is_member
+        FROM centile_store.segment_members m
+        WHERE m.board_id = p_board.id AND m.user_id = u.id AND m.segment <> ''
+          AND (p_times IS NOT NULL OR (m.is_member AND NOT EXISTS (
+              SELECT FROM centile_store.segment_members l
+              WHERE l.board_id = p_board.id AND l.user_id = u.id AND l.segment = m.segment AND l.batch > m.batch)))
+        UNION ALL
+        -- As centile_store.wanted_segments, which would be planned for each player.
+        SELECT u.place::integer, s.segment, NULL, '-infinity', true
+        FROM (SELECT '' AS segment
+              UNION ALL
+              SELECT a.name || ':' || (w.attributes ->> a.name)
+              FROM centile_store.users w CROSS JOIN unnest(p_board.segments) AS a (name) WHERE w.id = u.id AND w.attributes ? a.name) s
+        WHERE NOT EXISTS (SELECT FROM centile_store.segment_members m WHERE m.board_id = p_board.id AND m.user_id = u.id AND m.segment = '')) x
+    WHERE u.id IS NOT NULL;
+
+    SELECT array_agg(w.id), array_agg(s.segment), array_agg(CASE WHEN s.cut_off_at IS NULL THEN s.ranking_id END)
+    INTO periods, segments, rankings
+    FROM (SELECT DISTINCT w.id, w.kind, w.label, m.segment
+          FROM centile_store.periods w
+          JOIN unnest(p_event_users, p_times) AS e (place, at)
+              ON w.starts_at <= coalesce(e.at, p_at) AND coalesce(e.at, p_at) < w.ends_at
+          JOIN unnest(member_users, member_segments) AS m (place, segment) ON m.place = e.place AND m.segment <> ''
+          WHERE p_times IS NOT NULL AND w.id = ANY (p_period_ids)
+          UNION ALL
+          SELECT w.id, w.kind, w.label, m.segment
+          FROM centile_store.periods w
+          CROSS JOIN (SELECT DISTINCT m.segment FROM unnest(member_segments) AS m (segment) WHERE m.segment <> '') m
+          WHERE p_times IS NULL AND w.id = ANY (p_period_ids)) w
+    CROSS JOIN LATERAL (SELECT * FROM centile_store.periods s
+                        WHERE s.board_id = p_board.id AND s.kind = w.kind AND s.label = w.label AND s.segment = w.segment LIMIT 1) s;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.segment_state(p_board centile_store.boards, p_knows_segments boolean, p_user_ids bigint[], p_event_users integer[], p_times timestamp with time zone[], p_at timestamp with time zone, p_period_ids bigint[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT periods bigint[], OUT segments text[], OUT rankings bigint[]) IS 'Segments of players, and their rankings in the periods of a batch. Example: SELECT s.member_segments FROM centile_store.boards b CROSS JOIN LATERAL centile_store.segment_state(b, true, ''{1}'', NULL, NULL, now(), ''{1}'') s WHERE b.slug = ''main'';';
+
+CREATE FUNCTION centile_store.segments_at(p_board_id integer, p_user_id bigint, p_until timestamp with time zone DEFAULT 'infinity'::timestamp with time zone) RETURNS SETOF text
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT l.segment
+    FROM (SELECT DISTINCT ON (m.segment) m.segment, m.is_member
+          FROM centile_store.segment_members m
+          WHERE m.board_id = p_board_id AND m.user_id = p_user_id AND m.segment <> '' AND m.changed_at < p_until
+          ORDER BY m.segment, m.batch DESC) l
+    WHERE l.is_member
+$$;
+
+COMMENT ON FUNCTION centile_store.segments_at(p_board_id integer, p_user_id bigint, p_until timestamp with time zone) IS 'The segments of a board in which a player stands. Example: SELECT centile_store.segments_at(1, 1);';
+
 CREATE FUNCTION centile_store.set_layout(p_ranking_id bigint, p_buckets smallint[], p_bounds centile_store.rank_key[]) RETURNS void
     LANGUAGE sql
     AS $$
@@ -5421,6 +5815,8 @@ BEGIN
     LOOP
         IF v_source.id IS NULL THEN
             RAISE EXCEPTION 'there is no board %', quote_nullable(v_source.slug) USING ERRCODE = 'CB422', DETAIL = 'sources';
+        ELSIF position('@' IN v_source.period) > 0 THEN
+            RAISE EXCEPTION 'a source must not be a segment: %', quote_literal(v_source.period) USING ERRCODE = 'CB422', DETAIL = 'sources';
         ELSIF v_source.kind IS NULL OR v_source.kind <> ALL (v_source.periods || '{season,snapshot,rolling}'::text[]) THEN
             RAISE EXCEPTION 'board % does not keep the period %', v_source.slug, quote_nullable(v_source.kind)
                 USING ERRCODE = 'CB422', DETAIL = 'sources', HINT = format('Use %s, season:NAME, snapshot:NAME or rolling:LENGTH.', array_to_string(v_source.periods, ', '));
@@ -5559,6 +5955,12 @@ BEGIN
     END IF;
     PERFORM centile_store.catch_up(g.id, n::smallint, p_after, v_end, 0, p_limit)
     FROM centile_store.rankings g CROSS JOIN LATERAL generate_series(0, g.lanes - 1) AS n WHERE g.id = p_ranking_id;
+    -- Players who have entered or left the segment meanwhile. Their moves are not in the ledger.
+    PERFORM centile_store.recompute_entries(m.lane, ARRAY[p_ranking_id], array_agg(DISTINCT m.user_id))
+    FROM centile_store.rankings g
+    JOIN centile_store.segment_members m ON m.board_id = g.board_id AND m.segment = v_period.segment AND m.changed_at > g.created_at - interval '1 minute'
+    WHERE g.id = p_ranking_id AND v_period.segment <> ''
+    GROUP BY m.lane;
     -- Restores missing lanes, and raises those that were set back.
     INSERT INTO centile_store.board_lanes (board_id, lane, batch, last_at)
     SELECT v_period.board_id, n - 1, 0, '2000-01-01 00:00:00+00' FROM generate_subscripts(p_batches, 1) AS n
@@ -5598,7 +6000,7 @@ BEGIN
     END IF;
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     SELECT * INTO v_before FROM centile_store.periods p
-    WHERE p.board_id = v_period.board_id AND p.kind = v_period.kind AND p.starts_at < v_period.starts_at
+    WHERE p.board_id = v_period.board_id AND p.kind = v_period.kind AND p.segment = v_period.segment AND p.starts_at < v_period.starts_at
       AND p.state = 'closed' AND p.frozen_top IS NOT NULL AND p.tiers <> '{}'
       -- Windows of one length.
       AND (p.kind <> 'rolling' OR split_part(p.label, '-', 1) = split_part(v_period.label, '-', 1))
@@ -5714,6 +6116,21 @@ $$;
 
 COMMENT ON FUNCTION centile_store.unerased_metadata(p_events centile_store.pending_event[], p_metadata text[]) IS 'Metadata of pending events without those of erased players. Example: SELECT centile_store.unerased_metadata(''{}'', ''{}'');';
 
+CREATE FUNCTION centile_store.unknown_layouts(p_rankings bigint[], p_known_rankings bigint[], p_known_times timestamp with time zone[], OUT rankings bigint[], OUT times timestamp with time zone[]) RETURNS record
+    LANGUAGE plpgsql STABLE
+    AS $$
+BEGIN
+    SELECT array_agg(g.id ORDER BY g.id), array_agg(g.laid_out_at ORDER BY g.id) INTO rankings, times
+    FROM (SELECT g.id, g.laid_out_at
+          FROM unnest(p_rankings) AS r (id)
+          CROSS JOIN LATERAL (SELECT g.id, g.laid_out_at FROM centile_store.rankings g WHERE g.id = r.id LIMIT 1) g
+          EXCEPT
+          SELECT k.id, k.laid_out_at FROM unnest(p_known_rankings, p_known_times) AS k (id, laid_out_at)) g;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.unknown_layouts(p_rankings bigint[], p_known_rankings bigint[], p_known_times timestamp with time zone[], OUT rankings bigint[], OUT times timestamp with time zone[]) IS 'The rankings whose layouts have other times than the known ones. Example: SELECT rankings FROM centile_store.unknown_layouts(''{1}'', ''{}'', ''{}'');';
+
 CREATE FUNCTION centile_store.unused_windows(p_all boolean DEFAULT false) RETURNS TABLE(board_id integer, period_id bigint)
     LANGUAGE sql STABLE
     AS $$
@@ -5767,6 +6184,16 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.users_named(p_text text, p_limit integer) IS 'Ids of users whose id or name begins with a text, up to a number of each; accents and case of names do not count. Example: SELECT centile_store.users_named(''an'', 100);';
+
+CREATE FUNCTION centile_store.wanted_segments(p_board centile_store.boards, p_user_id bigint) RETURNS SETOF text
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT a.name || ':' || (u.attributes ->> a.name)
+    FROM centile_store.users u CROSS JOIN unnest(p_board.segments) AS a (name)
+    WHERE u.id = p_user_id AND u.attributes ? a.name
+$$;
+
+COMMENT ON FUNCTION centile_store.wanted_segments(p_board centile_store.boards, p_user_id bigint) IS 'The segments of a board to which a user belongs by the attributes. Example: SELECT centile_store.wanted_segments(b, 1) FROM centile_store.boards b WHERE b.slug = ''main'';';
 
 CREATE FUNCTION centile_store.wanted_windows() RETURNS TABLE(board_id integer, board text, length text, at timestamp with time zone, label text, is_current boolean)
     LANGUAGE sql STABLE
@@ -5921,7 +6348,8 @@ CREATE VIEW centile.archive_differences AS
     d.archive_reached_at,
     d.live_score,
     d.live_reached_at,
-    d.found_at
+    d.found_at,
+    p.segment
    FROM (((centile_store.archive_differences d
      JOIN centile_store.periods p ON ((p.id = d.period_id)))
      JOIN centile_store.boards b ON ((b.id = p.board_id)))
@@ -5941,7 +6369,8 @@ CREATE VIEW centile.archive_index AS
     p.closed_at,
     pg_total_relation_size((c.oid)::regclass) AS size,
     (p.corrected_at IS NOT NULL) AS needs_refresh,
-    p.id AS period_id
+    p.id AS period_id,
+    p.segment
    FROM ((centile_store.periods p
      JOIN centile_store.boards b ON ((b.id = p.board_id)))
      JOIN pg_class c ON (((c.relnamespace = ('centile_archive'::regnamespace)::oid) AND (c.relname = p.archive_name))))
@@ -6007,10 +6436,11 @@ CREATE VIEW centile.boards AS
     boards.icon_url,
     boards.colour,
     boards.tiers,
-    boards.created_at
+    boards.created_at,
+    boards.segments
    FROM centile_store.boards;
 
-COMMENT ON VIEW centile.boards IS 'Boards and their rules. kept_archives limits the archives kept of each kind of period, and gain_max a player''s gain in one period. snapshots is the kind of period at whose end the all-time ranking is archived, and rolling the lengths of rolling windows. tags group boards. score_format, description, icon_url and colour say how to show the board. tiers name parts of its rankings, best first. Example: SELECT slug, mode, score_order, ties, periods, lanes, time_zone FROM centile.boards ORDER BY slug;';
+COMMENT ON VIEW centile.boards IS 'Boards and their rules. kept_archives limits the archives kept of each kind of period, and gain_max a player''s gain in one period. snapshots is the kind of period at whose end the all-time ranking is archived, and rolling the lengths of rolling windows. tags group boards. score_format, description, icon_url and colour say how to show the board. tiers name parts of its rankings, best first. segments are attributes of users by which its periods have separate rankings. Example: SELECT slug, mode, score_order, ties, periods, lanes, time_zone FROM centile.boards ORDER BY slug;';
 
 CREATE TABLE centile_store.bucket_counts (
     ranking_id bigint NOT NULL,
@@ -6041,7 +6471,8 @@ CREATE VIEW centile.bucket_occupancy AS
     round(((u.players)::numeric / NULLIF(sum(u.players) OVER (PARTITION BY g.id), (0)::numeric)), 4) AS share,
     ('centile_store.'::text || (t.relname)::text) AS table_name,
     pg_total_relation_size((t.oid)::regclass) AS size,
-    p.ranking_id
+    p.ranking_id,
+    p.segment
    FROM ((((centile_store.periods p
      JOIN centile_store.boards b ON ((b.id = p.board_id)))
      JOIN centile_store.rankings g ON ((g.id = p.ranking_id)))
@@ -6061,7 +6492,7 @@ CREATE VIEW centile.bucket_occupancy AS
           WINDOW upwards AS (ORDER BY u_1.place)) u)
      JOIN pg_class t ON (((t.relnamespace = ('centile_store'::regnamespace)::oid) AND (t.relname = ('leaderboard_bucket_'::text || to_char((u.bucket)::double precision, 'FM00'::text))))));
 
-COMMENT ON VIEW centile.bucket_occupancy IS 'Place, bounds, players, share and table size of each of the 100 buckets of every open ranking. Example: SELECT place, bucket, from_score, to_score, players, share, table_name, size FROM centile.bucket_occupancy WHERE board = ''main'' AND kind = ''all_time'' AND players > 0 ORDER BY place DESC;';
+COMMENT ON VIEW centile.bucket_occupancy IS 'Place, bounds, players, share and table size of each of the 100 buckets of every open ranking. Example: SELECT place, bucket, from_score, to_score, players, share, table_name, size FROM centile.bucket_occupancy WHERE board = ''main'' AND kind = ''all_time'' AND segment = '''' AND players > 0 ORDER BY place DESC;';
 
 CREATE TABLE centile_store.combination_sources (
     board_id integer NOT NULL,
@@ -6173,7 +6604,7 @@ CREATE VIEW centile.current_ranking_month AS
      JOIN centile_store.boards b ON ((b.id = p.board_id)))
      JOIN centile_store.leaderboard l ON ((l.ranking_id = p.ranking_id)))
      JOIN centile_store.users u ON ((u.id = l.user_id)))
-  WHERE ((p.kind = 'month'::text) AND (p.starts_at <= statement_timestamp()) AND (statement_timestamp() < p.ends_at));
+  WHERE ((p.kind = 'month'::text) AND (p.segment = ''::text) AND (p.starts_at <= statement_timestamp()) AND (statement_timestamp() < p.ends_at));
 
 COMMENT ON VIEW centile.current_ranking_month IS 'The standings of every board''s current month. Example: SELECT position, rank, user_id, score FROM centile.current_ranking_month WHERE board = ''ladder'' ORDER BY position LIMIT 3;';
 
@@ -6193,7 +6624,7 @@ CREATE VIEW centile.current_ranking_week AS
      JOIN centile_store.boards b ON ((b.id = p.board_id)))
      JOIN centile_store.leaderboard l ON ((l.ranking_id = p.ranking_id)))
      JOIN centile_store.users u ON ((u.id = l.user_id)))
-  WHERE ((p.kind = 'week'::text) AND (p.starts_at <= statement_timestamp()) AND (statement_timestamp() < p.ends_at));
+  WHERE ((p.kind = 'week'::text) AND (p.segment = ''::text) AND (p.starts_at <= statement_timestamp()) AND (statement_timestamp() < p.ends_at));
 
 COMMENT ON VIEW centile.current_ranking_week IS 'The standings of every board''s current week. Example: SELECT position, rank, user_id, score FROM centile.current_ranking_week WHERE board = ''arena'' ORDER BY position LIMIT 3;';
 
@@ -6326,7 +6757,7 @@ CREATE VIEW centile.last_month AS
     r.reached_at
    FROM (((centile_store.boards b
      CROSS JOIN LATERAL centile.period_before('month'::text, statement_timestamp(), b.time_zone) x(label, starts_at, ends_at))
-     JOIN centile_store.periods p ON (((p.board_id = b.id) AND (p.kind = 'month'::text) AND (p.label = x.label))))
+     JOIN centile_store.periods p ON (((p.board_id = b.id) AND (p.kind = 'month'::text) AND (p.label = x.label) AND (p.segment = ''::text))))
      CROSS JOIN LATERAL centile.ranking(b.slug, ((p.kind || ':'::text) || x.label)) r("position", rank, user_id, user_name, score, reached_at))
   WHERE (('month'::text = ANY (b.periods)) AND ((p.ranking_id IS NOT NULL) OR (p.frozen_top IS NOT NULL)));
 
@@ -6348,7 +6779,7 @@ CREATE VIEW centile.last_week AS
     r.reached_at
    FROM (((centile_store.boards b
      CROSS JOIN LATERAL centile.period_before('week'::text, statement_timestamp(), b.time_zone) x(label, starts_at, ends_at))
-     JOIN centile_store.periods p ON (((p.board_id = b.id) AND (p.kind = 'week'::text) AND (p.label = x.label))))
+     JOIN centile_store.periods p ON (((p.board_id = b.id) AND (p.kind = 'week'::text) AND (p.label = x.label) AND (p.segment = ''::text))))
      CROSS JOIN LATERAL centile.ranking(b.slug, ((p.kind || ':'::text) || x.label)) r("position", rank, user_id, user_name, score, reached_at))
   WHERE (('week'::text = ANY (b.periods)) AND ((p.ranking_id IS NOT NULL) OR (p.frozen_top IS NOT NULL)));
 
@@ -6456,7 +6887,8 @@ CREATE VIEW centile.period_status AS
         END AS agrees,
     ((p.frozen_top IS NOT NULL) AND (p.corrected_at IS NOT NULL)) AS needs_refresh,
     p.closed_at,
-    p.id AS period_id
+    p.id AS period_id,
+    p.segment
    FROM (((centile_store.periods p
      JOIN centile_store.boards b ON ((b.id = p.board_id)))
      LEFT JOIN pg_class a ON (((a.relnamespace = ('centile_archive'::regnamespace)::oid) AND (a.relname = p.archive_name) AND (a.relkind = 'm'::"char") AND a.relispopulated)))
@@ -6511,12 +6943,13 @@ CREATE VIEW centile.periods AS
         CASE p.state
             WHEN 'closed'::text THEN p.tiers
             ELSE b.tiers
-        END AS tiers
+        END AS tiers,
+    p.segment
    FROM ((centile_store.periods p
      JOIN centile_store.boards b ON ((b.id = p.board_id)))
      LEFT JOIN centile_store.rankings g ON ((g.id = p.ranking_id)));
 
-COMMENT ON VIEW centile.periods IS 'Periods opened so far, with their players and whether they are upcoming (seasons, and the next rolling window), preparing (rolling windows), open, due (over, not closed) or closed. A closed period keeps the tiers of its closing. Example: SELECT kind, label, state, players, archive, archive_revision FROM centile.periods WHERE board = ''main'' ORDER BY starts_at DESC, kind LIMIT 5;';
+COMMENT ON VIEW centile.periods IS 'Periods opened so far, with their players and whether they are upcoming (seasons, and the next rolling window), preparing (rolling windows), open, due (over, not closed) or closed. A closed period keeps the tiers of its closing. segment is empty in a row about all players. Example: SELECT kind, label, state, players, archive, archive_revision FROM centile.periods WHERE board = ''main'' AND segment = '''' ORDER BY starts_at DESC, kind LIMIT 5;';
 
 CREATE VIEW centile.quarantine AS
  SELECT q.id AS quarantine_id,
@@ -6565,10 +6998,12 @@ CREATE VIEW centile.ranking_counts AS
     x.in_buckets,
     x.bucket_rows,
     x.entries,
-    ((x.in_buckets = x.bucket_rows) AND (x.bucket_rows = x.entries)) AS agree
+    ((x.in_buckets = x.bucket_rows) AND (x.bucket_rows = x.entries)) AS agree,
+    x.segment
    FROM ( SELECT b.slug AS board,
             p.kind,
             p.label,
+            p.segment,
             ( SELECT COALESCE(sum(n.n), (0)::bigint) AS "coalesce"
                    FROM centile_store.bucket_counts c,
                     LATERAL unnest(c.counts) n(n)
@@ -6583,7 +7018,7 @@ CREATE VIEW centile.ranking_counts AS
              JOIN centile_store.boards b ON ((b.id = p.board_id)))
           WHERE (p.ranking_id IS NOT NULL)) x;
 
-COMMENT ON VIEW centile.ranking_counts IS 'Players of every open ranking by bucket counts, bucket rows and entries, and whether these agree. Example: SELECT * FROM centile.ranking_counts WHERE board = ''main'' AND kind = ''all_time'';';
+COMMENT ON VIEW centile.ranking_counts IS 'Players of every open ranking by bucket counts, bucket rows and entries, and whether these agree. Example: SELECT * FROM centile.ranking_counts WHERE board = ''main'' AND kind = ''all_time'' AND segment = '''';';
 
 CREATE VIEW centile.score_history AS
  SELECT t.id AS transaction_id,
@@ -6611,21 +7046,22 @@ CREATE VIEW centile.standings AS
  SELECT b.slug AS board,
     p.kind,
     p.label,
-    row_number() OVER (PARTITION BY b.slug, p.kind, p.label ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id) AS "position",
+    row_number() OVER (PARTITION BY b.slug, p.kind, p.label, p.segment ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id) AS "position",
         CASE
-            WHEN (b.ties = 'shared'::text) THEN rank() OVER (PARTITION BY b.slug, p.kind, p.label ORDER BY l.rank_key DESC)
-            ELSE row_number() OVER (PARTITION BY b.slug, p.kind, p.label ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id)
+            WHEN (b.ties = 'shared'::text) THEN rank() OVER (PARTITION BY b.slug, p.kind, p.label, p.segment ORDER BY l.rank_key DESC)
+            ELSE row_number() OVER (PARTITION BY b.slug, p.kind, p.label, p.segment ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id)
         END AS rank,
     u.external_id AS user_id,
     u.name AS user_name,
     l.score,
-    l.reached_at
+    l.reached_at,
+    p.segment
    FROM (((centile_store.periods p
      JOIN centile_store.boards b ON ((b.id = p.board_id)))
      JOIN centile_store.leaderboard l ON ((l.ranking_id = p.ranking_id)))
      JOIN centile_store.users u ON ((u.id = l.user_id)));
 
-COMMENT ON VIEW centile.standings IS 'Every entry of every open ranking with its rank, computed by a window function. Example: SELECT rank, user_id, score FROM centile.standings WHERE board = ''main'' AND kind = ''all_time'' ORDER BY position LIMIT 3;';
+COMMENT ON VIEW centile.standings IS 'Every entry of every open ranking with its rank, computed by a window function. Example: SELECT rank, user_id, score FROM centile.standings WHERE board = ''main'' AND kind = ''all_time'' AND segment = '''' ORDER BY position LIMIT 3;';
 
 CREATE VIEW centile.upkeep AS
  SELECT d.periods_due,
@@ -6672,6 +7108,7 @@ CREATE VIEW centile.upkeep AS
                     p_1.archive_dropped_at,
                     p_1.frozen_top,
                     p_1.tiers,
+                    p_1.segment,
                     ((p_1.state = 'open'::text) AND (p_1.ends_at <= statement_timestamp()) AND ((p_1.ends_at > g.created_at) OR (p_1.kind <> 'season'::text) OR (g.created_at < (statement_timestamp() - '01:00:00'::interval))) AND ((p_1.kind <> 'rolling'::text) OR (b.kept_archives ? 'rolling'::text))) AS is_due
                    FROM ((centile_store.periods p_1
                      JOIN centile_store.boards b ON ((b.id = p_1.board_id)))
@@ -6706,10 +7143,11 @@ CREATE VIEW centile.users AS
     users.metadata,
     users.banned_at,
     users.created_at,
-    users.id AS internal_id
+    users.id AS internal_id,
+    users.attributes
    FROM centile_store.users;
 
-COMMENT ON VIEW centile.users IS 'Users with their external ids, and whether they are banned. Example: SELECT user_id, user_name, banned_at FROM centile.users ORDER BY user_id LIMIT 3;';
+COMMENT ON VIEW centile.users IS 'Users with their external ids, their attributes, and whether they are banned. Example: SELECT user_id, user_name, banned_at FROM centile.users ORDER BY user_id LIMIT 3;';
 
 CREATE VIEW centile.webhooks AS
  SELECT b.slug AS board,
@@ -6728,6 +7166,24 @@ CREATE TABLE centile_store.applied_sql (
 );
 
 COMMENT ON TABLE centile_store.applied_sql IS 'Edition of the functions and views under sql/ that this database has.';
+
+CREATE TABLE centile_store.attribute_moves (
+    user_id bigint NOT NULL,
+    number bigint NOT NULL,
+    changed_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
+COMMENT ON TABLE centile_store.attribute_moves IS 'Users whose attributes have changed, until all boards have moved them to their new segments. number is the profile revision of the last change.';
+
+CREATE TABLE centile_store.attribute_values (
+    attribute text NOT NULL COLLATE pg_catalog."C",
+    value text NOT NULL COLLATE pg_catalog."C",
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT attribute_values_length CHECK (((char_length(value) >= 1) AND (char_length(value) <= 64))),
+    CONSTRAINT attribute_values_printable CHECK ((value !~ '[\u0001-\u001f\u007f-\u009f]'::text))
+);
+
+COMMENT ON TABLE centile_store.attribute_values IS 'All values that users'' attributes have had: at most 1,000 of each attribute.';
 
 ALTER TABLE centile_store.audit_log ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME centile_store.audit_log_id_seq
@@ -6945,6 +7401,12 @@ ALTER TABLE ONLY centile_store.applied_sql
 ALTER TABLE ONLY centile_store.archive_differences
     ADD CONSTRAINT archive_differences_pkey PRIMARY KEY (period_id, revision, user_id);
 
+ALTER TABLE ONLY centile_store.attribute_moves
+    ADD CONSTRAINT attribute_moves_pkey PRIMARY KEY (user_id);
+
+ALTER TABLE ONLY centile_store.attribute_values
+    ADD CONSTRAINT attribute_values_pkey PRIMARY KEY (attribute, value);
+
 ALTER TABLE ONLY centile_store.audit_log
     ADD CONSTRAINT audit_log_pkey PRIMARY KEY (id);
 
@@ -7006,7 +7468,7 @@ ALTER TABLE ONLY centile_store.periods
     ADD CONSTRAINT periods_archive_name_key UNIQUE (archive_name);
 
 ALTER TABLE ONLY centile_store.periods
-    ADD CONSTRAINT periods_label_key UNIQUE (board_id, kind, label);
+    ADD CONSTRAINT periods_label_key UNIQUE (board_id, kind, label, segment);
 
 ALTER TABLE ONLY centile_store.periods
     ADD CONSTRAINT periods_pkey PRIMARY KEY (id);
@@ -7028,6 +7490,9 @@ ALTER TABLE centile_store.score_transactions
 
 ALTER TABLE ONLY centile_store.score_transactions
     ADD CONSTRAINT score_transactions_pkey PRIMARY KEY (id, occurred_at);
+
+ALTER TABLE ONLY centile_store.segment_members
+    ADD CONSTRAINT segment_members_pkey PRIMARY KEY (board_id, user_id, segment, batch);
 
 ALTER TABLE ONLY centile_store.signed_requests
     ADD CONSTRAINT signed_requests_pkey PRIMARY KEY (key_id, signature);
@@ -7058,7 +7523,7 @@ CREATE INDEX periods_due_idx ON centile_store.periods USING btree (ends_at) WHER
 
 CREATE INDEX periods_snapshot_ends_idx ON centile_store.periods USING btree (board_id, ends_at) WHERE (kind = 'snapshot'::text);
 
-CREATE INDEX periods_starts_at_idx ON centile_store.periods USING btree (board_id, kind, starts_at);
+CREATE INDEX periods_starts_at_idx ON centile_store.periods USING btree (board_id, kind, segment, starts_at);
 
 CREATE INDEX periods_window_idx ON centile_store.periods USING btree (board_id, ends_at) WHERE ((kind = 'rolling'::text) AND (state <> 'closed'::text));
 
@@ -7073,6 +7538,8 @@ CREATE INDEX rankings_released_idx ON centile_store.rankings USING btree (id) WH
 CREATE INDEX score_transactions_acts_idx ON ONLY centile_store.score_transactions USING btree (board_id, user_id) WHERE (kind <> 'score'::text);
 
 CREATE INDEX score_transactions_player_idx ON ONLY centile_store.score_transactions USING btree (board_id, user_id, occurred_at, id);
+
+CREATE INDEX segment_members_segment_idx ON centile_store.segment_members USING btree (board_id, segment, user_id, batch);
 
 CREATE INDEX signed_requests_expires_at_idx ON centile_store.signed_requests USING btree (expires_at);
 
@@ -7160,8 +7627,8 @@ GRANT ALL ON FUNCTION centile.combine_board(p_slug text, p_sources jsonb, p_join
 REVOKE ALL ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[], p_segments text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[], p_segments text[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text, p_signing_secret bytea, p_request_sha256 bytea, p_request_salt bytea) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text, p_signing_secret bytea, p_request_sha256 bytea, p_request_salt bytea) TO centile_service;
@@ -7241,8 +7708,8 @@ REVOKE ALL ON FUNCTION centile.progress(p_board text, p_user text, p_limit integ
 GRANT ALL ON FUNCTION centile.progress(p_board text, p_user text, p_limit integer) TO centile_reader;
 GRANT ALL ON FUNCTION centile.progress(p_board text, p_user text, p_limit integer) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.put_user(p_user text, p_name text, p_avatar text, p_set_avatar boolean, p_metadata jsonb, p_actor text, p_boards text[], OUT made boolean) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.put_user(p_user text, p_name text, p_avatar text, p_set_avatar boolean, p_metadata jsonb, p_actor text, p_boards text[], OUT made boolean) TO centile_service;
+REVOKE ALL ON FUNCTION centile.put_user(p_user text, p_name text, p_avatar text, p_set_avatar boolean, p_metadata jsonb, p_actor text, p_boards text[], p_attributes jsonb, OUT made boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.put_user(p_user text, p_name text, p_avatar text, p_set_avatar boolean, p_metadata jsonb, p_actor text, p_boards text[], p_attributes jsonb, OUT made boolean) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.rank_key(p_score bigint, p_order text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.rank_key(p_score bigint, p_order text) TO centile_reader;
@@ -7307,8 +7774,8 @@ REVOKE ALL ON FUNCTION centile.tiers(p_board text, p_period text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.tiers(p_board text, p_period text) TO centile_reader;
 GRANT ALL ON FUNCTION centile.tiers(p_board text, p_period text) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[], p_segments text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[], p_segments text[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.verify(p_board text, p_period text, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.verify(p_board text, p_period text, p_limit integer) TO centile_reader;
@@ -7384,8 +7851,8 @@ GRANT ALL ON FUNCTION centile_store.begin_ban(p_user text, p_banned boolean, p_r
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.boards TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], p_known_rankings bigint[], p_known_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT layout_rankings bigint[], OUT layout_times timestamp with time zone[], OUT layout_buckets smallint[], OUT layout_rank_keys bigint[], OUT layout_tie_keys bigint[], OUT layout_user_keys bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], p_known_rankings bigint[], p_known_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT layout_rankings bigint[], OUT layout_times timestamp with time zone[], OUT layout_buckets smallint[], OUT layout_rank_keys bigint[], OUT layout_tie_keys bigint[], OUT layout_user_keys bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], p_known_rankings bigint[], p_known_times timestamp with time zone[], p_knows_segments boolean, OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT layout_rankings bigint[], OUT layout_times timestamp with time zone[], OUT layout_buckets smallint[], OUT layout_rank_keys bigint[], OUT layout_tie_keys bigint[], OUT layout_user_keys bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], p_known_rankings bigint[], p_known_times timestamp with time zone[], p_knows_segments boolean, OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT layout_rankings bigint[], OUT layout_times timestamp with time zone[], OUT layout_buckets smallint[], OUT layout_rank_keys bigint[], OUT layout_tie_keys bigint[], OUT layout_user_keys bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text) TO centile_service;
@@ -7435,6 +7902,9 @@ GRANT ALL ON FUNCTION centile_store.change_counts(p_lane smallint, p_rankings bi
 REVOKE ALL ON FUNCTION centile_store.changed_users(p_board_id integer, p_known bigint[], p_now bigint[], p_limit integer, p_user_limit bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.changed_users(p_board_id integer, p_known bigint[], p_now bigint[], p_limit integer, p_user_limit bigint) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.check_attributes(p_changes jsonb, p_attributes jsonb, p_boards text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.check_attributes(p_changes jsonb, p_attributes jsonb, p_boards text[]) TO centile_service;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.users TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.check_editable(p_user centile_store.users, p_boards text[]) FROM PUBLIC;
@@ -7467,8 +7937,8 @@ GRANT ALL ON FUNCTION centile_store.combined_entries_query(p_board_id integer, p
 REVOKE ALL ON FUNCTION centile_store.combined_ranking(p_board_id integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.combined_ranking(p_board_id integer) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], p_metadata text[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], p_metadata text[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], p_metadata text[], p_member_users bigint[], p_member_segments text[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], p_metadata text[], p_member_users bigint[], p_member_segments text[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.compare_archive(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.compare_archive(p_period_id bigint) TO centile_service;
@@ -7520,8 +7990,8 @@ GRANT ALL ON FUNCTION centile_store.entries_of(p_board centile_store.boards) TO 
 REVOKE ALL ON FUNCTION centile_store.entries_query(p_period_id bigint, p_batches text, p_user_ids text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.entries_query(p_period_id bigint, p_batches text, p_user_ids text) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.entry_metadata(p_board_ids integer[], p_kinds text[], p_labels text[], p_users text[], p_times timestamp with time zone[], p_scores bigint[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.entry_metadata(p_board_ids integer[], p_kinds text[], p_labels text[], p_users text[], p_times timestamp with time zone[], p_scores bigint[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.entry_metadata(p_board_ids integer[], p_kinds text[], p_labels text[], p_users text[], p_times timestamp with time zone[], p_scores bigint[], p_segments text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.entry_metadata(p_board_ids integer[], p_kinds text[], p_labels text[], p_users text[], p_times timestamp with time zone[], p_scores bigint[], p_segments text[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.erase_from_tops(p_user text, p_limit integer, OUT period_ids bigint[], OUT is_done boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.erase_from_tops(p_user text, p_limit integer, OUT period_ids bigint[], OUT is_done boolean) TO centile_service;
@@ -7582,8 +8052,16 @@ GRANT ALL ON FUNCTION centile_store.import_periods(p_board_id integer, p_kinds t
 REVOKE ALL ON FUNCTION centile_store.import_state(p_board_id integer, p_user_ids bigint[], p_event_users integer[], p_times timestamp with time zone[], p_at timestamp with time zone, p_starts timestamp with time zone[], p_ends timestamp with time zone[], p_rankings bigint[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.import_state(p_board_id integer, p_user_ids bigint[], p_event_users integer[], p_times timestamp with time zone[], p_at timestamp with time zone, p_starts timestamp with time zone[], p_ends timestamp with time zone[], p_rankings bigint[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[]) TO centile_service;
 
+GRANT SELECT,INSERT ON TABLE centile_store.segment_members TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.is_known(p_board_id integer, p_user_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.is_known(p_board_id integer, p_user_id bigint) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.is_locked(p_class integer, p_object bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.is_locked(p_class integer, p_object bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.join_segments(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_at timestamp with time zone, p_with_closed boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.join_segments(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_at timestamp with time zone, p_with_closed boolean) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.kept_secrets() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.kept_secrets() TO centile_service;
@@ -7636,8 +8114,14 @@ GRANT ALL ON FUNCTION centile_store.mark_corrected(p_period_ids bigint[]) TO cen
 REVOKE ALL ON FUNCTION centile_store.mark_player(p_user_id bigint, p_banned boolean, p_reason text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.mark_player(p_user_id bigint, p_banned boolean, p_reason text, p_actor text) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.missing_segments(p_board centile_store.boards, p_user_id bigint, p_at timestamp with time zone, p_wanted boolean, p_with_closed boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.missing_segments(p_board centile_store.boards, p_user_id bigint, p_at timestamp with time zone, p_wanted boolean, p_with_closed boolean) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.move_boundary(p_ranking_id bigint, p_layout integer, p_from integer, p_to integer, p_rows integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.move_boundary(p_ranking_id bigint, p_layout integer, p_from integer, p_to integer, p_rows integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.move_player(p_board text, p_user_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.move_player(p_board text, p_user_id bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.move_rows(p_ranking_id bigint, p_from_bucket smallint, p_to_bucket smallint, p_bound centile_store.rank_key, p_up boolean, p_rows integer, OUT moved integer, OUT lanes smallint[], OUT moved_by_lane integer[], OUT lower centile_store.rank_key, OUT upper centile_store.rank_key) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.move_rows(p_ranking_id bigint, p_from_bucket smallint, p_to_bucket smallint, p_bound centile_store.rank_key, p_up boolean, p_rows integer, OUT moved integer, OUT lanes smallint[], OUT moved_by_lane integer[], OUT lower centile_store.rank_key, OUT upper centile_store.rank_key) TO centile_service;
@@ -7657,6 +8141,9 @@ GRANT ALL ON FUNCTION centile_store.note_delivery(p_message_id bigint, p_status 
 REVOKE ALL ON FUNCTION centile_store.note_signature(p_key_id text, p_signature bytea) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.note_signature(p_key_id text, p_signature bytea) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.open_segments(p_board_id integer, p_period_ids bigint[], p_segments text[], p_with_closed boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.open_segments(p_board_id integer, p_period_ids bigint[], p_segments text[], p_with_closed boolean) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.open_snapshots() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.open_snapshots() TO centile_service;
 
@@ -7672,6 +8159,9 @@ GRANT ALL ON FUNCTION centile_store.percentiles(p_ranking_id bigint, p_period_id
 REVOKE ALL ON FUNCTION centile_store.period_holding(p_board_id integer, p_kind text, p_at timestamp with time zone, p_zone text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.period_holding(p_board_id integer, p_kind text, p_at timestamp with time zone, p_zone text) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.period_name(p_kind text, p_label text, p_segment text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.period_name(p_kind text, p_label text, p_segment text) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) TO centile_service;
 
@@ -7686,6 +8176,9 @@ GRANT ALL ON FUNCTION centile_store.player_histories(p_board_id integer, p_users
 
 REVOKE ALL ON FUNCTION centile_store.player_label(p_user_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.player_label(p_user_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.player_periods_at(p_board centile_store.boards, p_user_id bigint, p_at timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.player_periods_at(p_board centile_store.boards, p_user_id bigint, p_at timestamp with time zone) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.player_row(p_ranking_id bigint, p_user_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.player_row(p_ranking_id bigint, p_user_id bigint) TO centile_service;
@@ -7728,6 +8221,9 @@ GRANT ALL ON FUNCTION centile_store.recompute_entries(p_lane smallint, p_ranking
 
 REVOKE ALL ON FUNCTION centile_store.record_act(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_kind text, p_reason text, p_voids_id bigint, p_voids_at timestamp with time zone, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.record_act(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_kind text, p_reason text, p_voids_id bigint, p_voids_at timestamp with time zone, p_actor text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.record_segments(p_lane centile_store.board_lanes, p_users bigint[], p_segments text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.record_segments(p_lane centile_store.board_lanes, p_users bigint[], p_segments text[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.reencrypt(p_kind text, p_name text, p_was bytea, p_secret bytea) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.reencrypt(p_kind text, p_name text, p_was bytea, p_secret bytea) TO centile_service;
@@ -7773,6 +8269,15 @@ GRANT ALL ON FUNCTION centile_store.rows_around(p_ranking_id bigint, p_user_id b
 
 REVOKE ALL ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_position bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_position bigint, p_limit integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.segment_changes(p_board_id integer, p_ranking_ids bigint[], p_period_ids bigint[], p_user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.segment_changes(p_board_id integer, p_ranking_ids bigint[], p_period_ids bigint[], p_user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.segment_state(p_board centile_store.boards, p_knows_segments boolean, p_user_ids bigint[], p_event_users integer[], p_times timestamp with time zone[], p_at timestamp with time zone, p_period_ids bigint[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT periods bigint[], OUT segments text[], OUT rankings bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.segment_state(p_board centile_store.boards, p_knows_segments boolean, p_user_ids bigint[], p_event_users integer[], p_times timestamp with time zone[], p_at timestamp with time zone, p_period_ids bigint[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT periods bigint[], OUT segments text[], OUT rankings bigint[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.segments_at(p_board_id integer, p_user_id bigint, p_until timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.segments_at(p_board_id integer, p_user_id bigint, p_until timestamp with time zone) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.set_layout(p_ranking_id bigint, p_buckets smallint[], p_bounds centile_store.rank_key[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.set_layout(p_ranking_id bigint, p_buckets smallint[], p_bounds centile_store.rank_key[]) TO centile_service;
@@ -7822,6 +8327,9 @@ GRANT ALL ON FUNCTION centile_store.try_index_lock() TO centile_service;
 REVOKE ALL ON FUNCTION centile_store.unerased_metadata(p_events centile_store.pending_event[], p_metadata text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.unerased_metadata(p_events centile_store.pending_event[], p_metadata text[]) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.unknown_layouts(p_rankings bigint[], p_known_rankings bigint[], p_known_times timestamp with time zone[], OUT rankings bigint[], OUT times timestamp with time zone[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.unknown_layouts(p_rankings bigint[], p_known_rankings bigint[], p_known_times timestamp with time zone[], OUT rankings bigint[], OUT times timestamp with time zone[]) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.unused_windows(p_all boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.unused_windows(p_all boolean) TO centile_service;
 
@@ -7830,6 +8338,9 @@ GRANT ALL ON FUNCTION centile_store.user_named(p_external_id text) TO centile_se
 
 REVOKE ALL ON FUNCTION centile_store.users_named(p_text text, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.users_named(p_text text, p_limit integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.wanted_segments(p_board centile_store.boards, p_user_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.wanted_segments(p_board centile_store.boards, p_user_id bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.wanted_windows() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.wanted_windows() TO centile_service;
@@ -7945,6 +8456,10 @@ GRANT SELECT ON TABLE centile.webhooks TO centile_reader;
 GRANT SELECT ON TABLE centile.webhooks TO centile_service;
 
 GRANT SELECT ON TABLE centile_store.applied_sql TO centile_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.attribute_moves TO centile_service;
+
+GRANT SELECT,INSERT ON TABLE centile_store.attribute_values TO centile_service;
 
 GRANT SELECT,INSERT,DELETE ON TABLE centile_store.batch_changes TO centile_service;
 

@@ -16,8 +16,7 @@ CREATE OR REPLACE FUNCTION centile_store.begin_batch(
     OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[],
     OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[],
     OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamptz[], OUT known_rules text[], OUT known_details text[],
-    OUT known_metadata text[],
-    OUT member_users integer[], OUT member_segments text[], OUT member_times timestamptz[], OUT member_are_in boolean[], OUT member_are_new boolean[],
+    OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamptz[], OUT member_are_in boolean[], OUT member_are_new boolean[],
     OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[])
 LANGUAGE plpgsql STABLE
 SET plan_cache_mode = force_generic_plan
@@ -28,8 +27,7 @@ DECLARE
     v_last_at timestamptz;
 BEGIN
     SELECT * INTO STRICT board FROM centile_store.boards b WHERE b.id = p_board_id;
-    SELECT l.batch, l.last_at INTO batch, v_last_at FROM centile_store.board_lanes l
-    WHERE l.board_id = p_board_id AND l.lane = p_lane ORDER BY l.batch DESC LIMIT 1;
+    SELECT l.batch, l.last_at INTO batch, v_last_at FROM centile_store.board_lanes l WHERE l.board_id = p_board_id AND l.lane = p_lane ORDER BY l.batch DESC LIMIT 1;
     server_started_at := pg_postmaster_start_time();
     now := clock_timestamp();
     at := greatest(now, v_last_at);

@@ -41,14 +41,12 @@ BEGIN
     batch := v_lane.batch + 1;
     SELECT max(coalesce(e.occurred_at, p_at)) FILTER (WHERE e.rule IS NULL), bool_or(e.external_id IS NOT NULL), bool_or(e.rule IS NOT NULL)
     INTO v_last_at, v_has_ids, v_breaks FROM unnest(p_events) e;
-
     IF p_metadata IS NOT NULL THEN
         p_metadata := centile_store.unerased_metadata(p_events, p_metadata);
     END IF;
     WITH written AS (
         INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, reason, occurred_at, lane, batch, metadata)
-        SELECT p_board_id, e.user_id, 'score', e.points, e.tiebreak, e.reason, coalesce(e.occurred_at, p_at), p_lane, v_lane.batch + 1,
-               p_metadata[e.ordinality]::json
+        SELECT p_board_id, e.user_id, 'score', e.points, e.tiebreak, e.reason, coalesce(e.occurred_at, p_at), p_lane, batch, p_metadata[e.ordinality]::json
         FROM unnest(p_events) WITH ORDINALITY e WHERE e.rule IS NULL ORDER BY e.ordinality
         RETURNING id)
     SELECT array_agg(w.id ORDER BY w.id) INTO transaction_ids FROM written w;
@@ -61,8 +59,7 @@ BEGIN
         SELECT array_agg(k.id ORDER BY k.id) INTO quarantine_ids FROM kept k;
     END IF;
     IF v_has_ids THEN
-        INSERT INTO centile_store.transaction_ids
-            (board_id, user_id, lane, external_id, transaction_id, quarantine_id, occurred_at, standings, expires_at)
+        INSERT INTO centile_store.transaction_ids (board_id, user_id, lane, external_id, transaction_id, quarantine_id, occurred_at, standings, expires_at)
         SELECT p_board_id, e.user_id, p_lane, e.external_id, CASE WHEN e.rule IS NULL THEN transaction_ids[e.n] END,
                CASE WHEN e.rule IS NOT NULL THEN quarantine_ids[e.n] END, coalesce(e.occurred_at, p_at), e.standings, now() + p_keep_ids
         FROM (SELECT e.*, row_number() OVER (PARTITION BY e.rule IS NULL ORDER BY e.ordinality) AS n FROM unnest(p_events) WITH ORDINALITY e) e

@@ -7,7 +7,7 @@ SET work_mem = '128MB'
 AS $$
 DECLARE
     v_period      centile_store.periods;
-    v_batches     bigint[];
+    v_batches     bigint[] := (SELECT c.batches FROM centile_store.cut_offs c WHERE c.period_id = p_period_id);
     v_players     bigint;
     v_last_at     timestamptz;
     v_differences bigint;
@@ -19,7 +19,6 @@ BEGIN
     IF v_period.state = 'closed' OR v_period.cut_off_at IS NULL THEN
         RAISE EXCEPTION 'the period is closed or not cut off' USING ERRCODE = 'CB409';
     END IF;
-    v_batches := (SELECT c.batches FROM centile_store.cut_offs c WHERE c.period_id = p_period_id);
     -- The cut-off has the number of a lane's row. If the row was set back, the archive would
     -- permanently lack the scores above it. A segment has the cut-off of its whole period, which was
     -- checked.
@@ -56,9 +55,9 @@ BEGIN
             WHERE t.board_id = $2 AND (%4$s) AND t.batch > (SELECT c.batches[t.lane + 1] FROM centile_store.cut_offs c WHERE c.period_id = $1)
         ), different AS MATERIALIZED (
             SELECT coalesce(a.user_id, l.user_id) AS user_id, a.score, a.reached_at, l.score AS live_score, l.reached_at AS live_reached_at
-            FROM centile_archive.%I a
-            FULL JOIN (%s) l ON l.user_id = a.user_id
-            WHERE (a.score IS DISTINCT FROM l.score OR a.reached_at IS DISTINCT FROM l.reached_at OR (%s))
+            FROM centile_archive.%1$I a
+            FULL JOIN (%2$s) l ON l.user_id = a.user_id
+            WHERE (a.score IS DISTINCT FROM l.score OR a.reached_at IS DISTINCT FROM l.reached_at OR (%3$s))
               AND coalesce(a.user_id, l.user_id) NOT IN (SELECT later.user_id FROM later)
         ), recorded AS (
             INSERT INTO centile_store.archive_differences

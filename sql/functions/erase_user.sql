@@ -35,9 +35,8 @@ BEGIN
         END IF;
     ELSE
         PERFORM centile_store.user_named(p_user);
-        -- The new id has the same lane (centile.lane_hash) on every board: a session that changes
-        -- the player's scores holds that lane, under either id. Finding it takes about 65,536
-        -- digests.
+        -- The new id has the same lane (centile.lane_hash) on every board: a session that changes the
+        -- player's scores holds that lane, under either id. Finding it takes about 65,536 digests.
         LOOP
             user_id := v_prefix || v_try;
             EXIT WHEN substr(sha256(convert_to(user_id, 'UTF8')), 1, 2) = v_lane;
@@ -61,8 +60,7 @@ BEGIN
         UPDATE centile_store.combinations SET failure = 'a score is out of range' WHERE position(quote_literal(p_user) IN failure) > 0;
         PERFORM centile_store.note_act(p_actor, 'erase', NULL, '{"erased": false}', '{"erased": true}', NULL, v_user.id);
         INSERT INTO centile_store.erasures (user_id, request_id, request_digest, old_id, last_message_id)
-        SELECT v_user.id, p_request, CASE WHEN p_request IS NOT NULL THEN v_digest END, p_user, coalesce(max(o.id), 0)
-        FROM centile_store.outbox o;
+        SELECT v_user.id, p_request, CASE WHEN p_request IS NOT NULL THEN v_digest END, p_user, coalesce(max(o.id), 0) FROM centile_store.outbox o;
     ELSE
         user_id := v_user.external_id;
         INSERT INTO centile_store.erasures AS e (user_id, request_id, request_digest)

@@ -1,8 +1,8 @@
 -- NULL leaves a rule unchanged. The rules that define the meaning of scores cannot change once
 -- there are scores. p_kept_archives and p_gain_max change the kinds that they name: a number is the
 -- new limit, a JSON null removes it. 0 events per minute removes that limit, and
--- none removes the snapshots. p_rolling replaces all lengths, p_tags all tags, p_tiers all tiers, and p_segments all segments. An empty text
--- removes description, icon and colour.
+-- none removes the snapshots. p_rolling replaces all lengths, p_tags all tags, p_tiers all tiers, and
+-- p_segments all segments. An empty text removes description, icon and colour.
 CREATE OR REPLACE FUNCTION centile.update_board(
     p_slug text, p_title text DEFAULT NULL, p_mode text DEFAULT NULL, p_order text DEFAULT NULL, p_ties text DEFAULT NULL,
     p_lanes smallint DEFAULT NULL, p_time_zone text DEFAULT NULL, p_points_min bigint DEFAULT NULL, p_points_max bigint DEFAULT NULL,
@@ -42,7 +42,8 @@ BEGIN
     IF (v_new.mode, v_new.score_order, v_new.ties, v_new.lanes, v_new.time_zone, v_new.segments)
            <> (v_board.mode, v_board.score_order, v_board.ties, v_board.lanes, v_board.time_zone, v_board.segments)
        AND (EXISTS (SELECT FROM centile_store.periods WHERE board_id = v_board.id AND kind <> 'rolling')
-            OR EXISTS (SELECT FROM centile_store.board_lanes WHERE board_id = v_board.id AND batch > 0)
+            -- A lane may have batches without scores: see centile_store.move_player.
+            OR EXISTS (SELECT FROM centile_store.score_transactions WHERE board_id = v_board.id)
             OR EXISTS (SELECT FROM centile_store.quarantine WHERE board_id = v_board.id)) THEN
         IF v_board.mode = 'combined' THEN
             RAISE EXCEPTION 'board % has a ranking: order, ties and time zone cannot change any more', p_slug
