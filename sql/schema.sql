@@ -576,9 +576,8 @@ BEGIN
         END IF;
     ELSE
         PERFORM centile_store.user_named(p_user);
-        -- The new id has the same lane (centile.lane_hash) on every board: a session that changes
-        -- the player's scores holds that lane, under either id. Finding it takes about 65,536
-        -- digests.
+        -- The new id has the same lane (centile.lane_hash) on every board: a session that changes the
+        -- player's scores holds that lane, under either id. Finding it takes about 65,536 digests.
         LOOP
             user_id := v_prefix || v_try;
             EXIT WHEN substr(sha256(convert_to(user_id, 'UTF8')), 1, 2) = v_lane;
@@ -602,8 +601,7 @@ BEGIN
         UPDATE centile_store.combinations SET failure = 'a score is out of range' WHERE position(quote_literal(p_user) IN failure) > 0;
         PERFORM centile_store.note_act(p_actor, 'erase', NULL, '{"erased": false}', '{"erased": true}', NULL, v_user.id);
         INSERT INTO centile_store.erasures (user_id, request_id, request_digest, old_id, last_message_id)
-        SELECT v_user.id, p_request, CASE WHEN p_request IS NOT NULL THEN v_digest END, p_user, coalesce(max(o.id), 0)
-        FROM centile_store.outbox o;
+        SELECT v_user.id, p_request, CASE WHEN p_request IS NOT NULL THEN v_digest END, p_user, coalesce(max(o.id), 0) FROM centile_store.outbox o;
     ELSE
         user_id := v_user.external_id;
         INSERT INTO centile_store.erasures AS e (user_id, request_id, request_digest)
@@ -1402,7 +1400,8 @@ BEGIN
     IF (v_new.mode, v_new.score_order, v_new.ties, v_new.lanes, v_new.time_zone, v_new.segments)
            <> (v_board.mode, v_board.score_order, v_board.ties, v_board.lanes, v_board.time_zone, v_board.segments)
        AND (EXISTS (SELECT FROM centile_store.periods WHERE board_id = v_board.id AND kind <> 'rolling')
-            OR EXISTS (SELECT FROM centile_store.board_lanes WHERE board_id = v_board.id AND batch > 0)
+            -- A lane may have batches without scores: see centile_store.move_player.
+            OR EXISTS (SELECT FROM centile_store.score_transactions WHERE board_id = v_board.id)
             OR EXISTS (SELECT FROM centile_store.quarantine WHERE board_id = v_board.id)) THEN
         IF v_board.mode = 'combined' THEN
             RAISE EXCEPTION 'board % has a ranking: order, ties and time zone cannot change any more', p_slug
@@ -2043,8 +2042,7 @@ DECLARE
     v_last_at timestamptz;
 BEGIN
     SELECT * INTO STRICT board FROM centile_store.boards b WHERE b.id = p_board_id;
-    SELECT l.batch, l.last_at INTO batch, v_last_at FROM centile_store.board_lanes l
-    WHERE l.board_id = p_board_id AND l.lane = p_lane ORDER BY l.batch DESC LIMIT 1;
+    SELECT l.batch, l.last_at INTO batch, v_last_at FROM centile_store.board_lanes l WHERE l.board_id = p_board_id AND l.lane = p_lane ORDER BY l.batch DESC LIMIT 1;
     server_started_at := pg_postmaster_start_time();
     now := clock_timestamp();
     at := greatest(now, v_last_at);
@@ -2816,14 +2814,12 @@ BEGIN
     batch := v_lane.batch + 1;
     SELECT max(coalesce(e.occurred_at, p_at)) FILTER (WHERE e.rule IS NULL), bool_or(e.external_id IS NOT NULL), bool_or(e.rule IS NOT NULL)
     INTO v_last_at, v_has_ids, v_breaks FROM unnest(p_events) e;
-
     IF p_metadata IS NOT NULL THEN
         p_metadata := centile_store.unerased_metadata(p_events, p_metadata);
     END IF;
     WITH written AS (
         INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, reason, occurred_at, lane, batch, metadata)
-        SELECT p_board_id, e.user_id, 'score', e.points, e.tiebreak, e.reason, coalesce(e.occurred_at, p_at), p_lane, v_lane.batch + 1,
-               p_metadata[e.ordinality]::json
+        SELECT p_board_id, e.user_id, 'score', e.points, e.tiebreak, e.reason, coalesce(e.occurred_at, p_at), p_lane, batch, p_metadata[e.ordinality]::json
         FROM unnest(p_events) WITH ORDINALITY e WHERE e.rule IS NULL ORDER BY e.ordinality
         RETURNING id)
     SELECT array_agg(w.id ORDER BY w.id) INTO transaction_ids FROM written w;
@@ -2836,8 +2832,7 @@ BEGIN
         SELECT array_agg(k.id ORDER BY k.id) INTO quarantine_ids FROM kept k;
     END IF;
     IF v_has_ids THEN
-        INSERT INTO centile_store.transaction_ids
-            (board_id, user_id, lane, external_id, transaction_id, quarantine_id, occurred_at, standings, expires_at)
+        INSERT INTO centile_store.transaction_ids (board_id, user_id, lane, external_id, transaction_id, quarantine_id, occurred_at, standings, expires_at)
         SELECT p_board_id, e.user_id, p_lane, e.external_id, CASE WHEN e.rule IS NULL THEN transaction_ids[e.n] END,
                CASE WHEN e.rule IS NOT NULL THEN quarantine_ids[e.n] END, coalesce(e.occurred_at, p_at), e.standings, now() + p_keep_ids
         FROM (SELECT e.*, row_number() OVER (PARTITION BY e.rule IS NULL ORDER BY e.ordinality) AS n FROM unnest(p_events) WITH ORDINALITY e) e
@@ -2862,7 +2857,7 @@ CREATE FUNCTION centile_store.compare_archive(p_period_id bigint) RETURNS bigint
     AS $_$
 DECLARE
     v_period      centile_store.periods;
-    v_batches     bigint[];
+    v_batches     bigint[] := (SELECT c.batches FROM centile_store.cut_offs c WHERE c.period_id = p_period_id);
     v_players     bigint;
     v_last_at     timestamptz;
     v_differences bigint;
@@ -2874,7 +2869,6 @@ BEGIN
     IF v_period.state = 'closed' OR v_period.cut_off_at IS NULL THEN
         RAISE EXCEPTION 'the period is closed or not cut off' USING ERRCODE = 'CB409';
     END IF;
-    v_batches := (SELECT c.batches FROM centile_store.cut_offs c WHERE c.period_id = p_period_id);
     -- The cut-off has the number of a lane's row. If the row was set back, the archive would
     -- permanently lack the scores above it. A segment has the cut-off of its whole period, which was
     -- checked.
@@ -2911,9 +2905,9 @@ BEGIN
             WHERE t.board_id = $2 AND (%4$s) AND t.batch > (SELECT c.batches[t.lane + 1] FROM centile_store.cut_offs c WHERE c.period_id = $1)
         ), different AS MATERIALIZED (
             SELECT coalesce(a.user_id, l.user_id) AS user_id, a.score, a.reached_at, l.score AS live_score, l.reached_at AS live_reached_at
-            FROM centile_archive.%I a
-            FULL JOIN (%s) l ON l.user_id = a.user_id
-            WHERE (a.score IS DISTINCT FROM l.score OR a.reached_at IS DISTINCT FROM l.reached_at OR (%s))
+            FROM centile_archive.%1$I a
+            FULL JOIN (%2$s) l ON l.user_id = a.user_id
+            WHERE (a.score IS DISTINCT FROM l.score OR a.reached_at IS DISTINCT FROM l.reached_at OR (%3$s))
               AND coalesce(a.user_id, l.user_id) NOT IN (SELECT later.user_id FROM later)
         ), recorded AS (
             INSERT INTO centile_store.archive_differences
