@@ -1,5 +1,5 @@
--- Segments: rankings of a period's players who have the same value of an attribute, such as
--- country:DE. Each is a period with its own ranking and archive beside the whole period.
+-- Segments: rankings of only those players who have the same value of an attribute, such as
+-- country:DE. Each is a row of periods with its own ranking and archive, beside the whole period.
 
 ALTER TABLE centile_store.boards
     ADD COLUMN segments text[] COLLATE "C" NOT NULL DEFAULT '{}',
@@ -13,12 +13,12 @@ ALTER TABLE centile_store.boards
     ADD CONSTRAINT boards_segments_rules CHECK (
         segments = '{}' OR (mode <> 'combined' AND snapshots IS NULL AND rolling = '{}'));
 COMMENT ON COLUMN centile_store.boards.segments IS
-    'Up to 4 attributes of users. Each period has a ranking for each value of these.';
+    'Up to 4 attributes of users. Each period also has a ranking for each value of each attribute.';
 
 ALTER TABLE centile_store.users
     ADD COLUMN attributes jsonb NOT NULL DEFAULT '{}';
 COMMENT ON COLUMN centile_store.users.attributes IS
-    'Values by the names of attributes, such as {"country": "DE"}.';
+    'Values of attributes by name, such as {"country": "DE"}.';
 
 CREATE TABLE centile_store.attribute_values (
     attribute  text        COLLATE "C" NOT NULL,
@@ -38,10 +38,10 @@ CREATE TABLE centile_store.attribute_moves (
     CONSTRAINT attribute_moves_pkey PRIMARY KEY (user_id)
 );
 COMMENT ON TABLE centile_store.attribute_moves IS
-    'Users whose attributes have changed, until all boards have moved them to their new segments. '
+    'Users whose attributes have changed, until they are in their new segments on all boards. '
     'number is the profile revision of the last change.';
 
--- No foreign keys: every new player of a board with segments writes these rows.
+-- Without foreign keys, whose checks would slow down the first score of each player on a board.
 CREATE TABLE centile_store.segment_members (
     user_id    bigint      NOT NULL,
     batch      bigint      NOT NULL,
@@ -53,9 +53,10 @@ CREATE TABLE centile_store.segment_members (
     CONSTRAINT segment_members_pkey PRIMARY KEY (board_id, user_id, segment, batch)
 );
 COMMENT ON TABLE centile_store.segment_members IS
-    'Segments of players on a board, append-only: the row of the highest batch says whether the '
-    'player stands in the segment. A period takes only rows from before its end. A row without a '
-    'segment marks a player whom the board knows. Rows of a player''s first batch apply to all time.';
+    'Append-only history of players'' segments on a board. The row with the highest batch says '
+    'whether the player belongs to the segment; for a period, only rows from before its end count. '
+    'A row with an empty segment marks a player whose segments are recorded. Rows of a player''s '
+    'first batch have the time -infinity, so they count for every period.';
 CREATE INDEX segment_members_segment_idx ON centile_store.segment_members (board_id, segment, user_id, batch);
 
 ALTER TABLE centile_store.periods
@@ -68,7 +69,7 @@ COMMENT ON COLUMN centile_store.periods.segment IS
     'Attribute and value of the players in this ranking, such as country:DE; empty for all players. '
     'The period of all players has the same kind, label and bounds.';
 
--- Looks up whole periods only, however many segments they have.
+-- Lets look-ups of whole periods skip the segments, however many there are.
 DROP INDEX centile_store.periods_starts_at_idx;
 CREATE INDEX periods_starts_at_idx ON centile_store.periods (board_id, kind, segment, starts_at);
 

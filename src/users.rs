@@ -17,7 +17,7 @@ use crate::{
 /// Frozen tops changed in one transaction of an erasure: a tenth of a second or two.
 const TOPS_PER_STEP: i32 = 100;
 
-/// Attempts to move a player on one board.
+/// Maximum attempts to move a player on one board.
 const MOVE_ATTEMPTS: u32 = 4;
 
 /// The editor of a profile.
@@ -32,11 +32,12 @@ pub struct Editor<'a> {
 }
 
 /// Creates or updates a user; returns whether it was created. Changed attributes move the player to
-/// the segments of all boards.
+/// other segments on all boards.
 ///
 /// Returns [`Error::Forbidden`] when the editor is limited to boards and the user has scores on
-/// other boards only. Returns [`Error::Conflict`] if the user was erased. If a board cannot be changed
-/// now, returns [`Error::Unavailable`]; a repeated call or the next maintenance then moves the player.
+/// other boards only. Returns [`Error::Conflict`] if the user was erased. Returns
+/// [`Error::Unavailable`] if the player cannot be moved on a board now. A repeated call or the next
+/// maintenance then moves the player.
 pub async fn put(rankings: &Rankings, user_id: &UserId, profile: Profile, editor: Editor<'_>) -> Result<(User, bool)> {
     if let Some(name) = &profile.name {
         check_text("name", name, 128)?;
@@ -142,8 +143,8 @@ pub(crate) async fn finish_erasures(rankings: &Rankings) -> Result<()> {
     ended
 }
 
-/// Moves the users whose attributes have changed and who were not moved on all boards; returns the
-/// last failure, if any.
+/// Moves the users whose changed attributes are not yet applied to all boards; returns the last error,
+/// if any.
 pub(crate) async fn finish_moves(rankings: &Rankings) -> Result<()> {
     let mut ended = Ok(());
     for user_id in rankings.store.unfinished_moves().await? {
@@ -160,7 +161,7 @@ async fn finish_move(rankings: &Rankings, user_id: &str) -> Result<()> {
     let Some(pending) = rankings.store.pending_move(user_id).await? else { return Ok(()) };
     for (board_id, board) in rankings.store.boards_with_segments().await? {
         let mut attempts = 1;
-        // Another session may open a period between two steps of the function.
+        // Another session may open a period between two steps of `centile_store.move_player`.
         while let Err(error) = rankings.store.move_on_board(&board, pending).await {
             let is_replaced = matches!(error, Error::Unavailable { code: Code::ConcurrentChange, .. });
             if !is_replaced || attempts == MOVE_ATTEMPTS {

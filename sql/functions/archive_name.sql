@@ -1,6 +1,6 @@
 -- Board, kind and label, joined by underscores. If the name is too long for PostgreSQL or already
--- taken ("a-b" and "a_b" are two boards), a shorter name that ends in a digest. So does that of a
--- segment, whose characters other than letters and digits are replaced.
+-- taken ("a-b" and "a_b" are two boards), a shorter name that ends in a digest. The name of a
+-- segment always ends in one; underscores replace its characters other than letters and digits.
 CREATE OR REPLACE FUNCTION centile_store.archive_name(p_period_id bigint) RETURNS text
 LANGUAGE plpgsql STABLE
 AS $$

@@ -2,8 +2,8 @@
 -- for a batch. commit_batch writes only if lane, structure and server are then the same.
 -- p_id_users, p_ids: the callers' ids with the places of their players in p_users, from 1.
 -- p_event_users, p_times: likewise of an import; NULL for live events, which get the time "at".
--- layout_*: NULL if the caller has exactly the layouts p_known_*; on a board with segments, those
--- that the caller does not have. A period that accepts no more events has no ranking.
+-- layout_*: NULL if the caller has exactly the layouts p_known_*; on a board with segments, only
+-- the layouts that the caller lacks. A period that accepts no more events has no ranking.
 -- p_knows_segments, member_*, segment_*: see centile_store.segment_state.
 CREATE OR REPLACE FUNCTION centile_store.begin_batch(
     p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamptz[],

@@ -1,7 +1,8 @@
 -- Until the import has ended, none of the board's periods is closed. Unfinished closings are
--- cancelled, but not those of segments whose whole period is closed, which takes no more scores. An interrupted import of the same file continues under its number; an import from
--- standard input gets a new number. The session holds a lock until it ends, which shows that the
--- import is running.
+-- cancelled, except those of segments whose whole period is closed: these accept no more scores. An
+-- interrupted import of the same file continues under its number; an import from standard input
+-- gets a new number. The session holds a lock until it ends, which shows that the import is
+-- running.
 CREATE OR REPLACE FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text DEFAULT session_user) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 AS $$

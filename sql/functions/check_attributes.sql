@@ -1,6 +1,7 @@
--- p_changes: new values, and null for attributes to remove. Records new values. p_boards: the boards of a
--- limited key, which changes only the attributes that these boards declare; '{}' for all boards. An
--- attribute in p_attributes that no board declares any more can be removed.
+-- Also records new values. p_changes: the values to set, and null for attributes to remove.
+-- p_attributes: the user's present attributes; those by which no board has segments any more can be
+-- removed. p_boards: the boards of a limited key, which may change only attributes by which these
+-- boards have segments; '{}' for all boards.
 CREATE OR REPLACE FUNCTION centile_store.check_attributes(p_changes jsonb, p_attributes jsonb DEFAULT '{}', p_boards text[] DEFAULT '{}') RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -8,15 +9,15 @@ DECLARE
     v_change record;
 BEGIN
     IF jsonb_typeof(p_changes) <> 'object' THEN
-        RAISE EXCEPTION 'attributes must be a JSON object of texts' USING ERRCODE = 'CB422', DETAIL = 'attributes';
+        RAISE EXCEPTION 'attributes must be a JSON object of texts and nulls' USING ERRCODE = 'CB422', DETAIL = 'attributes';
     END IF;
-    -- In one order, so that two callers cannot deadlock.
+    -- In the order of names, so that two callers cannot deadlock.
     FOR v_change IN SELECT c.key, c.value, c.value #>> '{}' AS text FROM jsonb_each(p_changes) c ORDER BY c.key COLLATE "C" LOOP
         IF NOT EXISTS (SELECT FROM centile_store.boards b WHERE v_change.key = ANY (b.segments) AND (p_boards = '{}' OR b.slug = ANY (p_boards)))
            AND (v_change.text IS NOT NULL OR NOT p_attributes ? v_change.key
                 OR EXISTS (SELECT FROM centile_store.boards b WHERE v_change.key = ANY (b.segments))) THEN
             RAISE EXCEPTION '% has segments by %', CASE p_boards WHEN '{}' THEN 'no board' ELSE 'no board of this key' END, quote_literal(v_change.key)
-                USING ERRCODE = 'CB422', DETAIL = 'attributes', HINT = 'Create a board with this segment first.';
+                USING ERRCODE = 'CB422', DETAIL = 'attributes', HINT = 'Create a board with segments by this attribute first.';
         ELSIF jsonb_typeof(v_change.value) NOT IN ('string', 'null') THEN
             RAISE EXCEPTION 'attribute % must be a text', v_change.key USING ERRCODE = 'CB422', DETAIL = 'attributes';
         ELSIF NOT v_change.text ~ '^[^\u0001-\u001f\u007f-\u009f]{1,64}$' THEN

@@ -7,7 +7,7 @@
 -- values for each period, the player's standing after the event. entry_*, group_*, row_*, count_*:
 -- the parameters of centile_store.write_entries. These are arrays of numbers, because each event
 -- has several of them. p_metadata: the events' metadata, in their order; NULL if none has any.
--- p_member_*: the segments of players whom the board did not know, and an empty one for each.
+-- p_member_*: the segments of players who are new to the board, and an empty segment for each.
 --
 -- The ids returned are in the order of the events. A reader of this batch sees all of these events.
 CREATE OR REPLACE FUNCTION centile_store.commit_batch(

@@ -1,6 +1,6 @@
--- The third step of closing. Leaves out players whom an act has changed since the cut-off, or a
--- correction of a segment whose whole period is closed. Records up to a thousand differences; the
--- ledger, and so the archive, is right.
+-- The third step of closing. Leaves out players whom an act has changed since the cut-off, and in a
+-- segment of a closed whole period also those with a later correction. Records up to a thousand
+-- differences; the ledger, and so the archive, is right.
 CREATE OR REPLACE FUNCTION centile_store.compare_archive(p_period_id bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 SET work_mem = '128MB'
@@ -20,8 +20,8 @@ BEGIN
         RAISE EXCEPTION 'the period is closed or not cut off' USING ERRCODE = 'CB409';
     END IF;
     -- The cut-off has the number of a lane's row. If the row was set back, the archive would
-    -- permanently lack the scores above it. A segment has the cut-off of its whole period, which was
-    -- checked.
+    -- permanently lack the scores above it. A segment has the cut-off of its whole period, where
+    -- this was checked.
     IF v_period.segment = '' AND EXISTS (SELECT FROM centile_store.score_transactions t
                WHERE t.board_id = v_period.board_id AND t.kind = 'score' AND t.occurred_at >= v_period.starts_at AND t.occurred_at < v_period.ends_at
                  AND t.batch > v_batches[t.lane + 1]

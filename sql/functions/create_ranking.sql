@@ -1,5 +1,5 @@
--- The buckets begin where those of the last period of the kind and segment with bounds do, otherwise at the
--- board's layout bounds. Without either, one bucket has all keys.
+-- The buckets begin where those of the last period of the same kind and segment with bounds do,
+-- otherwise at the board's layout bounds. Without either, one bucket has all keys.
 CREATE OR REPLACE FUNCTION centile_store.create_ranking(p_board_id integer, p_period_id bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 AS $$

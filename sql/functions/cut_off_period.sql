@@ -3,9 +3,9 @@
 -- board from being closed. After a crash it takes a new cut-off: no score has entered since, but a
 -- ban or a void may have.
 --
--- The segments of the period are cut off with it. They are closed afterwards, with the cut-off that
--- the archive of the whole period has. So a segment keeps the mark of a later correction, and has that
--- of the whole period.
+-- The segments of a whole period are cut off together with it, and closed after it, as of the same
+-- cut-off. Their archives lack corrections since then, so a segment keeps its mark of a correction,
+-- or takes over that of the whole period.
 CREATE OR REPLACE FUNCTION centile_store.cut_off_period(p_period_id bigint) RETURNS timestamptz
 LANGUAGE plpgsql VOLATILE
 AS $$

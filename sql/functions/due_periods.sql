@@ -1,7 +1,7 @@
 -- In the order of closing, with the import that prevents a period from closing. A season that was
 -- over when it was created waits an hour for its import. centile_store.release_windows releases the
--- windows that are not archived. Segments are closed after their whole period, and after all other
--- whole periods, because there may be many.
+-- windows that are not archived. Segments come after all whole periods, because there may be many,
+-- and are due once their own whole period is closed.
 CREATE OR REPLACE FUNCTION centile_store.due_periods(p_period_id bigint DEFAULT NULL)
 RETURNS TABLE (period_id bigint, board text, period text, ends_at timestamptz, import_source text, import_is_running boolean)
 LANGUAGE sql STABLE

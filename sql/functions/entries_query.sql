@@ -1,6 +1,6 @@
 -- The text names only tables, because an archive is defined by it and outlives these functions.
 -- p_batches: an expression for the last batch of each lane that counts. p_user_ids: one for the
--- users; NULL for all. A period of a segment has the players who stand in it at its end.
+-- users; NULL for all. A segment has the players who belong to it at the end of the period.
 CREATE OR REPLACE FUNCTION centile_store.entries_query(p_period_id bigint, p_batches text DEFAULT NULL, p_user_ids text DEFAULT NULL) RETURNS text
 LANGUAGE plpgsql STABLE
 SET timezone = 'UTC'

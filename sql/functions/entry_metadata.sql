@@ -3,8 +3,8 @@
 -- the one with the greatest id.
 --
 -- Entry n is the n-th of all arrays. p_kinds, p_labels, p_segments: the period of an entry of an
--- archive; NULL for a live one. Events and voids after the cut-off do not count in an archive. Entries without
--- metadata and those of erased players have no row.
+-- archive; NULL for a live one. Events and voids after the cut-off do not count in an archive.
+-- Entries without metadata and those of erased players have no row.
 CREATE OR REPLACE FUNCTION centile_store.entry_metadata(
     p_board_ids integer[], p_kinds text[], p_labels text[], p_users text[], p_times timestamptz[], p_scores bigint[],
     p_segments text[] DEFAULT NULL)

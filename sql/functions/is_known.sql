@@ -3,4 +3,4 @@ LANGUAGE sql STABLE
 RETURN EXISTS (SELECT FROM centile_store.segment_members m WHERE m.board_id = p_board_id AND m.user_id = p_user_id AND m.segment = '');
 
 COMMENT ON FUNCTION centile_store.is_known(integer, bigint) IS
-'Whether the segments of a player on a board have been recorded, which the first score does. Example: SELECT centile_store.is_known(1, 1);';
+'Whether a player''s segments on a board are recorded, which happens with the first score. Example: SELECT centile_store.is_known(1, 1);';

@@ -1,5 +1,5 @@
--- For acts that may write the first score of a player. The caller holds the lane, and writes its
--- next batch. p_with_closed: see centile_store.missing_segments.
+-- For corrections and accepted events, which may be the first score of a player. The caller holds
+-- the lane's lock and writes its next batch. p_with_closed: see centile_store.missing_segments.
 CREATE OR REPLACE FUNCTION centile_store.join_segments(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_at timestamptz, p_with_closed boolean DEFAULT false) RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -17,4 +17,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.join_segments(centile_store.boards, centile_store.board_lanes, bigint, timestamptz, boolean) IS
-'Records the segments of a player whom a board does not know yet. Example: SELECT centile_store.join_segments(b, centile_store.lock_lane(b, ''ann''), 1, now()) FROM centile_store.boards b WHERE b.slug = ''main'';';
+'Records the segments of a player who is new to a board. Example: SELECT centile_store.join_segments(b, centile_store.lock_lane(b, ''ann''), 1, now()) FROM centile_store.boards b WHERE b.slug = ''main'';';

@@ -1,6 +1,7 @@
--- p_wanted: by the user's attributes, for a player who moves. A player whom the board does not know
--- stands in the segments of the attributes, too. p_with_closed: also in closed periods with an archive,
--- for a correction.
+-- p_wanted: true for a player who moves: the segments follow from the user's attributes, as they do
+-- for a player who is new to the board. Otherwise they are the recorded ones at the end of each
+-- period. p_with_closed: true for a correction, which also counts in closed periods that have an
+-- archive.
 CREATE OR REPLACE FUNCTION centile_store.missing_segments(p_board centile_store.boards, p_user_id bigint, p_at timestamptz, p_wanted boolean DEFAULT false, p_with_closed boolean DEFAULT false)
 RETURNS TABLE (period_id bigint, segment text)
 LANGUAGE sql STABLE
@@ -20,4 +21,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile_store.missing_segments(centile_store.boards, bigint, timestamptz, boolean, boolean) IS
-'Segments without a ranking that a player needs in the open periods that hold a time. Example: SELECT m.segment FROM centile_store.boards b CROSS JOIN LATERAL centile_store.missing_segments(b, 1, now()) m WHERE b.slug = ''main'';';
+'Segments that a player needs in the open periods that hold a time, and that are not opened yet. Example: SELECT m.segment FROM centile_store.boards b CROSS JOIN LATERAL centile_store.missing_segments(b, 1, now()) m WHERE b.slug = ''main'';';

@@ -1,5 +1,5 @@
--- Every board with segments runs this after the change, and may run it again. A banned player has no
--- entries to move. Periods that have ended keep their players.
+-- The service calls this for every board with segments after a change of attributes, and may call
+-- it again. A banned player has no entries to move. Periods that have ended keep their players.
 CREATE OR REPLACE FUNCTION centile_store.move_player(p_board text, p_user_id bigint) RETURNS boolean
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -21,7 +21,8 @@ BEGIN
     WHERE centile_store.is_known(v_board.id, p_user_id) HAVING count(*) > 0;
     SELECT l.* INTO v_lane FROM centile_store.users u, centile_store.lock_lane(v_board, u.external_id) l WHERE u.id = p_user_id;
     IF NOT centile_store.is_known(v_board.id, p_user_id) THEN
-        -- A first batch that began earlier has the former attributes. This makes it start again.
+        -- A batch with the player's first score may have read the old attributes. This makes it
+        -- start again.
         PERFORM centile_store.advance_lane(v_lane, v_lane.last_at, '{}');
         RETURN false;
     END IF;
@@ -39,7 +40,7 @@ BEGIN
     SELECT v_board.id, p_user_id, s.segment, v_lane.lane, v_lane.batch + 1, v_at, s.segment = ANY (v_are)
     FROM unnest(v_moved) AS s (segment);
     PERFORM centile_store.advance_lane(v_lane, v_at, ARRAY[p_user_id]);
-    -- The entry in a segment is that of the whole period.
+    -- The player has the same entry in a segment as in the whole period.
     PERFORM centile_store.place_entries(v_lane.lane, ARRAY(
         SELECT (s.ranking_id, p_user_id, l.rank_key, l.tie_key, n.rank_key, n.tie_key, n.only_zeros)::centile_store.entry_change
         FROM centile_store.periods_at(v_board.id, v_board.periods, v_at) p

@@ -1,7 +1,7 @@
 -- p_period_ids, p_segments: pairs of a whole period and a segment. Skips pairs that exist, and periods
--- that accept no more scores. p_with_closed: but not closed periods with an archive. There the segment
--- is due, and is closed as of the cut-off of the whole period. Takes the structure lock exclusively:
--- call it before any other lock.
+-- that accept no more scores. p_with_closed: also opens segments of closed periods with an archive.
+-- Such a segment is due at once, and is closed as of the cut-off of the whole period. Takes the
+-- structure lock exclusively: call it before taking any other lock.
 CREATE OR REPLACE FUNCTION centile_store.open_segments(p_board_id integer, p_period_ids bigint[], p_segments text[], p_with_closed boolean DEFAULT false) RETURNS integer
 LANGUAGE plpgsql VOLATILE
 AS $$

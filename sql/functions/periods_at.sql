@@ -1,6 +1,7 @@
--- Periods of all players; segments are left out. One look-up per kind, however many periods there are, the seasons, the rolling windows that
--- are not closed, and the snapshots taken. A closed period has no ranking. A period that is cut off accepts no score, but acts still change
--- its ranking until it is closed.
+-- Whole periods, without segments: by one look-up per kind, however many periods there are, and the
+-- seasons, the rolling windows that are not closed, and the snapshots taken. A closed period has no
+-- ranking. A period that is cut off accepts no score, but acts still change its ranking until it is
+-- closed.
 CREATE OR REPLACE FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamptz)
 RETURNS TABLE (period_id bigint, kind text, period text, ranking_id bigint, is_cut_off boolean)
 LANGUAGE sql STABLE

@@ -1,4 +1,4 @@
--- As centile_store.periods_at, with the segments in which the player stands.
+-- Like centile_store.periods_at, with the segments to which the player belongs.
 CREATE OR REPLACE FUNCTION centile_store.player_periods_at(p_board centile_store.boards, p_user_id bigint, p_at timestamptz)
 RETURNS TABLE (period_id bigint, kind text, period text, ranking_id bigint, is_cut_off boolean)
 LANGUAGE sql STABLE
@@ -14,4 +14,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile_store.player_periods_at(centile_store.boards, bigint, timestamptz) IS
-'The periods of a board that hold a time and a player, with their current rankings. Example: SELECT p.period FROM centile_store.boards b CROSS JOIN LATERAL centile_store.player_periods_at(b, 1, ''2024-01-15 12:00Z'') p WHERE b.slug = ''main'';';
+'The periods of a board that hold a time, and a player''s segments in them, with their current rankings. Example: SELECT p.period FROM centile_store.boards b CROSS JOIN LATERAL centile_store.player_periods_at(b, 1, ''2024-01-15 12:00Z'') p WHERE b.slug = ''main'';';

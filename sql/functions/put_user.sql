@@ -18,7 +18,7 @@ BEGIN
         made := centile.ensure_users(ARRAY[p_user]) = 1;
         SELECT * INTO v_user FROM centile_store.users u WHERE u.external_id = p_user;
         PERFORM centile_store.check_editable(v_user, p_boards);
-        -- Before the row that every change of a profile locks.
+        -- Runs before the lock on profile_revision, for which every change of a profile waits.
         PERFORM centile_store.check_attributes(p_attributes, v_user.attributes, p_boards) WHERE p_attributes IS NOT NULL;
         UPDATE centile_store.profile_revision SET revision = revision + 1 RETURNING revision INTO v_revision;
         SELECT u.attributes INTO v_were FROM centile_store.users u WHERE u.id = v_user.id;
@@ -47,4 +47,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.put_user(text, text, text, boolean, jsonb, text, text[], jsonb) IS
-'Sets a user''s name, avatar, metadata and attributes (null removes one), and returns whether the user is new. The service, or centile maintain, moves a user with other attributes to other segments within seconds. Example: SELECT centile.put_user(''ann'', ''Ann'', p_metadata => ''{"team": "red"}'');';
+'Sets a user''s name, avatar, metadata and attributes (null removes one), and returns whether the user is new. If the attributes change, the service (within seconds) or centile maintain moves the user to the new segments. Example: SELECT centile.put_user(''ann'', ''Ann'', p_metadata => ''{"team": "red"}'');';

@@ -1,4 +1,4 @@
--- For players whom the board does not know yet. The caller holds the lane, and writes its next batch.
+-- For players who are new to the board. The caller holds the lane's lock and writes its next batch.
 CREATE OR REPLACE FUNCTION centile_store.record_segments(p_lane centile_store.board_lanes, p_users bigint[], p_segments text[]) RETURNS void
 LANGUAGE sql VOLATILE
 AS $$

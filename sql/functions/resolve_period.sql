@@ -1,8 +1,8 @@
 -- By the database's clock: 'week', 'week:previous', 'week:-4', 'week:2024-01-15', 'season:spring',
--- 'rolling:7d'. 'week@country:DE' means the segment of a week. No row if the period cannot exist; no
--- period_id if it has no scores. The selector means this period from valid_from to valid_until, so that
--- the service may cache it. archive_revision is NULL unless the period is closed and its archive kept;
--- a segment without scores has that of its whole period.
+-- 'rolling:7d'. 'week@country:DE' means a segment of the week. No row if the period cannot exist;
+-- no period_id if it has no scores. The selector means this period from valid_from to valid_until,
+-- so that the service may cache it. archive_revision is NULL unless the period is closed and its
+-- archive kept; a segment without scores has that of its whole period.
 CREATE OR REPLACE FUNCTION centile.resolve_period(p_board_id integer, p_selector text)
 RETURNS TABLE (kind text, label text, starts_at timestamptz, ends_at timestamptz, period_id bigint, ranking_id bigint, state text,
                archive_revision integer, valid_from timestamptz, valid_until timestamptz)
@@ -61,7 +61,7 @@ BEGIN
     SELECT v_kind, v_bounds.label, v_bounds.starts_at, v_bounds.ends_at, p.id, p.ranking_id,
            CASE WHEN p.state = 'preparing' OR (v_kind = 'rolling' AND p.ranking_id IS NULL AND p.frozen_top IS NULL AND v_now < v_bounds.ends_at) THEN 'preparing'
                 WHEN p.state = 'closed' THEN 'closed'
-                -- Nobody stands in this segment of a closed period.
+                -- No player belongs to this segment of a closed period.
                 WHEN p.id IS NULL AND w.state = 'closed' THEN 'closed'
                 WHEN v_bounds.ends_at <= v_now THEN 'due' WHEN v_now < v_bounds.starts_at THEN 'upcoming' ELSE 'open' END,
            CASE WHEN p.frozen_top IS NOT NULL THEN p.archive_revision WHEN p.id IS NULL AND w.frozen_top IS NOT NULL THEN w.archive_revision END, v_from, v_until

@@ -1,5 +1,6 @@
--- As the look-ups of centile_store.read_round, which a board with segments would make in hundreds of
--- rankings. A player can have an entry only in those of the player's segments, past ones included.
+-- Replaces the look-ups of centile_store.read_round, which would read hundreds of rankings on a
+-- board with segments. Looks only into whole periods and the player's present and past segments:
+-- other rankings have no entry of the player.
 CREATE OR REPLACE FUNCTION centile_store.segment_changes(
     p_board_id integer, p_ranking_ids bigint[], p_period_ids bigint[], p_user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[])
 LANGUAGE plpgsql STABLE
@@ -30,4 +31,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.segment_changes(integer, bigint[], bigint[], bigint[]) IS
-'Keys of users in rankings of a board with segments, ranking by ranking. Example: SELECT rank_keys FROM centile_store.segment_changes(1, ''{1}'', ''{1}'', ''{1}'');';
+'Rank keys of users in rankings of a board with segments, ranking by ranking. Example: SELECT rank_keys FROM centile_store.segment_changes(1, ''{1}'', ''{1}'', ''{1}'');';

@@ -1,8 +1,9 @@
--- member_*: rows of centile_store.segment_members, oldest first: all of them for an import, and the
--- last ones for live events. Rows that do not exist yet are new: those of players whom the board does
--- not know. times: NULL for rows that apply to all time. periods: the whole periods that hold events
--- of such players. A period that accepts no more events has no ranking. p_knows_segments: false for an
--- instance of the previous release, which would leave out the segments.
+-- member_*: rows of centile_store.segment_members, oldest first: all of them for an import, and
+-- only the present segments for live events. The rows of players who are new to the board do not
+-- exist yet, and have member_are_new. member_times is NULL for rows that apply to all time.
+-- periods: the id of the whole period of each opened segment. A segment that accepts no more events
+-- has no ranking. p_knows_segments: false for an instance of the previous release, which would leave
+-- out the segments.
 CREATE OR REPLACE FUNCTION centile_store.segment_state(
     p_board centile_store.boards, p_knows_segments boolean, p_user_ids bigint[], p_event_users integer[], p_times timestamptz[], p_at timestamptz, p_period_ids bigint[],
     OUT member_users integer[], OUT member_segments text[], OUT member_times timestamptz[], OUT member_are_in boolean[], OUT member_are_new boolean[],
@@ -12,7 +13,7 @@ AS $$
 #variable_conflict use_column
 BEGIN
     IF NOT p_knows_segments THEN
-        RAISE EXCEPTION 'board % has segments, which this version of Centile does not know', p_board.slug USING ERRCODE = 'CB001', HINT = 'Update the instance.';
+        RAISE EXCEPTION 'board % has segments, which this version of Centile does not support', p_board.slug USING ERRCODE = 'CB001', HINT = 'Update the instance.';
     END IF;
     SELECT array_agg(x.place ORDER BY x.place, x.segment, x.batch), array_agg(x.segment ORDER BY x.place, x.segment, x.batch),
            array_agg(nullif(x.changed_at, '-infinity') ORDER BY x.place, x.segment, x.batch),
@@ -27,7 +28,7 @@ BEGIN
               SELECT FROM centile_store.segment_members l
               WHERE l.board_id = p_board.id AND l.user_id = u.id AND l.segment = m.segment AND l.batch > m.batch)))
         UNION ALL
-        -- As centile_store.wanted_segments, which would be planned for each player.
+        -- Like centile_store.wanted_segments, which would be planned again for each player.
         SELECT u.place::integer, s.segment, NULL, '-infinity', true
         FROM (SELECT '' AS segment
               UNION ALL
@@ -55,4 +56,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.segment_state(centile_store.boards, boolean, bigint[], integer[], timestamptz[], timestamptz, bigint[]) IS
-'Segments of players, and their rankings in the periods of a batch. Example: SELECT s.member_segments FROM centile_store.boards b CROSS JOIN LATERAL centile_store.segment_state(b, true, ''{1}'', NULL, NULL, now(), ''{1}'') s WHERE b.slug = ''main'';';
+'Segments of the players of a batch, and the rankings of these segments in its periods. Example: SELECT s.member_segments FROM centile_store.boards b CROSS JOIN LATERAL centile_store.segment_state(b, true, ''{1}'', NULL, NULL, now(), ''{1}'') s WHERE b.slug = ''main'';';

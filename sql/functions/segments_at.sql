@@ -1,4 +1,4 @@
--- p_until: the end of the period that is asked about.
+-- p_until: the end of a period, so that later changes do not count in it.
 CREATE OR REPLACE FUNCTION centile_store.segments_at(p_board_id integer, p_user_id bigint, p_until timestamptz DEFAULT 'infinity') RETURNS SETOF text
 LANGUAGE sql STABLE
 AS $$
@@ -11,4 +11,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile_store.segments_at(integer, bigint, timestamptz) IS
-'The segments of a board in which a player stands. Example: SELECT centile_store.segments_at(1, 1);';
+'The segments of a board to which a player belongs, now or at the end of a period. Example: SELECT centile_store.segments_at(1, 1);';

@@ -13,4 +13,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.unknown_layouts(bigint[], bigint[], timestamptz[]) IS
-'The rankings whose layouts have other times than the known ones. Example: SELECT rankings FROM centile_store.unknown_layouts(''{1}'', ''{}'', ''{}'');';
+'Rankings whose layouts the caller does not know, or knows with another time. Example: SELECT rankings FROM centile_store.unknown_layouts(''{1}'', ''{}'', ''{}'');';

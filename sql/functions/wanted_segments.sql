@@ -7,4 +7,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile_store.wanted_segments(centile_store.boards, bigint) IS
-'The segments of a board to which a user belongs by the attributes. Example: SELECT centile_store.wanted_segments(b, 1) FROM centile_store.boards b WHERE b.slug = ''main'';';
+'The segments of a board that follow from a user''s attributes. Example: SELECT centile_store.wanted_segments(b, 1) FROM centile_store.boards b WHERE b.slug = ''main'';';

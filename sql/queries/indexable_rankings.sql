@@ -1,4 +1,4 @@
--- The current rankings of the open periods of a board. Those of segments are loaded when they are read.
+-- The current rankings of the open whole periods of a board. A segment is loaded when it is read.
 SELECT p.id AS "period_id!", p.ranking_id AS "ranking_id!", p.kind AS "kind!", p.label AS "label!"
 FROM centile_store.periods p
 WHERE p.board_id = $1 AND p.segment = '' AND p.ranking_id IS NOT NULL

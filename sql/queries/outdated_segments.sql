@@ -1,5 +1,5 @@
 -- Segments of a closed period whose archives lack a correction, or a later ban or unban of one of
--- their players. Bans mark no closed period.
+-- their players. Bans and unbans do not mark closed periods, so the ledger is searched for them.
 SELECT s.id FROM centile_store.periods w
 JOIN centile_store.periods s ON s.board_id = w.board_id AND s.kind = w.kind AND s.label = w.label
 WHERE w.id = $1 AND w.segment = '' AND s.segment <> '' AND s.frozen_top IS NOT NULL

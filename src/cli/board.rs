@@ -149,8 +149,9 @@ pub(super) struct Create {
     /// Attribute of players by which each period also has separate rankings, such as country; repeat
     /// for each, up to 4
     ///
-    /// 1 to 32 lower-case letters, digits and `_`. `centile user set --attribute country=DE` sets the
-    /// value of a player. Cannot be combined with --snapshots and --rolling, and cannot change.
+    /// The name has 1 to 32 lower-case letters, digits and `_`. `centile user set --attribute
+    /// country=DE` sets the value of a player. Cannot be combined with --snapshots or --rolling, and
+    /// cannot change once the board has events.
     #[arg(long = "segment", value_name = "ATTRIBUTE", value_parser = value::<Attribute>)]
     segments: Vec<Attribute>,
     #[command(flatten)]

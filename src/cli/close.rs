@@ -25,7 +25,7 @@ pub(super) struct Close {
     /// The board
     #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>, requires = "period")]
     board: Option<BoardSlug>,
-    /// Period, such as `week:2024-01-15`, `week:previous` or `season:spring`; its segments follow
+    /// Period, such as `week:2024-01-15`, `week:previous` or `season:spring`; closes its segments, too
     #[arg(long, value_name = "PERIOD", value_parser = value::<PeriodSelector>, requires = "board", conflicts_with = "due")]
     period: Option<PeriodSelector>,
 }

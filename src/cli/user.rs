@@ -49,7 +49,7 @@ pub(super) enum Command {
         #[arg(long, value_name = "JSON", value_parser = object)]
         metadata: Option<Map<String, Value>>,
         /// Attribute by which boards have segments, such as country=DE; repeat for each. An empty value
-        /// removes it
+        /// removes the attribute
         #[arg(long = "attribute", value_name = "NAME=VALUE", value_parser = attribute)]
         attributes: Vec<(Attribute, Option<String>)>,
     },

@@ -260,7 +260,7 @@ pub(super) async fn public(api: &Api, request: &HttpRequest, slug: &BoardSlug) -
     })
 }
 
-/// Returns the selector of the requested period and segment of a page.
+/// Returns the selector of the period and segment that a page was requested for.
 pub(super) fn selector(board: &Board, period: Option<&str>, segment: Option<&str>) -> Result<PeriodSelector> {
     let whole = match period {
         None => PeriodSelector::Current(first_kind(board)),

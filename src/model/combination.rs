@@ -70,7 +70,7 @@ impl Source {
             return Err(Error::invalid("weight", format!("must be from -{WEIGHT_MAX} to {WEIGHT_MAX}, and not 0")));
         }
         if self.period.segment().is_some() {
-            return Err(Error::invalid("period", "a source is a whole period, without a segment"));
+            return Err(Error::invalid("period", "must be a whole period, without a segment"));
         }
         Ok(self)
     }

@@ -28,7 +28,7 @@ pub enum PeriodSelector {
     Back(PeriodKind, u16),
     /// The period with this label, or the season with this name.
     Labelled(PeriodKind, String),
-    /// The segment of a period, which is not in a segment itself.
+    /// A segment of a period. The inner selector has no segment.
     InSegment(Box<PeriodSelector>, Segment),
 }
 
@@ -234,7 +234,7 @@ pub struct Period {
     pub ends_at: Option<DateTime<Utc>>,
     /// State.
     pub state: PeriodState,
-    /// The segment whose ranking it is; none for the ranking of all players.
+    /// Segment of the ranking; `None` for the ranking of all players.
     #[serde(default)]
     pub segment: Option<Segment>,
 }

@@ -64,12 +64,12 @@ pub enum Outcome {
     },
 }
 
-/// Periods that are closed before the due ones are looked up again. A whole period that becomes due
-/// waits for at most as many segments.
+/// Maximum periods to close before the due ones are looked up again. A whole period that becomes due
+/// waits for at most this number of segments.
 const DUE_AT_ONCE: usize = 20;
 
 /// Takes due snapshots, releases former rolling windows, closes all due periods one by one, and
-/// reports each result at once. The segments of a period follow it.
+/// reports each result at once. Closes the segments of a period after it.
 ///
 /// Returns `false`, and does nothing, while another process is closing periods.
 pub async fn close_due(store: &Store, cache: &Cache, report: impl FnMut(Outcome)) -> Result<bool> {
@@ -79,15 +79,15 @@ pub async fn close_due(store: &Store, cache: &Cache, report: impl FnMut(Outcome)
     if store.due_periods(None).await?.is_empty() {
         return Ok(true);
     }
-    // It looks again under the lock: another process may have closed some.
+    // Then looks them up again under the lock: another process may have closed some.
     let Some(mut closer) = store.closer().await? else { return Ok(false) };
     close_all(store, cache, &mut closer, None, report).await?;
     closer.end().await;
     Ok(true)
 }
 
-/// Closes all due periods, or those of one whole period: itself and its segments. A period that
-/// cannot be closed does not keep the others open.
+/// Closes all due periods, or one whole period and its segments. If one of them cannot be closed, the
+/// others are closed nevertheless.
 async fn close_all(
     store: &Store,
     cache: &Cache,
@@ -117,11 +117,11 @@ async fn close_all(
     }
 }
 
-/// Closes one period and its segments, also those that an interrupted run has left open, and reports
-/// each result at once.
+/// Closes one period and its segments, including those that an interrupted run has left open, and
+/// reports each result at once.
 ///
-/// Returns [`Error::Conflict`] when it has not ended. Returns `false`, and does nothing, while
-/// another process is closing periods.
+/// Returns [`Error::Conflict`] when the period has not ended, and for a segment. Returns `false`, and
+/// does nothing, while another process is closing periods.
 pub async fn close_one(
     store: &Store,
     cache: &Cache,
@@ -155,7 +155,7 @@ pub async fn close_one(
         closer.end().await;
     }
     if !has_reported {
-        // Otherwise the previous holder of the lock has closed it.
+        // If it was due, the previous holder of the lock has closed it.
         let was_closed = is_due || named.state == PeriodState::Closed;
         report(Outcome::Nothing { board: board.slug.to_string(), period: named.name, was_closed });
     }
@@ -259,7 +259,7 @@ pub struct Refreshed {
 }
 
 /// Rebuilds archive and frozen top of a closed period from the current ledger, and those of its
-/// segments that lack a change. Readers see either the old or the new ones.
+/// segments that lack a correction, ban or unban. Readers see either the old or the new ones.
 ///
 /// Returns [`Error::Conflict`] when the period is not closed or its archive was dropped,
 /// [`Error::Unavailable`] while another process is closing or refreshing periods.

@@ -22,7 +22,7 @@ const MAX_AGE: Duration = Duration::from_secs(5);
 /// Periods of each kind in the list.
 const PERIODS_PER_KIND: u32 = 12;
 
-/// Segments in the list.
+/// Maximum segments in the list.
 const SEGMENTS: i64 = 200;
 
 /// Recent reads of this process.
@@ -50,7 +50,7 @@ pub(crate) async fn periods(rankings: &Rankings, board: &Board) -> Result<Arc<[P
     rankings.overviews.periods.read(board.id, read).await
 }
 
-/// Returns the segments of a period with a ranking, in order, up to a number.
+/// Returns up to [`SEGMENTS`] opened segments of a period, in order.
 pub(crate) async fn segments(rankings: &Rankings, board: &Board, period: &Period) -> Result<Arc<[String]>> {
     let read = || async { rankings.store.segments(board.id, period, SEGMENTS).await.map(Arc::from) };
     rankings.overviews.segments.read((board.id, period.kind, period.label.clone()), read).await

@@ -97,12 +97,12 @@ pub(crate) struct Decisions {
     pub(crate) changes: Vec<Change>,
 }
 
-/// What does not exist yet. Open it and decide again.
+/// Periods or segments that events need and that do not exist yet. Open them and decide again.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Missing {
     /// Periods that hold these times.
     Periods(Vec<DateTime<Utc>>),
-    /// Segments of periods, by their ids.
+    /// Segments, each with the id of its whole period.
     Segments(Vec<(i64, String)>),
 }
 
@@ -134,7 +134,7 @@ pub(crate) fn decide(facts: &Facts, source: EventSource, events: &[Pending]) -> 
     };
     let mut changes: Vec<Change> =
         entries.iter().filter_map(|((ranking_id, player), now)| change(*ranking_id, *player, *now)).collect();
-    // The entry in a segment is that of the whole period, before and after the batch.
+    // A player has the same entry in a segment as in the whole period, before and after the batch.
     changes.extend(copies.into_iter().filter_map(|((segment, player), whole)| {
         let now = entries.get(&(whole, player))?;
         change(whole, player, *now).map(|change| Change { ranking_id: segment, ..change })
@@ -152,8 +152,8 @@ struct Batch<'a> {
     tallies: HashMap<usize, Tally>,
     /// Entries after the events so far, by ranking id and index of the player.
     entries: BTreeMap<(i64, usize), Entry>,
-    /// The ranking of the whole period for each changed entry of a segment, by the segment's ranking and
-    /// index of the player.
+    /// The ranking of the whole period from which each entry of a segment is copied, by the segment's
+    /// ranking id and index of the player.
     copies: BTreeMap<(i64, usize), i64>,
     missing: Vec<DateTime<Utc>>,
     missing_segments: BTreeSet<(i64, &'a str)>,

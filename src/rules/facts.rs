@@ -80,8 +80,8 @@ pub(crate) struct Period {
     pub(crate) ranking_id: Option<i64>,
     /// Whether results of events name the period. False for the next rolling window.
     pub(crate) is_shown: bool,
-    /// Rankings of the segments of the players of the batch: `None` if the segment no longer accepts
-    /// events. A segment that is absent must be opened first.
+    /// Rankings of the segments to which players of the batch belong; `None` if the segment no longer
+    /// accepts events. A segment that is absent must be opened first.
     pub(crate) segments: HashMap<String, Option<i64>>,
 }
 
@@ -111,22 +111,23 @@ pub(crate) struct Player {
     pub(crate) history: History,
 }
 
-/// Time of a change, `None` for one that applies to all time, and whether the player stands in the
-/// segment from then on.
+/// Time of a change, and whether the player belongs to the segment from then on. `None` is the time of
+/// a change that applies to all time.
 pub(crate) type SegmentChange = (Option<DateTime<Utc>>, bool);
 
-/// The segments in which a player stands.
+/// The segments to which a player belongs, with their history.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Segments {
-    /// Entries to and exits from each segment, oldest first.
+    /// The player's changes of each segment, oldest first.
     pub(crate) changes: BTreeMap<String, Vec<SegmentChange>>,
-    /// Segments to record with the player's first event on the board, and an empty text.
+    /// Segments to record with the player's first event on the board, and an empty text that marks the
+    /// player as known.
     pub(crate) new: Vec<String>,
 }
 
 impl Segments {
-    /// Adds a change of a segment, which is empty for the mark of a player whom the board does not know.
-    /// A new one is recorded with the player's first event.
+    /// Adds a change of a segment. An empty segment marks a player who is new to the board. A new change
+    /// is recorded with the player's first event.
     pub(crate) fn add(&mut self, segment: String, change: SegmentChange, is_new: bool) {
         if is_new {
             self.new.push(segment.clone());
@@ -136,7 +137,7 @@ impl Segments {
         }
     }
 
-    /// Returns the segments in which the player stands at the end of a period.
+    /// Returns the segments to which the player belongs at the end of a period.
     pub(crate) fn until(&self, end: DateTime<Utc>) -> impl Iterator<Item = &str> {
         self.changes.iter().filter_map(move |(segment, changes)| {
             let last = changes.iter().rfind(|(at, _)| at.is_none_or(|at| at < end));

@@ -20,7 +20,7 @@ use crate::{
     store::{Store, pool::Session},
 };
 
-/// Maximum layouts that a writer keeps of a board with segments, most of which a batch does not need.
+/// Maximum layouts that a writer keeps for a board with segments. A batch needs only some of them.
 const LAYOUTS_MAX: usize = 2_000;
 
 /// Days for which ids of events sent over HTTP are kept. Ids of imported events never expire.
@@ -349,15 +349,15 @@ fn put_segments(periods: &mut [Period], segments: impl Iterator<Item = ((i64, St
     }
 }
 
-/// Adds players' changes of segments, with the place of the player, and whether they are new.
+/// Adds changes of segments to players: place of the player, segment, change, and whether it is new.
 fn put_members(players: &mut [Player], members: impl Iterator<Item = (((i32, String), SegmentChange), bool)>) {
     for (((user, segment), change), is_new) in members {
         players[index(user)].segments.add(segment, change, is_new);
     }
 }
 
-/// Drops layouts of other rankings. On a board with segments, each batch needs others, so they stay up
-/// to a number.
+/// Drops the layouts of rankings that the batch does not need. On a board with segments, each batch
+/// needs different ones, so nothing is dropped while there are up to [`LAYOUTS_MAX`].
 fn keep_layouts(layouts: &mut Layouts, periods: &[Period], has_segments: bool) {
     if !has_segments || layouts.len() > LAYOUTS_MAX {
         layouts.keep_only(|ranking_id| periods.iter().any(|period| period.has(ranking_id)));

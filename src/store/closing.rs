@@ -134,8 +134,8 @@ impl Store {
             .transpose()
     }
 
-    /// Returns the segments of a closed period whose archives lack a correction, or a ban or unban of
-    /// one of their players, which marks no period.
+    /// Returns the segments of a closed period whose archives lack a correction, or a later ban or
+    /// unban of one of their players.
     pub(crate) async fn outdated_segments(&self, period_id: i64) -> Result<Vec<i64>> {
         let segments =
             sqlx::query_file_scalar!("sql/queries/outdated_segments.sql", period_id).fetch_all(&self.writers).await?;

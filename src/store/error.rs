@@ -49,12 +49,12 @@ const CONSTRAINTS: [(&str, &str, &str); 38] = [
     (
         "boards_segments_form",
         "segments",
-        "must be up to 4 different names of attributes: 1 to 32 lower-case letters, digits and '_'",
+        "must be up to 4 different names of attributes, each of 1 to 32 lower-case letters, digits and '_'",
     ),
     (
         "boards_segments_rules",
         "segments",
-        "a board with segments has neither snapshots nor rolling windows, and is not combined",
+        "a board with segments has neither snapshots nor rolling windows, and is not a combined board",
     ),
     (
         "boards_combined_rules",

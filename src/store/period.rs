@@ -25,7 +25,8 @@ pub(crate) struct ResolvedPeriod {
     /// The source of its answers: `None` before the first score, after its archive is dropped, and for
     /// a segment without players in a closed period.
     pub(crate) source: Option<PeriodSource>,
-    /// Whether the period is closed and its archive, or that of its whole period, is kept.
+    /// Whether the period is closed and its archive is kept. For a segment without players, the archive
+    /// of the whole period counts.
     pub(crate) has_archive: bool,
     /// Start of the time in which the selector means the period; `None` if unbounded.
     pub(crate) valid_from: Option<DateTime<Utc>>,
@@ -138,7 +139,7 @@ impl Store {
         rows.into_iter().map(|row| period(&row.kind, row.label, (row.starts_at, row.ends_at), &row.state)).collect()
     }
 
-    /// Returns up to `limit` segments of a period with a ranking, in order.
+    /// Returns up to `limit` opened segments of a period, in order.
     pub(crate) async fn segments(&self, board_id: i32, period: &Period, limit: i64) -> Result<Vec<String>> {
         let segments =
             sqlx::query_file_scalar!("sql/queries/segments.sql", board_id, period.kind.name(), period.label, limit)

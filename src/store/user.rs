@@ -19,7 +19,7 @@ pub(crate) struct Ban {
     banned: bool,
 }
 
-/// A change of a user's attributes that some boards may not have noticed.
+/// A change of a user's attributes that is not yet applied to all boards.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PendingMove {
     internal_id: i64,
@@ -71,7 +71,7 @@ impl Store {
         Ok(made)
     }
 
-    /// Returns the change of a user's attributes that is to be applied to all boards.
+    /// Returns the change of a user's attributes that is not yet applied to all boards.
     pub(crate) async fn pending_move(&self, user_id: &str) -> Result<Option<PendingMove>> {
         let pending = sqlx::query_as!(
             PendingMove,
@@ -84,7 +84,7 @@ impl Store {
         Ok(pending)
     }
 
-    /// Returns users with such a change.
+    /// Returns up to 1,000 users with such a change.
     pub(crate) async fn unfinished_moves(&self) -> Result<Vec<String>> {
         let users = sqlx::query_scalar!(
             "SELECT u.external_id FROM centile_store.attribute_moves m JOIN centile_store.users u ON u.id = m.user_id
@@ -95,7 +95,8 @@ impl Store {
         Ok(users)
     }
 
-    /// Returns the boards with segments: id and slug. A reader may be behind the change of attributes.
+    /// Returns the boards with segments: id and slug. Reads from the primary, because a replica may be
+    /// behind the change of attributes.
     pub(crate) async fn boards_with_segments(&self) -> Result<Vec<(i32, String)>> {
         let boards = sqlx::query!("SELECT id, slug FROM centile_store.boards WHERE segments <> '{}' ORDER BY id")
             .fetch_all(&self.writers)

@@ -436,7 +436,7 @@ pub(crate) struct UpdateBoard {
     /// gets the new ones with its next refresh.
     #[schema(value_type = Option<Vec<TierText>>, example = json!(["gold: top 10 %"]), max_items = 20)]
     tiers: Option<Vec<String>>,
-    /// Attributes with separate rankings, instead of all earlier ones.
+    /// Attributes by which each period also has separate rankings, instead of all earlier ones.
     #[schema(value_type = Option<Vec<AttributeText>>, example = json!(["country"]), max_items = 4)]
     segments: Option<Vec<String>>,
     /// Changes to a combined board. A change to its sources, join or aggregate makes a refresh due at

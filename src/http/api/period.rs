@@ -63,8 +63,7 @@ pub(crate) struct PeriodResponse<'a> {
     /// First instant after the period; null for `all_time`.
     #[schema(required = true)]
     ends_at: Option<DateTime<Utc>>,
-    /// Segment whose players the ranking has, such as `country:DE`. Absent in responses about all
-    /// players.
+    /// Segment of the ranking, such as `country:DE`. Absent in responses about all players.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, nullable = false, example = "country:DE")]
     segment: Option<&'a Segment>,

@@ -51,7 +51,8 @@ pub(crate) struct PutUser {
     #[schema(value_type = Option<Object>, example = json!({"clan": "Lovelace"}))]
     metadata: Option<Map<String, Value>>,
     /// Values of attributes by which boards have segments, each of 1 to 64 characters; null removes an
-    /// attribute. Other attributes stay unchanged. The open rankings of the segments follow at once.
+    /// attribute. Other attributes stay unchanged. The player moves to the new segments in all open
+    /// rankings before the call returns.
     #[schema(value_type = Option<BTreeMap<String, Option<String>>>, example = json!({"country": "DE"}))]
     attributes: Option<BTreeMap<String, Option<String>>>,
 }

@@ -170,8 +170,8 @@ pub(crate) const LIST_LIMIT_DEFAULT: usize = 50;
 /// Maximum rows of a page of a list.
 pub(crate) const LIST_LIMIT_MAX: usize = 1_000;
 
-/// An attribute of players and its value, such as `country:DE`: the ranking of these players. The
-/// board has segments by this attribute.
+/// An attribute of players and a value, such as `country:DE`. Selects the ranking of the players with
+/// this value. The board must have segments by this attribute.
 #[derive(Debug, ToSchema)]
 #[schema(as = Segment, example = "country:DE", pattern = r"^[a-z0-9_]{1,32}:[^\x00-\x1f\x7f-\x9f]{1,64}$")]
 #[expect(dead_code, reason = "describes a valid segment")]

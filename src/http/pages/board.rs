@@ -32,7 +32,7 @@ pub(crate) struct BoardPage<'a> {
     pub(crate) view: RankingView<'a>,
     /// The board's periods, newest first.
     pub(crate) periods: &'a [Period],
-    /// Segments of the period with a ranking; empty while the database cannot be reached.
+    /// Opened segments of the period; empty while the database cannot be reached.
     pub(crate) segments: &'a [String],
     /// Distribution of scores; absent while the database cannot be reached.
     pub(crate) distribution: Option<&'a Distribution>,

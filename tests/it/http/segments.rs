@@ -39,7 +39,7 @@ pub async fn page(site: &Site, board: &str, query: &str) -> Vec<(u64, u64, Strin
     rows(&page)
 }
 
-/// Returns the same of chosen players, never from a cached top.
+/// Returns the same for chosen players, never from a cached top.
 pub async fn chosen(
     site: &Site,
     board: &str,
@@ -138,7 +138,7 @@ async fn boards_have_up_to_four_segments() {
                   FROM centile.boards WHERE slug = 'c'";
     let stored = sqlx::query(source).execute(&db.pool().await).await;
     assert!(stored.is_err_and(|error| error.to_string().contains("must not be a segment")));
-    // Fixed once events exist.
+    // Segments cannot change once events exist.
     site.post(SCORES, json!({"user_id": "ada", "points": 1})).await.is(200);
     let late = change(json!({"segments": []})).await;
     assert_eq!((late.status, &late.body["code"]), (409, &json!("board_has_events")), "{late:?}");
@@ -242,7 +242,7 @@ async fn pages_and_tags(site: &Site) {
         let answer = site.get(&format!("{SCORES}?limit=1&cursor={cursor}{other}")).await;
         refused(&answer, "cursor", "next_cursor");
     }
-    // Those of empty rankings, too.
+    // The entity tags of empty rankings differ, too.
     let tag = async |segment: &str| site.get(&format!("{SCORES}?limit=3{segment}")).await.headers.get(ETAG).cloned();
     let segments = ["", "&segment=country:DE", "&segment=country:FR", "&segment=country:US", "&segment=country:%C3%A9"];
     let mut tags = Vec::new();
@@ -325,7 +325,7 @@ async fn every_read_takes_a_segment() {
             told += &String::from_utf8_lossy(&within("a message", stream.chunk()).await.unwrap().unwrap());
         }
         assert!(told.contains(r#""segment":"country:DE""#) && !told.contains("cyd"), "{told}");
-        // What the board does not have is named.
+        // The error names an attribute that the board does not have.
         let unknown = site.get(&format!("{SCORES}?segment=planet:Mars")).await;
         refused(&unknown, "segment", "board main has no segments by planet; it has segments by country, class");
         site.board(json!({"slug": "plain"}), &[]).await;
@@ -364,7 +364,7 @@ async fn a_change_of_attributes_moves_the_open_standings() {
     assert_eq!(of("country:DE").await, [row(1, 1, "bob", 5)]);
     assert_eq!(of("country:FR").await, [row(1, 1, "cyd", 6), row(2, 2, "ada", 5)]);
     assert_eq!(of("class:mage").await, [row(1, 1, "cyd", 6)]);
-    // To a segment that had no ranking, and on with new scores.
+    // A move to a segment that had no ranking. Later scores count there.
     set(&site, "ada", json!({"country": "US"})).await.is(200);
     site.post(SCORES, json!({"user_id": "ada", "points": 3})).await.is(200);
     assert_eq!(of("country:US").await, [row(1, 1, "ada", 8)]);
@@ -372,7 +372,7 @@ async fn a_change_of_attributes_moves_the_open_standings() {
     // A player who scored before having attributes.
     set(&site, "eve", json!({"country": "US"})).await.is(200);
     assert_eq!(of("country:US").await, [row(1, 1, "eve", 9), row(2, 2, "ada", 8)]);
-    // Back again, and the same value once more.
+    // A move back. Setting the same value again changes nothing.
     for _ in 0..2 {
         set(&site, "ada", json!({"country": "DE"})).await.is(200);
         assert_eq!(of("country:DE").await, [row(1, 1, "ada", 8), row(2, 2, "bob", 5)]);
@@ -414,14 +414,14 @@ async fn a_change_of_attributes_moves_the_open_standings() {
     audit::rankings_are_sound(&pool).await;
 }
 
-/// An instance that stopped between the profile and the boards.
+/// An instance may stop after it has stored the profile and before it has moved the player.
 #[tokio::test]
 async fn maintenance_finishes_an_interrupted_move() {
     let db = TestDb::new().await;
     let site = board(&db, &["--no-maintenance"]).await;
     db.execute("SELECT centile.put_user('ada', p_attributes => '{\"country\": \"FR\"}')").await;
     assert_eq!(page(&site, "main", "segment=country:DE").await.len(), 2);
-    // A newcomer to the board takes the new attributes at once, and a known player later.
+    // A score does not move a player whom the board knows; maintenance does.
     site.post(SCORES, json!({"user_id": "ada", "points": 1})).await.is(200);
     assert_eq!(page(&site, "main", "segment=country:DE").await[0], row(1, 1, "ada", 6));
     run(&db, &["maintain"]).well();
@@ -430,8 +430,8 @@ async fn maintenance_finishes_an_interrupted_move() {
     let pending = "SELECT count(*) FROM centile_store.attribute_moves";
     assert_eq!(query_scalar::<_, i64>(pending).fetch_one(&db.pool().await).await.ok(), Some(0));
     run(&db, &["verify"]).well();
-    // Of a change that another one follows, only the last ends.
-    // A number is never used again, so a slow instance cannot end a change that it has not seen.
+    // A later change replaces one that is not finished. A number is never used again, so a slow
+    // instance cannot end a change that it has not seen.
     let pool = db.pool().await;
     let mut numbers = Vec::new();
     for (country, ends) in [("FR", false), ("US", true), ("FR", true), ("US", false)] {
@@ -448,7 +448,7 @@ async fn maintenance_finishes_an_interrupted_move() {
     shows(&site, "country:US", &[row(1, 1, "bob", 5)]).await;
 }
 
-/// The next move would have the number of this one.
+/// The next batch would have the number of this move.
 #[tokio::test]
 async fn verify_finds_a_lane_behind_a_move() {
     let db = TestDb::new().await;
@@ -463,7 +463,7 @@ async fn verify_finds_a_lane_behind_a_move() {
     run(&db, &["verify"]).well();
 }
 
-/// The batch of a player's first score began with attributes that a move then replaced.
+/// The batch of a player's first score may have begun with attributes that a move then replaced.
 #[tokio::test]
 async fn a_move_makes_running_batches_start_again() {
     let db = TestDb::new().await;
@@ -489,7 +489,7 @@ async fn a_move_makes_running_batches_start_again() {
     assert!(refused.is_err_and(|error| error.to_string().contains("has segments")));
 }
 
-/// The first scores of players on the other ways into the ledger.
+/// The first score of a player may also be a correction, or an event accepted from the quarantine.
 #[tokio::test]
 async fn corrections_and_accepted_events_count_in_segments() {
     let db = TestDb::new().await;
@@ -517,7 +517,7 @@ async fn corrections_and_accepted_events_count_in_segments() {
     audit::rankings_are_sound(&db.pool().await).await;
 }
 
-/// A rebuild reads the ledger, which does not know of moves.
+/// A rebuild reads the ledger, which does not contain moves.
 #[tokio::test]
 async fn a_rebuild_includes_moves_meanwhile() {
     let db = TestDb::new().await;

@@ -135,7 +135,7 @@ async fn segments_are_closed_refreshed_and_dropped_with_their_period() {
     assert!(open.iter().any(|row| row.2 == "p0"), "{open:?}");
     run(&db, &["verify"]).well();
 
-    // A correction marks the whole period and the segments of the player, and one refresh brings both.
+    // A correction marks the whole period and the segments of the player. One refresh updates all.
     let correct =
         ["correct", "p0", "500", "--board", "main", "--at", "2024-01-09T12:00:00Z", "--reason", "x", "--by", "dora"];
     let output = run(&db, &correct).well();
@@ -162,7 +162,7 @@ async fn segments_are_closed_refreshed_and_dropped_with_their_period() {
     run(&db, &["verify"]).well();
 }
 
-/// The live rankings of segments at the end of a period are what its archives keep.
+/// The archives of segments keep the live rankings as of the end of the period.
 #[tokio::test]
 async fn a_season_keeps_the_segments_of_its_end() {
     let db = TestDb::new().await;
@@ -181,7 +181,7 @@ async fn a_season_keeps_the_segments_of_its_end() {
     set(&site, "p0", json!({"country": "US"})).await.is(200);
     score("p0", 1).await;
     score("p2", 9).await;
-    // The machine may have been so slow that the season was over before.
+    // On a slow machine, the season may have ended before some of these changes.
     let of = async |segment: &str| page(&site, "main", &format!("period=season:cup&segment={segment}")).await;
     let is_over = "SELECT ends_at <= clock_timestamp() FROM centile.periods WHERE kind = 'season' AND segment = ''";
     let before = (of("country:DE").await, of("country:US").await, of("country:FR").await);
@@ -202,7 +202,7 @@ async fn a_season_keeps_the_segments_of_its_end() {
     audit::rankings_are_sound(&pool).await;
 }
 
-/// Closes a week as a process that is killed before its segments.
+/// Closes a week like a process that is killed before it closes the segments.
 async fn close_whole(db: &TestDb, week: &str) {
     let id = format!("(SELECT id FROM centile_store.periods WHERE label = '{week}' AND segment = '')");
     db.execute(&format!(
@@ -231,7 +231,7 @@ async fn differences(pool: &PgPool) -> i64 {
     query_scalar("SELECT count(*) FROM centile.archive_differences").fetch_one(pool).await.unwrap()
 }
 
-/// Changes between the closing of a period and that of its segments are in neither, until a refresh.
+/// Changes between the closing of a period and that of its segments are in no archive until a refresh.
 #[tokio::test]
 async fn a_segment_that_closes_late_keeps_the_mark_of_a_correction() {
     let db = TestDb::new().await;
@@ -300,7 +300,7 @@ async fn a_correction_in_a_closed_period_may_be_the_first_score_of_a_segment() {
     let pool = db.pool().await;
     set(&site, "p99", json!({"country": "PT"})).await.is(201);
     run(&db, &["close", "--due"]).well();
-    // A segment without players is as closed as its period.
+    // A segment without players is closed like its period.
     let path = "/v1/boards/main/scores?period=week:2024-01-01&segment=country:PT";
     let empty = site.get(path).await.is(200);
     assert_eq!((&empty["period"]["state"], &empty["players"]), (&json!("closed"), &json!(0)), "{empty}");
@@ -313,7 +313,7 @@ async fn a_correction_in_a_closed_period_may_be_the_first_score_of_a_segment() {
         if closes_first {
             run(&db, &["close", "--due"]).well();
             let before = page(&site, "main", &format!("period={week}&segment=country:PT")).await;
-            assert_eq!(before, [], "as the whole period");
+            assert_eq!(before, [], "like the whole period, it lacks the correction");
         }
         refresh(&db, week).await;
         run(&db, &["close", "--due"]).well();
@@ -322,7 +322,7 @@ async fn a_correction_in_a_closed_period_may_be_the_first_score_of_a_segment() {
         until(week, async || page(&site, "main", &query).await == [(1, 1, "p99".to_owned(), 500)]).await;
         assert_eq!(page(&site, "main", &format!("period={week}")).await[0].2, "p99");
     }
-    // Another one, of a player whom the board knows.
+    // Another correction, once the segment has an archive.
     set(&site, "p98", json!({"country": "PT"})).await.is(201);
     let again = ["--board", "main", "--at", "2024-01-03T12:00:00Z", "--reason", "x", "--by", "dora"];
     run(&db, &[&["correct", "p98", "400"], &again[..]].concat()).well();
@@ -335,7 +335,8 @@ async fn a_correction_in_a_closed_period_may_be_the_first_score_of_a_segment() {
     audit::rankings_are_sound(&pool).await;
 }
 
-/// By name, too; a segment that cannot be closed does not keep the others open.
+/// Closing a period by its name closes the segments that are left. One that cannot be closed does not
+/// keep the others open.
 #[tokio::test]
 async fn closing_a_period_again_finishes_its_segments() {
     let db = TestDb::new().await;
@@ -364,7 +365,7 @@ async fn closing_a_period_again_finishes_its_segments() {
     run(&db, &["verify"]).well();
 }
 
-/// A process that was killed after the whole period.
+/// A process may be killed after it has closed the whole period.
 #[tokio::test]
 async fn an_interrupted_closing_continues_with_the_same_cut_off() {
     let db = TestDb::new().await;
@@ -372,7 +373,7 @@ async fn an_interrupted_closing_continues_with_the_same_cut_off() {
     let pool = db.pool().await;
     close_whole(&db, "2024-01-01").await;
     let before = page(&site, "main", "period=week:2024-01-01").await;
-    // A ban after the cut-off, and an import that cancels the cut-offs of the segments.
+    // A ban after the cut-off, and an import, which must not cancel the cut-offs of the segments.
     site.admin(reqwest::Method::POST, "/v1/users/p0/ban", json!(null)).await.is(200);
     let late = "id,user_id,points,occurred_at\nl1,p1,1000,2024-01-02T12:00:00Z\nl2,p1,5,2024-01-09T12:00:00Z\n";
     let imported = import(&db, &files.write("late.csv", late), "main", &[]);
@@ -392,7 +393,7 @@ async fn an_interrupted_closing_continues_with_the_same_cut_off() {
     audit::rankings_are_sound(&pool).await;
 }
 
-/// An import takes the attributes of the time when it runs, and those of the past for known players.
+/// For a new player, an import uses the present attributes; for a known one, the segments of the time.
 #[tokio::test]
 async fn an_import_counts_in_the_segments_of_each_period() {
     let db = TestDb::new().await;

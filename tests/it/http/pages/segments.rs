@@ -82,7 +82,7 @@ async fn a_form_offers_the_segments_of_the_period() {
         let shown = page(&site, &format!("/boards/main{query}")).await;
         assert_eq!(values(&shown, "option", "value"), all, "{query}");
     }
-    // A period without scores has none, and offers the field.
+    // A period without scores has no segments, but still offers the field.
     let shown = page(&site, "/boards/main?period=week:previous").await;
     assert_eq!((values(&shown, "option", "value").len(), values(&shown, "datalist", "id").len()), (0, 1));
     assert_eq!(values(&page(&site, "/boards/main?segment=").await, "section", "data-segment"), [""; 0]);

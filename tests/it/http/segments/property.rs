@@ -1,5 +1,5 @@
-//! Random scores, changes of attributes, bans, voids and resets over HTTP, and every ranking compared
-//! with sums over a list.
+//! Sends random scores, changes of attributes, bans, voids and resets over HTTP, and compares every
+//! ranking with one computed from a list of the scores.
 
 use std::{
     cmp::Reverse,
@@ -31,7 +31,7 @@ struct Scored {
     id: i64,
 }
 
-/// All that the rankings follow from. Users are in the order of their creation.
+/// Everything that determines the rankings. Users are in the order of their creation.
 #[derive(Debug, Default)]
 struct Oracle {
     scores: Vec<Scored>,
@@ -111,7 +111,7 @@ async fn run_case(site: &Site, by_sql: &Site, seed: u64) {
     }
     let scores = format!("/v1/boards/{board}/scores");
     let mut until_compared = 30;
-    // Two cases.
+    // The test runs two cases of this length.
     for _ in 0..amount(500, 5_000) {
         let user = rng.random_range(0..USERS);
         match rng.random_range(0..100) {
