@@ -310,6 +310,8 @@ BEGIN
     PERFORM centile.ensure_ledger_months(p_at, p_at);
     -- Takes the structure lock exclusively, so it comes before the lane's lock.
     PERFORM centile.open_periods(v_board.id, ARRAY[p_at]);
+    -- Its segments may have changed before the lock.
+    v_board := centile_store.board_named(p_board);
     PERFORM centile_store.open_segments(v_board.id, array_agg(m.period_id), array_agg(m.segment), true)
     FROM centile_store.missing_segments(v_board, v_user_id, p_at, p_with_closed => true) m HAVING count(*) > 0;
     v_lane := centile_store.lock_lane(v_board, p_user);
@@ -982,7 +984,7 @@ BEGIN
         made := centile.ensure_users(ARRAY[p_user]) = 1;
         SELECT * INTO v_user FROM centile_store.users u WHERE u.external_id = p_user;
         PERFORM centile_store.check_editable(v_user, p_boards);
-        -- Before the row that every change of a profile locks.
+        -- Runs before the lock on profile_revision, for which every change of a profile waits.
         PERFORM centile_store.check_attributes(p_attributes, v_user.attributes, p_boards) WHERE p_attributes IS NOT NULL;
         UPDATE centile_store.profile_revision SET revision = revision + 1 RETURNING revision INTO v_revision;
         SELECT u.attributes INTO v_were FROM centile_store.users u WHERE u.id = v_user.id;
@@ -1010,7 +1012,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.put_user(p_user text, p_name text, p_avatar text, p_set_avatar boolean, p_metadata jsonb, p_actor text, p_boards text[], p_attributes jsonb, OUT made boolean) IS 'Sets a user''s name, avatar, metadata and attributes (null removes one), and returns whether the user is new. The service, or centile maintain, moves a user with other attributes to other segments within seconds. Example: SELECT centile.put_user(''ann'', ''Ann'', p_metadata => ''{"team": "red"}'');';
+COMMENT ON FUNCTION centile.put_user(p_user text, p_name text, p_avatar text, p_set_avatar boolean, p_metadata jsonb, p_actor text, p_boards text[], p_attributes jsonb, OUT made boolean) IS 'Sets a user''s name, avatar, metadata and attributes (null removes one), and returns whether the user is new. If the attributes change, the service (within seconds) or centile maintain moves the user to the new segments. Example: SELECT centile.put_user(''ann'', ''Ann'', p_metadata => ''{"team": "red"}'');';
 
 CREATE FUNCTION centile.rank_key(p_score bigint, p_order text) RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -1242,7 +1244,7 @@ BEGIN
     SELECT v_kind, v_bounds.label, v_bounds.starts_at, v_bounds.ends_at, p.id, p.ranking_id,
            CASE WHEN p.state = 'preparing' OR (v_kind = 'rolling' AND p.ranking_id IS NULL AND p.frozen_top IS NULL AND v_now < v_bounds.ends_at) THEN 'preparing'
                 WHEN p.state = 'closed' THEN 'closed'
-                -- Nobody stands in this segment of a closed period.
+                -- No player belongs to this segment of a closed period.
                 WHEN p.id IS NULL AND w.state = 'closed' THEN 'closed'
                 WHEN v_bounds.ends_at <= v_now THEN 'due' WHEN v_now < v_bounds.starts_at THEN 'upcoming' ELSE 'open' END,
            CASE WHEN p.frozen_top IS NOT NULL THEN p.archive_revision WHEN p.id IS NULL AND w.frozen_top IS NOT NULL THEN w.archive_revision END, v_from, v_until
@@ -1422,15 +1424,17 @@ BEGIN
     WHERE c.board_id = v_board.id AND c.refresh <> 'manual' AND v_new.tiers <> v_board.tiers;
     IF v_new.lanes <> v_board.lanes THEN
         DELETE FROM centile_store.board_lanes WHERE board_id = v_board.id AND lane >= v_new.lanes;
-        INSERT INTO centile_store.board_lanes (board_id, lane)
-        SELECT v_board.id, lane FROM generate_series(v_board.lanes, v_new.lanes - 1) AS lane;
+        -- A lane that was there before goes on after its last batch.
+        INSERT INTO centile_store.board_lanes (board_id, lane, batch)
+        SELECT v_board.id, n, coalesce((SELECT max(c.batch) FROM centile_store.batch_changes c WHERE c.board_id = v_board.id AND c.lane = n), 0)
+        FROM generate_series(v_board.lanes, v_new.lanes - 1) AS n;
     END IF;
     PERFORM centile_store.note_act(p_actor, 'change_board', v_board.id, v_was, centile_store.board_rules(v_board.id), p_slug);
     RETURN v_board.id;
 END
 $$;
 
-COMMENT ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[], p_segments text[]) IS 'Changes the rules of a board and returns its id. p_tags replaces all tags, and an empty text removes description, icon or colour. Example: SELECT centile.update_board(''main'', p_title => ''Main board'', p_kept_archives => ''{"day": 30}'');';
+COMMENT ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[], p_segments text[]) IS 'Changes the rules of a board and returns its id. p_tags, p_tiers and p_segments replace all earlier values, and an empty text removes description, icon or colour. Example: SELECT centile.update_board(''main'', p_title => ''Main board'', p_kept_archives => ''{"day": 30}'');';
 
 CREATE FUNCTION centile.verify(p_board text, p_period text DEFAULT 'all_time'::text, p_limit integer DEFAULT 10) RETURNS TABLE(kind text, subject text, expected jsonb, found jsonb, total bigint)
     LANGUAGE plpgsql STABLE SECURITY DEFINER
@@ -2030,7 +2034,7 @@ COMMENT ON COLUMN centile_store.boards.colour IS 'Colour of the board, such as #
 
 COMMENT ON COLUMN centile_store.boards.tiers IS 'Up to 20 tiers with different names, best first: gold: top 10 %, gold: rank 100 or gold: score 5000.';
 
-COMMENT ON COLUMN centile_store.boards.segments IS 'Up to 4 attributes of users. Each period has a ranking for each value of these.';
+COMMENT ON COLUMN centile_store.boards.segments IS 'Up to 4 attributes of users. Each period also has a ranking for each value of each attribute.';
 
 CREATE FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], p_known_rankings bigint[], p_known_times timestamp with time zone[], p_knows_segments boolean DEFAULT false, OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT layout_rankings bigint[], OUT layout_times timestamp with time zone[], OUT layout_buckets smallint[], OUT layout_rank_keys bigint[], OUT layout_tie_keys bigint[], OUT layout_user_keys bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) RETURNS record
     LANGUAGE plpgsql STABLE
@@ -2463,15 +2467,15 @@ DECLARE
     v_change record;
 BEGIN
     IF jsonb_typeof(p_changes) <> 'object' THEN
-        RAISE EXCEPTION 'attributes must be a JSON object of texts' USING ERRCODE = 'CB422', DETAIL = 'attributes';
+        RAISE EXCEPTION 'attributes must be a JSON object of texts and nulls' USING ERRCODE = 'CB422', DETAIL = 'attributes';
     END IF;
-    -- In one order, so that two callers cannot deadlock.
+    -- In the order of names, so that two callers cannot deadlock.
     FOR v_change IN SELECT c.key, c.value, c.value #>> '{}' AS text FROM jsonb_each(p_changes) c ORDER BY c.key COLLATE "C" LOOP
         IF NOT EXISTS (SELECT FROM centile_store.boards b WHERE v_change.key = ANY (b.segments) AND (p_boards = '{}' OR b.slug = ANY (p_boards)))
            AND (v_change.text IS NOT NULL OR NOT p_attributes ? v_change.key
                 OR EXISTS (SELECT FROM centile_store.boards b WHERE v_change.key = ANY (b.segments))) THEN
             RAISE EXCEPTION '% has segments by %', CASE p_boards WHEN '{}' THEN 'no board' ELSE 'no board of this key' END, quote_literal(v_change.key)
-                USING ERRCODE = 'CB422', DETAIL = 'attributes', HINT = 'Create a board with this segment first.';
+                USING ERRCODE = 'CB422', DETAIL = 'attributes', HINT = 'Create a board with segments by this attribute first.';
         ELSIF jsonb_typeof(v_change.value) NOT IN ('string', 'null') THEN
             RAISE EXCEPTION 'attribute % must be a text', v_change.key USING ERRCODE = 'CB422', DETAIL = 'attributes';
         ELSIF NOT v_change.text ~ '^[^\u0001-\u001f\u007f-\u009f]{1,64}$' THEN
@@ -2520,7 +2524,7 @@ COMMENT ON COLUMN centile_store.users.ban_act IS 'Number of bans and unbans that
 
 COMMENT ON COLUMN centile_store.users.erased_at IS 'When everything that identified the player was replaced. The scores remain.';
 
-COMMENT ON COLUMN centile_store.users.attributes IS 'Values by the names of attributes, such as {"country": "DE"}.';
+COMMENT ON COLUMN centile_store.users.attributes IS 'Values of attributes by name, such as {"country": "DE"}.';
 
 CREATE FUNCTION centile_store.check_editable(p_user centile_store.users, p_boards text[]) RETURNS void
     LANGUAGE plpgsql STABLE
@@ -2870,8 +2874,8 @@ BEGIN
         RAISE EXCEPTION 'the period is closed or not cut off' USING ERRCODE = 'CB409';
     END IF;
     -- The cut-off has the number of a lane's row. If the row was set back, the archive would
-    -- permanently lack the scores above it. A segment has the cut-off of its whole period, which was
-    -- checked.
+    -- permanently lack the scores above it. A segment has the cut-off of its whole period, where
+    -- this was checked.
     IF v_period.segment = '' AND EXISTS (SELECT FROM centile_store.score_transactions t
                WHERE t.board_id = v_period.board_id AND t.kind = 'score' AND t.occurred_at >= v_period.starts_at AND t.occurred_at < v_period.ends_at
                  AND t.batch > v_batches[t.lane + 1]
@@ -3068,14 +3072,14 @@ BEGIN
         RAISE EXCEPTION 'the period is already closed' USING ERRCODE = 'CB409';
     ELSIF v_period.ends_at > clock_timestamp() THEN
         RAISE EXCEPTION 'the period is not over: it ends at %', v_period.ends_at USING ERRCODE = 'CB409';
-    ELSIF EXISTS (SELECT FROM centile_store.imports i
-                  WHERE i.board_id = v_period.board_id AND i.ended_at IS NULL AND i.abandoned_at IS NULL) THEN
-        RETURN NULL;
     END IF;
     SELECT * INTO STRICT v_whole FROM centile_store.periods w
     WHERE w.board_id = v_period.board_id AND w.kind = v_period.kind AND w.label = v_period.label AND w.segment = '';
     IF v_whole.id <> p_period_id AND v_whole.state <> 'closed' THEN
         RAISE EXCEPTION 'the whole period must be closed before its segments' USING ERRCODE = 'CB409';
+    ELSIF v_whole.id = p_period_id AND EXISTS (SELECT FROM centile_store.imports i
+              WHERE i.board_id = v_period.board_id AND i.ended_at IS NULL AND i.abandoned_at IS NULL) THEN
+        RETURN NULL;
     END IF;
 
     UPDATE centile_store.board_lanes AS l SET last_at = v_period.ends_at
@@ -3163,6 +3167,7 @@ BEGIN
               FROM centile_store.layout_differences(v_period.ranking_id) l) d
         WHERE d.n <= p_limit
         ORDER BY d.kind, d.n;
+        RETURN QUERY SELECT * FROM centile_store.segment_differences(p_period_id, p_limit) WHERE v_period.segment = '';
     ELSIF v_period.frozen_top IS NOT NULL AND v_period.kind = 'all_time' THEN
         RETURN QUERY SELECT * FROM centile_store.combined_differences(p_period_id);
     ELSIF v_period.frozen_top IS NOT NULL THEN
@@ -3242,7 +3247,8 @@ CREATE FUNCTION centile_store.due_periods(p_period_id bigint DEFAULT NULL::bigin
     LEFT JOIN LATERAL (
         SELECT i.source, centile_store.is_locked(1128615509, i.id) AS is_running
         FROM centile_store.imports i
-        WHERE i.board_id = p.board_id AND i.ended_at IS NULL AND i.abandoned_at IS NULL
+        -- It writes nothing into a segment of a closed period.
+        WHERE p.id = w.id AND i.board_id = p.board_id AND i.ended_at IS NULL AND i.abandoned_at IS NULL
         ORDER BY 2 DESC, i.id LIMIT 1) i ON true
     WHERE p.state = 'open' AND (p.id = w.id OR w.state = 'closed') AND (p.kind <> 'rolling' OR b.kept_archives ? 'rolling' OR p.cut_off_at IS NOT NULL) AND p.ends_at <= statement_timestamp()
       AND (p.id = p_period_id OR w.id = p_period_id
@@ -3941,13 +3947,13 @@ CREATE TABLE centile_store.segment_members (
     segment text NOT NULL COLLATE pg_catalog."C"
 );
 
-COMMENT ON TABLE centile_store.segment_members IS 'Segments of players on a board, append-only: the row of the highest batch says whether the player stands in the segment. A period takes only rows from before its end. A row without a segment marks a player whom the board knows. Rows of a player''s first batch apply to all time.';
+COMMENT ON TABLE centile_store.segment_members IS 'Append-only history of players'' segments on a board. The row with the highest batch says whether the player belongs to the segment; for a period, only rows from before its end count. A row with an empty segment marks a player whose segments are recorded. Rows of a player''s first batch have the time -infinity, so they count for every period.';
 
 CREATE FUNCTION centile_store.is_known(p_board_id integer, p_user_id bigint) RETURNS boolean
     LANGUAGE sql STABLE
     RETURN (EXISTS (SELECT FROM centile_store.segment_members m WHERE ((m.board_id = is_known.p_board_id) AND (m.user_id = is_known.p_user_id) AND (m.segment = ''::text))));
 
-COMMENT ON FUNCTION centile_store.is_known(p_board_id integer, p_user_id bigint) IS 'Whether the segments of a player on a board have been recorded, which the first score does. Example: SELECT centile_store.is_known(1, 1);';
+COMMENT ON FUNCTION centile_store.is_known(p_board_id integer, p_user_id bigint) IS 'Whether a player''s segments on a board are recorded, which happens with the first score. Example: SELECT centile_store.is_known(1, 1);';
 
 CREATE FUNCTION centile_store.is_locked(p_class integer, p_object bigint) RETURNS boolean
     LANGUAGE sql STABLE
@@ -3971,7 +3977,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.join_segments(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_at timestamp with time zone, p_with_closed boolean) IS 'Records the segments of a player whom a board does not know yet. Example: SELECT centile_store.join_segments(b, centile_store.lock_lane(b, ''ann''), 1, now()) FROM centile_store.boards b WHERE b.slug = ''main'';';
+COMMENT ON FUNCTION centile_store.join_segments(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_at timestamp with time zone, p_with_closed boolean) IS 'Records the segments of a player who is new to a board. Example: SELECT centile_store.join_segments(b, centile_store.lock_lane(b, ''ann''), 1, now()) FROM centile_store.boards b WHERE b.slug = ''main'';';
 
 CREATE FUNCTION centile_store.kept_secrets() RETURNS TABLE(kind text, name text, secret bytea, encrypted boolean)
     LANGUAGE sql STABLE
@@ -4144,7 +4150,9 @@ BEGIN
                 SELECT m.lane, m.batch, nullif(m.changed_at, '-infinity') FROM centile_store.segment_members m WHERE m.board_id = v_ranking.board_id) t
           GROUP BY t.lane) t
     JOIN centile_store.board_lanes b ON b.board_id = v_ranking.board_id AND b.lane = t.lane
-    WHERE b.batch < t.batch OR b.last_at < t.at;
+    WHERE (b.batch < t.batch OR b.last_at < t.at)
+      -- Once for all segments of a period.
+      AND EXISTS (SELECT FROM centile_store.periods p WHERE p.id = v_ranking.period_id AND p.segment = '');
 END
 $$;
 
@@ -4362,7 +4370,7 @@ CREATE FUNCTION centile_store.missing_segments(p_board centile_store.boards, p_u
                       WHERE s.board_id = w.board_id AND s.kind = w.kind AND s.label = w.label AND s.segment = m.segment)
 $$;
 
-COMMENT ON FUNCTION centile_store.missing_segments(p_board centile_store.boards, p_user_id bigint, p_at timestamp with time zone, p_wanted boolean, p_with_closed boolean) IS 'Segments without a ranking that a player needs in the open periods that hold a time. Example: SELECT m.segment FROM centile_store.boards b CROSS JOIN LATERAL centile_store.missing_segments(b, 1, now()) m WHERE b.slug = ''main'';';
+COMMENT ON FUNCTION centile_store.missing_segments(p_board centile_store.boards, p_user_id bigint, p_at timestamp with time zone, p_wanted boolean, p_with_closed boolean) IS 'Segments that a player needs in the open periods that hold a time, and that are not opened yet. Example: SELECT m.segment FROM centile_store.boards b CROSS JOIN LATERAL centile_store.missing_segments(b, 1, now()) m WHERE b.slug = ''main'';';
 
 CREATE FUNCTION centile_store.move_boundary(p_ranking_id bigint, p_layout integer, p_from integer, p_to integer, p_rows integer) RETURNS integer
     LANGUAGE plpgsql
@@ -4423,8 +4431,11 @@ BEGIN
     FROM centile_store.missing_segments(v_board, p_user_id, v_at, true) m
     WHERE centile_store.is_known(v_board.id, p_user_id) HAVING count(*) > 0;
     SELECT l.* INTO v_lane FROM centile_store.users u, centile_store.lock_lane(v_board, u.external_id) l WHERE u.id = p_user_id;
+    -- Its segments may have changed before the lock.
+    v_board := centile_store.board_named(p_board);
     IF NOT centile_store.is_known(v_board.id, p_user_id) THEN
-        -- A first batch that began earlier has the former attributes. This makes it start again.
+        -- A batch with the player's first score may have read the old attributes. This makes it
+        -- start again.
         PERFORM centile_store.advance_lane(v_lane, v_lane.last_at, '{}');
         RETURN false;
     END IF;
@@ -4442,7 +4453,7 @@ BEGIN
     SELECT v_board.id, p_user_id, s.segment, v_lane.lane, v_lane.batch + 1, v_at, s.segment = ANY (v_are)
     FROM unnest(v_moved) AS s (segment);
     PERFORM centile_store.advance_lane(v_lane, v_at, ARRAY[p_user_id]);
-    -- The entry in a segment is that of the whole period.
+    -- The player has the same entry in a segment as in the whole period.
     PERFORM centile_store.place_entries(v_lane.lane, ARRAY(
         SELECT (s.ranking_id, p_user_id, l.rank_key, l.tie_key, n.rank_key, n.tie_key, n.only_zeros)::centile_store.entry_change
         FROM centile_store.periods_at(v_board.id, v_board.periods, v_at) p
@@ -4760,7 +4771,7 @@ CREATE FUNCTION centile_store.period_name(p_kind text, p_label text, p_segment t
     LANGUAGE sql IMMUTABLE
     RETURN (CASE p_kind WHEN 'all_time'::text THEN p_kind ELSE ((p_kind || ':'::text) || p_label) END || CASE p_segment WHEN ''::text THEN ''::text ELSE ('@'::text || p_segment) END);
 
-COMMENT ON FUNCTION centile_store.period_name(p_kind text, p_label text, p_segment text) IS 'The name of a period. Example: SELECT centile_store.period_name(''week'', ''2024-01-15'', ''country:DE'');';
+COMMENT ON FUNCTION centile_store.period_name(p_kind text, p_label text, p_segment text) IS 'The name of a period as a selector. Example: SELECT centile_store.period_name(''week'', ''2024-01-15'', ''country:DE'');';
 
 CREATE FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) RETURNS TABLE(period_id bigint, kind text, period text, ranking_id bigint, is_cut_off boolean)
     LANGUAGE sql STABLE
@@ -4928,7 +4939,7 @@ CREATE FUNCTION centile_store.player_periods_at(p_board centile_store.boards, p_
     WHERE p_board.segments <> '{}'
 $$;
 
-COMMENT ON FUNCTION centile_store.player_periods_at(p_board centile_store.boards, p_user_id bigint, p_at timestamp with time zone) IS 'The periods of a board that hold a time and a player, with their current rankings. Example: SELECT p.period FROM centile_store.boards b CROSS JOIN LATERAL centile_store.player_periods_at(b, 1, ''2024-01-15 12:00Z'') p WHERE b.slug = ''main'';';
+COMMENT ON FUNCTION centile_store.player_periods_at(p_board centile_store.boards, p_user_id bigint, p_at timestamp with time zone) IS 'The periods of a board that hold a time, and a player''s segments in them, with their current rankings. Example: SELECT p.period FROM centile_store.boards b CROSS JOIN LATERAL centile_store.player_periods_at(b, 1, ''2024-01-15 12:00Z'') p WHERE b.slug = ''main'';';
 
 CREATE FUNCTION centile_store.player_row(p_ranking_id bigint, p_user_id bigint) RETURNS TABLE("position" bigint, rank bigint, worse bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone, rank_key bigint, tie_key bigint)
     LANGUAGE sql STABLE
@@ -5044,7 +5055,7 @@ DECLARE
     v_numbers text;
 BEGIN
     RETURN QUERY
-    SELECT 'period', format('SELECT concat_ws('':'', p.kind, nullif(p.label, ''all_time'')) FROM centile_store.periods p WHERE p.id = %s',
+    SELECT 'period', format('SELECT centile_store.period_name(p.kind, p.label, p.segment) FROM centile_store.periods p WHERE p.id = %s',
         coalesce(p_archived_period_id, (SELECT g.period_id FROM centile_store.rankings g WHERE g.id = p_ranking_id)));
     IF p_archived_period_id IS NOT NULL THEN
         v_of := format('FROM centile_archive.%I a WHERE a.user_id = %s',
@@ -5276,7 +5287,7 @@ BEGIN
         SELECT array_agg(p.ranking_id), array_agg(p.id) FILTER (WHERE p.cut_off_at IS NOT NULL) INTO v_rankings, v_closed
         FROM centile_store.periods p WHERE p.board_id = p_board.id AND p.ranking_id IS NOT NULL
           AND (p.segment = ''
-               -- All segments of the player, read once, before those of each period.
+               -- Reads all segments of the player once, then looks up only the periods of these.
                OR p.segment IN (SELECT m.segment FROM centile_store.segment_members m WHERE m.board_id = p_board.id AND m.user_id = p_user_id)
                   AND p.segment IN (SELECT centile_store.segments_at(p_board.id, p_user_id, p.ends_at)));
     END IF;
@@ -5328,6 +5339,7 @@ DECLARE
     v_was     bigint[];
     v_is      bigint[];
     v_marked  timestamptz;
+    v_keeps   boolean;
     v_players bigint;
     v_last_at timestamptz;
 BEGIN
@@ -5343,11 +5355,14 @@ BEGIN
     -- One snapshot: all batches up to these numbers are committed, and so are the corrections
     -- marked by now.
     UPDATE centile_store.cut_offs c
-    SET batches = ARRAY(SELECT l.batch FROM centile_store.board_lanes l WHERE l.board_id = v_before.board_id ORDER BY l.lane)
-    FROM (SELECT o.batches, p.corrected_at FROM centile_store.cut_offs o JOIN centile_store.periods p ON p.id = o.period_id
+    SET batches = coalesce(was.of_whole, ARRAY(SELECT l.batch FROM centile_store.board_lanes l WHERE l.board_id = v_before.board_id ORDER BY l.lane))
+    FROM (SELECT o.batches, p.corrected_at, wo.batches AS of_whole, w.corrected_at IS NOT NULL AS keeps
+          FROM centile_store.cut_offs o JOIN centile_store.periods p ON p.id = o.period_id
+          LEFT JOIN centile_store.periods w ON p.segment <> '' AND w.board_id = p.board_id AND w.kind = p.kind AND w.label = p.label AND w.segment = ''
+          LEFT JOIN centile_store.cut_offs wo ON wo.period_id = w.id
           WHERE o.period_id = p_period_id) was
     WHERE c.period_id = p_period_id
-    RETURNING was.batches, c.batches, was.corrected_at INTO v_was, v_is, v_marked;
+    RETURNING was.batches, c.batches, was.corrected_at, was.keeps INTO v_was, v_is, v_marked, v_keeps;
     EXECUTE format('REFRESH MATERIALIZED VIEW CONCURRENTLY centile_archive.%I', v_before.archive_name);
     EXECUTE format('SELECT count(*), max(reached_at) FROM centile_archive.%I', v_before.archive_name) INTO v_players, v_last_at;
     -- Prevents name changes; otherwise the top could show an erased name again. Before the period's
@@ -5360,7 +5375,7 @@ BEGIN
     UPDATE centile_store.periods
     SET archive_players = v_players, archive_last_at = v_last_at, archive_revision = archive_revision + 1, cut_off_at = clock_timestamp(),
         -- Keeps the mark of a correction after the cut-off.
-        corrected_at = CASE WHEN corrected_at IS DISTINCT FROM v_marked THEN corrected_at END
+        corrected_at = CASE WHEN v_keeps OR corrected_at IS DISTINCT FROM v_marked THEN corrected_at END
     WHERE id = p_period_id;
     UPDATE centile_store.periods SET frozen_top = centile_store.freeze_top(p_period_id)
     WHERE id = p_period_id
@@ -5711,7 +5726,54 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.segment_changes(p_board_id integer, p_ranking_ids bigint[], p_period_ids bigint[], p_user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[]) IS 'Keys of users in rankings of a board with segments, ranking by ranking. Example: SELECT rank_keys FROM centile_store.segment_changes(1, ''{1}'', ''{1}'', ''{1}'');';
+COMMENT ON FUNCTION centile_store.segment_changes(p_board_id integer, p_ranking_ids bigint[], p_period_ids bigint[], p_user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[]) IS 'Rank keys of users in rankings of a board with segments, ranking by ranking. Example: SELECT rank_keys FROM centile_store.segment_changes(1, ''{1}'', ''{1}'', ''{1}'');';
+
+CREATE FUNCTION centile_store.segment_differences(p_period_id bigint, p_limit integer) RETURNS TABLE(kind text, subject text, expected jsonb, found jsonb, total bigint)
+    LANGUAGE plpgsql STABLE
+    SET work_mem TO '64MB'
+    AS $$
+DECLARE
+    v_period centile_store.periods;
+    v_board  centile_store.boards;
+BEGIN
+    SELECT * INTO STRICT v_period FROM centile_store.periods p WHERE p.id = p_period_id;
+    SELECT * INTO STRICT v_board FROM centile_store.boards b WHERE b.id = v_period.board_id;
+    IF v_board.segments = '{}' THEN
+        RETURN;
+    END IF;
+    RETURN QUERY
+    WITH member AS (
+        SELECT DISTINCT ON (m.user_id, m.segment) m.user_id, m.segment, m.is_member
+        FROM centile_store.segment_members m
+        WHERE m.board_id = v_board.id AND m.changed_at < v_period.ends_at
+        ORDER BY m.user_id, m.segment, m.batch DESC
+    ), player AS MATERIALIZED (
+        SELECT l.user_id, bool_or(m.segment = '') AS is_known, coalesce(array_agg(m.segment ORDER BY m.segment) FILTER (WHERE m.segment <> ''), '{}') AS segments
+        FROM centile_store.leaderboard l
+        LEFT JOIN member m ON m.user_id = l.user_id AND m.is_member
+        WHERE l.ranking_id = v_period.ranking_id
+        GROUP BY l.user_id
+    ), different AS (
+        SELECT centile_store.player_label(p.user_id) AS subject, to_jsonb(w.segments) AS expected, CASE WHEN p.is_known THEN to_jsonb(p.segments) END AS found
+        FROM player p
+        JOIN centile_store.users u ON u.id = p.user_id
+        CROSS JOIN LATERAL (SELECT ARRAY(SELECT (a.name || ':' || (u.attributes ->> a.name)) COLLATE "C" FROM unnest(v_board.segments) AS a (name)
+                                         WHERE u.attributes ? a.name ORDER BY 1) AS segments) w
+        WHERE p.is_known IS NOT TRUE
+           OR (v_period.ends_at = 'infinity' AND w.segments <> p.segments
+               AND NOT EXISTS (SELECT FROM centile_store.attribute_moves m WHERE m.user_id = p.user_id))
+        UNION ALL
+        SELECT 'segment ' || s.segment, to_jsonb('a ranking'::text), NULL
+        FROM (SELECT DISTINCT x.segment FROM player p CROSS JOIN unnest(p.segments) AS x (segment)) s
+        WHERE NOT EXISTS (SELECT FROM centile_store.periods o
+                          WHERE o.board_id = v_board.id AND o.kind = v_period.kind AND o.label = v_period.label AND o.segment = s.segment)
+    )
+    SELECT 'segments', d.subject, d.expected, d.found, d.total
+    FROM (SELECT d.*, count(*) OVER () AS total FROM different d ORDER BY d.subject LIMIT p_limit) d;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.segment_differences(p_period_id bigint, p_limit integer) IS 'Players of an open period whose recorded segments are not those of their attributes, and segments without a ranking. Example: SELECT * FROM centile_store.segment_differences(1, 10);';
 
 CREATE FUNCTION centile_store.segment_state(p_board centile_store.boards, p_knows_segments boolean, p_user_ids bigint[], p_event_users integer[], p_times timestamp with time zone[], p_at timestamp with time zone, p_period_ids bigint[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT periods bigint[], OUT segments text[], OUT rankings bigint[]) RETURNS record
     LANGUAGE plpgsql STABLE
@@ -5719,7 +5781,7 @@ CREATE FUNCTION centile_store.segment_state(p_board centile_store.boards, p_know
 #variable_conflict use_column
 BEGIN
     IF NOT p_knows_segments THEN
-        RAISE EXCEPTION 'board % has segments, which this version of Centile does not know', p_board.slug USING ERRCODE = 'CB001', HINT = 'Update the instance.';
+        RAISE EXCEPTION 'board % has segments, which this version of Centile does not support', p_board.slug USING ERRCODE = 'CB001', HINT = 'Update the instance.';
     END IF;
     SELECT array_agg(x.place ORDER BY x.place, x.segment, x.batch), array_agg(x.segment ORDER BY x.place, x.segment, x.batch),
            array_agg(nullif(x.changed_at, '-infinity') ORDER BY x.place, x.segment, x.batch),
@@ -5734,7 +5796,7 @@ BEGIN
               SELECT FROM centile_store.segment_members l
               WHERE l.board_id = p_board.id AND l.user_id = u.id AND l.segment = m.segment AND l.batch > m.batch)))
         UNION ALL
-        -- As centile_store.wanted_segments, which would be planned for each player.
+        -- Like centile_store.wanted_segments, which would be planned again for each player.
         SELECT u.place::integer, s.segment, NULL, '-infinity', true
         FROM (SELECT '' AS segment
               UNION ALL
@@ -5761,7 +5823,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.segment_state(p_board centile_store.boards, p_knows_segments boolean, p_user_ids bigint[], p_event_users integer[], p_times timestamp with time zone[], p_at timestamp with time zone, p_period_ids bigint[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT periods bigint[], OUT segments text[], OUT rankings bigint[]) IS 'Segments of players, and their rankings in the periods of a batch. Example: SELECT s.member_segments FROM centile_store.boards b CROSS JOIN LATERAL centile_store.segment_state(b, true, ''{1}'', NULL, NULL, now(), ''{1}'') s WHERE b.slug = ''main'';';
+COMMENT ON FUNCTION centile_store.segment_state(p_board centile_store.boards, p_knows_segments boolean, p_user_ids bigint[], p_event_users integer[], p_times timestamp with time zone[], p_at timestamp with time zone, p_period_ids bigint[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT periods bigint[], OUT segments text[], OUT rankings bigint[]) IS 'Segments of the players of a batch, and the rankings of these segments in its periods. Example: SELECT s.member_segments FROM centile_store.boards b CROSS JOIN LATERAL centile_store.segment_state(b, true, ''{1}'', NULL, NULL, now(), ''{1}'') s WHERE b.slug = ''main'';';
 
 CREATE FUNCTION centile_store.segments_at(p_board_id integer, p_user_id bigint, p_until timestamp with time zone DEFAULT 'infinity'::timestamp with time zone) RETURNS SETOF text
     LANGUAGE sql STABLE
@@ -5774,7 +5836,7 @@ CREATE FUNCTION centile_store.segments_at(p_board_id integer, p_user_id bigint, 
     WHERE l.is_member
 $$;
 
-COMMENT ON FUNCTION centile_store.segments_at(p_board_id integer, p_user_id bigint, p_until timestamp with time zone) IS 'The segments of a board in which a player stands. Example: SELECT centile_store.segments_at(1, 1);';
+COMMENT ON FUNCTION centile_store.segments_at(p_board_id integer, p_user_id bigint, p_until timestamp with time zone) IS 'The segments of a board to which a player belongs, now or at the end of a period. Example: SELECT centile_store.segments_at(1, 1);';
 
 CREATE FUNCTION centile_store.set_layout(p_ranking_id bigint, p_buckets smallint[], p_bounds centile_store.rank_key[]) RETURNS void
     LANGUAGE sql
@@ -5949,7 +6011,7 @@ BEGIN
     END IF;
     PERFORM centile_store.catch_up(g.id, n::smallint, p_after, v_end, 0, p_limit)
     FROM centile_store.rankings g CROSS JOIN LATERAL generate_series(0, g.lanes - 1) AS n WHERE g.id = p_ranking_id;
-    -- Players who have entered or left the segment meanwhile. Their moves are not in the ledger.
+    -- Players who have joined or left the segment meanwhile: the ledger does not contain moves.
     PERFORM centile_store.recompute_entries(m.lane, ARRAY[p_ranking_id], array_agg(DISTINCT m.user_id))
     FROM centile_store.rankings g
     JOIN centile_store.segment_members m ON m.board_id = g.board_id AND m.segment = v_period.segment AND m.changed_at > g.created_at - interval '1 minute'
@@ -6123,7 +6185,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.unknown_layouts(p_rankings bigint[], p_known_rankings bigint[], p_known_times timestamp with time zone[], OUT rankings bigint[], OUT times timestamp with time zone[]) IS 'The rankings whose layouts have other times than the known ones. Example: SELECT rankings FROM centile_store.unknown_layouts(''{1}'', ''{}'', ''{}'');';
+COMMENT ON FUNCTION centile_store.unknown_layouts(p_rankings bigint[], p_known_rankings bigint[], p_known_times timestamp with time zone[], OUT rankings bigint[], OUT times timestamp with time zone[]) IS 'Rankings whose layouts the caller does not know, or knows with another time. Example: SELECT rankings FROM centile_store.unknown_layouts(''{1}'', ''{}'', ''{}'');';
 
 CREATE FUNCTION centile_store.unused_windows(p_all boolean DEFAULT false) RETURNS TABLE(board_id integer, period_id bigint)
     LANGUAGE sql STABLE
@@ -6187,7 +6249,7 @@ CREATE FUNCTION centile_store.wanted_segments(p_board centile_store.boards, p_us
     WHERE u.id = p_user_id AND u.attributes ? a.name
 $$;
 
-COMMENT ON FUNCTION centile_store.wanted_segments(p_board centile_store.boards, p_user_id bigint) IS 'The segments of a board to which a user belongs by the attributes. Example: SELECT centile_store.wanted_segments(b, 1) FROM centile_store.boards b WHERE b.slug = ''main'';';
+COMMENT ON FUNCTION centile_store.wanted_segments(p_board centile_store.boards, p_user_id bigint) IS 'The segments of a board that follow from a user''s attributes. Example: SELECT centile_store.wanted_segments(b, 1) FROM centile_store.boards b WHERE b.slug = ''main'';';
 
 CREATE FUNCTION centile_store.wanted_windows() RETURNS TABLE(board_id integer, board text, length text, at timestamp with time zone, label text, is_current boolean)
     LANGUAGE sql STABLE
@@ -6434,7 +6496,7 @@ CREATE VIEW centile.boards AS
     boards.segments
    FROM centile_store.boards;
 
-COMMENT ON VIEW centile.boards IS 'Boards and their rules. kept_archives limits the archives kept of each kind of period, and gain_max a player''s gain in one period. snapshots is the kind of period at whose end the all-time ranking is archived, and rolling the lengths of rolling windows. tags group boards. score_format, description, icon_url and colour say how to show the board. tiers name parts of its rankings, best first. segments are attributes of users by which its periods have separate rankings. Example: SELECT slug, mode, score_order, ties, periods, lanes, time_zone FROM centile.boards ORDER BY slug;';
+COMMENT ON VIEW centile.boards IS 'Boards and their rules. kept_archives limits the archives kept of each kind of period, and gain_max a player''s gain in one period. snapshots is the kind of period at whose end the all-time ranking is archived, and rolling the lengths of rolling windows. tags group boards. score_format, description, icon_url and colour say how to show the board. tiers name parts of its rankings, best first. segments are the attributes of users by which each period also has separate rankings. Example: SELECT slug, mode, score_order, ties, periods, lanes, time_zone FROM centile.boards ORDER BY slug;';
 
 CREATE TABLE centile_store.bucket_counts (
     ranking_id bigint NOT NULL,
@@ -6891,7 +6953,7 @@ CREATE VIEW centile.period_status AS
                     WHEN (p.ranking_id IS NULL) THEN p.archive_last_at
                     WHEN ((l.last_at >= p.starts_at) AND (l.last_at < p.ends_at) AND (NOT (EXISTS ( SELECT
                        FROM centile_store.periods c
-                      WHERE ((c.board_id = p.board_id) AND (c.cut_off_at IS NOT NULL) AND (c.ends_at = l.last_at)))))) THEN l.last_at
+                      WHERE ((c.board_id = p.board_id) AND (c.segment = ''::text) AND (c.cut_off_at IS NOT NULL) AND (c.ends_at = l.last_at)))))) THEN l.last_at
                     ELSE ( SELECT max(x.reached_at) AS max
                        FROM centile_store.leaderboard x
                       WHERE (x.ranking_id = p.ranking_id))
@@ -7167,7 +7229,7 @@ CREATE TABLE centile_store.attribute_moves (
     changed_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
 );
 
-COMMENT ON TABLE centile_store.attribute_moves IS 'Users whose attributes have changed, until all boards have moved them to their new segments. number is the profile revision of the last change.';
+COMMENT ON TABLE centile_store.attribute_moves IS 'Users whose attributes have changed, until they are in their new segments on all boards. number is the profile revision of the last change.';
 
 CREATE TABLE centile_store.attribute_values (
     attribute text NOT NULL COLLATE pg_catalog."C",
@@ -8266,6 +8328,9 @@ GRANT ALL ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_bucket smal
 
 REVOKE ALL ON FUNCTION centile_store.segment_changes(p_board_id integer, p_ranking_ids bigint[], p_period_ids bigint[], p_user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.segment_changes(p_board_id integer, p_ranking_ids bigint[], p_period_ids bigint[], p_user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.segment_differences(p_period_id bigint, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.segment_differences(p_period_id bigint, p_limit integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.segment_state(p_board centile_store.boards, p_knows_segments boolean, p_user_ids bigint[], p_event_users integer[], p_times timestamp with time zone[], p_at timestamp with time zone, p_period_ids bigint[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT periods bigint[], OUT segments text[], OUT rankings bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.segment_state(p_board centile_store.boards, p_knows_segments boolean, p_user_ids bigint[], p_event_users integer[], p_times timestamp with time zone[], p_at timestamp with time zone, p_period_ids bigint[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT periods bigint[], OUT segments text[], OUT rankings bigint[]) TO centile_service;

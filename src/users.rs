@@ -11,7 +11,7 @@ use crate::{
         user::{METADATA_MAX_BYTES, Profile, User, UserId, check_text},
     },
     ranking::Rankings,
-    store::Store,
+    store::{Store, user::PendingMove},
 };
 
 /// Frozen tops changed in one transaction of an erasure: a tenth of a second or two.
@@ -117,8 +117,10 @@ pub async fn unban(rankings: &Rankings, user_id: &UserId, act: &Act) -> Result<U
 pub async fn erase(rankings: &Rankings, user_id: &UserId, request_id: Option<&str>, by: &Actor) -> Result<String> {
     request_id.map_or(Ok(()), |id| check_text("id", id, 128))?;
     let erased = rankings.store.erase_user(user_id.as_str(), request_id, by).await?;
-    finish_move(rankings, &erased).await?;
-    if erase_from_tops(rankings, &erased).await? {
+    let moved = finish_move(rankings, &erased).await;
+    let redis_answers = erase_from_tops(rankings, &erased).await?;
+    moved?;
+    if redis_answers {
         Ok(erased)
     } else {
         Err(Error::unavailable(
@@ -156,22 +158,32 @@ pub(crate) async fn finish_moves(rankings: &Rankings) -> Result<()> {
     ended
 }
 
-/// Moves a user whose attributes have changed on all boards with segments. May be repeated.
+/// Moves a user whose attributes have changed on all boards with segments. May be repeated. If the
+/// user cannot be moved on a board, goes on with the others, and returns the last error.
 async fn finish_move(rankings: &Rankings, user_id: &str) -> Result<()> {
     let Some(pending) = rankings.store.pending_move(user_id).await? else { return Ok(()) };
+    let mut ended = Ok(());
     for (board_id, board) in rankings.store.boards_with_segments().await? {
-        let mut attempts = 1;
-        // Another session may open a period between two steps of `centile_store.move_player`.
-        while let Err(error) = rankings.store.move_on_board(&board, pending).await {
-            let is_replaced = matches!(error, Error::Unavailable { code: Code::ConcurrentChange, .. });
-            if !is_replaced || attempts == MOVE_ATTEMPTS {
-                return Err(error);
-            }
-            attempts += 1;
+        match move_on_board(rankings, &board, pending).await {
+            Ok(()) => rankings.acknowledge_all(board_id).await?,
+            Err(error) => ended = Err(error),
         }
-        rankings.acknowledge_all(board_id).await?;
     }
+    ended?;
     rankings.store.end_move(pending).await
+}
+
+async fn move_on_board(rankings: &Rankings, board: &str, pending: PendingMove) -> Result<()> {
+    let mut attempts = 1;
+    // Another session may open a period between two steps of `centile_store.move_player`.
+    while let Err(error) = rankings.store.move_on_board(board, pending).await {
+        let is_replaced = matches!(error, Error::Unavailable { code: Code::ConcurrentChange, .. });
+        if !is_replaced || attempts == MOVE_ATTEMPTS {
+            return Err(error);
+        }
+        attempts += 1;
+    }
+    Ok(())
 }
 
 /// Replaces the old name in frozen tops, webhook messages and caches, in steps that do not block

@@ -26,6 +26,8 @@ BEGIN
     PERFORM centile.ensure_ledger_months(p_at, p_at);
     -- Takes the structure lock exclusively, so it comes before the lane's lock.
     PERFORM centile.open_periods(v_board.id, ARRAY[p_at]);
+    -- Its segments may have changed before the lock.
+    v_board := centile_store.board_named(p_board);
     PERFORM centile_store.open_segments(v_board.id, array_agg(m.period_id), array_agg(m.segment), true)
     FROM centile_store.missing_segments(v_board, v_user_id, p_at, p_with_closed => true) m HAVING count(*) > 0;
     v_lane := centile_store.lock_lane(v_board, p_user);

@@ -1,6 +1,6 @@
 -- The first step of closing: from now on nothing enters the period, and the archive will hold
 -- everything before. The next steps recognize the cut-off by its time. NULL if an import keeps the
--- board from being closed. After a crash it takes a new cut-off: no score has entered since, but a
+-- whole period open. After a crash it takes a new cut-off: no score has entered since, but a
 -- ban or a void may have.
 --
 -- The segments of a whole period are cut off together with it, and closed after it, as of the same
@@ -20,14 +20,14 @@ BEGIN
         RAISE EXCEPTION 'the period is already closed' USING ERRCODE = 'CB409';
     ELSIF v_period.ends_at > clock_timestamp() THEN
         RAISE EXCEPTION 'the period is not over: it ends at %', v_period.ends_at USING ERRCODE = 'CB409';
-    ELSIF EXISTS (SELECT FROM centile_store.imports i
-                  WHERE i.board_id = v_period.board_id AND i.ended_at IS NULL AND i.abandoned_at IS NULL) THEN
-        RETURN NULL;
     END IF;
     SELECT * INTO STRICT v_whole FROM centile_store.periods w
     WHERE w.board_id = v_period.board_id AND w.kind = v_period.kind AND w.label = v_period.label AND w.segment = '';
     IF v_whole.id <> p_period_id AND v_whole.state <> 'closed' THEN
         RAISE EXCEPTION 'the whole period must be closed before its segments' USING ERRCODE = 'CB409';
+    ELSIF v_whole.id = p_period_id AND EXISTS (SELECT FROM centile_store.imports i
+              WHERE i.board_id = v_period.board_id AND i.ended_at IS NULL AND i.abandoned_at IS NULL) THEN
+        RETURN NULL;
     END IF;
 
     UPDATE centile_store.board_lanes AS l SET last_at = v_period.ends_at

@@ -3,8 +3,8 @@
 -- reported as another. Returns up to p_limit rows of each kind; total is the number of all rows of
 -- the kind.
 --
--- Of an open period: its ranking, entries, bucket rows, layout, bucket counts and the rows of each
--- lane. Of a closed period: the archive as of its cut-off, and the frozen top, while the archive is
+-- Of an open period: its ranking, entries, bucket rows, layout, bucket counts, the rows of each lane
+-- and the segments of its players. Of a closed period: the archive as of its cut-off, and the frozen top, while the archive is
 -- kept. For a combined board: whether its view, number of players and frozen top agree.
 CREATE OR REPLACE FUNCTION centile_store.differences(p_period_id bigint, p_limit integer DEFAULT 10)
 RETURNS TABLE (kind text, subject text, expected jsonb, found jsonb, total bigint)
@@ -26,6 +26,7 @@ BEGIN
               FROM centile_store.layout_differences(v_period.ranking_id) l) d
         WHERE d.n <= p_limit
         ORDER BY d.kind, d.n;
+        RETURN QUERY SELECT * FROM centile_store.segment_differences(p_period_id, p_limit) WHERE v_period.segment = '';
     ELSIF v_period.frozen_top IS NOT NULL AND v_period.kind = 'all_time' THEN
         RETURN QUERY SELECT * FROM centile_store.combined_differences(p_period_id);
     ELSIF v_period.frozen_top IS NOT NULL THEN

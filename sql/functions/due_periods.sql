@@ -15,7 +15,8 @@ AS $$
     LEFT JOIN LATERAL (
         SELECT i.source, centile_store.is_locked(1128615509, i.id) AS is_running
         FROM centile_store.imports i
-        WHERE i.board_id = p.board_id AND i.ended_at IS NULL AND i.abandoned_at IS NULL
+        -- It writes nothing into a segment of a closed period.
+        WHERE p.id = w.id AND i.board_id = p.board_id AND i.ended_at IS NULL AND i.abandoned_at IS NULL
         ORDER BY 2 DESC, i.id LIMIT 1) i ON true
     WHERE p.state = 'open' AND (p.id = w.id OR w.state = 'closed') AND (p.kind <> 'rolling' OR b.kept_archives ? 'rolling' OR p.cut_off_at IS NOT NULL) AND p.ends_at <= statement_timestamp()
       AND (p.id = p_period_id OR w.id = p_period_id

@@ -63,7 +63,9 @@ BEGIN
                 SELECT m.lane, m.batch, nullif(m.changed_at, '-infinity') FROM centile_store.segment_members m WHERE m.board_id = v_ranking.board_id) t
           GROUP BY t.lane) t
     JOIN centile_store.board_lanes b ON b.board_id = v_ranking.board_id AND b.lane = t.lane
-    WHERE b.batch < t.batch OR b.last_at < t.at;
+    WHERE (b.batch < t.batch OR b.last_at < t.at)
+      -- Once for all segments of a period.
+      AND EXISTS (SELECT FROM centile_store.periods p WHERE p.id = v_ranking.period_id AND p.segment = '');
 END
 $$;
 

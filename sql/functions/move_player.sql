@@ -20,6 +20,8 @@ BEGIN
     FROM centile_store.missing_segments(v_board, p_user_id, v_at, true) m
     WHERE centile_store.is_known(v_board.id, p_user_id) HAVING count(*) > 0;
     SELECT l.* INTO v_lane FROM centile_store.users u, centile_store.lock_lane(v_board, u.external_id) l WHERE u.id = p_user_id;
+    -- Its segments may have changed before the lock.
+    v_board := centile_store.board_named(p_board);
     IF NOT centile_store.is_known(v_board.id, p_user_id) THEN
         -- A batch with the player's first score may have read the old attributes. This makes it
         -- start again.

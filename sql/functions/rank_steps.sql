@@ -11,7 +11,7 @@ DECLARE
     v_numbers text;
 BEGIN
     RETURN QUERY
-    SELECT 'period', format('SELECT concat_ws('':'', p.kind, nullif(p.label, ''all_time'')) FROM centile_store.periods p WHERE p.id = %s',
+    SELECT 'period', format('SELECT centile_store.period_name(p.kind, p.label, p.segment) FROM centile_store.periods p WHERE p.id = %s',
         coalesce(p_archived_period_id, (SELECT g.period_id FROM centile_store.rankings g WHERE g.id = p_ranking_id)));
     IF p_archived_period_id IS NOT NULL THEN
         v_of := format('FROM centile_archive.%I a WHERE a.user_id = %s',

@@ -1,5 +1,6 @@
 -- Takes a new cut-off, refreshes the archive while readers continue, freezes the top again and
--- raises the revision, in one transaction.
+-- raises the revision, in one transaction. A segment takes the cut-off of its whole period, which
+-- may be before a correction: the segment then stays marked as long as its whole period does.
 CREATE OR REPLACE FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) RETURNS integer
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -12,6 +13,7 @@ DECLARE
     v_was     bigint[];
     v_is      bigint[];
     v_marked  timestamptz;
+    v_keeps   boolean;
     v_players bigint;
     v_last_at timestamptz;
 BEGIN
@@ -27,11 +29,14 @@ BEGIN
     -- One snapshot: all batches up to these numbers are committed, and so are the corrections
     -- marked by now.
     UPDATE centile_store.cut_offs c
-    SET batches = ARRAY(SELECT l.batch FROM centile_store.board_lanes l WHERE l.board_id = v_before.board_id ORDER BY l.lane)
-    FROM (SELECT o.batches, p.corrected_at FROM centile_store.cut_offs o JOIN centile_store.periods p ON p.id = o.period_id
+    SET batches = coalesce(was.of_whole, ARRAY(SELECT l.batch FROM centile_store.board_lanes l WHERE l.board_id = v_before.board_id ORDER BY l.lane))
+    FROM (SELECT o.batches, p.corrected_at, wo.batches AS of_whole, w.corrected_at IS NOT NULL AS keeps
+          FROM centile_store.cut_offs o JOIN centile_store.periods p ON p.id = o.period_id
+          LEFT JOIN centile_store.periods w ON p.segment <> '' AND w.board_id = p.board_id AND w.kind = p.kind AND w.label = p.label AND w.segment = ''
+          LEFT JOIN centile_store.cut_offs wo ON wo.period_id = w.id
           WHERE o.period_id = p_period_id) was
     WHERE c.period_id = p_period_id
-    RETURNING was.batches, c.batches, was.corrected_at INTO v_was, v_is, v_marked;
+    RETURNING was.batches, c.batches, was.corrected_at, was.keeps INTO v_was, v_is, v_marked, v_keeps;
     EXECUTE format('REFRESH MATERIALIZED VIEW CONCURRENTLY centile_archive.%I', v_before.archive_name);
     EXECUTE format('SELECT count(*), max(reached_at) FROM centile_archive.%I', v_before.archive_name) INTO v_players, v_last_at;
     -- Prevents name changes; otherwise the top could show an erased name again. Before the period's
@@ -44,7 +49,7 @@ BEGIN
     UPDATE centile_store.periods
     SET archive_players = v_players, archive_last_at = v_last_at, archive_revision = archive_revision + 1, cut_off_at = clock_timestamp(),
         -- Keeps the mark of a correction after the cut-off.
-        corrected_at = CASE WHEN corrected_at IS DISTINCT FROM v_marked THEN corrected_at END
+        corrected_at = CASE WHEN v_keeps OR corrected_at IS DISTINCT FROM v_marked THEN corrected_at END
     WHERE id = p_period_id;
     UPDATE centile_store.periods SET frozen_top = centile_store.freeze_top(p_period_id)
     WHERE id = p_period_id

@@ -64,8 +64,10 @@ BEGIN
     WHERE c.board_id = v_board.id AND c.refresh <> 'manual' AND v_new.tiers <> v_board.tiers;
     IF v_new.lanes <> v_board.lanes THEN
         DELETE FROM centile_store.board_lanes WHERE board_id = v_board.id AND lane >= v_new.lanes;
-        INSERT INTO centile_store.board_lanes (board_id, lane)
-        SELECT v_board.id, lane FROM generate_series(v_board.lanes, v_new.lanes - 1) AS lane;
+        -- A lane that was there before goes on after its last batch.
+        INSERT INTO centile_store.board_lanes (board_id, lane, batch)
+        SELECT v_board.id, n, coalesce((SELECT max(c.batch) FROM centile_store.batch_changes c WHERE c.board_id = v_board.id AND c.lane = n), 0)
+        FROM generate_series(v_board.lanes, v_new.lanes - 1) AS n;
     END IF;
     PERFORM centile_store.note_act(p_actor, 'change_board', v_board.id, v_was, centile_store.board_rules(v_board.id), p_slug);
     RETURN v_board.id;

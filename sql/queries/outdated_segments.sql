@@ -1,12 +1,14 @@
--- Segments of a closed period whose archives lack a correction, or a later ban or unban of one of
--- their players. Bans and unbans do not mark closed periods, so the ledger is searched for them.
+-- Segments of a closed period whose archives lack a correction, or a ban or unban of one of their
+-- players that the archive of the period contains. Bans and unbans do not mark closed periods, so
+-- the ledger is searched for them.
 SELECT s.id FROM centile_store.periods w
 JOIN centile_store.periods s ON s.board_id = w.board_id AND s.kind = w.kind AND s.label = w.label
+JOIN centile_store.cut_offs wc ON wc.period_id = w.id
 WHERE w.id = $1 AND w.segment = '' AND s.segment <> '' AND s.frozen_top IS NOT NULL
   AND (s.corrected_at IS NOT NULL OR EXISTS (
       SELECT FROM centile_store.score_transactions t
       JOIN centile_store.cut_offs c ON c.period_id = s.id
-      WHERE t.board_id = s.board_id AND t.kind IN ('ban', 'unban') AND t.batch > c.batches[t.lane + 1]
+      WHERE t.board_id = s.board_id AND t.kind IN ('ban', 'unban') AND t.batch > c.batches[t.lane + 1] AND t.batch <= wc.batches[t.lane + 1]
         AND EXISTS (SELECT FROM centile_store.segment_members m
                     WHERE m.board_id = s.board_id AND m.user_id = t.user_id AND m.segment = s.segment)))
 ORDER BY s.id

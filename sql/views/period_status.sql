@@ -30,7 +30,7 @@ CROSS JOIN LATERAL (
         WHEN p.ranking_id IS NULL THEN p.archive_last_at
         WHEN l.last_at >= p.starts_at AND l.last_at < p.ends_at
             AND NOT EXISTS (SELECT FROM centile_store.periods c
-                            WHERE c.board_id = p.board_id AND c.cut_off_at IS NOT NULL AND c.ends_at = l.last_at) THEN l.last_at
+                            WHERE c.board_id = p.board_id AND c.segment = '' AND c.cut_off_at IS NOT NULL AND c.ends_at = l.last_at) THEN l.last_at
         ELSE (SELECT max(x.reached_at) FROM centile_store.leaderboard x WHERE x.ranking_id = p.ranking_id) END AS last_event_at
     FROM (SELECT max(l.last_at) AS last_at FROM centile_store.board_lanes l WHERE l.board_id = p.board_id) l) e;
 

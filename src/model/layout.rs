@@ -24,9 +24,13 @@ pub(crate) struct Layout {
 
 impl Layout {
     /// Creates a layout. `None` unless its buckets cover every key.
-    pub(crate) fn new(at: DateTime<Utc>, buckets: Vec<i16>, bounds: Vec<KeyTuple>) -> Option<Self> {
+    ///
+    /// Leaves out buckets that begin at the greatest key. No player has it, and most rankings have
+    /// many of these buckets.
+    pub(crate) fn new(at: DateTime<Utc>, buckets: &[i16], bounds: &[KeyTuple]) -> Option<Self> {
+        let used = bounds.partition_point(|bound| *bound < (i64::MAX, i64::MAX, i64::MAX));
         let is_whole = buckets.len() == bounds.len() && bounds.first() == Some(&(i64::MIN, i64::MIN, i64::MIN));
-        is_whole.then_some(Self { at, buckets, bounds })
+        is_whole.then(|| Self { at, buckets: buckets[..used].to_vec(), bounds: bounds[..used].to_vec() })
     }
 
     /// Returns the bucket of a key: the last one whose lower bound is not above the key.
@@ -78,14 +82,17 @@ mod tests {
         let least = (i64::MIN, i64::MIN, i64::MIN);
         let greatest = (i64::MAX, i64::MAX, i64::MAX);
         let bounds = vec![least, (5, i64::MIN, i64::MIN), (5, 7, -3), (5, 7, -3), greatest];
-        let layout = Layout::new(DateTime::UNIX_EPOCH, vec![4, 3, 2, 1, 0], bounds).unwrap();
-        let keys = [least, (4, i64::MAX, i64::MAX), (5, 7, -4), (5, 7, -3), (i64::MAX, 0, 0), greatest];
-        assert_eq!(keys.map(|key| layout.bucket_of(key)), [4, 4, 3, 1, 1, 0]);
+        let layout = Layout::new(DateTime::UNIX_EPOCH, &[4, 3, 2, 1, 0], &bounds).unwrap();
+        // A user key is the negative of an id, so no key is the greatest.
+        let highest = (i64::MAX, i64::MAX, -1);
+        let keys = [least, (4, i64::MAX, i64::MAX), (5, 7, -4), (5, 7, -3), (i64::MAX, 0, 0), highest];
+        assert_eq!(keys.map(|key| layout.bucket_of(key)), [4, 4, 3, 1, 1, 1]);
+        assert_eq!(layout.bounds.len(), 4);
     }
 
     #[test]
     fn a_layout_without_a_bucket_for_the_least_key_is_none() {
-        assert!(Layout::new(DateTime::UNIX_EPOCH, vec![0], vec![(0, 0, 0)]).is_none());
-        assert!(Layout::new(DateTime::UNIX_EPOCH, vec![], vec![]).is_none());
+        assert!(Layout::new(DateTime::UNIX_EPOCH, &[0], &[(0, 0, 0)]).is_none());
+        assert!(Layout::new(DateTime::UNIX_EPOCH, &[], &[]).is_none());
     }
 }

@@ -96,13 +96,17 @@ async fn close_all(
     mut report: impl FnMut(Outcome),
 ) -> Result<()> {
     let (mut due, mut tried) = (VecDeque::new(), HashSet::new());
+    // Segments of periods that end meanwhile are left to the next run. Otherwise a run would not end
+    // if segments became due faster than it closes them.
+    let began = Utc::now();
     loop {
         if due.is_empty() {
             // Closing a period makes its segments due.
             let found = store.due_periods(whole_id).await?.into_iter();
-            due.extend(found.filter(|due| !tried.contains(&due.period_id)).take(DUE_AT_ONCE));
+            let is_for_this_run = |due: &DuePeriod| !due.is_segment || whole_id.is_some() || due.ends_at <= began;
+            due.extend(found.filter(|due| !tried.contains(&due.period_id) && is_for_this_run(due)).take(DUE_AT_ONCE));
         }
-        let Some(DuePeriod { period_id, board, period, import_source, import_is_running }) = due.pop_front() else {
+        let Some(DuePeriod { period_id, board, period, import_source, import_is_running, .. }) = due.pop_front() else {
             return Ok(());
         };
         tried.insert(period_id);
@@ -261,8 +265,8 @@ pub struct Refreshed {
 /// Rebuilds archive and frozen top of a closed period from the current ledger, and those of its
 /// segments that lack a correction, ban or unban. Readers see either the old or the new ones.
 ///
-/// Returns [`Error::Conflict`] when the period is not closed or its archive was dropped,
-/// [`Error::Unavailable`] while another process is closing or refreshing periods.
+/// Returns [`Error::Conflict`] when the period is not closed or its archive was dropped, and for a
+/// segment; [`Error::Unavailable`] while another process is closing or refreshing periods.
 pub async fn refresh(
     store: &Store,
     cache: &Cache,
@@ -271,6 +275,12 @@ pub async fn refresh(
     act: &Act,
 ) -> Result<Refreshed> {
     let named = named(store, board, selector).await?;
+    if selector.segment().is_some() {
+        return Err(Error::conflict(
+            Code::Conflict,
+            format!("{} is refreshed together with {}", named.name, selector.whole()),
+        ));
+    }
     let Some(period_id) = named.period_id.filter(|_| named.state == PeriodState::Closed) else {
         return Err(Error::conflict(Code::Conflict, format!("{} of board {} is not closed", named.name, board.slug)));
     };

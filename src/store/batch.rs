@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Maximum layouts that a writer keeps for a board with segments. A batch needs only some of them.
-const LAYOUTS_MAX: usize = 2_000;
+const LAYOUTS_MAX: usize = 4_000;
 
 /// Days for which ids of events sent over HTTP are kept. Ids of imported events never expire.
 const KEEP_IDS_DAYS: i32 = 7;
@@ -372,7 +372,7 @@ fn put_layouts(
     bounds: &[KeyTuple],
 ) -> Result<()> {
     for ((ranking_id, at), (buckets, bounds)) in changed.zip(buckets.chunks(PLACES).zip(bounds.chunks(PLACES))) {
-        let layout = Layout::new(at, buckets.to_vec(), bounds.to_vec())
+        let layout = Layout::new(at, buckets, bounds)
             .ok_or_else(|| Error::Internal(format!("the layout of ranking {ranking_id} is damaged")))?;
         layouts.put(ranking_id, layout);
     }

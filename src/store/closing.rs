@@ -28,6 +28,10 @@ pub(crate) struct DuePeriod {
     pub(crate) board: String,
     /// The period's name as a selector.
     pub(crate) period: String,
+    /// Whether it is a segment of a period.
+    pub(crate) is_segment: bool,
+    /// End of the period.
+    pub(crate) ends_at: DateTime<Utc>,
     /// Source of the import that keeps the period open.
     pub(crate) import_source: Option<String>,
     /// Whether the process of that import is running.
@@ -105,7 +109,8 @@ impl Store {
     pub(crate) async fn due_periods(&self, period_id: Option<i64>) -> Result<Vec<DuePeriod>> {
         let due = sqlx::query_as!(
             DuePeriod,
-            r#"SELECT period_id AS "period_id!", board AS "board!", period AS "period!", import_source, import_is_running
+            r#"SELECT period_id AS "period_id!", board AS "board!", period AS "period!", period LIKE '%@%' AS "is_segment!",
+                      ends_at AS "ends_at!", import_source, import_is_running
                FROM centile_store.due_periods($1)"#,
             period_id
         )

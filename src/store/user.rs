@@ -84,11 +84,11 @@ impl Store {
         Ok(pending)
     }
 
-    /// Returns up to 1,000 users with such a change.
+    /// Returns up to 1,000 users with such a change, those of the earliest changes first.
     pub(crate) async fn unfinished_moves(&self) -> Result<Vec<String>> {
         let users = sqlx::query_scalar!(
             "SELECT u.external_id FROM centile_store.attribute_moves m JOIN centile_store.users u ON u.id = m.user_id
-             ORDER BY m.user_id LIMIT 1000"
+             ORDER BY m.changed_at, m.user_id LIMIT 1000"
         )
         .fetch_all(&self.writers)
         .await?;

@@ -57,7 +57,11 @@ pub async fn chosen(
 
 /// Waits until a top, which may lag, has these rows.
 async fn shows(site: &Site, segment: &str, wanted: &[(u64, u64, String, i64)]) {
-    until(segment, async || page(site, "main", &format!("segment={segment}")).await == wanted).await;
+    shows_on(site, "main", segment, wanted).await;
+}
+
+async fn shows_on(site: &Site, board: &str, segment: &str, wanted: &[(u64, u64, String, i64)]) {
+    until(segment, async || page(site, board, &format!("segment={segment}")).await == wanted).await;
 }
 
 pub fn rows(page: &Value) -> Vec<(u64, u64, String, i64)> {
@@ -461,6 +465,83 @@ async fn verify_finds_a_lane_behind_a_move() {
     assert!(found.code == Some(1) && found.out.contains("last batch and time of lane"), "{found:?}");
     run(&db, &["rebuild", "--board", "main", "--all", "--by", "dora", "--reason", "test"]).well();
     run(&db, &["verify"]).well();
+}
+
+/// `segment_members` decides the entries of segments, so only the attributes can show that it is wrong.
+#[tokio::test]
+async fn verify_finds_players_in_wrong_segments() {
+    let db = TestDb::new().await;
+    let site = board(&db, &["--no-maintenance"]).await;
+    run(&db, &["verify"]).well();
+    let ada = "(SELECT internal_id FROM centile.users WHERE user_id = 'ada')";
+    let damages = [
+        (
+            format!("DELETE FROM centile_store.segment_members WHERE segment = '' AND user_id = {ada}"),
+            "segments: player ada",
+            format!(
+                "INSERT INTO centile_store.segment_members (board_id, user_id, segment, lane, batch, changed_at, is_member)
+                 SELECT b.id, u.id, '', u.lane_hash % b.lanes, 0, '-infinity', true
+                 FROM centile_store.boards b, centile_store.users u WHERE b.slug = 'main' AND u.id = {ada}"
+            ),
+        ),
+        (
+            "SELECT centile.put_user('ada', p_attributes => '{\"country\": \"FR\"}'); DELETE FROM centile_store.attribute_moves".to_owned(),
+            "segments: player ada",
+            format!("SELECT centile_store.move_player('main', {ada})"),
+        ),
+        (
+            "UPDATE centile_store.periods SET segment = 'country:XX' WHERE segment = 'country:FR'".to_owned(),
+            "segments: segment country:FR",
+            "UPDATE centile_store.periods SET segment = 'country:FR' WHERE segment = 'country:XX'".to_owned(),
+        ),
+    ];
+    for (damage, found, repair) in damages {
+        db.execute(&damage).await;
+        let verified = run(&db, &["verify"]);
+        assert!(verified.code == Some(1) && verified.out.contains(found), "{damage}: {verified:?}");
+        db.execute(&repair).await;
+        run(&db, &["verify"]).well();
+    }
+    // A pending move is none.
+    db.execute("SELECT centile.put_user('ada', p_attributes => '{\"country\": \"DE\"}')").await;
+    run(&db, &["verify"]).well();
+    drop(site);
+}
+
+/// A player who cannot be moved on a board is moved on the others, and an erasure changes the tops.
+#[tokio::test]
+async fn a_board_that_fails_does_not_keep_others_from_moving() {
+    let db = TestDb::new().await;
+    let site = board(&db, &["--no-maintenance"]).await;
+    site.board(json!({"slug": "laps", "segments": ["country"]}), &[("ada", 7)]).await;
+    // The entry stays without its row in the bucket.
+    db.execute("DELETE FROM centile_store.leaderboard_bucket r USING centile_store.periods p, centile_store.users u
+                WHERE p.ranking_id = r.ranking_id AND p.segment = 'country:DE' AND u.id = -r.user_key AND u.external_id = 'ada'
+                  AND p.board_id = 1").await;
+    assert_eq!(set(&site, "ada", json!({"country": "FR"})).await.status, 500);
+    let laps = async |segment: &str| page(&site, "laps", &format!("segment=country:{segment}")).await;
+    until("laps", async || laps("FR").await == [row(1, 1, "ada", 7)] && laps("DE").await.is_empty()).await;
+    let key = site.admin_key.clone();
+    assert_eq!(site.json(Method::DELETE, "/v1/users/ada", &key, String::new()).await.status, 500);
+    until("erased", async || laps("FR").await.is_empty()).await;
+    let done = "SELECT done_at IS NOT NULL FROM centile_store.erasures";
+    assert_eq!(query_scalar::<_, bool>(done).fetch_one(&db.pool().await).await.ok(), Some(true));
+}
+
+/// A move of a player without scores has a batch, which another player's first score must not repeat.
+#[tokio::test]
+async fn a_lane_continues_after_a_board_had_fewer_lanes() {
+    let db = TestDb::new().await;
+    let site = board(&db, &["--no-maintenance"]).await;
+    site.board(json!({"slug": "new", "segments": ["country"]}), &[]).await;
+    let last_lane = "SELECT 'x' || n FROM generate_series(1, 1000) n WHERE centile.lane_hash('x' || n) % 4 = 3 LIMIT 1";
+    let user: String = query_scalar(last_lane).fetch_one(&db.pool().await).await.unwrap();
+    set(&site, &user, json!({"country": "DE"})).await.is(201);
+    for lanes in [2, 4] {
+        site.admin(Method::PATCH, "/v1/boards/new", json!({"lanes": lanes})).await.is(200);
+    }
+    site.post("/v1/boards/new/scores", json!({"user_id": user, "points": 1})).await.is(200);
+    shows_on(&site, "new", "country:DE", &[row(1, 1, &user, 1)]).await;
 }
 
 /// The batch of a player's first score may have begun with attributes that a move then replaced.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::json;
-use sqlx::{PgPool, query_as, query_scalar};
+use sqlx::{AssertSqlSafe, PgPool, query_as, query_scalar};
 
 use crate::{
     http::{
@@ -289,7 +289,29 @@ async fn a_refresh_includes_segments_of_banned_players() {
         }
     }
     compare(&site, &pool).await;
+    // A ban between the two refreshes is in neither archive.
+    let week = |segment: &str| {
+        format!("(SELECT id FROM centile_store.periods WHERE label = '2024-01-01' AND segment = '{segment}')")
+    };
+    let steps = |segment: &str| format!("SELECT centile_store.refresh_archive({}, 'dora', 'x')", week(segment));
+    db.execute(&steps("")).await;
+    site.admin(reqwest::Method::POST, "/v1/users/p0/ban", json!(null)).await.is(200);
+    db.execute(&steps("country:DE")).await;
+    let archived = async |segment: &str| -> bool {
+        let archive = format!("SELECT archive FROM centile.period_status WHERE period_id = {}", week(segment));
+        let archive: String = query_scalar(AssertSqlSafe(archive)).fetch_one(&pool).await.unwrap();
+        let holds = format!(
+            "SELECT EXISTS (SELECT FROM {archive} a JOIN centile.users u ON u.internal_id = a.user_id WHERE u.user_id = 'p0')"
+        );
+        query_scalar(AssertSqlSafe(holds)).fetch_one(&pool).await.unwrap()
+    };
+    assert_eq!((archived("").await, archived("country:DE").await), (true, true));
+    refresh(&db, "week:2024-01-01").await;
+    assert_eq!((archived("").await, archived("country:DE").await), (false, false));
     run(&db, &["verify"]).well();
+    let alone =
+        ["refresh", "--board", "main", "--period", "week:2024-01-01@country:DE", "--by", "dora", "--reason", "x"];
+    run(&db, &alone).refused(1, &["week:2024-01-01@country:DE is refreshed together with week:2024-01-01"]);
 }
 
 /// The segment gets an archive, whether it is closed before the refresh of the period or after it.
