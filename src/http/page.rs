@@ -178,7 +178,7 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Shown> {
         None => None,
         Some(text) => match if_known(search::players(&api.instance.rankings, &board, &selector, &text).await)? {
             Some(Found::Id(user)) => return Ok(Shown::At(link.player(Some(user.as_str())).href())),
-            Some(Found::Players { chosen, is_cut }) => Some(PlayersFound { text, chosen: Some(chosen), is_cut }),
+            Some(Found::Players { chosen, is_cut }) => Some(PlayersFound { text, chosen: Some(*chosen), is_cut }),
             None => Some(PlayersFound { text, chosen: None, is_cut: false }),
         },
     };

@@ -26,7 +26,7 @@ pub(crate) enum Found {
     /// The players of the ranking whose id or name begins with the text.
     Players {
         /// Their rows, best first.
-        chosen: Chosen,
+        chosen: Box<Chosen>,
         /// Whether more ids or names may begin with the text than a search looks at.
         is_cut: bool,
     },
@@ -50,5 +50,5 @@ pub(crate) async fn players(
     }
     let is_cut = ids.len() >= CANDIDATES_MAX as usize;
     let users: Vec<UserId> = ids.iter().filter_map(|id| id.parse().ok()).collect();
-    Ok(Found::Players { chosen: read::chosen(rankings, board, selector, &users).await?, is_cut })
+    Ok(Found::Players { chosen: Box::new(read::chosen(rankings, board, selector, &users).await?), is_cut })
 }

@@ -223,7 +223,7 @@ async fn void(db: &TestDb, pool: &PgPool, user: &str) {
     run(db, &["score", "void", &event.to_string(), "--board", "main", "--by", "dora"]).well();
 }
 
-async fn refresh(db: &TestDb, week: &str) {
+fn refresh(db: &TestDb, week: &str) {
     run(db, &["refresh", "--board", "main", "--period", week, "--by", "dora", "--reason", "x"]).well();
 }
 
@@ -251,7 +251,7 @@ async fn a_segment_that_closes_late_keeps_the_mark_of_a_correction() {
     void(&db, &pool, "p0").await;
     run(&db, &["close", "--due"]).well();
     assert_eq!(differences(&pool).await, 0);
-    refresh(&db, "week:2024-01-01").await;
+    refresh(&db, "week:2024-01-01");
     compare(&site, &pool).await;
     run(&db, &["verify"]).well();
 }
@@ -275,7 +275,7 @@ async fn a_refresh_includes_segments_of_banned_players() {
     for (n, act) in [(1, "ban"), (2, "unban")] {
         site.admin(reqwest::Method::POST, &format!("/v1/users/p0/{act}"), json!(null)).await.is(200);
         assert_eq!(revisions().await, named([n, n, n, 1, 1]), "a closed period does not change by itself");
-        refresh(&db, "week:2024-01-01").await;
+        refresh(&db, "week:2024-01-01");
         // Only the segments of the player.
         assert_eq!(revisions().await, named([n + 1, n + 1, n + 1, 1, 1]));
         for (segment, of) in SEGMENTS {
@@ -306,7 +306,7 @@ async fn a_refresh_includes_segments_of_banned_players() {
         query_scalar(AssertSqlSafe(holds)).fetch_one(&pool).await.unwrap()
     };
     assert_eq!((archived("").await, archived("country:DE").await), (true, true));
-    refresh(&db, "week:2024-01-01").await;
+    refresh(&db, "week:2024-01-01");
     assert_eq!((archived("").await, archived("country:DE").await), (false, false));
     run(&db, &["verify"]).well();
     let alone =
@@ -337,7 +337,7 @@ async fn a_correction_in_a_closed_period_may_be_the_first_score_of_a_segment() {
             let before = page(&site, "main", &format!("period={week}&segment=country:PT")).await;
             assert_eq!(before, [], "like the whole period, it lacks the correction");
         }
-        refresh(&db, week).await;
+        refresh(&db, week);
         run(&db, &["close", "--due"]).well();
         assert_eq!(differences(&pool).await, 0, "{week}");
         let query = format!("period={week}&segment=country:PT");
@@ -348,7 +348,7 @@ async fn a_correction_in_a_closed_period_may_be_the_first_score_of_a_segment() {
     set(&site, "p98", json!({"country": "PT"})).await.is(201);
     let again = ["--board", "main", "--at", "2024-01-03T12:00:00Z", "--reason", "x", "--by", "dora"];
     run(&db, &[&["correct", "p98", "400"], &again[..]].concat()).well();
-    refresh(&db, "week:2024-01-01").await;
+    refresh(&db, "week:2024-01-01");
     until("both", async || page(&site, "main", "period=week:2024-01-01&segment=country:PT").await.len() == 2).await;
     let marked =
         "SELECT count(*) FROM centile.period_status WHERE needs_refresh OR state <> 'closed' AND label LIKE '2024-01%'";
