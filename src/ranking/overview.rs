@@ -23,7 +23,7 @@ const MAX_AGE: Duration = Duration::from_secs(5);
 const PERIODS_PER_KIND: u32 = 12;
 
 /// Maximum segments in the list.
-const SEGMENTS: i64 = 200;
+const SEGMENTS: i64 = 1_000;
 
 /// Recent reads of this process.
 #[derive(Debug)]

@@ -17,7 +17,7 @@ use crate::{
         period::{Period, PeriodSelector, PeriodState, Progress},
         rank::{Chosen, Distribution, Header, LocalPage, Row, Standing},
         score::HistoryRow,
-        segment::{Attribute, Segment},
+        segment::Segment,
     },
     ranking::search::CANDIDATES_MAX,
 };
@@ -250,26 +250,37 @@ fn periods(page: &BoardPage<'_>) -> Markup {
     }
 }
 
-/// Renders the form to choose a segment, and the link back to all players.
+/// Renders the form to choose a segment.
 fn segments(page: &BoardPage<'_>) -> Markup {
-    let (board, link) = (page.view.board, page.view.link);
-    if board.segments.is_empty() {
+    let link = page.view.link;
+    if page.view.board.segments.is_empty() {
         return html! {};
     }
-    let names: Vec<&str> = board.segments.iter().map(Attribute::as_str).collect();
-    let example = page.segments.first().cloned().unwrap_or_else(|| format!("{}:…", names[0]));
+    let chosen = link.segment.as_deref().unwrap_or_default();
+    // A segment without players is not in the list.
+    let mut segments: Vec<&str> = page.segments.iter().map(String::as_str).collect();
+    if let Err(place) = segments.binary_search(&chosen) {
+        segments.insert(place, chosen);
+    }
+    let parts: Vec<(&str, &str)> = segments.iter().filter_map(|segment| segment.split_once(':')).collect();
     html! {
-        div.find {
+        div.find.segments {
             form action=(link.path()) {
                 (kept(&link.segment(None)))
-                label for="segment" { "Segment" }
-                input #segment name="segment" list="segments" required maxlength="97" pattern={ "(" (names.join("|")) "):.+" }
-                    title={ "An attribute (" (names.join(", ")) "), a colon and a value" } placeholder=(example) autocomplete="off" autocapitalize="off"
-                    spellcheck="false" value=[link.segment.as_ref()];
-                datalist #segments { @for segment in page.segments { option value=(segment) {} } }
+                label for="segment" { "Players" }
+                select #segment name="segment" {
+                    option value="" { "All" }
+                    @for group in parts.chunk_by(|one, other| one.0 == other.0) {
+                        optgroup label=(group[0].0) {
+                            @for (attribute, value) in group {
+                                @let segment = format!("{attribute}:{value}");
+                                option value=(segment) selected[segment == chosen] { (value) }
+                            }
+                        }
+                    }
+                }
                 button { "Show" }
             }
-            @if link.segment.is_some() { a href=(link.segment(None).href()) { "All players" } }
         }
     }
 }

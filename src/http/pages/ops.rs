@@ -251,9 +251,9 @@ fn task_list(tasks: &[Task]) -> Markup {
 fn charts(minutes: &[Minute]) -> Markup {
     const MEBIBYTE: u64 = 1_048_576;
     let whole = ScoreFormat::default();
-    // Thousandths of a millisecond, and hundredths.
+    // Tenths of a millisecond, and hundredths.
     let (milliseconds, hundredths): (ScoreFormat, ScoreFormat) =
-        ("decimal:3 ms".parse().unwrap_or_default(), "decimal:2".parse().unwrap_or_default());
+        ("decimal:1 ms".parse().unwrap_or_default(), "decimal:2".parse().unwrap_or_default());
     let chart = |name: &str, format: &ScoreFormat, value: &dyn Fn(&Minute) -> Option<i64>| {
         let points: Vec<_> = minutes.iter().filter_map(|minute| Some((minute.ended_at, value(minute)?))).collect();
         let axis = Axis::of_counts(points.iter().map(|(_, value)| *value).max().unwrap_or(0));
@@ -276,7 +276,7 @@ fn charts(minutes: &[Minute]) -> Markup {
                 p.quiet { "By minute, in UTC." }
                 div.charts {
                     (chart("Requests per minute", &whole, &|minute| signed(minute.requests)))
-                    (chart("99 % of requests answered within", &milliseconds, &|minute| signed(u64::try_from(minute.slow?.as_micros()).ok()?)))
+                    (chart("99 % of requests answered within", &milliseconds, &|minute| i64::try_from(minute.slow?.as_micros().div_ceil(100)).ok()))
                     (chart("Scores per minute", &whole, &|minute| signed(minute.scores)))
                     (chart("Index memory in MiB", &whole, &|minute| signed(minute.index_bytes / MEBIBYTE)))
                     (chart("Fullest bucket, as a multiple of the even size", &hundredths, &|minute| format!("{:.0}", minute.skew? * 100.0).parse().ok()))
@@ -573,7 +573,7 @@ mod tests {
         let text = charts(&[minute(0, Some(500)), minute(1, None), minute(2, Some(2_500))]).into_string();
         for part in [
             "Requests per minute: 120 in",
-            "99 % of requests answered within: 2.500 ms in",
+            "99 % of requests answered within: 2.5 ms in",
             "Scores per minute: 0 in",
             "Index memory in MiB: 3 in",
             "as a multiple of the even size: 1.26 in",

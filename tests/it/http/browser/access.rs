@@ -9,6 +9,7 @@ use super::{
 use crate::{
     http::api::site::Site,
     http::pages::{board, markup, players, snapshots},
+    http::segments::set,
     periods::closed::period::Past,
     support::{TestDb, amount},
 };
@@ -51,11 +52,14 @@ async fn everything(db: &TestDb) -> Site {
         snapshots::take(db, days_ago).await;
     }
     site.admin(reqwest::Method::POST, "/v1/boards", json!({"slug": "empty", "mode": "best"})).await.is(201);
+    site.board(json!({"slug": "teams", "segments": ["country", "class"]}), &[]).await;
+    set(&site, "p001", json!({"country": "DE", "class": "a mage with \"a long name\" <b>"})).await.is(200);
+    site.post("/v1/boards/teams/scores", json!({"user_id": "p001", "points": 7})).await.is(200);
     site
 }
 
 /// Pages of each kind.
-const PAGES: [&str; 13] = [
+const PAGES: [&str; 15] = [
     "/",
     "/boards/main",
     "/boards/main?player=p030&friends=p001&friends=nobody",
@@ -67,6 +71,8 @@ const PAGES: [&str; 13] = [
     "/boards/main?player=p030&among=friends",
     "/boards/main?period=week:2024-01-15&player=p7&from=26",
     "/boards/empty",
+    "/boards/teams?segment=country:DE&player=p001",
+    "/boards/teams?segment=class:a%20mage%20with%20%22a%20long%20name%22%20%3Cb%3E",
     "/boards/nowhere",
     "/boards/main?limit=0",
 ];
@@ -75,12 +81,13 @@ const PAGES: [&str; 13] = [
 const FULLEST: &str = PAGES[2];
 
 /// Boards in frames.
-const FRAMES: [&str; 5] = [
+const FRAMES: [&str; 6] = [
     "/embed/main",
     "/embed/main?theme=dark&size=small",
     "/embed/empty?theme=light&size=large",
     "/embed/main?limit=0",
     "/embed/none",
+    "/embed/teams?segment=country:DE",
 ];
 
 /// The operator's page.

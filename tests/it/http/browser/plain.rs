@@ -6,7 +6,11 @@ use super::{
     SCORES, assert_player, assert_same,
     driver::{Browser, ENTER},
 };
-use crate::{http::api::site::Site, http::pages::players, periods::closed::period::Past, support::TestDb};
+use crate::{
+    http::{api::site::Site, pages::players, segments::set},
+    periods::closed::period::Past,
+    support::TestDb,
+};
 
 #[tokio::test]
 async fn without_a_script_everything_can_be_read() {
@@ -46,4 +50,16 @@ async fn without_a_script_everything_can_be_read() {
     browser.click(".periods details a[href*='week:2024-01-15']").await;
     assert_same(&browser, &site, &format!("{SCORES}?period=week:2024-01-15&limit=25")).await;
     assert_eq!(browser.text(".state").await, "closed");
+    // A segment, and all players again.
+    site.board(json!({"slug": "teams", "segments": ["country"]}), &[("p001", 7), ("p002", 5)]).await;
+    set(&site, "p002", json!({"country": "DE"})).await.is(200);
+    browser.open(&site.serve.at("/boards/teams")).await;
+    browser.click("#segment option[value='country:DE']").await;
+    browser.click(".segments button").await;
+    browser.until("document.querySelector('section.ranking').dataset.segment === 'country:DE'").await;
+    assert_same(&browser, &site, "/v1/boards/teams/scores?segment=country:DE&limit=25").await;
+    browser.click("#segment option[value='']").await;
+    browser.click(".segments button").await;
+    browser.until("document.querySelector('section.ranking').dataset.segment === undefined").await;
+    assert_same(&browser, &site, "/v1/boards/teams/scores?limit=25").await;
 }
