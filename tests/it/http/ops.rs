@@ -11,6 +11,7 @@ use crate::{
     access::rights::{callers, erase},
     access::signing::signer::{master_key, run_with},
     http::api::site::{Answer, Site},
+    http::segments::set,
     support::{
         TestDb, make_key,
         markup::{attribute, elements, table, text, whole},
@@ -276,7 +277,11 @@ async fn servers_and_indexes_of_the_instance_are_shown() {
 async fn the_page_shows_every_bucket() {
     let db = TestDb::new().await;
     let (site, pool) = (busy(&db).await, db.pool().await);
-    for board in ["main", "laps"] {
+    site.board(json!({"slug": "teams", "segments": ["country"]}), &[("bob", 3)]).await;
+    set(&site, "ada", json!({"country": "DE"})).await;
+    site.post("/v1/boards/teams/scores", json!({"user_id": "ada", "points": 5})).await.is(200);
+    // Without segments, of which there may be many.
+    for board in ["main", "laps", "teams"] {
         let path = format!("/ops/?board={board}");
         let page = site.admin(Method::GET, &path, Value::Null).await;
         assert_eq!(page.status, 200, "{page:?}");
@@ -293,7 +298,7 @@ async fn the_page_shows_every_bucket() {
             .collect();
         let occupied: Vec<Occupied> = query_as(
             "SELECT CASE kind WHEN 'all_time' THEN kind ELSE kind || ':' || label END, bucket, players, from_score, to_score
-             FROM centile.bucket_occupancy WHERE board = $1 ORDER BY place",
+             FROM centile.bucket_occupancy WHERE board = $1 AND segment = '' ORDER BY place",
         )
         .bind(board)
         .fetch_all(&pool)
