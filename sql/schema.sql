@@ -985,7 +985,7 @@ BEGIN
         SELECT * INTO v_user FROM centile_store.users u WHERE u.external_id = p_user;
         PERFORM centile_store.check_editable(v_user, p_boards);
         -- Runs before the lock on profile_revision, for which every change of a profile waits.
-        PERFORM centile_store.check_attributes(p_attributes, v_user.attributes, p_boards) WHERE p_attributes IS NOT NULL;
+        PERFORM centile_store.check_attributes(p_attributes, p_boards) WHERE p_attributes IS NOT NULL;
         UPDATE centile_store.profile_revision SET revision = revision + 1 RETURNING revision INTO v_revision;
         SELECT u.attributes INTO v_were FROM centile_store.users u WHERE u.id = v_user.id;
         UPDATE centile_store.users u
@@ -1205,7 +1205,7 @@ DECLARE
     v_until timestamptz := 'infinity';
 BEGIN
     SELECT b.time_zone INTO v_zone FROM centile_store.boards b WHERE b.id = p_board_id AND (v_kind = ANY (b.periods) OR v_kind IN ('season', 'snapshot', 'rolling'))
-      AND (v_whole = p_selector OR split_part(v_segment, ':', 1) = ANY (b.segments));
+      AND (v_whole = p_selector OR (split_part(v_segment, ':', 1) = ANY (b.segments) AND v_segment ~ '^[^:]+:[^\u0001-\u001f\u007f-\u009f]{1,64}$'));
     IF NOT FOUND THEN
         RETURN;
     ELSIF v_kind IN ('season', 'snapshot') THEN
@@ -2460,7 +2460,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.changed_users(p_board_id integer, p_known bigint[], p_now bigint[], p_limit integer, p_user_limit bigint) IS 'Users whose entries changed between two batches of each lane; NULL if the feed lacks some, or has more than the limits. Example: SELECT centile_store.changed_users(1, ''{0,0}'', ''{0,0}'', 10, 10);';
 
-CREATE FUNCTION centile_store.check_attributes(p_changes jsonb, p_attributes jsonb DEFAULT '{}'::jsonb, p_boards text[] DEFAULT '{}'::text[]) RETURNS void
+CREATE FUNCTION centile_store.check_attributes(p_changes jsonb, p_boards text[] DEFAULT '{}'::text[]) RETURNS void
     LANGUAGE plpgsql
     AS $_$
 DECLARE
@@ -2472,10 +2472,10 @@ BEGIN
     -- In the order of names, so that two callers cannot deadlock.
     FOR v_change IN SELECT c.key, c.value, c.value #>> '{}' AS text FROM jsonb_each(p_changes) c ORDER BY c.key COLLATE "C" LOOP
         IF NOT EXISTS (SELECT FROM centile_store.boards b WHERE v_change.key = ANY (b.segments) AND (p_boards = '{}' OR b.slug = ANY (p_boards)))
-           AND (v_change.text IS NOT NULL OR NOT p_attributes ? v_change.key
+           AND (v_change.text IS NOT NULL
                 OR EXISTS (SELECT FROM centile_store.boards b WHERE v_change.key = ANY (b.segments))) THEN
             RAISE EXCEPTION '% has segments by %', CASE p_boards WHEN '{}' THEN 'no board' ELSE 'no board of this key' END, quote_literal(v_change.key)
-                USING ERRCODE = 'CB422', DETAIL = 'attributes', HINT = 'Create a board with segments by this attribute first.';
+                USING ERRCODE = 'CB422', DETAIL = 'attributes', HINT = CASE p_boards WHEN '{}' THEN 'Create a board with segments by this attribute first.' ELSE 'Use a key for a board with segments by this attribute.' END;
         ELSIF jsonb_typeof(v_change.value) NOT IN ('string', 'null') THEN
             RAISE EXCEPTION 'attribute % must be a text', v_change.key USING ERRCODE = 'CB422', DETAIL = 'attributes';
         ELSIF NOT v_change.text ~ '^[^\u0001-\u001f\u007f-\u009f]{1,64}$' THEN
@@ -2496,7 +2496,7 @@ BEGIN
 END
 $_$;
 
-COMMENT ON FUNCTION centile_store.check_attributes(p_changes jsonb, p_attributes jsonb, p_boards text[]) IS 'Checks changes to the attributes of a user. Example: SELECT centile_store.check_attributes(''{}'');';
+COMMENT ON FUNCTION centile_store.check_attributes(p_changes jsonb, p_boards text[]) IS 'Checks changes to the attributes of a user. Example: SELECT centile_store.check_attributes(''{}'');';
 
 CREATE TABLE centile_store.users (
     id bigint NOT NULL,
@@ -3638,7 +3638,11 @@ DECLARE
     v_changes  jsonb;
 BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
-    v_tiers := (SELECT b.tiers FROM centile_store.boards b WHERE b.id = v_period.board_id);
+    -- A segment has the tiers of its whole period, which is closed.
+    v_tiers := (SELECT CASE v_period.segment WHEN '' THEN b.tiers ELSE w.tiers END
+                FROM centile_store.boards b
+                LEFT JOIN centile_store.periods w ON w.board_id = b.id AND w.kind = v_period.kind AND w.label = v_period.label AND w.segment = ''
+                WHERE b.id = v_period.board_id);
     -- Before all locks, because it reads two archives. Snapshots and segments have no message.
     v_changes := CASE WHEN v_period.kind <> 'snapshot' AND v_period.segment = '' THEN centile_store.tier_changes(p_period_id, v_tiers) END;
     v_top := centile_store.freeze_top(p_period_id);
@@ -3655,7 +3659,7 @@ BEGIN
     IF v_period.state = 'closed' THEN
         RAISE EXCEPTION 'the period is already closed' USING ERRCODE = 'CB409';
     ELSIF v_period.cut_off_at IS DISTINCT FROM p_cut_off_at
-          OR v_tiers <> (SELECT b.tiers FROM centile_store.boards b WHERE b.id = v_period.board_id) THEN
+          OR v_period.segment = '' AND v_tiers <> (SELECT b.tiers FROM centile_store.boards b WHERE b.id = v_period.board_id) THEN
         RETURN false;
     END IF;
     UPDATE centile_store.rankings SET released_at = clock_timestamp() WHERE id = v_period.ranking_id;
@@ -7958,8 +7962,8 @@ GRANT ALL ON FUNCTION centile_store.change_counts(p_lane smallint, p_rankings bi
 REVOKE ALL ON FUNCTION centile_store.changed_users(p_board_id integer, p_known bigint[], p_now bigint[], p_limit integer, p_user_limit bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.changed_users(p_board_id integer, p_known bigint[], p_now bigint[], p_limit integer, p_user_limit bigint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.check_attributes(p_changes jsonb, p_attributes jsonb, p_boards text[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.check_attributes(p_changes jsonb, p_attributes jsonb, p_boards text[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.check_attributes(p_changes jsonb, p_boards text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.check_attributes(p_changes jsonb, p_boards text[]) TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.users TO centile_service;
 

@@ -1,8 +1,8 @@
 -- Also records new values. p_changes: the values to set, and null for attributes to remove.
--- p_attributes: the user's present attributes; those by which no board has segments any more can be
--- removed. p_boards: the boards of a limited key, which may change only attributes by which these
--- boards have segments; '{}' for all boards.
-CREATE OR REPLACE FUNCTION centile_store.check_attributes(p_changes jsonb, p_attributes jsonb DEFAULT '{}', p_boards text[] DEFAULT '{}') RETURNS void
+-- Attributes by which no board has segments can be removed, whether the user has them or not, so
+-- that a removal can be repeated. p_boards: the boards of a limited key, which may change only
+-- attributes by which these boards have segments; '{}' for all boards.
+CREATE OR REPLACE FUNCTION centile_store.check_attributes(p_changes jsonb, p_boards text[] DEFAULT '{}') RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -14,10 +14,10 @@ BEGIN
     -- In the order of names, so that two callers cannot deadlock.
     FOR v_change IN SELECT c.key, c.value, c.value #>> '{}' AS text FROM jsonb_each(p_changes) c ORDER BY c.key COLLATE "C" LOOP
         IF NOT EXISTS (SELECT FROM centile_store.boards b WHERE v_change.key = ANY (b.segments) AND (p_boards = '{}' OR b.slug = ANY (p_boards)))
-           AND (v_change.text IS NOT NULL OR NOT p_attributes ? v_change.key
+           AND (v_change.text IS NOT NULL
                 OR EXISTS (SELECT FROM centile_store.boards b WHERE v_change.key = ANY (b.segments))) THEN
             RAISE EXCEPTION '% has segments by %', CASE p_boards WHEN '{}' THEN 'no board' ELSE 'no board of this key' END, quote_literal(v_change.key)
-                USING ERRCODE = 'CB422', DETAIL = 'attributes', HINT = 'Create a board with segments by this attribute first.';
+                USING ERRCODE = 'CB422', DETAIL = 'attributes', HINT = CASE p_boards WHEN '{}' THEN 'Create a board with segments by this attribute first.' ELSE 'Use a key for a board with segments by this attribute.' END;
         ELSIF jsonb_typeof(v_change.value) NOT IN ('string', 'null') THEN
             RAISE EXCEPTION 'attribute % must be a text', v_change.key USING ERRCODE = 'CB422', DETAIL = 'attributes';
         ELSIF NOT v_change.text ~ '^[^\u0001-\u001f\u007f-\u009f]{1,64}$' THEN
@@ -38,5 +38,5 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.check_attributes(jsonb, jsonb, text[]) IS
+COMMENT ON FUNCTION centile_store.check_attributes(jsonb, text[]) IS
 'Checks changes to the attributes of a user. Example: SELECT centile_store.check_attributes(''{}'');';

@@ -14,7 +14,11 @@ DECLARE
     v_changes  jsonb;
 BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
-    v_tiers := (SELECT b.tiers FROM centile_store.boards b WHERE b.id = v_period.board_id);
+    -- A segment has the tiers of its whole period, which is closed.
+    v_tiers := (SELECT CASE v_period.segment WHEN '' THEN b.tiers ELSE w.tiers END
+                FROM centile_store.boards b
+                LEFT JOIN centile_store.periods w ON w.board_id = b.id AND w.kind = v_period.kind AND w.label = v_period.label AND w.segment = ''
+                WHERE b.id = v_period.board_id);
     -- Before all locks, because it reads two archives. Snapshots and segments have no message.
     v_changes := CASE WHEN v_period.kind <> 'snapshot' AND v_period.segment = '' THEN centile_store.tier_changes(p_period_id, v_tiers) END;
     v_top := centile_store.freeze_top(p_period_id);
@@ -31,7 +35,7 @@ BEGIN
     IF v_period.state = 'closed' THEN
         RAISE EXCEPTION 'the period is already closed' USING ERRCODE = 'CB409';
     ELSIF v_period.cut_off_at IS DISTINCT FROM p_cut_off_at
-          OR v_tiers <> (SELECT b.tiers FROM centile_store.boards b WHERE b.id = v_period.board_id) THEN
+          OR v_period.segment = '' AND v_tiers <> (SELECT b.tiers FROM centile_store.boards b WHERE b.id = v_period.board_id) THEN
         RETURN false;
     END IF;
     UPDATE centile_store.rankings SET released_at = clock_timestamp() WHERE id = v_period.ranking_id;

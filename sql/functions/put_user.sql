@@ -19,7 +19,7 @@ BEGIN
         SELECT * INTO v_user FROM centile_store.users u WHERE u.external_id = p_user;
         PERFORM centile_store.check_editable(v_user, p_boards);
         -- Runs before the lock on profile_revision, for which every change of a profile waits.
-        PERFORM centile_store.check_attributes(p_attributes, v_user.attributes, p_boards) WHERE p_attributes IS NOT NULL;
+        PERFORM centile_store.check_attributes(p_attributes, p_boards) WHERE p_attributes IS NOT NULL;
         UPDATE centile_store.profile_revision SET revision = revision + 1 RETURNING revision INTO v_revision;
         SELECT u.attributes INTO v_were FROM centile_store.users u WHERE u.id = v_user.id;
         UPDATE centile_store.users u

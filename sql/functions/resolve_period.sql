@@ -22,7 +22,7 @@ DECLARE
     v_until timestamptz := 'infinity';
 BEGIN
     SELECT b.time_zone INTO v_zone FROM centile_store.boards b WHERE b.id = p_board_id AND (v_kind = ANY (b.periods) OR v_kind IN ('season', 'snapshot', 'rolling'))
-      AND (v_whole = p_selector OR split_part(v_segment, ':', 1) = ANY (b.segments));
+      AND (v_whole = p_selector OR (split_part(v_segment, ':', 1) = ANY (b.segments) AND v_segment ~ '^[^:]+:[^\u0001-\u001f\u007f-\u009f]{1,64}$'));
     IF NOT FOUND THEN
         RETURN;
     ELSIF v_kind IN ('season', 'snapshot') THEN

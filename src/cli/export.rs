@@ -18,7 +18,8 @@ pub(super) struct Export {
     /// The board
     #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
     board: BoardSlug,
-    /// Period: `all_time`, `week`, `week:previous`, `week:2024-01-15`, `season:NAME`
+    /// Period: `all_time`, `week`, `week:previous`, `week:2024-01-15`, `season:NAME`, or a segment of a
+    /// period, such as `week@country:DE`
     #[arg(long, value_name = "PERIOD", default_value = "all_time", value_parser = value::<PeriodSelector>)]
     period: PeriodSelector,
     /// Output format

@@ -29,7 +29,7 @@ pub(super) struct Refresh {
     /// The board
     #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
     board: Option<BoardSlug>,
-    /// Closed period, such as `week:2024-01-15`; none for a combined board
+    /// Closed period, such as `week:2024-01-15`, with its segments; none for a combined board
     #[arg(long, value_name = "PERIOD", value_parser = value::<PeriodSelector>, requires = "board", conflicts_with = "due")]
     period: Option<PeriodSelector>,
     #[command(flatten)]

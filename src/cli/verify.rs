@@ -25,7 +25,8 @@ pub(super) struct Verify {
     /// Board [default: all]
     #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
     board: Option<BoardSlug>,
-    /// Period of the board, such as `all_time` or `week:2024-01-15` [default: all]
+    /// Period of the board, such as `all_time` or `week:2024-01-15`, or a segment of it:
+    /// `week@country:DE` [default: all]
     #[arg(long, value_name = "PERIOD", value_parser = value::<PeriodSelector>, requires = "board")]
     period: Option<PeriodSelector>,
     /// Compare only the counts of open periods

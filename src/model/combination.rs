@@ -66,11 +66,11 @@ pub struct Source {
 impl Source {
     /// Checks the weight, and that the source is a whole period.
     pub fn checked(self) -> Result<Self> {
-        if self.weight == 0 || self.weight.unsigned_abs() > WEIGHT_MAX.unsigned_abs() {
-            return Err(Error::invalid("weight", format!("must be from -{WEIGHT_MAX} to {WEIGHT_MAX}, and not 0")));
-        }
         if self.period.segment().is_some() {
             return Err(Error::invalid("period", "must be a whole period, without a segment"));
+        }
+        if self.weight == 0 || self.weight.unsigned_abs() > WEIGHT_MAX.unsigned_abs() {
+            return Err(Error::invalid("weight", format!("must be from -{WEIGHT_MAX} to {WEIGHT_MAX}, and not 0")));
         }
         Ok(self)
     }

@@ -128,7 +128,7 @@ pub(crate) struct IndexView {
 /// Status of an index, for `/metrics` and `/ops`.
 #[derive(Debug, Clone)]
 pub(crate) struct IndexStatus {
-    /// Board and period.
+    /// Board and period, and the attribute of segments.
     pub(crate) name: Arc<str>,
     /// Players in it.
     pub(crate) players: u64,
@@ -136,6 +136,27 @@ pub(crate) struct IndexStatus {
     pub(crate) bytes: u64,
     /// Time since the last round; `None` for an index that was refused for its size.
     pub(crate) age: Option<Duration>,
+}
+
+impl IndexStatus {
+    /// Leaves out the value of a segment: `arena/week:2026-11-23@country`.
+    fn by_attribute(mut self) -> Self {
+        if let Some((period, segment)) = self.name.split_once('@') {
+            self.name = format!("{period}@{}", segment.split(':').next().unwrap_or_default()).into();
+        }
+        self
+    }
+
+    /// Adds another index of the same name and kind. Returns whether it is one.
+    fn take(&mut self, other: &Self) -> bool {
+        let is_same = self.name == other.name && self.age.is_some() == other.age.is_some();
+        if is_same {
+            self.players += other.players;
+            self.bytes += other.bytes;
+            self.age = self.age.max(other.age);
+        }
+        is_same
+    }
 }
 
 impl Indexes {
@@ -411,13 +432,15 @@ impl Indexes {
     }
 
     /// Returns the status of each index, loaded or refused for its size, and the bytes and users of
-    /// the directory.
+    /// the directory. The segments of a period by one attribute are together, because there may be
+    /// many, and their values are not for everybody.
     pub(crate) fn status(&self) -> (Vec<IndexStatus>, (usize, usize)) {
         let mut all = Vec::new();
         for board in self.boards().values() {
-            all.extend(board.rankings().values().filter_map(|slot| slot.status(self)));
+            all.extend(board.rankings().values().filter_map(|slot| slot.status(self)).map(IndexStatus::by_attribute));
         }
-        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all.sort_by(|a, b| a.name.cmp(&b.name).then(a.age.is_some().cmp(&b.age.is_some())));
+        all.dedup_by(|status, kept| kept.take(status));
         (all, self.users.size())
     }
 

@@ -80,7 +80,7 @@ pub(crate) async fn positions_before(
     user_ids: impl Iterator<Item = &str>,
 ) -> Result<HashMap<String, u64>> {
     if *selector != PeriodSelector::default() {
-        return Err(Error::invalid("moved", "is only for the period all_time"));
+        return Err(Error::invalid("moved", "is only for the period all_time, without a segment"));
     }
     let user_ids: Vec<String> = user_ids.map(ToOwned::to_owned).collect();
     rankings.store.snapshot_positions(board.id, &user_ids).await

@@ -96,7 +96,8 @@ fn sources(requests: Vec<SourceRequest>) -> Result<Vec<Source>> {
             period: request.period.parse().map_err(|error: Error| error.in_field(field("period")))?,
             weight: request.weight.map_or(1, |Integer(weight)| weight),
         };
-        source.checked().map_err(|error| error.in_field(field("weight")))
+        let checked = if source.period.segment().is_some() { "period" } else { "weight" };
+        source.checked().map_err(|error| error.in_field(field(checked)))
     };
     requests.into_iter().enumerate().map(source).collect()
 }

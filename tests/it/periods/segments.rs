@@ -357,6 +357,28 @@ async fn a_correction_in_a_closed_period_may_be_the_first_score_of_a_segment() {
     audit::rankings_are_sound(&pool).await;
 }
 
+/// Its whole period was closed before the tiers of the board changed.
+#[tokio::test]
+async fn a_segment_that_is_opened_late_has_the_tiers_of_its_period() {
+    let db = TestDb::new().await;
+    let (site, _files) = board(&db).await;
+    let tiers = async |tiers: &[&str]| {
+        site.admin(reqwest::Method::PATCH, "/v1/boards/main", json!({"tiers": tiers})).await.is(200);
+    };
+    tiers(&["gold: rank 1"]).await;
+    run(&db, &["close", "--due"]).well();
+    tiers(&["new: rank 1"]).await;
+    set(&site, "p99", json!({"country": "PT"})).await.is(201);
+    let acts = ["--board", "main", "--at", "2024-01-03T12:00:00Z", "--reason", "x", "--by", "dora"];
+    run(&db, &[&["correct", "p99", "400"], &acts[..]].concat()).well();
+    run(&db, &["close", "--due"]).well();
+    refresh(&db, "week:2024-01-01");
+    for query in ["", "&segment=country:PT"] {
+        let path = format!("/v1/boards/main/scores/p99?period=week:2024-01-01{query}");
+        until(&path, async || site.get(&path).await.body["tier"] == "gold").await;
+    }
+}
+
 /// Closing a period by its name closes the segments that are left. One that cannot be closed does not
 /// keep the others open.
 #[tokio::test]

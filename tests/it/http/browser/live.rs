@@ -32,8 +32,11 @@ fn is_first(player: &str) -> String {
 }
 
 /// Sums up all layout shifts from now on (Layout Instability, 4).
-pub const WATCH_JUMPS: &str = "window.jumps = 0; new PerformanceObserver((list) => {
-    for (const entry of list.getEntries()) window.jumps += entry.value;
+pub const WATCH_JUMPS: &str = "window.jumps = 0; window.jumped = []; new PerformanceObserver((list) => {
+    for (const { value, sources } of list.getEntries()) {
+        window.jumps += value;
+        window.jumped.push([value, ...sources.map(({ node }) => node?.outerHTML ?? node?.textContent)]);
+    }
 }).observe({ type: 'layout-shift' })";
 
 #[tokio::test]

@@ -41,7 +41,8 @@ async fn moves_since_a_snapshot_follow_live_updates() {
         assert_same(&browser, &site, &format!("{SCORES}?limit=25")).await;
     }
     let jumps = browser.run("return window.jumps").await;
-    assert!(jumps.as_f64().unwrap() < 0.01, "{jumps}");
+    let jumped = browser.run("return window.jumped").await;
+    assert!(jumps.as_f64().unwrap() < 0.01, "{jumps}: {jumped}");
     // All of it can be read, also in a narrow window.
     for width in [1_280, 360] {
         browser.resize(width, 740, width == 360).await;
