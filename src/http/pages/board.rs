@@ -25,6 +25,9 @@ use crate::{
 /// Maximum players of a search that are shown.
 const FOUND_MAX: usize = 10;
 
+/// From this number of players on, columns of ranks are wider.
+const WIDE_RANKS: u64 = 100_000;
+
 /// Content of the page.
 #[derive(Debug)]
 pub(crate) struct BoardPage<'a> {
@@ -110,7 +113,7 @@ pub(crate) fn page(page: &BoardPage<'_>) -> Markup {
             span.state role="status" data-live="state" { (state(page)) }
             (span(page))
         }
-        div.columns.chosen[page.view.link.player.is_some()] {
+        div.columns.chosen[page.view.link.player.is_some()].wide[page.view.rows.players() >= WIDE_RANKS] {
             section.ranking data-board=(board.slug) data-period=(selector.whole()) data-segment=[selector.segment().map(Segment::to_string)] data-limit=(page.view.limit) data-from=(if page.local.is_some() { 0 } else { page.view.link.from })
                 data-state=[page.view.rows.stale_for.is_none().then(|| page.view.rows.period().state.name())] data-over=[page.view.rows.over()]
                 data-avatars=(page.view.avatar_origins.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")) {

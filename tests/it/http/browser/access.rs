@@ -158,6 +158,30 @@ async fn a_loading_page_does_not_shift_and_fits_a_phone() {
     }
 }
 
+/// The page of a ranking of a million players, without the players.
+#[tokio::test]
+async fn ranks_of_seven_digits_are_not_cut() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    board(&site, &players(30)).await;
+    let browser = Browser::start().await;
+    for width in [DESKTOP, 768, PHONE] {
+        browser.resize(width, 740, width == PHONE).await;
+        browser.open(&site.serve.at("/boards/main?player=p020&friends=p001")).await;
+        let cut = browser
+            .run(
+                "document.querySelector('.columns').classList.add('wide');
+                const cells = [...document.querySelectorAll('td.rank')];
+                for (const cell of cells) cell.textContent = '1,000,000';
+                return [cells.length, cells.filter((cell) => cell.scrollWidth > cell.clientWidth).map((cell) => cell.closest('table').dataset.live)]",
+            )
+            .await;
+        assert!(cut[0].as_u64().unwrap() > 30, "{cut}");
+        assert_eq!(cut[1], json!([]), "{width}");
+        assert_eq!(browser.run("return document.scrollingElement.scrollWidth").await, width);
+    }
+}
+
 #[tokio::test]
 async fn a_page_follows_the_preferred_color_scheme() {
     let db = TestDb::new().await;
