@@ -1,5 +1,6 @@
 //! A board's page: a period of it, a player, and friends.
 
+use chrono::SecondsFormat;
 use maud::{Markup, html};
 
 use crate::{
@@ -461,8 +462,10 @@ fn card(page: &BoardPage<'_>, standing: &Standing) -> Markup {
             div { dt { "Score" } dd data-live="score" { (score(&page.view.board.presentation.score_format, player.score)) } }
             div { dt { "Better than" } dd { span data-live="percentile" { (percentile(standing.percentile)) } " %" } }
         }
-        p.quiet { "Reached " (instant(player.reached_at, &page.view.board.time_zone)) }
-        @if let Some(Some(metadata)) = &player.metadata { p.quiet.id { "Metadata: " code { (metadata) } } }
+        div data-live="decided" data-at=(player.reached_at.to_rfc3339_opts(SecondsFormat::AutoSi, true)) {
+            p.quiet { "Reached " (instant(player.reached_at, &page.view.board.time_zone)) }
+            @if let Some(Some(metadata)) = &player.metadata { p.quiet.id { "Metadata: " code { (metadata) } } }
+        }
         p.actions {
             a href=(page.view.link.among(Among::All).from(there).href()) { "Show in the ranking" }
             @if is_friend { a href=(page.view.link.without_friend(&player.user_id).href()) { "Remove from friends" } }

@@ -328,6 +328,19 @@ function follow({ board, period, segment, limit, from, state, over }) {
         place(Number(standing.score));
         find("percentile").textContent = new Intl.NumberFormat(navigator.languages, { maximumFractionDigits: 2 }).format(standing.percentile);
         show(find("around"), [...standing.above, standing, ...standing.below], player);
+        const decided = find("decided");
+        // If that fails, the next score tries again.
+        if (decided && decided.dataset.at !== standing.reached_at) renewDecided().catch(() => {});
+    }
+
+    /** Writes the time and the metadata of the selected player's entry, which only the page has. */
+    let turn = 0;
+    async function renewDecided() {
+        const mine = ++turn;
+        const answer = await fetch(location.href);
+        const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+        const found = page.querySelector('[data-live="decided"]');
+        if (found && mine === turn) find("decided").replaceWith(found);
     }
 
     /** Updates friends with changes. */

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{SCORES, assert_player, assert_same, driver::Browser};
 use crate::{
@@ -76,6 +76,30 @@ async fn a_score_moves_its_row_and_nothing_else_jumps() {
     assert!(log.as_str().unwrap().contains("p059 passed p030"), "{log}");
     let jumps = browser.run("return window.jumps").await;
     assert!(jumps.as_f64().unwrap() < 0.01, "{jumps}");
+    assert_eq!(browser.complaints().await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn the_selected_players_time_and_metadata_follow_a_score() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    site.board(json!({"mode": "best"}), &[]).await;
+    let score = async |points: i64, metadata: Value| {
+        site.post(SCORES, json!({"user_id": "ann", "points": points, "metadata": metadata})).await.is(200);
+    };
+    score(5, json!({"level": "first"})).await;
+    let browser = Browser::start().await;
+    browser.open(&site.serve.at("/boards/main?player=ann")).await;
+    until_live(&browser).await;
+    assert_eq!(browser.text("[data-live=decided] code").await, r#"{"level":"first"}"#);
+    score(9, json!({"level": "<b>second"})).await;
+    browser
+        .until(r#"document.querySelector('[data-live=decided] code').textContent === '{"level":"<b>second"}'"#)
+        .await;
+    let at = site.get(&format!("{SCORES}/ann")).await.is(200)["reached_at"].clone();
+    assert_eq!(browser.run("return document.querySelector('[data-live=decided]').dataset.at").await, at);
+    score(10, Value::Null).await;
+    browser.until("!document.querySelector('[data-live=decided] code')").await;
     assert_eq!(browser.complaints().await, Vec::<String>::new());
 }
 
