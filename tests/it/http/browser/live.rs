@@ -35,7 +35,7 @@ fn is_first(player: &str) -> String {
 pub const WATCH_JUMPS: &str = "window.jumps = 0; window.jumped = []; new PerformanceObserver((list) => {
     for (const { value, sources } of list.getEntries()) {
         window.jumps += value;
-        window.jumped.push([value, ...sources.map(({ node }) => node?.outerHTML ?? node?.textContent)]);
+        window.jumped.push([value, ...sources.map(({ node, previousRect, currentRect }) => [node?.outerHTML, previousRect.y, currentRect.y])]);
     }
 }).observe({ type: 'layout-shift' })";
 
