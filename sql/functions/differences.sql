@@ -4,8 +4,8 @@
 -- the kind.
 --
 -- Of an open period: its ranking, entries, bucket rows, layout, bucket counts, the rows of each lane
--- and the segments of its players. Of a closed period: the archive as of its cut-off, and the frozen top, while the archive is
--- kept. For a combined board: whether its view, number of players and frozen top agree.
+-- and the segments of its players. Of a closed period: the archive as of its cut-off, and the frozen
+-- top, while the archive is kept. For a combined board: whether its view, number of players and frozen top agree.
 CREATE OR REPLACE FUNCTION centile_store.differences(p_period_id bigint, p_limit integer DEFAULT 10)
 RETURNS TABLE (kind text, subject text, expected jsonb, found jsonb, total bigint)
 LANGUAGE plpgsql STABLE

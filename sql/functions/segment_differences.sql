@@ -1,6 +1,6 @@
 -- Compares the recorded segments of the players of an open whole period with their attributes, and
--- looks for segments without a ranking. Attributes lead ahead of the segments only while a move is
--- pending. In a period that ends, players keep the segments that they had at its end.
+-- looks for segments without a ranking. Segments and attributes may differ while a move is pending,
+-- and in a period that ends: its players keep the segments that they had at its end.
 CREATE OR REPLACE FUNCTION centile_store.segment_differences(p_period_id bigint, p_limit integer)
 RETURNS TABLE (kind text, subject text, expected jsonb, found jsonb, total bigint)
 LANGUAGE plpgsql STABLE

@@ -422,6 +422,8 @@ async fn an_interrupted_closing_continues_with_the_same_cut_off() {
     let late = "id,user_id,points,occurred_at\nl1,p1,1000,2024-01-02T12:00:00Z\nl2,p1,5,2024-01-09T12:00:00Z\n";
     let imported = import(&db, &files.write("late.csv", late), "main", &[]);
     assert_eq!(imported.rejects.as_ref().map(|rejects| rejects.keys().copied().collect::<Vec<_>>()), Some(vec![2]));
+    let cancelled = "SELECT count(*) FROM centile_store.periods WHERE label = '2024-01-01' AND segment <> '' AND cut_off_at IS NULL";
+    assert_eq!(query_scalar::<_, i64>(cancelled).fetch_one(&pool).await.ok(), Some(0));
     run(&db, &["close", "--due"]).well();
     let mut users: Vec<String> = Vec::new();
     for segment in ["country:DE", "country:FR", "country:US"] {
