@@ -7,7 +7,7 @@
 #![allow(clippy::print_stdout, reason = "a command-line tool")]
 
 use std::{
-    env,
+    env, fs,
     path::Path,
     time::{Duration, Instant},
 };
@@ -17,7 +17,7 @@ mod common;
 
 use common::{
     Bench, Outcome, Serve,
-    load::{self, Load},
+    load::{self, Latency, Load},
     median, ranking_reads,
     wrk::{self, Run},
 };
@@ -29,6 +29,8 @@ const CONNECTIONS: u32 = 64;
 const SECONDS: u32 = 15;
 /// Duration of the load without another command, for comparison.
 const QUIET: Duration = Duration::from_secs(30);
+/// Longest time that a score may wait for a lock. PostgreSQL logs longer waits.
+const LOCK_WAIT_MS: u32 = 100;
 
 #[tokio::main]
 async fn main() -> Outcome<()> {
@@ -101,26 +103,41 @@ async fn preparation(bench: &Bench, players: u32, rounds: u32) -> Outcome<()> {
         Load::start(SCORES_PER_SECOND, load::scores(&serve.address, BOARD, key.trim(), load::anyone(players.into())));
     tokio::time::sleep(QUIET).await;
     println!(
-        "| {SCORES_PER_SECOND} scores/s | scores p50 (ms) | p99 | max | failed |\n| --- | --- | --- | --- | --- |"
+        "| {SCORES_PER_SECOND} scores/s | scores p50 (ms) | p99 | max | failed | full-page images |\n| --- | --- | --- | --- | --- | --- |"
     );
+    bench.psql_in(
+        "postgres",
+        &[
+            "ALTER SYSTEM SET log_lock_waits = on",
+            &format!("ALTER SYSTEM SET deadlock_timeout = {LOCK_WAIT_MS}"),
+            "SELECT pg_reload_conf()",
+        ],
+    )?;
     let mut all: [Vec<f64>; 2] = Default::default();
+    let mut lock_waits = 0;
     for _ in 1..=rounds {
         remove_next(bench)?;
         // The removed rows are still being written to the disk.
         tokio::time::sleep(QUIET).await;
-        let begin = Instant::now();
+        let (begin, images_at_begin) = (Instant::now(), full_page_images(bench)?);
         tokio::time::sleep(QUIET).await;
-        let quiet = Instant::now();
+        let (quiet, images_when_quiet) = (Instant::now(), full_page_images(bench)?);
+        let waits_before = lock_waits_logged(bench)?;
         prepare(bench, 1)?;
-        let done = Instant::now();
+        let (done, images_when_done) = (Instant::now(), full_page_images(bench)?);
         tokio::time::sleep(Duration::from_secs(2)).await;
-        let spans = [("alone", begin, quiet), ("while the next window is prepared", quiet, done)];
-        for ((what, from, to), p99) in spans.into_iter().zip(&mut all) {
-            let latency = load.latency(from, to);
-            p99.push(latency.p99);
-            println!("| {what} | {:.1} | {:.1} | {:.1} | {} |", latency.p50, latency.p99, latency.max, latency.failed);
+        lock_waits += lock_waits_logged(bench)? - waits_before;
+        let spans = [
+            ("alone", begin, quiet, images_when_quiet - images_at_begin),
+            ("while the next window is prepared", quiet, done, images_when_done - images_when_quiet),
+        ];
+        for ((what, from, to, images), p99) in spans.into_iter().zip(&mut all) {
+            let Latency { p50, p99: latest, max, failed, .. } = load.latency(from, to);
+            p99.push(latest);
+            println!("| {what} | {p50:.1} | {latest:.1} | {max:.1} | {failed} | {images} |");
         }
     }
+    println!("\nwaits for a lock of more than {LOCK_WAIT_MS} ms during the preparations: {lock_waits}");
     load.stop().await;
     drop(serve);
     remove(bench)?;
@@ -130,6 +147,17 @@ async fn preparation(bench: &Bench, players: u32, rounds: u32) -> Outcome<()> {
         during / alone
     );
     Ok(())
+}
+
+/// Returns the number of waits for locks that PostgreSQL has logged.
+fn lock_waits_logged(bench: &Bench) -> Outcome<usize> {
+    let log = fs::read_to_string(bench.servers.postgres.log())?;
+    Ok(log.lines().filter(|line| line.contains("still waiting for")).count())
+}
+
+/// Returns the number of full-page images in the WAL. Many follow each checkpoint.
+fn full_page_images(bench: &Bench) -> Outcome<u64> {
+    Ok(bench.psql("SELECT wal_fpi FROM pg_stat_wal")?.parse()?)
 }
 
 /// Adds the current and the next window to the board.
