@@ -538,21 +538,22 @@ CREATE FUNCTION centile.epoch() RETURNS text
     LANGUAGE plpgsql STABLE
     AS $$
 DECLARE
-    v_known text := current_setting('centile.epoch', true);
+    v_is_replica boolean := pg_is_in_recovery();
+    v_known text := current_setting(CASE WHEN v_is_replica THEN 'centile.replica_epoch' ELSE 'centile.epoch' END, true);
 BEGIN
     IF v_known <> '' THEN
         RETURN v_known;
     END IF;
     RETURN (SELECT left(encode(sha256(convert_to(concat_ws(':',
                 s.system_identifier,
-                CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END,
+                CASE WHEN v_is_replica THEN pg_postmaster_start_time()::text ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END,
                 d.oid), 'UTF8')), 'hex'), 12)
             FROM pg_control_system() s, pg_database d
             WHERE d.datname = current_database());
 END
 $$;
 
-COMMENT ON FUNCTION centile.epoch() IS 'Identifies this incarnation of the database: a digest of system identifier, timeline and database oid. Example: SELECT centile.epoch();';
+COMMENT ON FUNCTION centile.epoch() IS 'Identifies this incarnation of the database: a digest of system identifier, timeline and database oid; on a replica, the time of its start in place of the timeline. Example: SELECT centile.epoch();';
 
 CREATE FUNCTION centile.erase_user(p_user text, p_actor text DEFAULT SESSION_USER, p_request text DEFAULT NULL::text, p_in_steps boolean DEFAULT false, OUT user_id text, OUT period_ids bigint[]) RETURNS record
     LANGUAGE plpgsql
@@ -4603,6 +4604,21 @@ $$;
 
 COMMENT ON FUNCTION centile_store.note_delivery(p_message_id bigint, p_status integer, p_error text) IS 'Records the result of an attempt to deliver a message: the status of the response, or the error. Example: SELECT centile_store.note_delivery(1, 503, NULL);';
 
+CREATE FUNCTION centile_store.note_epoch() RETURNS text
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_epoch text := centile.epoch();
+BEGIN
+    IF NOT EXISTS (SELECT FROM centile_store.epochs e WHERE e.epoch = v_epoch) THEN
+        INSERT INTO centile_store.epochs (epoch) VALUES (v_epoch) ON CONFLICT DO NOTHING;
+    END IF;
+    RETURN v_epoch;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.note_epoch() IS 'Records the epoch of this primary for its replicas, and returns it. Example: SELECT centile_store.note_epoch();';
+
 CREATE FUNCTION centile_store.note_signature(p_key_id text, p_signature bytea) RETURNS boolean
     LANGUAGE sql
     AS $$
@@ -7300,6 +7316,13 @@ CREATE TABLE centile_store.cut_offs (
 
 COMMENT ON TABLE centile_store.cut_offs IS 'Number of the last batch of each lane that the archive of a period holds; archives read it.';
 
+CREATE TABLE centile_store.epochs (
+    epoch text NOT NULL COLLATE pg_catalog."C",
+    seen_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
+COMMENT ON TABLE centile_store.epochs IS 'The epochs in which an instance with --read-url has seen this primary. A replica with the row of the current epoch follows the current primary, and not one from before a failover.';
+
 CREATE TABLE centile_store.erasures (
     user_id bigint NOT NULL,
     request_id text COLLATE pg_catalog."C",
@@ -7496,6 +7519,9 @@ ALTER TABLE ONLY centile_store.combinations
 
 ALTER TABLE ONLY centile_store.cut_offs
     ADD CONSTRAINT cut_offs_pkey PRIMARY KEY (period_id);
+
+ALTER TABLE ONLY centile_store.epochs
+    ADD CONSTRAINT epochs_pkey PRIMARY KEY (epoch);
 
 ALTER TABLE ONLY centile_store.erasures
     ADD CONSTRAINT erasures_pkey PRIMARY KEY (user_id);
@@ -8197,6 +8223,9 @@ GRANT ALL ON FUNCTION centile_store.note_act(p_actor text, p_action text, p_boar
 
 REVOKE ALL ON FUNCTION centile_store.note_delivery(p_message_id bigint, p_status integer, p_error text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.note_delivery(p_message_id bigint, p_status integer, p_error text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.note_epoch() FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.note_epoch() TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.note_signature(p_key_id text, p_signature bytea) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.note_signature(p_key_id text, p_signature bytea) TO centile_service;

@@ -129,6 +129,7 @@ impl Config {
     pub fn for_command(&self) -> Result<settings::Settings> {
         Ok(settings::Settings {
             database_url: self.database_url()?.into(),
+            replica: None,
             redis_url: self.redis_url().map(Hidden::from),
             redis_ca: self.redis_ca(),
             redis_prefix: self.redis_prefix.clone(),
@@ -267,6 +268,17 @@ pub struct InstanceFlags {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     read_connections: u32,
 
+    /// PostgreSQL URL of a streaming replica that answers reads of rankings
+    ///
+    /// Writes, closings and audits use the primary at `DATABASE_URL`.
+    #[arg(long, env = "CENTILE_READ_URL", value_name = "URL", hide_env_values = true)]
+    read_url: Option<Hidden>,
+
+    /// Lag of the replica in seconds, beyond which the primary answers reads
+    #[arg(long, env = "CENTILE_READ_MAX_LAG", value_name = "SECONDS", default_value_t = 5)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=3_600))]
+    read_max_lag: u32,
+
     /// Maximum number of PostgreSQL connections for writes
     ///
     /// Each connection writes one batch at a time.
@@ -384,6 +396,10 @@ impl InstanceFlags {
     pub fn settings(&self, database_url: String, redis_url: Option<String>, redis_prefix: &str) -> settings::Settings {
         settings::Settings {
             database_url: database_url.into(),
+            replica: given(self.read_url.as_ref()).map(|url| settings::ReplicaSettings {
+                url: url.into(),
+                max_lag: Duration::from_secs(self.read_max_lag.into()),
+            }),
             redis_url: redis_url.map(Hidden::from),
             redis_ca: None,
             redis_prefix: redis_prefix.to_owned(),

@@ -16,8 +16,12 @@ use crate::{
     cache::Cache,
     delivery::live::Live,
     maintenance::scheduler::Scheduler,
-    model::{board::BoardSlug, encryption::MasterKeys, settings::Settings},
-    ranking::Rankings,
+    model::{
+        board::BoardSlug,
+        encryption::MasterKeys,
+        settings::{ReplicaSettings, Settings},
+    },
+    ranking::{Rankings, reads::Reads},
     scoring::{accepted::AcceptedScores, writer::Writers},
     single_flight::{SingleFlight, SingleFlightCache},
     store::Store,
@@ -48,7 +52,10 @@ pub struct Instance {
     pub(crate) store: Store,
     pub(crate) cache: Cache,
     pub(crate) boards: Arc<Boards>,
+    /// Reads from the primary, for writes and maintenance.
     pub(crate) rankings: Arc<Rankings>,
+    /// The server that answers reads.
+    pub(crate) reads: Arc<Reads>,
     pub(crate) writers: Writers,
     pub(crate) keys: ApiKeys,
     pub(crate) master_keys: Option<Arc<MasterKeys>>,
@@ -68,28 +75,35 @@ impl Instance {
     /// Creates an instance and starts its background work on the current runtime.
     ///
     /// Connects to PostgreSQL and Redis on first use.
-    #[expect(clippy::unused_async, reason = "must be called within a runtime, on which the writers will run")]
     pub async fn connect(settings: &Settings) -> Result<Arc<Self>> {
         let store = Store::new(settings)?;
+        store.find_primary().await;
         let cache = match &settings.redis_url {
             Some(url) => Cache::redis(url.as_str(), settings.redis_ca.as_deref(), &settings.redis_prefix)?,
             None => Cache::in_process(&settings.redis_prefix, CACHE_BYTES),
         };
         let (background, master_keys) = (Background::default(), settings.master_keys.clone());
         let boards = Arc::new(Boards::new(store.clone()));
-        let rankings = Arc::new(Rankings::new(
-            store.clone(),
-            cache.clone(),
-            settings.index_memory,
-            settings.pool_wait,
-            &background,
-        ));
+        let rankings = |store| {
+            let (memory, timeout) = (settings.index_memory, settings.pool_wait);
+            Arc::new(Rankings::new(store, cache.clone(), memory, timeout, &background))
+        };
+        let replica = settings.replica.as_ref().map(|ReplicaSettings { url, max_lag }| {
+            let on_replica = Settings { database_url: url.clone(), ..settings.clone() };
+            Store::new(&on_replica).map(|store| (rankings(store), *max_lag))
+        });
+        let rankings = rankings(store.clone());
+        let reads = Arc::new(match replica.transpose()? {
+            Some((replica, max_lag)) => Reads::with_replica(Arc::clone(&rankings), replica, max_lag, &background),
+            None => Reads::primary(Arc::clone(&rankings)),
+        });
         let accepted = Arc::new(AcceptedScores::default());
         let (acknowledged, wait) = (Arc::clone(&rankings.acknowledged), settings.write_wait);
         let writers = Writers::new(store.clone(), acknowledged, Arc::clone(&accepted), wait);
+        background.spawn(store.clone().follow_primary());
         background.repeat(METRICS_UPKEEP_EVERY, telemetry::run_upkeep);
-        let indexes = Arc::clone(&rankings.indexes);
-        background.repeat(recent::EVERY, move || recent::end_minute(indexes.used_bytes()));
+        let used = Arc::clone(&reads);
+        background.repeat(recent::EVERY, move || recent::end_minute(used.current().indexes.used_bytes()));
         let maintenance = settings.maintenance_every.map(|every| {
             // Before the first run, whose results count too.
             telemetry::install();
@@ -99,7 +113,7 @@ impl Instance {
         });
         Ok(Arc::new(Self {
             keys: ApiKeys::new(store.clone(), master_keys.clone(), settings.pool_wait),
-            live: Arc::new(Live::new(Arc::clone(&boards), Arc::clone(&rankings), background.clone())),
+            live: Arc::new(Live::new(Arc::clone(&boards), Arc::clone(&reads), background.clone())),
             readiness: SingleFlight::new(settings.pool_wait),
             connects: SingleFlightCache::new(settings.pool_wait, CONNECTED_FOR),
             leaving: AtomicBool::new(false),
@@ -108,6 +122,7 @@ impl Instance {
             cache,
             boards,
             rankings,
+            reads,
             writers,
             master_keys,
             background,
@@ -124,7 +139,7 @@ impl Instance {
             return Err(Error::unavailable(Code::ShuttingDown, "this instance is shutting down"));
         }
         if self.awaits_indexes.load(Ordering::Relaxed) {
-            if self.rankings.indexes.is_loading() {
+            if self.reads.current().indexes.is_loading() {
                 return Err(Error::unavailable(Code::Unavailable, "rank indexes are being loaded"));
             }
             self.awaits_indexes.store(false, Ordering::Relaxed);
@@ -145,9 +160,10 @@ impl Instance {
     /// With `awaits` the instance is not ready until they are loaded. Returns [`Error::NotFound`]
     /// for an unknown board.
     pub async fn load_indexes(&self, boards: &[BoardSlug], awaits: bool) -> Result<()> {
+        self.reads.compare().await;
         for slug in boards {
             let board = boards::find(&self.boards, slug).await?;
-            self.rankings.indexes.load_board(slug.as_str(), board.id).await?;
+            self.reads.current().indexes.load_board(slug.as_str(), board.id).await?;
         }
         self.awaits_indexes.store(awaits, Ordering::Relaxed);
         Ok(())

@@ -48,6 +48,7 @@ impl Batches {
 fn store(url: &str) -> Result<Store> {
     Store::new(&Settings {
         database_url: Hidden::from(url),
+        replica: None,
         redis_url: None,
         redis_ca: None,
         redis_prefix: String::new(),

@@ -192,6 +192,7 @@ mod tests {
         // No server listens on this port.
         let instance = instance::Instance::connect(&Settings {
             database_url: "postgres://nobody:nothing@127.0.0.1:1/none".into(),
+            replica: None,
             redis_url: None,
             redis_ca: None,
             redis_prefix: "p".to_owned(),

@@ -5,7 +5,11 @@ use std::fmt::Write as _;
 use metrics::{counter, gauge};
 
 use crate::{
-    Error, Result, instance::Instance, ranking::IndexStatus, store::combination::Combined, telemetry::RECORDER,
+    Error, Result,
+    instance::Instance,
+    ranking::{IndexStatus, reads::ReplicaStatus},
+    store::combination::Combined,
+    telemetry::RECORDER,
 };
 
 /// Renders all metrics in the text format of Prometheus. [`Error::Unavailable`] while PostgreSQL
@@ -45,7 +49,7 @@ pub async fn render(instance: &Instance) -> Result<String> {
     gauge!("centile_oldest_due_age_seconds").set(upkeep.oldest_due_age_seconds);
     gauge!("centile_outbox_oldest_age_seconds").set(upkeep.outbox_oldest_age_seconds);
     let combined = instance.store.combined(None).await?;
-    Ok(handle.render() + &index_numbers(instance) + &combination_numbers(&combined))
+    Ok(handle.render() + &index_numbers(instance) + &replica_numbers(instance) + &combination_numbers(&combined))
 }
 
 /// Renders the metrics of the combined boards, as the database knows them.
@@ -72,10 +76,23 @@ fn combination_numbers(combined: &[Combined]) -> String {
     text
 }
 
+/// Renders the metrics of the replica; nothing without one.
+fn replica_numbers(instance: &Instance) -> String {
+    let Some(ReplicaStatus { is_used, lag }) = instance.reads.replica() else { return String::new() };
+    let lag = lag.map_or_else(|| "+Inf".to_owned(), |lag| lag.as_secs_f64().to_string());
+    format!(
+        "# HELP centile_replica_used Whether the replica answers reads.\n# TYPE centile_replica_used gauge\n\
+         centile_replica_used {}\n\
+         # HELP centile_replica_lag_seconds Upper bound of the lag of the replica; +Inf if it is unknown.\n\
+         # TYPE centile_replica_lag_seconds gauge\ncentile_replica_lag_seconds {lag}\n",
+        u8::from(is_used),
+    )
+}
+
 /// Renders the metrics of the rank indexes. Indexes come and go, but the recorder would keep every
 /// series.
 fn index_numbers(instance: &Instance) -> String {
-    let (indexes, (directory_bytes, directory_users)) = instance.rankings.indexes.status();
+    let (indexes, (directory_bytes, directory_users)) = instance.reads.current().indexes.status();
     let mut text = format!(
         "# HELP centile_index_memory_bytes Maximum bytes of all rank indexes and the user directory.\n\
          # TYPE centile_index_memory_bytes gauge\ncentile_index_memory_bytes {}\n\
@@ -83,7 +100,7 @@ fn index_numbers(instance: &Instance) -> String {
          # TYPE centile_directory_bytes gauge\ncentile_directory_bytes {directory_bytes}\n\
          # HELP centile_directory_users Users in the user directory.\n\
          # TYPE centile_directory_users gauge\ncentile_directory_users {directory_users}\n",
-        instance.rankings.indexes.memory()
+        instance.reads.current().indexes.memory()
     );
     let mut add = |name: &str, help: &str, value: fn(&IndexStatus) -> Option<f64>| {
         // Writing to a String cannot fail.

@@ -70,10 +70,12 @@ use crate::{
             rate::{self, Rates},
             slots::Slots,
             tls::{self, Stream},
+            version,
         },
     },
     instance::Instance,
     model::board::BoardSlug,
+    ranking::Rankings,
     telemetry,
 };
 
@@ -182,6 +184,21 @@ pub(crate) struct Api {
     subscribers: Arc<Slots>,
     /// Cancelled at shutdown, to end streams that would not end on their own.
     ending: CancellationToken,
+}
+
+impl Api {
+    /// Returns the server for a read. It contains the writes that the caller names in
+    /// `Centile-Min-Version`.
+    ///
+    /// Returns [`Error::Invalid`] for a malformed header.
+    pub(crate) async fn reads(&self, request: &HttpRequest) -> Result<&Arc<Rankings>> {
+        let wanted = version::wanted(request)?;
+        let (rankings, lag) = self.instance.reads.containing(&wanted).await;
+        if let Some(lag) = lag {
+            version::note_lag(request, lag);
+        }
+        Ok(rankings)
+    }
 }
 
 /// Returns the paths of the API. The first match handles a request. The most frequent paths come
@@ -360,6 +377,7 @@ pub fn serve(instance: Arc<Instance>, listener: TcpListener, settings: Settings)
         let app = App::new()
             .configure(|config| routes(config.app_data(api)))
             .wrap(from_fn(chunks::split))
+            .wrap(from_fn(version::name))
             .wrap(from_fn(cors::share))
             .wrap(from_fn(secure))
             .wrap(from_fn(observe::observe));

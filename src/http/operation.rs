@@ -118,6 +118,6 @@ async fn status(instance: &Instance) -> InstanceStatus {
         redis_answers,
         maintenance,
         count_differences: scheduler.map_or(0, |scheduler| scheduler.count_differences()),
-        indexes: instance.rankings.indexes.status().0,
+        indexes: instance.reads.current().indexes.status().0,
     }
 }

@@ -176,7 +176,7 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Shown> {
     };
     let found = match query.search.filter(|text| !text.trim().is_empty()) {
         None => None,
-        Some(text) => match if_known(search::players(&api.instance.rankings, &board, &selector, &text).await)? {
+        Some(text) => match if_known(search::players(api.instance.reads.current(), &board, &selector, &text).await)? {
             Some(Found::Id(user)) => return Ok(Shown::At(link.player(Some(user.as_str())).href())),
             Some(Found::Players { chosen, is_cut }) => Some(PlayersFound { text, chosen: Some(*chosen), is_cut }),
             None => Some(PlayersFound { text, chosen: None, is_cut: false }),
@@ -194,15 +194,15 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Shown> {
     let (rows, local, periods, distribution, player, progress, chosen) = futures::join!(
         rows(api, &board, &selector, from, limit),
         friends_of(api, &board, &selector, among_friends, &link, limit),
-        overview::periods(&instance.rankings, &board),
-        overview::distribution(&instance.rankings, &board, &selector),
+        overview::periods(instance.reads.current(), &board),
+        overview::distribution(instance.reads.current(), &board, &selector),
         player(api, &board, &selector, user.as_ref()),
         progress(api, &board, user.as_ref()),
         async {
             if friends.is_empty() {
                 Ok(None)
             } else {
-                read::chosen(&instance.rankings, &board, &selector, &friends).await.map(Some)
+                read::chosen(instance.reads.current(), &board, &selector, &friends).await.map(Some)
             }
         },
     );
@@ -217,7 +217,7 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Shown> {
     };
     let distribution = match if_known(distribution)? {
         Some(spread) if !is_of_rows(&spread) => {
-            if_known(read::distribution(&instance.rankings, &board, &selector).await)?.map(Arc::new)
+            if_known(read::distribution(instance.reads.current(), &board, &selector).await)?.map(Arc::new)
         }
         spread => spread,
     };
@@ -226,7 +226,7 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Shown> {
     let before = before(api, &board, &selector, &rows, periods).await?;
     let segments = match board.segments.as_slice() {
         [] => None,
-        _ => if_known(overview::segments(&instance.rankings, &board, rows.period()).await)?,
+        _ => if_known(overview::segments(instance.reads.current(), &board, rows.period()).await)?,
     };
     Ok(Shown::Page(board_page(&BoardPage {
         view: RankingView {
@@ -281,10 +281,10 @@ fn first_kind(board: &Board) -> PeriodKind {
 /// database cannot be reached.
 pub(super) async fn rows(api: &Api, board: &Board, selector: &PeriodSelector, from: u64, limit: u32) -> Result<Rows> {
     if from == 1 {
-        let top = top::top(&api.instance.rankings, board, selector, limit, top_body::render).await?;
+        let top = top::top(api.instance.reads.current(), board, selector, limit, top_body::render).await?;
         return Ok(Rows { page: top.page, stale_for: top.stale_for });
     }
-    let page = read::page(&api.instance.rankings, board, selector, PageStart::Position(from), limit).await?;
+    let page = read::page(api.instance.reads.current(), board, selector, PageStart::Position(from), limit).await?;
     Ok(Rows { page: page.into(), stale_for: None })
 }
 
@@ -298,13 +298,14 @@ async fn player(
     let Some(user) = user else { return Ok(None) };
     let instance = &api.instance;
     let (mut standing, transactions) = futures::join!(
-        read::standing(&instance.rankings, board, selector, user, AROUND),
+        read::standing(instance.reads.current(), board, selector, user, AROUND),
         // The chart needs voids and resets to leave out what they cancel.
         scoring::history(&instance.store, board, user, TRANSACTIONS_MAX, None, true)
     );
     let transactions = transactions.map(|(transactions, _)| transactions).unwrap_or_default();
     if let Ok(standing) = &mut standing
-        && let Err(error) = metadata::add(&instance.rankings, board, &standing.header, [&mut standing.player]).await
+        && let Err(error) =
+            metadata::add(instance.reads.current(), board, &standing.header, [&mut standing.player]).await
     {
         tracing::warn!(%error, board = %board.slug, "cannot read the metadata of a page's player");
     }
@@ -331,7 +332,7 @@ async fn friends_of(
     let Some(user) = user else { return Ok(None) };
     let friends = FriendsOf { user_id: user.clone(), mutual: false };
     let start = LocalStart::Page(PageStart::Position(link.from));
-    match local::page(&api.instance.rankings, board, selector, &friends, &start, limit).await {
+    match local::page(api.instance.reads.current(), board, selector, &friends, &start, limit).await {
         Err(Error::NotFound { what: Resource::User, .. }) => Ok(None),
         read => read.map(Some),
     }
@@ -340,7 +341,7 @@ async fn friends_of(
 /// Reads the selected player's progress, which only boards with snapshots have.
 async fn progress(api: &Api, board: &Board, user: Option<&UserId>) -> Result<Vec<Progress>> {
     let Some(user) = user.filter(|_| board.snapshots.is_some()) else { return Ok(Vec::new()) };
-    match period::progress(&api.instance.rankings, board, user, SNAPSHOTS_MAX).await {
+    match period::progress(api.instance.reads.current(), board, user, SNAPSHOTS_MAX).await {
         Err(Error::NotFound { .. } | Error::Unavailable { .. }) => Ok(Vec::new()),
         read => read,
     }
@@ -360,7 +361,7 @@ async fn before(
     let Some(snapshot) = newest.filter(|_| is_compared) else { return Ok(None) };
     let selector = PeriodSelector::Labelled(PeriodKind::Snapshot, snapshot.label.clone());
     let users: Vec<UserId> = rows.rows().iter().map(|row| row.user_id.parse()).collect::<Result<_>>()?;
-    match read::chosen(&api.instance.rankings, board, &selector, &users).await {
+    match read::chosen(api.instance.reads.current(), board, &selector, &users).await {
         Ok(chosen) => {
             let positions = chosen.rows.into_iter().map(|row| (row.user_id, row.position)).collect();
             Ok(Some(Before { snapshot: snapshot.clone(), positions }))

@@ -1,6 +1,7 @@
 //! Values and rules without I/O.
 
 pub mod act;
+pub(crate) mod batches;
 pub mod board;
 pub mod closing;
 pub mod code;

@@ -9,6 +9,8 @@ use crate::model::{encryption::MasterKeys, hidden::Hidden};
 pub struct Settings {
     /// URL of PostgreSQL.
     pub database_url: Hidden,
+    /// The replica that answers reads, if any.
+    pub replica: Option<ReplicaSettings>,
     /// URL of Redis; without it, the cache is in process.
     pub redis_url: Option<Hidden>,
     /// PEM file with the certificate authorities trusted for Redis over TLS; the system's by
@@ -33,6 +35,15 @@ pub struct Settings {
     pub master_keys: Option<Arc<MasterKeys>>,
     /// Interval of background maintenance, such as closing due periods; none when absent.
     pub maintenance_every: Option<Duration>,
+}
+
+/// A replica that answers reads.
+#[derive(Debug, Clone)]
+pub struct ReplicaSettings {
+    /// Its URL.
+    pub url: Hidden,
+    /// The lag beyond which the primary answers instead.
+    pub max_lag: Duration,
 }
 
 impl Settings {

@@ -15,7 +15,7 @@ use std::{
     collections::HashMap,
     sync::{
         Arc, PoisonError, RwLock, RwLockReadGuard, Weak,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -73,6 +73,8 @@ pub(crate) struct Indexes {
     pub(super) users: Users,
     /// Bytes that indexes and directory may take.
     memory: u64,
+    /// Whether SQL answers everything, and no index is in memory.
+    is_paused: AtomicBool,
     boards: RwLock<HashMap<i32, Arc<BoardIndexes>>>,
     /// Rounds of several boards.
     joint_rounds: Arc<Batcher<Vec<Arc<BoardIndexes>>, Result<JointResult>>>,
@@ -171,6 +173,7 @@ impl Indexes {
             users: Users::new(store.clone(), bytes, runtime.clone(), tasks.clone()),
             store,
             memory,
+            is_paused: AtomicBool::new(false),
             boards: RwLock::default(),
             joint_rounds: Batcher::new(MAX_ROUNDS, runtime.clone(), tasks.clone()),
             loading: Arc::new(Semaphore::new(1)),
@@ -284,7 +287,7 @@ impl Indexes {
 
     /// Returns the state of the index of `ranking`. Starts to load it if necessary.
     fn kept(&self, slug: &str, resolved: &ResolvedPeriod, ranking: RankingRef) -> Kept {
-        if self.memory == 0 {
+        if self.memory == 0 || self.is_paused() {
             return Kept::Refused;
         }
         let board = self.board(ranking.board);
@@ -353,13 +356,31 @@ impl Indexes {
         Arc::clone(made)
     }
 
+    fn is_paused(&self) -> bool {
+        self.is_paused.load(Ordering::Relaxed)
+    }
+
+    /// Drops all indexes and the directory. SQL answers until [`Self::resume`].
+    pub(crate) fn pause(&self) {
+        self.is_paused.store(true, Ordering::Relaxed);
+        for board in self.boards().values() {
+            board.rankings_mut().retain(|_, slot| matches!(slot, Slot::Loading));
+        }
+        self.users.start_epoch("", 0);
+    }
+
+    /// Loads indexes again when they are read.
+    pub(crate) fn resume(&self) {
+        self.is_paused.store(false, Ordering::Relaxed);
+    }
+
     fn boards(&self) -> RwLockReadGuard<'_, HashMap<i32, Arc<BoardIndexes>>> {
         self.boards.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Starts to load the current rankings of a board.
     pub(crate) async fn load_board(&self, slug: &str, board_id: i32) -> Result<()> {
-        if self.memory == 0 {
+        if self.memory == 0 || self.is_paused() {
             return Ok(());
         }
         let board = self.board(board_id);
@@ -418,6 +439,9 @@ impl Indexes {
             let (loaded, _load_permit) =
                 loaded.map_or_else(|error| (Err(error), None), |(loaded, load_permit)| (Ok(loaded), Some(load_permit)));
             board.put(ranking.ranking_id, loaded, name);
+            if indexes.is_paused() {
+                board.rankings_mut().remove(&ranking.ranking_id);
+            }
         }));
     }
 

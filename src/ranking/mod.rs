@@ -18,6 +18,7 @@ mod open;
 pub(crate) mod overview;
 pub(crate) mod period;
 pub(crate) mod read;
+pub(crate) mod reads;
 pub(crate) mod search;
 mod sql;
 pub(crate) mod top;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use sqlx::{Connection as _, Executor as _, PgConnection};
+use sqlx::{ConnectOptions as _, Connection as _, Executor as _, PgConnection};
 
 use crate::{
     Result,
@@ -70,9 +70,10 @@ pub(crate) struct Closer(PgConnection);
 impl Store {
     /// Opens a connection for long work, without a limit on statement time.
     pub(super) async fn unlimited_connection(&self) -> Result<PgConnection> {
-        let (options, settings) = &self.unlimited;
-        let mut connection = PgConnection::connect_with(options).await?;
-        settings.apply(&mut connection).await?;
+        // Its statements are not logged as slow.
+        let options = self.hosts.primary().disable_statement_logging();
+        let mut connection = PgConnection::connect_with(&options).await?;
+        self.unlimited.apply(&mut connection).await?;
         // PostgreSQL does not support this on every platform. Without it a killed closer's last
         // step runs to its end.
         if let Err(error) = connection.execute("SET client_connection_check_interval = '500ms'").await {

@@ -9,6 +9,7 @@ mod error;
 pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod friend;
+mod hosts;
 pub(crate) mod import;
 pub(crate) mod index;
 pub(crate) mod key;
@@ -21,6 +22,7 @@ mod pool;
 pub(crate) mod quarantine;
 pub(crate) mod rank;
 pub(crate) mod rebuild;
+pub(crate) mod replica;
 pub(crate) mod score;
 pub(crate) mod season;
 pub(crate) mod secret;
@@ -30,13 +32,12 @@ pub(crate) mod verification;
 
 use std::{
     fmt,
-    str::FromStr,
     sync::{Arc, Mutex},
     time::Duration,
 };
 
 use sqlx::{
-    AssertSqlSafe, ConnectOptions as _, Executor as _, PgConnection,
+    AssertSqlSafe, Executor as _, PgConnection,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
@@ -44,6 +45,7 @@ use crate::{
     Code, Error, Result,
     model::settings::Settings,
     store::{
+        hosts::Hosts,
         index::RoundConnection,
         migrate::Edition,
         pool::{LastLoss, Pool},
@@ -65,6 +67,9 @@ const PREFERRED_CONNECTIONS: u32 = 2;
 /// behind it.
 const PREFERRED_WAIT: Duration = Duration::from_millis(2);
 
+/// Interval of asking the servers which of them is the primary.
+const PRIMARY_INTERVAL: Duration = Duration::from_millis(250);
+
 /// Time beyond the statement timeout in which a response must arrive. Without one, the server is
 /// frozen or unreachable.
 const RESPONSE_GRACE: Duration = Duration::from_secs(2);
@@ -84,8 +89,9 @@ pub(crate) struct Store {
     /// For steps that change a layout. A connection plans a step's statements on first use, while
     /// it holds the structure lock, so these connections are reused.
     layout_writers: Pool,
-    /// Options and settings of connections for long work, whose statements have no timeout.
-    unlimited: (PgConnectOptions, SessionSettings),
+    /// Settings of connections for long work, whose statements have no timeout.
+    unlimited: SessionSettings,
+    hosts: Arc<Hosts>,
     /// Maximum wait of a call for a connection.
     pool_wait: Duration,
 }
@@ -130,9 +136,8 @@ impl Store {
         // sequential scan that was planned when the table was small. Functions that write set their
         // own options.
         let reading = [&quick[..], &[("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off")]].concat();
-        let options = connect_options(database_url.as_str()).map_err(|_| {
-            Error::invalid("database_url", "must look like postgres://user:password@host:5432/database")
-        })?;
+        let hosts = Arc::new(Hosts::parse(database_url.as_str())?);
+        let (options, are_several) = (hosts.primary(), hosts.are_several());
         let last_loss = LastLoss::default();
         let pool = |connections, settings: &[(&str, &str)]| {
             let settings = SessionSettings::new(settings);
@@ -145,6 +150,9 @@ impl Store {
                 .after_connect(move |connection, _| {
                     let settings = settings.clone();
                     Box::pin(async move {
+                        if are_several {
+                            check_primary(connection).await?;
+                        }
                         settings.apply(connection).await?;
                         keep_epoch(connection).await
                     })
@@ -154,7 +162,6 @@ impl Store {
         // Long work has no statement timeout, and its statements are not logged as slow.
         let unlimited = [("statement_timeout", "0"), ("idle_in_transaction_session_timeout", "0")];
         let unlimited = SessionSettings::new(&[&everywhere[..], &unlimited].concat());
-        let unlimited = (options.clone().disable_statement_logging(), unlimited);
         let layout_writers = pool(LAYOUT_CONNECTIONS, &reading);
         let (readers, rounds) = (pool(*read_connections, &reading), pool(ROUND_CONNECTIONS, &reading));
         let preferred = PREFERRED_CONNECTIONS.min(write_connections / 2);
@@ -162,7 +169,41 @@ impl Store {
         let score_writers =
             if preferred > 0 { writers.preferring(pool(preferred, &quick), PREFERRED_WAIT) } else { writers.clone() };
         let kept = Arc::new(Mutex::new(Some(Vec::new())));
-        Ok(Self { readers, rounds, kept, writers, score_writers, layout_writers, unlimited, pool_wait: *pool_wait })
+        let pool_wait = *pool_wait;
+        Ok(Self { readers, rounds, kept, writers, score_writers, layout_writers, unlimited, hosts, pool_wait })
+    }
+
+    /// Connects to the primary if the URL names several servers.
+    pub(crate) async fn find_primary(&self) {
+        if self.hosts.are_several() {
+            let mut questions = self.hosts.questions();
+            if let Some(primary) = questions.ask().await {
+                self.connect_to(&primary);
+            }
+            questions.close().await;
+        }
+    }
+
+    /// Connects to the new primary after each failover. Ends at once if the URL names one server.
+    pub(crate) async fn follow_primary(self) {
+        if !self.hosts.are_several() {
+            return;
+        }
+        let mut questions = self.hosts.questions();
+        let mut ticks = tokio::time::interval(PRIMARY_INTERVAL);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            if let Some(primary) = questions.ask().await {
+                self.connect_to(&primary);
+            }
+        }
+    }
+
+    fn connect_to(&self, primary: &PgConnectOptions) {
+        for pool in [&self.score_writers, &self.layout_writers, &self.readers, &self.rounds] {
+            pool.connect_to(primary);
+        }
     }
 
     /// Opens a connection and closes it. Returns [`Error::Unavailable`] if PostgreSQL accepts none.
@@ -257,12 +298,10 @@ impl Store {
     }
 }
 
-/// Returns the options for connections to the database at `url`.
-///
-/// `PgBouncer` refuses the startup parameters `options` and `extra_float_digits`; see
-/// [`SessionSettings`].
-fn connect_options(url: &str) -> sqlx::Result<PgConnectOptions> {
-    Ok(PgConnectOptions::from_str(url)?.application_name("centile").extra_float_digits(None))
+/// Fails on a replica. The pool then waits for the primary.
+async fn check_primary(connection: &mut PgConnection) -> sqlx::Result<()> {
+    let is_replica: bool = sqlx::query_scalar("SELECT pg_is_in_recovery()").fetch_one(connection).await?;
+    if is_replica { Err(sqlx::Error::Protocol("the server is a replica".to_owned())) } else { Ok(()) }
 }
 
 /// Settings that a session makes after it has connected. `PgBouncer` refuses them as startup
@@ -283,15 +322,18 @@ impl SessionSettings {
     }
 }
 
-/// Stores the epoch in the session. A session on a standby skips this, because the standby may be
-/// promoted during the session.
+/// Stores the epoch in the session. After a promotion, `centile.epoch` ignores the setting of a
+/// session on a replica.
 async fn keep_epoch(connection: &mut PgConnection) -> sqlx::Result<()> {
     // The function is missing before the first migration, when no statement needs the epoch.
-    let known: bool = sqlx::query_scalar("SELECT to_regproc('centile.epoch') IS NOT NULL AND NOT pg_is_in_recovery()")
-        .fetch_one(&mut *connection)
-        .await?;
-    if known {
-        connection.execute("SELECT set_config('centile.epoch', centile.epoch(), false)").await?;
+    let setting: Option<String> = sqlx::query_scalar(
+        "SELECT CASE WHEN pg_is_in_recovery() THEN 'centile.replica_epoch' ELSE 'centile.epoch' END
+         WHERE to_regproc('centile.epoch') IS NOT NULL",
+    )
+    .fetch_optional(&mut *connection)
+    .await?;
+    if let Some(setting) = setting {
+        sqlx::query("SELECT set_config($1, centile.epoch(), false)").bind(setting).execute(connection).await?;
     }
     Ok(())
 }

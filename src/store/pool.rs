@@ -22,7 +22,7 @@ use futures::{
 use sqlx::{
     AssertSqlSafe, Describe, Either, Execute, Executor, PgConnection, PgPool, Postgres, SqlStr,
     pool::PoolConnection,
-    postgres::{PgPoolOptions, PgQueryResult, PgRow, PgStatement, PgTypeInfo},
+    postgres::{PgConnectOptions, PgPoolOptions, PgQueryResult, PgRow, PgStatement, PgTypeInfo},
 };
 use tokio::time::timeout;
 
@@ -153,6 +153,13 @@ impl Pool {
     pub(super) async fn hold(&self) -> sqlx::Result<Session> {
         let connection = self.acquire().await?;
         Ok(Session { connection, limit: self.limit, last_loss: self.last_loss.clone(), is_in_transaction: false })
+    }
+
+    /// Opens further connections with these options.
+    pub(super) fn connect_to(&self, options: &PgConnectOptions) {
+        for pool in self.preferred.iter().map(|preferred| &preferred.pool).chain([&self.others]) {
+            pool.set_connect_options(options.clone());
+        }
     }
 
     /// Number of open connections, and of idle ones among them.

@@ -3,4 +3,5 @@
 pub mod index;
 pub mod look_ups;
 pub mod real_data;
+pub mod replica;
 pub mod round;

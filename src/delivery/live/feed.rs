@@ -144,9 +144,10 @@ async fn poll(
     if board.id != *board_id {
         return Err(Error::not_found(Resource::Board, board.slug.to_string()));
     }
-    let mut read = read::read(&live.rankings, board, selector, interests, shown.as_ref()).await?;
+    let rankings = live.reads.current();
+    let mut read = read::read(rankings, board, selector, interests, shown.as_ref()).await?;
     if let Some(read) = read.as_mut().filter(|_| *has_metadata) {
-        read.add_metadata(&live.rankings, board).await?;
+        read.add_metadata(rankings, board).await?;
     }
     let last = feed.latest.borrow().clone().and_then(Result::ok);
     let is_as_before = read.is_none()

@@ -34,7 +34,7 @@ use crate::{
         rank::{Header, Row, Standing},
         user::UserId,
     },
-    ranking::Rankings,
+    ranking::reads::Reads,
 };
 
 /// Maximum players that all subscribers of a ranking choose together. PostgreSQL reads that many in
@@ -194,7 +194,7 @@ const MAX_CONCURRENT_POLLS: usize = 4;
 #[derive(Debug)]
 pub(crate) struct Live {
     boards: Arc<Boards>,
-    rankings: Arc<Rankings>,
+    reads: Arc<Reads>,
     background: Background,
     feeds: Mutex<HashMap<Subject, Arc<Feed>>>,
     poll_permits: Semaphore,
@@ -265,14 +265,8 @@ pub(crate) fn subscribe(
 
 impl Live {
     /// Creates an empty set of feeds.
-    pub(crate) fn new(boards: Arc<Boards>, rankings: Arc<Rankings>, background: Background) -> Self {
-        Self {
-            boards,
-            rankings,
-            background,
-            feeds: Mutex::default(),
-            poll_permits: Semaphore::new(MAX_CONCURRENT_POLLS),
-        }
+    pub(crate) fn new(boards: Arc<Boards>, reads: Arc<Reads>, background: Background) -> Self {
+        Self { boards, reads, background, feeds: Mutex::default(), poll_permits: Semaphore::new(MAX_CONCURRENT_POLLS) }
     }
 
     fn feeds(&self) -> MutexGuard<'_, HashMap<Subject, Arc<Feed>>> {

@@ -86,6 +86,16 @@ impl LocalPostgres {
     /// [`Error::Conflict`] if another process runs its server in `dir`; [`Error::Internal`] if
     /// PostgreSQL is not installed or does not start.
     pub fn start(dir: &Path, options: PostgresOptions) -> Result<Self> {
+        Self::start_as(dir, options, None)
+    }
+
+    /// Starts a streaming replica of `primary`, under the name `replica` for
+    /// `synchronous_standby_names`. Otherwise like [`Self::start`].
+    pub fn start_replica(dir: &Path, options: PostgresOptions, primary: &Self) -> Result<Self> {
+        Self::start_as(dir, options, Some(primary))
+    }
+
+    fn start_as(dir: &Path, options: PostgresOptions, primary: Option<&Self>) -> Result<Self> {
         let account = Account::for_postgres()?;
         let dir = account::make(dir)?;
         let home = account::home(&dir, account)?;
@@ -94,10 +104,16 @@ impl LocalPostgres {
         let (bin, version) = program::postgres(data_version(&data))?;
         let ephemeral: Vec<&Path> = if options.ephemeral { vec![&home, &dir] } else { Vec::new() };
         let process = Process::new(&ephemeral)?;
-        let password = password(&home, account, data_version(&data).is_none())?;
+        let password = match primary {
+            Some(primary) => primary.password.clone(),
+            None => password(&home, account, data_version(&data).is_none())?,
+        };
         let mut server = Self { dir, home, bin, version, account, options, port: 0, password, process, _lock: lock };
         if data_version(&data).is_none() {
-            server.initialize(&data)?;
+            match primary {
+                Some(primary) => server.copy(primary, &data)?,
+                None => server.initialize(&data)?,
+            }
         } else {
             server.stop_leftover(&data)?;
         }
@@ -179,6 +195,20 @@ impl LocalPostgres {
         Ok(())
     }
 
+    /// Copies the data folder of `primary`, to follow it.
+    fn copy(&self, primary: &Self, data: &Path) -> Result<()> {
+        let from = format!("host=127.0.0.1 port={} user={USER} application_name=replica", primary.port);
+        let mut command = self.command("pg_basebackup");
+        command.env("PGPASSWORD", &self.password).arg("-d").arg(from).arg("-D").arg(data);
+        command.args(["--write-recovery-conf", "--checkpoint=fast", "--no-sync"]);
+        let output = command.output().map_err(failed("run pg_basebackup"))?;
+        if !output.status.success() {
+            let message = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            return Err(Error::Internal(format!("pg_basebackup failed: {message}")));
+        }
+        Ok(())
+    }
+
     /// Creates the data folder. Uses a temporary name first, so that the remains of a killed
     /// `initdb` are not mistaken for data.
     fn initialize(&self, data: &Path) -> Result<()> {
@@ -248,8 +278,8 @@ impl LocalPostgres {
         }
     }
 
-    /// Waits for the status "ready" in the server's pid file. Returns `false` if the server ended
-    /// instead.
+    /// Waits for the status "ready", or "standby" of a replica, in the server's pid file. Returns
+    /// `false` if the server ended instead.
     fn comes_up(&mut self, end: Instant) -> bool {
         let file = self.home.join("data/postmaster.pid");
         let pid = self.process.id().unwrap_or_default().to_string();
@@ -257,7 +287,8 @@ impl LocalPostgres {
         let ready = wait_until(end.saturating_duration_since(Instant::now()), || {
             let text = fs::read_to_string(&file).unwrap_or_default();
             let mut lines = text.lines();
-            let ready = lines.next() == Some(pid.as_str()) && lines.nth(6).is_some_and(|line| line.trim() == "ready");
+            let ready = lines.next() == Some(pid.as_str())
+                && lines.nth(6).is_some_and(|line| ["ready", "standby"].contains(&line.trim()));
             runs = self.process.runs();
             ready || !runs
         });

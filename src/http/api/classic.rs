@@ -23,6 +23,7 @@ use crate::{
             },
         },
         extract::{body, caller, path::UserPath, query},
+        server::version,
     },
     model::{
         board::PeriodKind,
@@ -149,11 +150,15 @@ pub(crate) async fn submit(api: Data<Api>, request: HttpRequest, payload: Payloa
     if text.trim_ascii_start().starts_with('[') {
         let events: Vec<&RawValue> = body::parse(&text)?;
         let events = parse_events(body::WHOLE, &events, key.signed, true)?;
-        return Ok(reply::written(StatusCode::OK, &write_many(&api.instance, &board, events, "").await?));
+        let results = write_many(&api.instance, &board, events, "").await?;
+        version::note_write(&request, &board);
+        return Ok(reply::written(StatusCode::OK, &results));
     }
     let event = parse_event(&text, key.signed, true)?;
     let user_id = event.user_id.clone();
-    let accepted = match write_one(&api.instance, &board, event).await? {
+    let written = write_one(&api.instance, &board, event).await?;
+    version::note_write(&request, &board);
+    let accepted = match written {
         Written::Accepted(accepted) => accepted,
         Written::Quarantined(quarantined) => return Ok(quarantine_response(quarantined)),
     };
@@ -176,8 +181,9 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let query: ClassicListQuery = query::parse(&request)?;
     let limit = limit(query.limit)?;
     let board = caller::readable(&api, &request, &api.settings.default_board).await?;
+    let rankings = api.reads(&request).await?;
     let start = PageStart::Position(1);
-    let page = read::page(&api.instance.rankings, &board, &PeriodSelector::default(), start, limit).await?;
+    let page = read::page(rankings, &board, &PeriodSelector::default(), start, limit).await?;
     let data: Vec<_> = page.rows.iter().map(ClassicRow::from).collect();
     Ok(reply::read(&ClassicListResponse { total: data.len(), data }))
 }
@@ -192,7 +198,8 @@ pub(crate) async fn standing(api: Data<Api>, request: HttpRequest) -> Result<Htt
     let UserPath { user_id } = UserPath::of(&request)?;
     query::none(&request)?;
     let board = caller::readable(&api, &request, &api.settings.default_board).await?;
-    let standing = read::standing(&api.instance.rankings, &board, &PeriodSelector::default(), &user_id, 0).await?;
+    let rankings = api.reads(&request).await?;
+    let standing = read::standing(rankings, &board, &PeriodSelector::default(), &user_id, 0).await?;
     let player = &standing.player;
     let user_info = ClassicUser { user_id: &player.user_id, score: Some(player.score), rank: Some(player.rank) };
     Ok(reply::read(&ClassicUserResponse { user_info }))

@@ -97,7 +97,8 @@ pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let query: DistributionQuery = query::parse(&request)?;
     let selector = query::selector_in(query.period.as_deref(), query.segment.as_deref())?;
     let board = caller::readable(&api, &request, &path.board).await?;
-    let distribution = read::distribution(&api.instance.rankings, &board, &selector).await?;
+    let rankings = api.reads(&request).await?;
+    let distribution = read::distribution(rankings, &board, &selector).await?;
     reply::ranked(
         &request,
         board.reading,

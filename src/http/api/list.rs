@@ -347,7 +347,7 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let friends = query.friends()?;
     let (start, limit) = query.start()?;
     let board = caller::readable(&api, &request, &path.board).await?;
-    let rankings = &api.instance.rankings;
+    let rankings = api.reads(&request).await?;
     if let Some(friends) = friends {
         let mut page = local::page(rankings, &board, &selector, &friends, &start, limit).await?;
         if query.metadata {
@@ -365,7 +365,7 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let LocalStart::Page(start) = start else { return Err(Error::invalid("around", "needs friends_of")) };
     if start == PageStart::Position(1) && !query.moved {
         let extras = top::Extras { text: query.score_text, metadata: query.metadata };
-        return top::answer(&api, &request, &board, &selector, limit, extras).await;
+        return top::answer(rankings, &request, &board, &selector, limit, extras).await;
     }
     let mut page = read::page(rankings, &board, &selector, start, limit).await?;
     if query.metadata {
@@ -402,9 +402,10 @@ pub(crate) async fn chosen(api: Data<Api>, request: HttpRequest) -> Result<HttpR
     let selector = query::selector_in(query.period.as_deref(), query.segment.as_deref())?;
     let users = chosen_ids("user_id", &query.user_id)?;
     let board = caller::readable(&api, &request, &path.board).await?;
-    let mut chosen = read::chosen(&api.instance.rankings, &board, &selector, &users).await?;
+    let rankings = api.reads(&request).await?;
+    let mut chosen = read::chosen(rankings, &board, &selector, &users).await?;
     if query.metadata {
-        metadata::add(&api.instance.rankings, &board, &chosen.header, &mut chosen.rows).await?;
+        metadata::add(rankings, &board, &chosen.header, &mut chosen.rows).await?;
     }
     let header = with_text(&chosen.header, query.score_text, &board);
     let response = ChosenResponse::new(&board, &chosen, query.score_text);
@@ -426,12 +427,13 @@ pub(crate) async fn query(api: Data<Api>, request: HttpRequest, payload: Payload
     let path = BoardPath::of(&request)?;
     query::none(&request)?;
     let board = caller::readable(&api, &request, &path.board).await?;
+    let rankings = api.reads(&request).await?;
     let wanted: ChosenRequest = body::object(&body::open_text(&api, QUERY_BYTES, &request, payload).await?)?;
     let selector = query::selector_in(wanted.period.as_deref(), wanted.segment.as_deref())?;
     let users = chosen_ids("user_ids", &wanted.user_ids)?;
-    let mut chosen = read::chosen(&api.instance.rankings, &board, &selector, &users).await?;
+    let mut chosen = read::chosen(rankings, &board, &selector, &users).await?;
     if wanted.metadata {
-        metadata::add(&api.instance.rankings, &board, &chosen.header, &mut chosen.rows).await?;
+        metadata::add(rankings, &board, &chosen.header, &mut chosen.rows).await?;
     }
     reply::untagged(chosen.header.answered_by, &ChosenResponse::new(&board, &chosen, wanted.score_text))
 }

@@ -64,7 +64,8 @@ pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let query: NewcomerQuery = query::parse(&request)?;
     let selector = query::selector_in(query.period.as_deref(), query.segment.as_deref())?;
     let board = caller::readable(&api, &request, &path.board).await?;
-    let (header, rank) = read::newcomer(&api.instance.rankings, &board, &selector, query.score).await?;
+    let rankings = api.reads(&request).await?;
+    let (header, rank) = read::newcomer(rankings, &board, &selector, query.score).await?;
     let answer = NewcomerResponse { ranking: RankingResponse::new(&board, &header), score: query.score, rank };
     reply::ranked(&request, board.reading, &selector, &header, &answer)
 }

@@ -117,7 +117,8 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let query: ProgressQuery = query::parse(&request)?;
     let snapshots = query::bounded("snapshots", query.snapshots, 30, 1, SNAPSHOTS_MAX)?;
     let board = caller::readable(&api, &request, &path.board).await?;
-    let rows = period::progress(&api.instance.rankings, &board, &user_id, snapshots).await?;
+    let rankings = api.reads(&request).await?;
+    let rows = period::progress(rankings, &board, &user_id, snapshots).await?;
     let row = |progress| {
         let mut row = ProgressRowResponse::from(progress);
         if !board.tiers.is_empty() {

@@ -26,6 +26,7 @@ use crate::{
             path::{BoardPath, QuarantinePath},
             query,
         },
+        server::version,
     },
     model::{
         act::Act,
@@ -193,6 +194,7 @@ pub(crate) struct DecisionResponse {
 pub(crate) async fn accept(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
     let (board, quarantine_id, act) = decision(&api, &request, payload).await?;
     let transaction_id = quarantine::accept(&api.instance.rankings, &board, quarantine_id, &act).await?;
+    version::note_write(&request, &board);
     let decision = DecisionResponse { quarantine_id, state: State::Accepted, transaction_id: Some(transaction_id) };
     Ok(reply::written(StatusCode::OK, &decision))
 }

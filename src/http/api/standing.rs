@@ -22,6 +22,7 @@ use crate::{
             path::{BoardPath, UserPath},
             query::{self, PeriodText, SegmentText},
         },
+        server::version,
     },
     model::{board::Board, rank::Standing},
     ranking::{metadata, period, read},
@@ -104,16 +105,17 @@ pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let selector = query::selector_in(query.period.as_deref(), query.segment.as_deref())?;
     let around = query::bounded("around", query.around, 4, 0, 100)?;
     let board = caller::readable(&api, &request, &path.board).await?;
-    let mut standing = read::standing(&api.instance.rankings, &board, &selector, &user_id, around).await?;
+    let rankings = api.reads(&request).await?;
+    let mut standing = read::standing(rankings, &board, &selector, &user_id, around).await?;
     if query.metadata {
         let Standing { header, player, above, below, .. } = &mut standing;
-        metadata::add(&api.instance.rankings, &board, header, above.iter_mut().chain([player]).chain(below)).await?;
+        metadata::add(rankings, &board, header, above.iter_mut().chain([player]).chain(below)).await?;
     }
     let mut response = StandingResponse::new(&board, &standing);
     if query.moved {
         let rows = standing.above.iter().chain([&standing.player]).chain(&standing.below);
         let users = rows.map(|row| &*row.user_id);
-        let before = period::positions_before(&api.instance.rankings, &board, &selector, users).await?;
+        let before = period::positions_before(rankings, &board, &selector, users).await?;
         let rows = response.above.iter_mut().chain([&mut response.row]).chain(&mut response.below);
         rows.for_each(|row| row.add_move(&before));
     }
@@ -142,5 +144,6 @@ pub(crate) async fn reset(api: Data<Api>, request: HttpRequest, payload: Payload
     let act = ActRequest::read(&api, &request, payload, by).await?;
     let board = path.find(&api.instance).await?;
     scoring::reset(&api.instance.rankings, &board, &user_id, &act).await?;
+    version::note_write(&request, &board);
     Ok(reply::done())
 }

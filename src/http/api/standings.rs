@@ -122,15 +122,16 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let tag = query::tag(tag.as_deref())?;
     let key = caller::given(&api, &request).await?;
     let boards = caller::readable_boards(&api, key.as_deref(), tag.as_ref()).await?;
+    let rankings = api.reads(&request).await?;
     let list = ListQuery { limit: Some(limit), cursor };
     let (boards, next_cursor) = list.page(boards, |board| board.slug.as_str())?;
-    let mut standings = read::standings(&api.instance.rankings, &boards, &selector, &user_id).await?;
+    let mut standings = read::standings(rankings, &boards, &selector, &user_id).await?;
     if metadata {
         let found = boards.iter().zip(&mut standings).filter_map(|(board, standing)| {
             let Standing { header, player, .. } = standing.as_mut().ok()?;
             Some((board, &*header, player))
         });
-        metadata::add_all(&api.instance.rankings, found.collect()).await?;
+        metadata::add_all(rankings, found.collect()).await?;
     }
     let (mut data, mut missing) = (Vec::with_capacity(boards.len()), Vec::new());
     for (board, standing) in boards.iter().zip(&standings) {

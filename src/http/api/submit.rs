@@ -28,6 +28,7 @@ use crate::{
             path::{BoardPath, UserIdText, board_slug},
             query,
         },
+        server::version,
     },
     instance::Instance,
     model::{
@@ -402,7 +403,9 @@ pub(crate) struct BatchResponse {
 pub(crate) async fn submit(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
     let call = Call::begin(&api, &request).await?;
     let event = parse_event(&body::text(&api, &request, payload).await?, call.key.signed, call.ranks)?;
-    Ok(match write_one(&api.instance, &call.board, event).await? {
+    let written = write_one(&api.instance, &call.board, event).await?;
+    version::note_write(&request, &call.board);
+    Ok(match written {
         Written::Accepted(accepted) => reply::written(StatusCode::OK, &AcceptedResponse::from(accepted)),
         Written::Quarantined(quarantined) => quarantine_response(quarantined),
     })
@@ -420,7 +423,9 @@ pub(crate) async fn submit(api: Data<Api>, request: HttpRequest, payload: Payloa
 pub(crate) async fn submit_batch(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
     let call = Call::begin(&api, &request).await?;
     let events = parse_batch(&body::text(&api, &request, payload).await?, call.key.signed, call.ranks)?;
-    Ok(reply::written(StatusCode::OK, &write_many(&api.instance, &call.board, events, "events").await?))
+    let results = write_many(&api.instance, &call.board, events, "events").await?;
+    version::note_write(&request, &call.board);
+    Ok(reply::written(StatusCode::OK, &results))
 }
 
 /// Write scores on several boards
@@ -439,7 +444,7 @@ pub(crate) async fn submit_boards(api: Data<Api>, request: HttpRequest, payload:
     let SubmitQuery { ranks } = query::parse(&request)?;
     let text = body::text(&api, &request, payload).await?;
     let events = parse_boards_batch(&text, &api.settings.default_board, key.signed, ranks)?;
-    Ok(reply::written(StatusCode::OK, &write_boards(&api.instance, &key, events).await?))
+    Ok(reply::written(StatusCode::OK, &write_boards(&api.instance, &request, &key, events).await?))
 }
 
 /// A write that its caller may make.
@@ -519,6 +524,7 @@ pub(crate) async fn write_many(
 /// events are valid but no board can be written now, all for the same reason.
 async fn write_boards(
     instance: &Instance,
+    request: &HttpRequest,
     key: &Key,
     events: Vec<Result<(BoardSlug, Event)>>,
 ) -> Result<BatchResponse> {
@@ -540,7 +546,9 @@ async fn write_boards(
         let written = async {
             key.may_write(&slug)?;
             let board = boards::find(&instance.boards, &slug).await?;
-            scoring::submit(&instance.writers, &instance.rankings, &board, events).await
+            let outcomes = scoring::submit(&instance.writers, &instance.rankings, &board, events).await?;
+            version::note_write(request, &board);
+            Ok(outcomes)
         };
         (indexes, written.await)
     });

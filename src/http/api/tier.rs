@@ -86,6 +86,7 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let query: TiersQuery = query::parse(&request)?;
     let selector = query::selector_in(query.period.as_deref(), query.segment.as_deref())?;
     let board = caller::readable(&api, &request, &path.board).await?;
-    let tiers = read::tiers(&api.instance.rankings, &board, &selector).await?;
+    let rankings = api.reads(&request).await?;
+    let tiers = read::tiers(rankings, &board, &selector).await?;
     reply::ranked(&request, board.reading, &selector, &tiers.header, &TiersResponse::new(&board, &tiers))
 }

@@ -11,17 +11,14 @@ use actix_web::{
 
 use crate::{
     Error, Result,
-    http::{
-        Api,
-        api::{list::PageResponse, ranking::text_etag, reply},
-    },
+    http::api::{list::PageResponse, ranking::text_etag, reply},
     model::{
         board::{Board, Reading},
         period::PeriodSelector,
         rank::Page,
     },
     ranking::{
-        metadata,
+        Rankings, metadata,
         top::{self, Top},
     },
 };
@@ -38,14 +35,13 @@ pub(crate) struct Extras {
 /// Responds with the first `limit` players, or with 304 if `request` names their `ETag`. With extras,
 /// the body of the cached page is rendered for this request.
 pub(crate) async fn answer(
-    api: &Api,
+    rankings: &Rankings,
     request: &HttpRequest,
     board: &Board,
     selector: &PeriodSelector,
     limit: u32,
     extras: Extras,
 ) -> Result<HttpResponse> {
-    let rankings = &api.instance.rankings;
     let mut top = top::top(rankings, board, selector, limit, render).await?;
     if extras != Extras::default() {
         let mut page = Page::clone(&top.page);

@@ -15,6 +15,7 @@ use crate::{
             path::{BoardPath, TransactionPath},
             query,
         },
+        server::version,
     },
     scoring,
 };
@@ -36,5 +37,6 @@ pub(crate) async fn void(api: Data<Api>, request: HttpRequest, payload: Payload)
     let act = ActRequest::read(&api, &request, payload, by).await?;
     let board = path.find(&api.instance).await?;
     scoring::void(&api.instance.rankings, &board, transaction_id, &act).await?;
+    version::note_write(&request, &board);
     Ok(reply::done())
 }

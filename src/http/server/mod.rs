@@ -11,3 +11,4 @@ pub(crate) mod rate;
 pub(crate) mod slots;
 pub(crate) mod subscriber;
 pub(crate) mod tls;
+pub(crate) mod version;

@@ -33,7 +33,7 @@ use tokio::time::timeout;
 use crate::{
     Code, Error, Result,
     store::{
-        connect_options,
+        hosts::Hosts,
         migrate::lock_retry::{LOCK_TIMEOUT, LockRetry, is_locked},
     },
 };
@@ -131,7 +131,13 @@ pub async fn migrate_to(database_url: &str, files: &Files, lock_wait: Duration) 
 /// Returns [`Error::Invalid`] for a malformed URL, [`Error::Unavailable`] without a connection, and
 /// [`Error::Conflict`] when a pooler in transaction mode answers.
 async fn connect(url: &str) -> Result<PgConnection> {
-    let options = connect_options(url).map_err(unavailable)?;
+    let hosts = Hosts::parse(url)?;
+    if hosts.are_several() {
+        let mut questions = hosts.questions();
+        questions.ask().await;
+        questions.close().await;
+    }
+    let options = hosts.primary();
     let mut connection = PgConnection::connect_with(&options).await.map_err(unavailable)?;
     match timeout(POOLER_TEST_TIMEOUT, shares_sessions(&options, &mut connection)).await {
         Ok(Ok(true)) => Err(Error::conflict(

@@ -51,7 +51,8 @@ fn kebab(name: &str) -> String {
 
 /// A site whose metrics include every family.
 async fn busy(db: &TestDb) -> Site {
-    let site = Site::start(db, &[]).await;
+    // The primary takes the place of a replica.
+    let site = Site::start(db, &["--read-url", db.url()]).await;
     site.board(json!({}), &[("ada", 40)]).await;
     site.get("/v1/boards/main/scores").await.is(200);
     site

@@ -26,6 +26,7 @@ pub mod proxy;
 pub mod random;
 pub mod record;
 pub mod replay;
+pub mod replica;
 pub mod sender;
 mod serve;
 pub mod verdict;

@@ -1,0 +1,85 @@
+//! Headers that tell callers how recent a response is, for instances that read from a replica.
+//!
+//! A response to a write names batches of the board in `Centile-Version`. A read with these batches in
+//! `Centile-Min-Version` contains the write.
+
+use std::time::Duration;
+
+use actix_web::{
+    Error, HttpMessage as _, HttpRequest,
+    body::MessageBody,
+    dev::{ServiceRequest, ServiceResponse},
+    http::header::{HeaderName, HeaderValue},
+    middleware::Next,
+    web::Data,
+};
+
+use crate::{
+    Result,
+    http::Api,
+    model::{batches::BoardBatches, board::Board},
+};
+
+/// Header of a response to a write: batches of the board that contain it.
+const VERSION: HeaderName = HeaderName::from_static("centile-version");
+
+/// Header of a read: the [`VERSION`] of earlier responses, whose writes the answer must contain.
+const MIN_VERSION: HeaderName = HeaderName::from_static("centile-min-version");
+
+/// Header of a read from a replica: upper bound of its lag, in seconds.
+const LAG: HeaderName = HeaderName::from_static("centile-lag");
+
+/// The boards that a request has written to.
+struct WrittenBoards(Vec<i32>);
+
+/// The lag of the replica that a request reads from.
+struct Lag(Duration);
+
+/// Notes that the request has written to a board.
+pub(crate) fn note_write(request: &HttpRequest, board: &Board) {
+    let mut notes = request.extensions_mut();
+    match notes.get_mut::<WrittenBoards>() {
+        Some(WrittenBoards(boards)) => boards.push(board.id),
+        None => drop(notes.insert(WrittenBoards(vec![board.id]))),
+    }
+}
+
+/// Notes the lag of the replica that the request reads from.
+pub(crate) fn note_lag(request: &HttpRequest, lag: Duration) {
+    request.extensions_mut().insert(Lag(lag));
+}
+
+/// Returns the writes that the answer to a read must contain.
+///
+/// Returns [`crate::Error::Invalid`] for a malformed header.
+pub(crate) fn wanted(request: &HttpRequest) -> Result<Vec<BoardBatches>> {
+    let mut wanted = Vec::new();
+    for value in request.headers().get_all(MIN_VERSION) {
+        wanted.extend(BoardBatches::parse_all(value.to_str().unwrap_or_default())?);
+    }
+    Ok(wanted)
+}
+
+/// Adds the headers to a response.
+pub(crate) async fn name(
+    request: ServiceRequest,
+    next: Next<impl MessageBody>,
+) -> std::result::Result<ServiceResponse<impl MessageBody>, Error> {
+    let mut response = next.call(request).await?;
+    let (version, lag) = {
+        let request = response.request();
+        let notes = request.extensions();
+        let version = notes.get::<WrittenBoards>().zip(request.app_data::<Data<Api>>()).map(|(written, api)| {
+            let acknowledged = &api.instance.rankings.acknowledged;
+            let reached = |id: &i32| BoardBatches { board_id: *id, batches: acknowledged.of(*id) }.to_string();
+            written.0.iter().map(reached).collect::<Vec<_>>().join(",")
+        });
+        (version, notes.get::<Lag>().map(|Lag(lag)| format!("{:.3}", lag.as_secs_f64())))
+    };
+    for (name, value) in [(VERSION, version), (LAG, lag)] {
+        if let Some(value) = value.and_then(|value| HeaderValue::from_str(&value).ok()) {
+            response.headers_mut().insert(name, value);
+        }
+    }
+    Ok(response)
+}

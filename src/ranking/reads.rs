@@ -1,0 +1,280 @@
+//! The server that answers reads: the primary, or a replica that is close enough behind it.
+//!
+//! Each has its own rank indexes and caches, because their states differ. Only the indexes of the
+//! server in use take memory.
+
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use tokio::time::timeout;
+
+use crate::{
+    background::Background,
+    model::batches::BoardBatches,
+    ranking::{Rankings, acknowledged::covers},
+};
+
+/// Interval of comparing the replica with the primary.
+const COMPARE_EVERY: Duration = Duration::from_millis(250);
+
+/// Timeout for the answer of each of the two servers.
+const COMPARE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How long a read waits until the replica has the batches that the caller asks for.
+const WRITTEN_WAIT: Duration = Duration::from_millis(500);
+
+/// Interval of looking for these batches.
+const WRITTEN_POLL: Duration = Duration::from_millis(10);
+
+/// Maximum positions of the primary that are kept.
+const POSITIONS_MAX: usize = 1_000;
+
+/// Chooses the server for each read.
+#[derive(Debug)]
+pub(crate) struct Reads {
+    primary: Arc<Rankings>,
+    replica: Option<Arc<Replica>>,
+}
+
+/// State of the replica, for responses and metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ReplicaStatus {
+    /// Whether it answers reads.
+    pub(crate) is_used: bool,
+    /// Upper bound of its lag; `None` if it has not been in reach or does not follow the primary.
+    pub(crate) lag: Option<Duration>,
+}
+
+#[derive(Debug)]
+struct Replica {
+    rankings: Arc<Rankings>,
+    max_lag: Duration,
+    is_used: AtomicBool,
+    lag: Mutex<Lag>,
+}
+
+impl Reads {
+    /// Reads everything from the primary.
+    pub(crate) fn primary(primary: Arc<Rankings>) -> Self {
+        Self { primary, replica: None }
+    }
+
+    /// Reads from `replica` while it is at most `max_lag` behind. Compares it with the primary until
+    /// the instance stops.
+    pub(crate) fn with_replica(
+        primary: Arc<Rankings>,
+        replica: Arc<Rankings>,
+        max_lag: Duration,
+        background: &Background,
+    ) -> Self {
+        let (is_used, lag) = (AtomicBool::new(false), Mutex::default());
+        let replica = Arc::new(Replica { rankings: replica, max_lag, is_used, lag });
+        replica.rankings.indexes.pause();
+        let (watched, source) = (Arc::clone(&replica), Arc::clone(&primary));
+        background.spawn(async move {
+            let mut ticks = tokio::time::interval(COMPARE_EVERY);
+            ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+            loop {
+                ticks.tick().await;
+                watched.compare(&source).await;
+            }
+        });
+        Self { primary, replica: Some(replica) }
+    }
+
+    /// Returns the server for a read without conditions.
+    pub(crate) fn current(&self) -> &Arc<Rankings> {
+        self.used().map_or(&self.primary, |replica| &replica.rankings)
+    }
+
+    /// Returns the server for a read whose answer must contain `written`, and the lag of a replica.
+    ///
+    /// Waits up to 500 ms for the replica, then chooses the primary, which contains all acknowledged
+    /// scores.
+    pub(crate) async fn containing(&self, written: &[BoardBatches]) -> (&Arc<Rankings>, Option<Duration>) {
+        match self.used() {
+            Some(replica) if replica.reaches(written).await => (&replica.rankings, replica.status().lag),
+            _ => (&self.primary, None),
+        }
+    }
+
+    /// Drops all top lists of both servers from this process.
+    pub(crate) fn forget_frozen_tops(&self) {
+        self.primary.forget_frozen_tops();
+        if let Some(replica) = &self.replica {
+            replica.rankings.forget_frozen_tops();
+        }
+    }
+
+    /// Compares the replica with the primary now, to choose the server for the first reads.
+    pub(crate) async fn compare(&self) {
+        if let Some(replica) = &self.replica {
+            replica.compare(&self.primary).await;
+        }
+    }
+
+    /// Returns the state of the replica; `None` without one.
+    pub(crate) fn replica(&self) -> Option<ReplicaStatus> {
+        self.replica.as_ref().map(|replica| replica.status())
+    }
+
+    fn used(&self) -> Option<&Arc<Replica>> {
+        self.replica.as_ref().filter(|replica| replica.status().is_used)
+    }
+}
+
+impl Replica {
+    fn status(&self) -> ReplicaStatus {
+        let lag = self.lag().at(Instant::now());
+        let is_used = self.is_used.load(Ordering::Relaxed) && lag.is_some_and(|lag| lag <= self.max_lag);
+        ReplicaStatus { is_used, lag }
+    }
+
+    fn lag(&self) -> std::sync::MutexGuard<'_, Lag> {
+        self.lag.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Compares the replica with the primary, and decides whether it answers reads.
+    async fn compare(&self, primary: &Rankings) {
+        let asked_at = Instant::now();
+        // While the primary does not answer, the lag grows, and after `max_lag` the replica is left.
+        if let Ok(Ok(position)) = timeout(COMPARE_TIMEOUT, primary.store.primary_position()).await {
+            self.lag().note_primary(position.epoch, position.wal, asked_at);
+        }
+        let epoch = self.lag().epoch.clone();
+        let answer = timeout(COMPARE_TIMEOUT, self.rankings.store.replayed(&epoch)).await;
+        let follows = !matches!(answer, Ok(Ok(None)));
+        let replayed = answer.ok().and_then(|replayed| replayed.ok().flatten());
+        self.lag().note_replayed(replayed);
+        let was_used = self.is_used.load(Ordering::Relaxed);
+        // A replica at the limit must not come and go: each change loads rank indexes.
+        let limit = if was_used { self.max_lag } else { self.max_lag / 2 };
+        let lag = self.lag().at(Instant::now());
+        let is_used = replayed.is_some() && lag.is_some_and(|lag| lag <= limit);
+        if is_used == was_used {
+            return;
+        }
+        let (next, last) = if is_used { (&*self.rankings, primary) } else { (primary, &*self.rankings) };
+        next.indexes.resume();
+        self.is_used.store(is_used, Ordering::Relaxed);
+        last.indexes.pause();
+        if is_used {
+            tracing::info!(?lag, "the replica answers reads");
+        } else if follows {
+            tracing::warn!(?lag, "the replica is out of reach or too far behind; the primary answers reads");
+        } else {
+            tracing::warn!("the replica does not follow the primary; the primary answers reads");
+        }
+    }
+
+    /// Waits until the replica contains `written`; returns false after 500 ms.
+    async fn reaches(&self, written: &[BoardBatches]) -> bool {
+        let known = &self.rankings.acknowledged;
+        let wait = async {
+            for BoardBatches { board_id, batches } in written {
+                while !covers(&known.of(*board_id), batches) {
+                    let Ok(reached) = self.rankings.store.batches(*board_id).await else { return false };
+                    if covers(&reached, batches) {
+                        // From now on, cached top lists contain these batches, too.
+                        for (lane, batch) in batches.iter().enumerate() {
+                            known.raise(*board_id, lane, *batch);
+                        }
+                    } else {
+                        tokio::time::sleep(WRITTEN_POLL).await;
+                    }
+                }
+            }
+            true
+        };
+        timeout(WRITTEN_WAIT, wait).await.unwrap_or(false)
+    }
+}
+
+/// Measures how far a replica is behind the primary.
+///
+/// The positions of the primary are kept with their times. Once the replica has replayed one of them,
+/// it contains everything that was acknowledged before that time.
+#[derive(Debug, Default)]
+struct Lag {
+    epoch: String,
+    /// Positions of the primary that the replica has not replayed yet, and their times.
+    positions: VecDeque<(i64, Instant)>,
+    /// A time before which the replica contains everything.
+    complete_until: Option<Instant>,
+}
+
+impl Lag {
+    /// Records a position of the primary at `at`.
+    fn note_primary(&mut self, epoch: String, wal: i64, at: Instant) {
+        if self.epoch != epoch {
+            // Positions of another history do not compare.
+            *self = Self { epoch, ..Self::default() };
+        }
+        let is_full = self.positions.len() >= POSITIONS_MAX;
+        match self.positions.back_mut() {
+            // With fewer positions the lag is only less precise.
+            Some(last) if last.0 == wal || is_full => *last = (wal, at),
+            _ => self.positions.push_back((wal, at)),
+        }
+    }
+
+    /// Records the position of the replica; `None` if it is out of reach or does not follow the
+    /// primary.
+    fn note_replayed(&mut self, replayed: Option<i64>) {
+        let Some(replayed) = replayed else { return };
+        while let Some((_, at)) = self.positions.front().copied().filter(|(wal, _)| *wal <= replayed) {
+            self.complete_until = Some(at);
+            self.positions.pop_front();
+        }
+    }
+
+    /// Returns an upper bound of the lag.
+    fn at(&self, now: Instant) -> Option<Duration> {
+        self.complete_until.map(|until| now.saturating_duration_since(until))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn a_replica_lags_by_the_age_of_the_last_position_it_has_replayed() {
+        let begin = Instant::now();
+        let mut lag = Lag::default();
+        assert_eq!(lag.at(begin), None);
+        lag.note_primary("a".to_owned(), 100, begin);
+        lag.note_replayed(Some(99));
+        assert_eq!(lag.at(begin + SECOND), None);
+        lag.note_primary("a".to_owned(), 200, begin + SECOND);
+        lag.note_replayed(Some(150));
+        assert_eq!(lag.at(begin + 2 * SECOND), Some(2 * SECOND));
+        lag.note_primary("a".to_owned(), 200, begin + 3 * SECOND);
+        lag.note_replayed(Some(200));
+        assert_eq!(lag.at(begin + 3 * SECOND), Some(Duration::ZERO));
+        // Out of reach, and idle.
+        lag.note_replayed(None);
+        assert_eq!(lag.at(begin + 4 * SECOND), Some(SECOND));
+        lag.note_primary("a".to_owned(), 200, begin + 5 * SECOND);
+        lag.note_replayed(Some(200));
+        assert_eq!(lag.at(begin + 5 * SECOND), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn positions_of_another_epoch_do_not_count() {
+        let begin = Instant::now();
+        let mut lag = Lag::default();
+        lag.note_primary("a".to_owned(), 100, begin);
+        lag.note_replayed(Some(100));
+        lag.note_primary("b".to_owned(), 90, begin + SECOND);
+        assert_eq!(lag.at(begin + SECOND), None);
+    }
+}
