@@ -21,7 +21,9 @@ struct Site {
 impl Site {
     async fn start(cluster: &Cluster, flags: &[&str]) -> Self {
         let (url, replica) = (cluster.primary.url("postgres"), cluster.replica.url("postgres"));
-        let flags = [&["--read-url", &replica, "--index-memory", "64"], flags, PATIENT].concat();
+        // A read that begins while the replica goes away waits for a connection.
+        let patient = ["--pool-wait", "10000", "--statement-timeout", "60"];
+        let flags = [&["--read-url", &replica, "--index-memory", "64"], flags, &patient].concat();
         let flags: Vec<String> = flags.into_iter().map(ToOwned::to_owned).collect();
         let key = key(&url, "server");
         let serve = tokio::task::spawn_blocking(move || Serve::spawn(&url, None, "replica", &flags)).await;
