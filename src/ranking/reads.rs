@@ -29,8 +29,9 @@ const COMPARE_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a read waits until the replica has the batches that the caller asks for.
 const WRITTEN_WAIT: Duration = Duration::from_millis(500);
 
-/// Interval of looking for these batches.
-const WRITTEN_POLL: Duration = Duration::from_millis(10);
+/// Pause between the first two looks for these batches. Each further pause is twice as long, so that a
+/// version that never comes costs few statements.
+const WRITTEN_PAUSE: Duration = Duration::from_millis(10);
 
 /// Maximum positions of the primary that are kept.
 const POSITIONS_MAX: usize = 1_000;
@@ -176,6 +177,7 @@ impl Replica {
     /// Waits until the replica contains `written`; returns false after 500 ms.
     async fn reaches(&self, written: &[BoardBatches]) -> bool {
         let known = &self.rankings.acknowledged;
+        let mut pause = WRITTEN_PAUSE;
         let wait = async {
             for BoardBatches { board_id, batches } in written {
                 while !covers(&known.of(*board_id), batches) {
@@ -186,7 +188,8 @@ impl Replica {
                             known.raise(*board_id, lane, *batch);
                         }
                     } else {
-                        tokio::time::sleep(WRITTEN_POLL).await;
+                        tokio::time::sleep(pause).await;
+                        pause *= 2;
                     }
                 }
             }
