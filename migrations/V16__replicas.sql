@@ -8,3 +8,4 @@ CREATE TABLE centile_store.epochs (
 COMMENT ON TABLE centile_store.epochs IS
     'The epochs in which an instance with --read-url has seen this primary. A replica with the row '
     'of the current epoch follows the current primary, and not one from before a failover.';
+GRANT SELECT, INSERT ON centile_store.epochs TO centile_service;

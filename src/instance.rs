@@ -90,7 +90,11 @@ impl Instance {
         };
         let replica = settings.replica.as_ref().map(|ReplicaSettings { url, max_lag }| {
             let on_replica = Settings { database_url: url.clone(), ..settings.clone() };
-            Store::new(&on_replica).map(|store| (rankings(store), *max_lag))
+            let store = Store::new(&on_replica)?;
+            if store.names_several_hosts() {
+                return Err(Error::invalid("read_url", "must name one server"));
+            }
+            Ok((rankings(store), *max_lag))
         });
         let rankings = rankings(store.clone());
         let reads = Arc::new(match replica.transpose()? {
@@ -178,6 +182,7 @@ impl Instance {
     pub async fn shut_down(&self) {
         self.background.stop().await;
         self.writers.shut_down().await;
+        self.reads.close().await;
         self.store.close().await;
     }
 }

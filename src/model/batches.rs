@@ -4,9 +4,6 @@ use std::{fmt, str::FromStr};
 
 use crate::{Error, Result};
 
-/// Maximum boards in one header, as many as a request may write.
-const BOARDS_MAX: usize = 100;
-
 /// Maximum lanes of a board.
 const LANES_MAX: usize = 64;
 
@@ -25,11 +22,7 @@ impl BoardBatches {
     ///
     /// Returns [`Error::Invalid`] if it is malformed.
     pub(crate) fn parse_all(text: &str) -> Result<Vec<Self>> {
-        let all: Vec<&str> = text.split(',').map(str::trim).collect();
-        if all.len() > BOARDS_MAX {
-            return Err(malformed());
-        }
-        all.into_iter().map(str::parse).collect()
+        text.split(',').map(|one| one.trim().parse()).collect()
     }
 }
 

@@ -20,6 +20,11 @@ impl Acknowledged {
         lanes[lane] = lanes[lane].max(batch);
     }
 
+    /// Forgets everything: the database is another one, or has gone back.
+    pub(crate) fn forget_all(&self) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// Returns the highest acknowledged batch of each lane of a board.
     pub(crate) fn of(&self, board_id: i32) -> Vec<i64> {
         let boards = self.0.read().unwrap_or_else(PoisonError::into_inner);

@@ -112,7 +112,7 @@ pub(super) type Wanted<'a> = (&'a str, &'a ResolvedPeriod, RankingRef);
 enum Kept {
     /// It is in memory.
     Ready(Arc<BoardIndexes>),
-    /// It is being loaded.
+    /// It is being loaded, or indexes are paused.
     Loading(Arc<BoardIndexes>),
     /// It does not fit into memory, or indexes are turned off.
     Refused,
@@ -287,10 +287,13 @@ impl Indexes {
 
     /// Returns the state of the index of `ranking`. Starts to load it if necessary.
     fn kept(&self, slug: &str, resolved: &ResolvedPeriod, ranking: RankingRef) -> Kept {
-        if self.memory == 0 || self.is_paused() {
+        if self.memory == 0 {
             return Kept::Refused;
         }
         let board = self.board(ranking.board);
+        if self.is_paused() {
+            return Kept::Loading(board);
+        }
         let is_loading = match board.rankings().get(&ranking.ranking_id) {
             Some(Slot::Ready(loaded)) => {
                 loaded.read_at.store(self.millis(), Ordering::Relaxed);
@@ -366,7 +369,7 @@ impl Indexes {
         for board in self.boards().values() {
             board.rankings_mut().retain(|_, slot| matches!(slot, Slot::Loading));
         }
-        self.users.start_epoch("", 0);
+        self.users.clear();
     }
 
     /// Loads indexes again when they are read.
@@ -440,7 +443,7 @@ impl Indexes {
                 loaded.map_or_else(|error| (Err(error), None), |(loaded, load_permit)| (Ok(loaded), Some(load_permit)));
             board.put(ranking.ranking_id, loaded, name);
             if indexes.is_paused() {
-                board.rankings_mut().remove(&ranking.ranking_id);
+                indexes.pause();
             }
         }));
     }

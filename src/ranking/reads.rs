@@ -99,10 +99,14 @@ impl Reads {
     /// Waits up to 500 ms for the replica, then chooses the primary, which contains all acknowledged
     /// scores.
     pub(crate) async fn containing(&self, written: &[BoardBatches]) -> (&Arc<Rankings>, Option<Duration>) {
-        match self.used() {
-            Some(replica) if replica.reaches(written).await => (&replica.rankings, replica.status().lag),
-            _ => (&self.primary, None),
+        if let Some(replica) = self.used()
+            && replica.reaches(written).await
+            // It may have been left during the wait.
+            && let ReplicaStatus { is_used: true, lag } = replica.status()
+        {
+            return (&replica.rankings, lag);
         }
+        (&self.primary, None)
     }
 
     /// Drops all top lists of both servers from this process.
@@ -110,6 +114,13 @@ impl Reads {
         self.primary.forget_frozen_tops();
         if let Some(replica) = &self.replica {
             replica.rankings.forget_frozen_tops();
+        }
+    }
+
+    /// Closes the connections to the replica.
+    pub(crate) async fn close(&self) {
+        if let Some(replica) = &self.replica {
+            replica.rankings.store.close().await;
         }
     }
 
@@ -146,18 +157,26 @@ impl Replica {
         let asked_at = Instant::now();
         // While the primary does not answer, the lag grows, and after `max_lag` the replica is left.
         if let Ok(Ok(position)) = timeout(COMPARE_TIMEOUT, primary.store.primary_position()).await {
+            if self.lag().epoch != position.epoch {
+                self.rankings.acknowledged.forget_all();
+            }
             self.lag().note_primary(position.epoch, position.wal, asked_at);
         }
         let epoch = self.lag().epoch.clone();
-        let answer = timeout(COMPARE_TIMEOUT, self.rankings.store.replayed(&epoch)).await;
+        let store = &self.rankings.store;
+        let answer = timeout(COMPARE_TIMEOUT, store.replayed(&epoch)).await;
         let follows = !matches!(answer, Ok(Ok(None)));
         let replayed = answer.ok().and_then(|replayed| replayed.ok().flatten());
-        self.lag().note_replayed(replayed);
+        if !self.lag().note_replayed(replayed) {
+            self.rankings.acknowledged.forget_all();
+        }
+        // A slow replica only falls behind. One that accepts no connection is left at once.
+        let is_reachable = replayed.is_some() || follows && store.try_connect().await.is_ok();
         let was_used = self.is_used.load(Ordering::Relaxed);
         // A replica at the limit must not come and go: each change loads rank indexes.
         let limit = if was_used { self.max_lag } else { self.max_lag / 2 };
         let lag = self.lag().at(Instant::now());
-        let is_used = replayed.is_some() && lag.is_some_and(|lag| lag <= limit);
+        let is_used = is_reachable && lag.is_some_and(|lag| lag <= limit);
         if is_used == was_used {
             return;
         }
@@ -208,8 +227,8 @@ struct Lag {
     epoch: String,
     /// Positions of the primary that the replica has not replayed yet, and their times.
     positions: VecDeque<(i64, Instant)>,
-    /// A time before which the replica contains everything.
-    complete_until: Option<Instant>,
+    /// A position that the replica has replayed. It contains everything from before the time.
+    complete_until: Option<(i64, Instant)>,
 }
 
 impl Lag {
@@ -228,18 +247,19 @@ impl Lag {
     }
 
     /// Records the position of the replica; `None` if it is out of reach or does not follow the
-    /// primary.
-    fn note_replayed(&mut self, replayed: Option<i64>) {
-        let Some(replayed) = replayed else { return };
-        while let Some((_, at)) = self.positions.front().copied().filter(|(wal, _)| *wal <= replayed) {
-            self.complete_until = Some(at);
-            self.positions.pop_front();
+    /// primary. Returns false if it has gone back, as it may after a crash.
+    fn note_replayed(&mut self, replayed: Option<i64>) -> bool {
+        let Some(replayed) = replayed else { return true };
+        let went_back = self.complete_until.take_if(|(wal, _)| replayed < *wal).is_some();
+        while let Some(reached) = self.positions.pop_front_if(|(wal, _)| *wal <= replayed) {
+            self.complete_until = Some(reached);
         }
+        !went_back
     }
 
     /// Returns an upper bound of the lag.
     fn at(&self, now: Instant) -> Option<Duration> {
-        self.complete_until.map(|until| now.saturating_duration_since(until))
+        self.complete_until.map(|(_, until)| now.saturating_duration_since(until))
     }
 }
 
@@ -263,6 +283,11 @@ mod tests {
         lag.note_primary("a".to_owned(), 200, begin + 3 * SECOND);
         lag.note_replayed(Some(200));
         assert_eq!(lag.at(begin + 3 * SECOND), Some(Duration::ZERO));
+        // Restarted with an earlier state.
+        assert!(!lag.note_replayed(Some(180)));
+        assert_eq!(lag.at(begin + 3 * SECOND), None);
+        lag.note_primary("a".to_owned(), 200, begin + 3 * SECOND);
+        assert!(lag.note_replayed(Some(200)));
         // Out of reach, and idle.
         lag.note_replayed(None);
         assert_eq!(lag.at(begin + 4 * SECOND), Some(SECOND));

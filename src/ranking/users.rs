@@ -211,6 +211,15 @@ impl Users {
         LoadGuard(self)
     }
 
+    /// Empties the directory.
+    pub(super) fn clear(&self) {
+        let mut state = self.write();
+        state.directory.clear();
+        state.epoch.clear();
+        state.revision = 0;
+        state.changed = None;
+    }
+
     /// Empties the directory if it belongs to another epoch than a load's snapshot.
     pub(super) fn start_epoch(&self, epoch: &str, revision: i64) {
         let mut state = self.write();

@@ -25,8 +25,16 @@ const TARGET: &str = "target_session_attrs";
 #[derive(Debug)]
 pub(super) struct Hosts {
     all: Vec<PgConnectOptions>,
-    /// Index of the server that was the primary when last asked.
-    primary: Mutex<usize>,
+    primary: Mutex<Primary>,
+}
+
+/// The server that was the primary when last asked.
+#[derive(Debug, Default)]
+struct Primary {
+    /// Its timeline, in hexadecimal; empty until it was asked.
+    timeline: String,
+    /// Its place in the URL.
+    host: usize,
 }
 
 /// Connections for asking each server.
@@ -59,7 +67,7 @@ impl Hosts {
             // `SessionSettings`.
             Ok(options.application_name("centile").extra_float_digits(None))
         };
-        Ok(Self { all: urls.into_iter().map(options).collect::<Result<_>>()?, primary: Mutex::new(0) })
+        Ok(Self { all: urls.into_iter().map(options).collect::<Result<_>>()?, primary: Mutex::default() })
     }
 
     /// Returns whether there are several servers.
@@ -69,7 +77,7 @@ impl Hosts {
 
     /// Returns the options for connections to the primary.
     pub(super) fn primary(&self) -> PgConnectOptions {
-        self.all[*self.primary.lock().unwrap_or_else(PoisonError::into_inner)].clone()
+        self.all[self.primary.lock().unwrap_or_else(PoisonError::into_inner).host].clone()
     }
 
     pub(super) fn questions(&self) -> Questions<'_> {
@@ -81,7 +89,7 @@ impl Questions<'_> {
     /// Asks all servers. Returns the options of the primary if it is another one than before.
     ///
     /// Of two servers that say so, the primary is the one with the later timeline: the other is from
-    /// before a failover.
+    /// before a failover. A timeline before the latest one seen does not count either.
     pub(super) async fn ask(&mut self) -> Option<PgConnectOptions> {
         let Self { hosts, connections } = self;
         let answers = hosts.all.iter().zip(connections).map(|(options, connection)| async move {
@@ -97,13 +105,19 @@ impl Questions<'_> {
             timeout(ANSWER_TIMEOUT, asking).await.ok()?.ok().flatten()
         });
         let answers = join_all(answers).await.into_iter().enumerate();
-        let (_, latest) = answers.filter_map(|(host, timeline)| Some((timeline?, host))).max()?;
         let mut primary = hosts.primary.lock().unwrap_or_else(PoisonError::into_inner);
-        if *primary == latest {
+        // Of equal timelines, the present server counts.
+        let (timeline, _, host) =
+            answers.filter_map(|(host, timeline)| Some((timeline?, host == primary.host, host))).max()?;
+        if timeline < primary.timeline {
             return None;
         }
-        *primary = latest;
-        let options = &hosts.all[latest];
+        primary.timeline = timeline;
+        if host == primary.host {
+            return None;
+        }
+        primary.host = host;
+        let options = &hosts.all[host];
         tracing::info!(host = options.get_host(), port = options.get_port(), "another server is the primary");
         Some(options.clone())
     }

@@ -121,6 +121,7 @@ pub(crate) struct RoundConnection {
     held: Session,
     /// Rounds run since the pool gave out the connection.
     ran: u32,
+    taken_at: Instant,
     used_at: Instant,
 }
 
@@ -171,13 +172,19 @@ impl Store {
         let kept = self.kept().as_mut().and_then(Vec::pop).filter(|kept| kept.used_at.elapsed() < KEPT_FOR);
         match kept {
             Some(kept) => Ok(kept),
-            None => Ok(RoundConnection { held: self.rounds.hold().await?, ran: 0, used_at: Instant::now() }),
+            None => {
+                let (held, now) = (self.rounds.hold().await?, Instant::now());
+                Ok(RoundConnection { held, ran: 0, taken_at: now, used_at: now })
+            }
         }
     }
 
-    /// Keeps a connection for the next round, unless it has run many rounds. The pool would ping it
-    /// on release.
+    /// Keeps a connection for the next round, unless it has run many rounds or leads to a former
+    /// primary. The pool would ping it on release.
     pub(crate) fn keep_round_connection(&self, connection: RoundConnection) {
+        if self.last_switch.is_within(connection.taken_at.elapsed()) {
+            return;
+        }
         if let Some(kept) = self.kept().as_mut().filter(|kept| kept.len() < KEPT_MAX && connection.ran < ROUNDS_MAX) {
             kept.push(connection);
         }

@@ -48,7 +48,7 @@ use crate::{
         hosts::Hosts,
         index::RoundConnection,
         migrate::Edition,
-        pool::{LastLoss, Pool},
+        pool::{LastLoss, LastSwitch, Pool},
     },
 };
 
@@ -92,6 +92,7 @@ pub(crate) struct Store {
     /// Settings of connections for long work, whose statements have no timeout.
     unlimited: SessionSettings,
     hosts: Arc<Hosts>,
+    last_switch: LastSwitch,
     /// Maximum wait of a call for a connection.
     pool_wait: Duration,
 }
@@ -138,10 +139,10 @@ impl Store {
         let reading = [&quick[..], &[("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off")]].concat();
         let hosts = Arc::new(Hosts::parse(database_url.as_str())?);
         let (options, are_several) = (hosts.primary(), hosts.are_several());
-        let last_loss = LastLoss::default();
+        let (last_loss, last_switch) = (LastLoss::default(), LastSwitch::default());
         let pool = |connections, settings: &[(&str, &str)]| {
             let settings = SessionSettings::new(settings);
-            let pool = pool::tested(PgPoolOptions::new(), &last_loss)
+            let pool = pool::tested(PgPoolOptions::new(), &last_loss, &last_switch)
                 .max_connections(connections)
                 .acquire_timeout(*pool_wait)
                 // A test before each use would cost a round trip per request. A broken connection
@@ -170,7 +171,23 @@ impl Store {
             if preferred > 0 { writers.preferring(pool(preferred, &quick), PREFERRED_WAIT) } else { writers.clone() };
         let kept = Arc::new(Mutex::new(Some(Vec::new())));
         let pool_wait = *pool_wait;
-        Ok(Self { readers, rounds, kept, writers, score_writers, layout_writers, unlimited, hosts, pool_wait })
+        Ok(Self {
+            readers,
+            rounds,
+            kept,
+            writers,
+            score_writers,
+            layout_writers,
+            unlimited,
+            hosts,
+            last_switch,
+            pool_wait,
+        })
+    }
+
+    /// Returns whether the URL names several servers.
+    pub(crate) fn names_several_hosts(&self) -> bool {
+        self.hosts.are_several()
     }
 
     /// Connects to the primary if the URL names several servers.
@@ -201,6 +218,10 @@ impl Store {
     }
 
     fn connect_to(&self, primary: &PgConnectOptions) {
+        self.last_switch.note();
+        if let Some(kept) = self.kept().as_mut() {
+            kept.clear();
+        }
         for pool in [&self.score_writers, &self.layout_writers, &self.readers, &self.rounds] {
             pool.connect_to(primary);
         }

@@ -81,20 +81,44 @@ impl LastLoss {
     }
 }
 
+/// The time at which another server became the primary. Older connections are closed: the former
+/// primary may still answer.
+#[derive(Debug, Clone, Default)]
+pub(super) struct LastSwitch(Arc<Mutex<Option<Instant>>>);
+
+impl LastSwitch {
+    pub(super) fn note(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+
+    /// Whether a connection of this age leads to the former primary.
+    pub(super) fn is_within(&self, age: Duration) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|at| at.elapsed() <= age)
+    }
+}
+
 /// Pings each connection before it returns to the pool, and before it is used if another one was
-/// lost while it was idle.
-pub(super) fn tested(options: PgPoolOptions, last_loss: &LastLoss) -> PgPoolOptions {
-    let last_loss = last_loss.clone();
+/// lost while it was idle. Closes connections to a former primary.
+pub(super) fn tested(options: PgPoolOptions, last_loss: &LastLoss, last_switch: &LastSwitch) -> PgPoolOptions {
+    let (last_loss, switch, switch_at_release) = (last_loss.clone(), last_switch.clone(), last_switch.clone());
     let options = options.before_acquire(move |connection, metadata| {
         let is_suspect = last_loss.is_within(metadata.idle_for);
+        let is_former = switch.is_within(metadata.age);
         Box::pin(async move {
+            if is_former {
+                return Ok(false);
+            }
             let is_well =
                 !is_suspect || matches!(timeout(CONNECTED, sqlx::Connection::ping(connection)).await, Ok(Ok(())));
             Ok(is_well)
         })
     });
-    options.after_release(|connection, _| {
+    options.after_release(move |connection, metadata| {
+        let is_former = switch_at_release.is_within(metadata.age);
         Box::pin(async move {
+            if is_former {
+                return Ok(false);
+            }
             match timeout(PONG_WITHIN, sqlx::Connection::ping(connection)).await {
                 Ok(answer) => answer.map(|()| true),
                 Err(_) => Err(silent("a returned connection did not answer")),

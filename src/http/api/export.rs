@@ -164,11 +164,11 @@ pub(crate) async fn ndjson(api: Data<Api>, request: HttpRequest) -> Result<HttpR
 async fn file(api: &Api, request: &HttpRequest, format: FileFormat) -> Result<HttpResponse> {
     let path = BoardPath::of(request)?;
     let board = caller::readable(api, request, &path.board).await?;
-    let rankings = api.reads(request).await?;
     let query: ExportQuery = query::parse(request)?;
     let selector = query::selector_in(query.period.as_deref(), query.segment.as_deref())?;
     let network = address::of(api, request).map(address::network);
     let slot = api.files.take(network, caller::has_key(api, request)).await?;
+    let rankings = api.reads(request).await?;
     let export = export::begin(rankings, &board, &selector, format, query.metadata).await?;
     let (media_type, ending) = match format {
         FileFormat::Csv => ("text/csv; charset=utf-8; header=present", "csv"),

@@ -427,10 +427,10 @@ pub(crate) async fn query(api: Data<Api>, request: HttpRequest, payload: Payload
     let path = BoardPath::of(&request)?;
     query::none(&request)?;
     let board = caller::readable(&api, &request, &path.board).await?;
-    let rankings = api.reads(&request).await?;
     let wanted: ChosenRequest = body::object(&body::open_text(&api, QUERY_BYTES, &request, payload).await?)?;
     let selector = query::selector_in(wanted.period.as_deref(), wanted.segment.as_deref())?;
     let users = chosen_ids("user_ids", &wanted.user_ids)?;
+    let rankings = api.reads(&request).await?;
     let mut chosen = read::chosen(rankings, &board, &selector, &users).await?;
     if wanted.metadata {
         metadata::add(rankings, &board, &chosen.header, &mut chosen.rows).await?;

@@ -372,7 +372,7 @@ pub(crate) async fn subscribe(api: Data<Api>, request: HttpRequest) -> Result<Ht
     let board = caller::readable(&api, &request, &path.board).await?;
     let network = address::of(&api, &request).map(address::network);
     let slot = api.subscribers.take(network).inspect_err(|_| telemetry::count_refused("subscribers"))?;
-    period::resolve(&api.instance.rankings, &board, &selector).await?;
+    period::resolve(api.instance.reads.current(), &board, &selector).await?;
     let mut response = HttpResponse::Ok();
     response
         .content_type(EVENT_STREAM)

@@ -29,6 +29,12 @@ const MIN_VERSION: HeaderName = HeaderName::from_static("centile-min-version");
 /// Header of a read from a replica: upper bound of its lag, in seconds.
 const LAG: HeaderName = HeaderName::from_static("centile-lag");
 
+/// Maximum boards in [`MIN_VERSION`].
+const BOARDS_MAX: usize = 100;
+
+/// Longest value of [`VERSION`]. Proxies refuse responses with much longer headers.
+const VERSION_MAX_BYTES: usize = 2_048;
+
 /// The boards that a request has written to.
 struct WrittenBoards(Vec<i32>);
 
@@ -57,6 +63,9 @@ pub(crate) fn wanted(request: &HttpRequest) -> Result<Vec<BoardBatches>> {
     for value in request.headers().get_all(MIN_VERSION) {
         wanted.extend(BoardBatches::parse_all(value.to_str().unwrap_or_default())?);
     }
+    if wanted.len() > BOARDS_MAX {
+        return Err(crate::Error::invalid("Centile-Min-Version", format!("must name at most {BOARDS_MAX} boards")));
+    }
     Ok(wanted)
 }
 
@@ -71,9 +80,11 @@ pub(crate) async fn name(
         let notes = request.extensions();
         let version = notes.get::<WrittenBoards>().zip(request.app_data::<Data<Api>>()).map(|(written, api)| {
             let acknowledged = &api.instance.rankings.acknowledged;
-            let reached = |id: &i32| BoardBatches { board_id: *id, batches: acknowledged.of(*id) }.to_string();
-            written.0.iter().map(reached).collect::<Vec<_>>().join(",")
+            let reached = |id: &i32| BoardBatches { board_id: *id, batches: acknowledged.of(*id) };
+            let reached = written.0.iter().map(reached).filter(|reached| !reached.batches.is_empty());
+            reached.map(|reached| reached.to_string()).collect::<Vec<_>>().join(",")
         });
+        let version = version.filter(|text| (1..=VERSION_MAX_BYTES).contains(&text.len()));
         (version, notes.get::<Lag>().map(|Lag(lag)| format!("{:.3}", lag.as_secs_f64())))
     };
     for (name, value) in [(VERSION, version), (LAG, lag)] {

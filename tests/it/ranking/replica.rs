@@ -20,16 +20,28 @@ struct Site {
 
 impl Site {
     async fn start(cluster: &Cluster, flags: &[&str]) -> Self {
-        let (url, replica) = (cluster.primary.url("postgres"), cluster.replica.url("postgres"));
+        // With the rights of a service only.
+        let [url, replica] = [&cluster.primary, &cluster.replica].map(|server| {
+            let url = server.url("postgres");
+            format!("postgres://app:secret@{}", url.split_once('@').expect("a user").1)
+        });
         // A read that begins while the replica goes away waits for a connection.
         let patient = ["--pool-wait", "10000", "--statement-timeout", "60"];
         let flags = [&["--read-url", &replica, "--index-memory", "64"], flags, &patient].concat();
         let flags: Vec<String> = flags.into_iter().map(ToOwned::to_owned).collect();
-        let key = key(&url, "server");
+        let key = key(&cluster.primary.url("postgres"), "server");
         let serve = tokio::task::spawn_blocking(move || Serve::spawn(&url, None, "replica", &flags)).await;
         let site = Self { serve: serve.expect("a service"), key };
         site.until_read_from(true).await;
         site
+    }
+
+    /// Starts a service that uses the primary of both servers.
+    async fn start_on_both(cluster: &Cluster) -> Self {
+        let (url, key) = (cluster.url(), key(&cluster.url(), "server"));
+        let flags: Vec<String> = ["--index-memory", "64"].iter().chain(PATIENT).map(|&flag| flag.to_owned()).collect();
+        let serve = tokio::task::spawn_blocking(move || Serve::spawn(&url, None, "failover", &flags)).await;
+        Self { serve: serve.expect("a service"), key }
     }
 
     /// Adds points; returns the version of the response.
@@ -204,14 +216,32 @@ async fn another_database_is_not_a_replica() {
     site.serve.logged("does not follow the primary", 1).await;
 }
 
+/// The former primary still runs, so open connections to it would work.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_score_goes_to_a_former_primary() {
+    let cluster = Cluster::start(BOARD).await;
+    let site = Site::start_on_both(&cluster).await;
+    for n in 0..20 {
+        site.score(&format!("p{n}"), 1).await;
+    }
+    cluster.until_replayed().await;
+    cluster.on_replica("SELECT pg_promote()").await;
+    site.serve.logged("another server is the primary", 1).await;
+    for n in 0..20 {
+        site.score(&format!("p{n}"), 1).await;
+        let (_, _, body) = site.get(&format!("/v1/boards/arena/scores/p{n}"), None).await;
+        assert_eq!(body["score"], 2, "{body}");
+    }
+    let rows = "SELECT count(*) FROM centile_store.score_transactions";
+    let rows = async |server| sqlx::query_scalar::<_, i64>(rows).fetch_one(server).await.expect("a number");
+    assert_eq!((rows(&cluster.on_primary).await, rows(&cluster.on_replica).await), (20, 40));
+}
+
 /// Without synchronous replication a failover loses scores, which must not stay in an index.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_a_failover_no_answer_shows_lost_scores() {
     let mut cluster = Cluster::start(BOARD).await;
-    let (url, key) = (cluster.url(), key(&cluster.url(), "server"));
-    let flags: Vec<String> = ["--index-memory", "64"].iter().chain(PATIENT).map(|&flag| flag.to_owned()).collect();
-    let serve = tokio::task::spawn_blocking(move || Serve::spawn(&url, None, "failover", &flags)).await;
-    let site = Site { serve: serve.expect("a service"), key };
+    let site = Site::start_on_both(&cluster).await;
     site.score("ann", 5).await;
     site.score("ben", 5).await;
     cluster.until_replayed().await;

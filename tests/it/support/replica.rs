@@ -15,11 +15,12 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Starts both, migrated, with what `setup` creates.
+    /// Starts both, migrated, with what `setup` creates and the login `app` of a service.
     pub async fn start(setup: &str) -> Self {
         let primary = own_postgres(PostgresOptions::ephemeral()).await;
         let on_primary = PgPool::connect(&primary.url("postgres")).await.expect("the primary");
-        sqlx::raw_sql(sqlx::AssertSqlSafe(setup.to_owned())).execute(&on_primary).await.expect("the set-up");
+        let setup = format!("CREATE ROLE app LOGIN PASSWORD 'secret' IN ROLE centile_service; {setup}");
+        sqlx::raw_sql(sqlx::AssertSqlSafe(setup)).execute(&on_primary).await.expect("the set-up");
         let replica = LocalPostgres::start_replica(&folder("replica"), PostgresOptions::ephemeral(), &primary);
         let replica = replica.expect("a replica");
         let on_replica = PgPool::connect(&replica.url("postgres")).await.expect("the replica");
