@@ -24,6 +24,7 @@ pub(crate) mod rebuild;
 pub(crate) mod score;
 pub(crate) mod season;
 pub(crate) mod secret;
+pub(crate) mod transaction;
 pub(crate) mod upkeep;
 pub(crate) mod user;
 pub(crate) mod verification;
