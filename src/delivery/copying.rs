@@ -86,16 +86,15 @@ async fn copy_page(
     // The first cursor is stored at once: a repeated start at the present would skip transactions.
     let wait = if was.is_empty() { Duration::ZERO } else { WAIT };
     let rows = reader.read_or_wait(PAGE, wait, stopping).await?;
-    if !rows.is_empty() || was.is_empty() {
-        let cursor = reader.cursor().text();
-        let entries: Vec<_> = rows.iter().map(|row| fields(copying.board, row)).collect();
-        if !to.append(&entries, key, was, &cursor, copying.max_length).await? {
-            tracing::warn!("another process copies this board; continuing after its transactions");
-            return Ok(false);
-        }
-        *was = cursor;
-        copied.fetch_add(rows.len() as u64, Ordering::Relaxed);
+    // Without transactions, too: this finds out if Redis has lost the stream.
+    let cursor = reader.cursor().text();
+    let entries: Vec<_> = rows.iter().map(|row| fields(copying.board, row)).collect();
+    if !to.append(&entries, key, was, &cursor, copying.max_length).await? {
+        tracing::warn!("Redis has another cursor of this board; continuing there");
+        return Ok(false);
     }
+    *was = cursor;
+    copied.fetch_add(rows.len() as u64, Ordering::Relaxed);
     if rows.len() < usize::from(PAGE) {
         timeout(PAUSE, stopping.cancelled()).await.ok();
     }

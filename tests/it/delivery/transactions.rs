@@ -40,11 +40,10 @@ impl Follower {
 
     /// Reads a page, and returns the number of its transactions.
     pub async fn read(&mut self, limit: u32, wait: u32) -> usize {
-        let mut query = vec![("limit", limit.to_string()), ("wait", wait.to_string())];
-        query.extend(self.cursor.iter().map(|cursor| ("after", cursor.clone())));
-        let request = self.client.get(&self.address).query(&query).bearer_auth(&self.key);
-        let response = request.send().await.expect("an answer");
-        assert_eq!(response.status(), StatusCode::OK, "{query:?}");
+        let after = self.cursor.as_ref().map(|cursor| format!("&after={cursor}")).unwrap_or_default();
+        let address = format!("{}?limit={limit}&wait={wait}{after}", self.address);
+        let response = self.client.get(&address).bearer_auth(&self.key).send().await.expect("an answer");
+        assert_eq!(response.status(), StatusCode::OK, "{address}");
         assert_eq!(response.headers()["content-type"], "application/x-ndjson");
         let text = response.text().await.expect("a whole body");
         let mut lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect(line)).collect();

@@ -48,7 +48,7 @@ async fn messages_that_cannot_be_written_become_dead_letters() {
         ),
         (&[("user_id", "ann"), ("points", "5"), ("reason", "a"), ("colour", "red")], "invalid_value", "colour: is not"),
         (&[("user_id", "cheat"), ("points", "5")], "user_banned", "banned"),
-        (&[("user_id", "ann"), ("points", "6"), ("event_id", "e1")], "id_conflict", "e1"),
+        (&[("user_id", "ann"), ("points", "6"), ("event_id", "e1")], "id_conflict", "other content"),
     ];
     streams.add("in", &[fields(&[("user_id", "ann"), ("points", "5"), ("event_id", "e1")])]).await;
     streams.add("in", &bad.map(|(pairs, ..)| fields(pairs))).await;
@@ -173,10 +173,10 @@ async fn both_commands_wait_while_servers_are_down() {
     add(2).await;
     postgres.start_again().unwrap();
     until("the second event is copied", async || copied().await == 2).await;
-    // Redis loses everything, also group and cursor: the copy begins again.
+    // Redis loses everything, also group and cursor: the copy begins again. An event that comes again
+    // counts once.
     redis.kill_hard().unwrap();
     redis.start_again().unwrap();
-    until("the copy has begun again", async || copied().await == 2).await;
     add(2).await;
     add(3).await;
     until("the third event is copied", async || copied().await == 3).await;

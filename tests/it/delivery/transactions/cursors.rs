@@ -46,7 +46,7 @@ async fn wrong_parameters_are_refused() {
     }
     let unknown = read(&site, "/v1/boards/nowhere/transactions").await.is(404);
     assert_eq!(unknown["code"], "board_not_found");
-    let sources = json!({"slug": "both", "mode": "combined", "combination": {"sources": [{"board": "main"}, {"board": "other"}]}});
+    let sources = json!({"slug": "both", "mode": "combined", "combination": {"sources": [{"board": "main", "period": "all_time"}, {"board": "other", "period": "all_time"}]}});
     site.admin(Method::POST, "/v1/boards", sources).await.is(201);
     let combined = read(&site, "/v1/boards/both/transactions").await.is(409);
     assert_eq!(combined["code"], "board_combined");
