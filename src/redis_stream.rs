@@ -214,12 +214,11 @@ impl RedisStream {
     /// Runs a command. After a failure of the connection, the next call opens another one.
     async fn run<T: FromRedisValue>(&mut self, command: &Cmd, limit: Duration) -> Result<T, Failed> {
         let result = timeout(limit, async {
-            let mut connection = match self.connection.take() {
-                Some(connection) => connection,
-                None => {
-                    let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
-                    self.client.get_multiplexed_async_connection_with_config(&config).await?
-                }
+            let mut connection = if let Some(connection) = self.connection.take() {
+                connection
+            } else {
+                let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
+                self.client.get_multiplexed_async_connection_with_config(&config).await?
             };
             let value: Value = command.query_async(&mut connection).await?;
             self.connection = Some(connection);

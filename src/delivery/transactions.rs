@@ -166,7 +166,9 @@ impl Reader {
         if let Some((end, lanes)) = settled {
             let is_full = page.rows.len() >= usize::from(limit);
             let reached = page.rows.last().filter(|_| is_full).map_or(end, |last| end.min(last.transaction_id));
-            lanes.into_iter().for_each(|lane| raise(lane, reached));
+            for lane in lanes {
+                raise(lane, reached);
+            }
         }
         self.shared.ledger_end.store(page.ledger_end, Ordering::Relaxed);
         self.epoch = Some(page.epoch);

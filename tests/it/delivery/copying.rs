@@ -191,8 +191,8 @@ async fn killed_consumers_and_copies_lose_and_repeat_nothing() {
     until("all messages are consumed", async || streams.open("in").await == (0, 0)).await;
     let total = written().await;
     until("all transactions are copied", async || streams.length("out").await >= total).await;
-    let (consumed, copied) = (consumer.stop().well(), copier.stop().well());
-    assert!(consumed.contains("events accepted") && copied.contains("transactions copied"), "{consumed}{copied}");
+    assert!(consumer.stop().well().contains("events accepted"));
+    assert!(copier.stop().well().ends_with("transactions copied\n"));
     assert_eq!(streams.length("in:dead").await, 0);
 
     // Each event once, and those of a player in the order of the messages.

@@ -163,23 +163,23 @@ async fn both_commands_wait_while_servers_are_down() {
             .arg(1);
         add.query_async::<()>(&mut redis_connection(&server).await).await.unwrap();
     };
-    let copied = async || {
+    let copies = async || {
         let length = cmd("XLEN").arg("copy").query_async::<usize>(&mut redis_connection(&server).await).await;
         length.unwrap_or_default()
     };
     add(1).await;
-    until("the first event is copied", async || copied().await == 1).await;
+    until("the first event is copied", async || copies().await == 1).await;
     postgres.kill_hard().unwrap();
     add(2).await;
     postgres.start_again().unwrap();
-    until("the second event is copied", async || copied().await == 2).await;
+    until("the second event is copied", async || copies().await == 2).await;
     // Redis loses everything, also group and cursor: the copy begins again. An event that comes again
     // counts once.
     redis.kill_hard().unwrap();
     redis.start_again().unwrap();
     add(2).await;
     add(3).await;
-    until("the third event is copied", async || copied().await == 3).await;
+    until("the third event is copied", async || copies().await == 3).await;
     for child in [&mut consumer, &mut copier] {
         assert_eq!(child.try_wait().unwrap(), None, "a command has ended");
         child.kill().unwrap();
