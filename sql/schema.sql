@@ -6179,16 +6179,16 @@ BEGIN
         WHERE t.board_id = p_board_id AND t.id > v_after AND t.id > p_ids[t.lane + 1]
         ORDER BY t.id LIMIT p_limit
     ), named AS MATERIALIZED (
-        SELECT k.transaction_id, k.external_id
+        SELECT jsonb_object_agg(k.transaction_id, k.external_id) AS ids
         FROM (SELECT p.user_id, min(p.id) AS first, max(p.id) AS last FROM page p WHERE p.kind = 'score' GROUP BY p.user_id) u
         JOIN centile_store.transaction_ids k ON k.board_id = p_board_id AND k.user_id = u.user_id
         WHERE k.transaction_id BETWEEN u.first AND u.last
     )
     SELECT p.id, p.lane, p.batch, u.external_id, p.kind, p.points, p.tiebreak, p.reason, p.voids_id,
-           CASE WHEN u.erased_at IS NULL THEN n.external_id END, p.occurred_at, CASE WHEN u.erased_at IS NULL THEN p.metadata::text END
+           CASE WHEN u.erased_at IS NULL THEN n.ids ->> p.id::text END, p.occurred_at, CASE WHEN u.erased_at IS NULL THEN p.metadata::text END
     FROM page p
+    CROSS JOIN named n
     JOIN centile_store.users u ON u.id = p.user_id
-    LEFT JOIN named n ON n.transaction_id = p.id
     ORDER BY p.id;
 END
 $$;
