@@ -105,17 +105,20 @@ impl Drop for Running {
     }
 }
 
+/// Id, lane, player, kind, points and reason of a transaction.
+type Copied = (i64, i16, String, String, Option<i64>, Option<String>);
+
 /// Compares a stream with the ledger of board `arena`: each transaction once, in the order of each
 /// lane.
 async fn expect_copy(pool: &PgPool, entries: &[(String, Fields)]) {
-    let ledger: Vec<(i64, i16, String, String, Option<i64>, Option<String>)> = sqlx::query_as(
+    let ledger: Vec<Copied> = sqlx::query_as(
         "SELECT transaction_id, lane, user_id, kind, points, reason FROM centile.score_history WHERE board = 'arena'
          ORDER BY lane, batch, transaction_id",
     )
     .fetch_all(pool)
     .await
     .expect("the ledger");
-    let mut copied: Vec<(i64, i16, String, String, Option<i64>, Option<String>)> = entries
+    let mut copied: Vec<Copied> = entries
         .iter()
         .map(|(_, fields)| {
             assert_eq!(fields["board"], "arena");
@@ -203,7 +206,9 @@ async fn killed_consumers_and_copies_lose_and_repeat_nothing() {
     .await
     .expect("the ledger");
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    rows.into_iter().for_each(|(user, reason)| found.entry(user).or_default().push(reason));
+    for (user, reason) in rows {
+        found.entry(user).or_default().push(reason);
+    }
     assert!(found == per_player, "events of the players");
     let standings: Vec<(String, i64, i64)> = sqlx::query_as(
         "SELECT user_id, score, rank FROM centile.page('arena', 'all_time', 1, 1000) ORDER BY user_id COLLATE \"C\"",
@@ -211,7 +216,7 @@ async fn killed_consumers_and_copies_lose_and_repeat_nothing() {
     .fetch_all(&pool)
     .await
     .expect("the standings");
-    let above = |score: i64| model.values().filter(|other| **other > score).count() as i64;
+    let above = |score: i64| model.values().map(|other| i64::from(*other > score)).sum::<i64>();
     let wanted: Vec<_> = model.iter().map(|(user, score)| (user.clone(), *score, 1 + above(*score))).collect();
     assert_eq!(standings, wanted);
     assert_eq!(audit::rankings_are_sound(&pool).await, 4);

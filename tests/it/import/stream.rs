@@ -15,6 +15,9 @@ fn fields<'a>(pairs: &[(&'a str, &str)]) -> Vec<(&'a str, String)> {
     pairs.iter().map(|(name, value)| (*name, (*value).to_owned())).collect()
 }
 
+/// Fields of a message, the code of its error, and words of the error.
+type BadMessage = (&'static [(&'static str, &'static str)], &'static str, &'static str);
+
 /// Returns points by player on a board.
 async fn scores(db: &TestDb, board: &str) -> BTreeMap<String, i64> {
     let rows: Vec<(String, i64)> =
@@ -34,7 +37,7 @@ async fn messages_that_cannot_be_written_become_dead_letters() {
     db.execute("SELECT testing.submit_score('arena', 'cheat', 1); SELECT centile.ban_user('arena', 'cheat', true)")
         .await;
     let mut streams = Streams::new(&db).await;
-    let bad: [(&[(&str, &str)], &str, &str); 10] = [
+    let bad: [BadMessage; 10] = [
         (&[("points", "5")], "invalid_value", "user_id: is missing"),
         (&[("user_id", "ann")], "invalid_value", "points: is missing"),
         (&[("user_id", "ann"), ("points", "1.5")], "invalid_value", "points: must be a whole number"),
@@ -163,23 +166,23 @@ async fn both_commands_wait_while_servers_are_down() {
             .arg(1);
         add.query_async::<()>(&mut redis_connection(&server).await).await.unwrap();
     };
-    let copies = async || {
+    let found = async || {
         let length = cmd("XLEN").arg("copy").query_async::<usize>(&mut redis_connection(&server).await).await;
         length.unwrap_or_default()
     };
     add(1).await;
-    until("the first event is copied", async || copies().await == 1).await;
+    until("the first event is copied", async || found().await == 1).await;
     postgres.kill_hard().unwrap();
     add(2).await;
     postgres.start_again().unwrap();
-    until("the second event is copied", async || copies().await == 2).await;
+    until("the second event is copied", async || found().await == 2).await;
     // Redis loses everything, also group and cursor: the copy begins again. An event that comes again
     // counts once.
     redis.kill_hard().unwrap();
     redis.start_again().unwrap();
     add(2).await;
     add(3).await;
-    until("the third event is copied", async || copies().await == 3).await;
+    until("the third event is copied", async || found().await == 3).await;
     for child in [&mut consumer, &mut copier] {
         assert_eq!(child.try_wait().unwrap(), None, "a command has ended");
         child.kill().unwrap();
