@@ -5923,6 +5923,23 @@ $$;
 
 COMMENT ON FUNCTION centile_store.set_sources(p_board_id integer, p_sources jsonb) IS 'Replaces the sources of a combined board. Example: SELECT centile_store.set_sources(4, ''[{"board": "main", "period": "day", "weight": 2}]'');';
 
+CREATE FUNCTION centile_store.settle_lanes(p_board_id integer, p_waits boolean, OUT ledger_end bigint, OUT lanes smallint[]) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF p_waits THEN
+        PERFORM centile_store.lock_structure(p_board_id, false);
+        lanes := ARRAY(SELECT l.lane FROM centile_store.board_lanes l WHERE l.board_id = p_board_id ORDER BY l.lane FOR UPDATE);
+    ELSE
+        lanes := ARRAY(SELECT l.lane FROM centile_store.board_lanes l WHERE l.board_id = p_board_id ORDER BY l.lane FOR UPDATE SKIP LOCKED);
+    END IF;
+    -- A new snapshot, taken under the locks.
+    ledger_end := centile_store.ledger_end();
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.settle_lanes(p_board_id integer, p_waits boolean, OUT ledger_end bigint, OUT lanes smallint[]) IS 'The highest id in the ledger, and the lanes of a board whose later rows have higher ones. Example: SELECT cardinality(lanes) > 0 AS is_settled FROM centile_store.settle_lanes(1, true);';
+
 CREATE FUNCTION centile_store.settled_ledger_end(p_board_id integer) RETURNS bigint
     LANGUAGE plpgsql
     AS $$
@@ -6160,6 +6177,39 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.tier_ends(p_ranking_id bigint, p_period_id bigint, p_tiers text[]) IS 'The last position that each of these tiers or a better one takes in a ranking, or in the archive of a period. Example: SELECT centile_store.tier_ends(1, NULL, ''{crown: rank 1,gold: top 50 %}'');';
+
+CREATE FUNCTION centile_store.transactions_after(p_board_id integer, p_ids bigint[], p_limit integer) RETURNS TABLE(transaction_id bigint, lane smallint, batch bigint, user_id text, kind text, points bigint, tiebreak smallint, reason text, voids bigint, event_id text, occurred_at timestamp with time zone, metadata text)
+    LANGUAGE plpgsql STABLE
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_sort TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_after bigint := (SELECT min(i.id) FROM unnest(p_ids) AS i (id));
+BEGIN
+    RETURN QUERY
+    WITH page AS MATERIALIZED (
+        SELECT t.* FROM centile_store.score_transactions t
+        WHERE t.board_id = p_board_id AND t.id > v_after AND t.id > p_ids[t.lane + 1]
+        ORDER BY t.id LIMIT p_limit
+    ), named AS MATERIALIZED (
+        SELECT jsonb_object_agg(k.transaction_id, k.external_id) AS ids
+        FROM (SELECT p.user_id, min(p.id) AS first, max(p.id) AS last FROM page p WHERE p.kind = 'score' GROUP BY p.user_id) u
+        JOIN centile_store.transaction_ids k ON k.board_id = p_board_id AND k.user_id = u.user_id
+        WHERE k.transaction_id BETWEEN u.first AND u.last
+    )
+    SELECT p.id, p.lane, p.batch, u.external_id, p.kind, p.points, p.tiebreak, p.reason, p.voids_id,
+           CASE WHEN u.erased_at IS NULL THEN n.ids ->> p.id::text END, p.occurred_at, CASE WHEN u.erased_at IS NULL THEN p.metadata::text END
+    FROM page p
+    CROSS JOIN named n
+    JOIN centile_store.users u ON u.id = p.user_id
+    ORDER BY p.id;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.transactions_after(p_board_id integer, p_ids bigint[], p_limit integer) IS 'Rows of a board''s ledger after an id in each lane, in the order of ids. Example: SELECT transaction_id, user_id, kind, points FROM centile_store.transactions_after(1, ''{0,0}'', 3);';
 
 CREATE FUNCTION centile_store.try_closing_lock() RETURNS boolean
     LANGUAGE sql
@@ -8377,6 +8427,9 @@ GRANT ALL ON FUNCTION centile_store.set_layout(p_ranking_id bigint, p_buckets sm
 REVOKE ALL ON FUNCTION centile_store.set_sources(p_board_id integer, p_sources jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.set_sources(p_board_id integer, p_sources jsonb) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.settle_lanes(p_board_id integer, p_waits boolean, OUT ledger_end bigint, OUT lanes smallint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.settle_lanes(p_board_id integer, p_waits boolean, OUT ledger_end bigint, OUT lanes smallint[]) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.settled_ledger_end(p_board_id integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.settled_ledger_end(p_board_id integer) TO centile_service;
 
@@ -8406,6 +8459,9 @@ GRANT ALL ON FUNCTION centile_store.tier_counts(p_ranking_id bigint, p_period_id
 
 REVOKE ALL ON FUNCTION centile_store.tier_ends(p_ranking_id bigint, p_period_id bigint, p_tiers text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.tier_ends(p_ranking_id bigint, p_period_id bigint, p_tiers text[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.transactions_after(p_board_id integer, p_ids bigint[], p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.transactions_after(p_board_id integer, p_ids bigint[], p_limit integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.try_closing_lock() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.try_closing_lock() TO centile_service;

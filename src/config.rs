@@ -103,7 +103,9 @@ impl Config {
         given(self.redis_url.as_ref())
     }
 
-    fn redis_ca(&self) -> Option<PathBuf> {
+    /// Returns the file of certificate authorities for Redis, if one is configured.
+    #[must_use]
+    pub fn redis_ca(&self) -> Option<PathBuf> {
         self.redis_ca.clone().filter(|file| !file.as_os_str().is_empty())
     }
 

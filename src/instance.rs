@@ -14,7 +14,7 @@ use crate::{
     background::Background,
     boards::{self, Boards},
     cache::Cache,
-    delivery::live::Live,
+    delivery::{live::Live, transactions::Transactions},
     maintenance::scheduler::Scheduler,
     model::{
         board::BoardSlug,
@@ -60,6 +60,7 @@ pub struct Instance {
     pub(crate) keys: ApiKeys,
     pub(crate) master_keys: Option<Arc<MasterKeys>>,
     pub(crate) live: Arc<Live>,
+    pub(crate) transactions: Arc<Transactions>,
     pub(crate) background: Background,
     /// `None` without background maintenance.
     pub(crate) maintenance: Option<Arc<Scheduler>>,
@@ -118,6 +119,7 @@ impl Instance {
         Ok(Arc::new(Self {
             keys: ApiKeys::new(store.clone(), master_keys.clone(), settings.pool_wait),
             live: Arc::new(Live::new(Arc::clone(&boards), Arc::clone(&reads), background.clone())),
+            transactions: Arc::new(Transactions::new(store.clone(), settings.pool_wait)),
             readiness: SingleFlight::new(settings.pool_wait),
             connects: SingleFlightCache::new(settings.pool_wait, CONNECTED_FOR),
             leaving: AtomicBool::new(false),

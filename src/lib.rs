@@ -11,6 +11,7 @@ mod single_flight;
 pub mod telemetry;
 
 pub mod cache;
+mod redis_stream;
 pub mod store;
 
 mod boards;

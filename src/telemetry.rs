@@ -34,6 +34,8 @@ const SUBSCRIBERS_DROPPED: &str = "centile_live_subscribers_dropped_total";
 
 const LIVE_READS: &str = "centile_live_reads_total";
 
+const STREAMED: &str = "centile_streamed_transactions_total";
+
 const REFUSED: &str = "centile_http_requests_refused_total";
 
 const REQUEST_TIME: &str = "centile_http_request_duration_seconds";
@@ -70,9 +72,15 @@ pub fn install() {
         }
         describe();
         // Start counters at 0 rather than absent, so that a rate includes the first event.
-        for name in
-            [PERIODS_CLOSED, ARCHIVE_DIFFERENCES, ROWS_MOVED, COUNT_DIFFERENCES, SUBSCRIBERS_DROPPED, LIVE_READS]
-        {
+        for name in [
+            PERIODS_CLOSED,
+            ARCHIVE_DIFFERENCES,
+            ROWS_MOVED,
+            COUNT_DIFFERENCES,
+            SUBSCRIBERS_DROPPED,
+            LIVE_READS,
+            STREAMED,
+        ] {
             counter!(name).increment(0);
         }
         for name in [COUNTS_WRONG, SKEW, SUBSCRIBERS] {
@@ -151,6 +159,11 @@ pub(crate) fn count_dropped_subscriber() {
 /// Counts a read of a ranking for all its subscribers.
 pub(crate) fn count_live_read() {
     counter!(LIVE_READS).increment(1);
+}
+
+/// Counts transactions sent to a client that follows a board.
+pub(crate) fn count_streamed(transactions: usize) {
+    counter!(STREAMED).increment(transactions as u64);
 }
 
 /// Counts a connection closed because of its client.
@@ -252,6 +265,7 @@ fn describe() {
     describe_gauge!(SUBSCRIBERS, "Subscribers of rankings.");
     describe_counter!(SUBSCRIBERS_DROPPED, "Subscribers disconnected because they did not read.");
     describe_counter!(LIVE_READS, "Reads of followed rankings, each for all their subscribers.");
+    describe_counter!(STREAMED, "Transactions sent to clients that follow boards.");
     describe_counter!(REFUSED, "Requests refused at a limit, by limit.");
     describe_histogram!(REQUEST_TIME, "Time from a request's head to its response's head.");
     describe_histogram!(BATCH_EVENTS, "Events per batch.");

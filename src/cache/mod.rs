@@ -1,7 +1,8 @@
 //! The cache of an instance: values that may be missing at any moment, but are never wrong.
 //!
-//! It is the only caller of Redis. No call returns an error: a failed read is a miss, and a failed
-//! write stores nothing. Without Redis the values stay in this process, within a bound in bytes.
+//! Besides `redis_stream`, it is the only caller of Redis. No call returns an error: a failed read is
+//! a miss, and a failed write stores nothing. Without Redis the values stay in this process, within a
+//! bound in bytes.
 
 mod breaker;
 mod frame;

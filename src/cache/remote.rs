@@ -1,4 +1,4 @@
-//! The cache in Redis. Only this module talks to Redis.
+//! The cache in Redis.
 //!
 //! One multiplexed connection serves all callers. A deadpool-redis pool would ping a connection
 //! each time it lends it, a second round trip per call. Redis answers requests in order. The answer

@@ -5,6 +5,7 @@ mod act;
 mod board;
 mod by;
 mod close;
+mod consume;
 mod correct;
 mod demo;
 mod explain;
@@ -25,6 +26,7 @@ mod season;
 mod secrets;
 mod serve;
 mod stop;
+mod stream;
 mod user;
 mod verify;
 mod webhook;
@@ -116,6 +118,17 @@ enum Command {
     /// Submit, void and reset scores
     #[command(subcommand)]
     Score(score::Command),
+    /// Write the score events of a Redis Stream until SIGINT or SIGTERM
+    ///
+    /// Acknowledges each message after the commit of its event, and writes no event twice. Messages
+    /// that can never be written go to the stream `NAME:dead`, with the reason. Safe to interrupt and
+    /// to run again. See docs/streams.md.
+    Consume(consume::Consume),
+    /// Copy the transactions of a board into a Redis Stream until SIGINT or SIGTERM
+    ///
+    /// Stores its cursor in the key `NAME:cursor:BOARD`, together with the entries. Safe to interrupt
+    /// and to run again. See docs/streams.md.
+    Stream(stream::Stream),
     /// List, accept and reject quarantined events
     #[command(subcommand)]
     Quarantine(quarantine::Command),
@@ -204,6 +217,8 @@ async fn run(cli: Cli) -> Result<()> {
         Command::Explain(explain) => explain::run(config, explain).await,
         Command::Export(export) => export::run(config, export).await,
         Command::Score(command) => score::run(config, command).await,
+        Command::Consume(consume) => consume::run(config, consume).await,
+        Command::Stream(stream) => stream::run(config, stream).await,
         Command::Quarantine(command) => quarantine::run(config, command).await,
         Command::Correct(correct) => correct::run(config, correct).await,
         Command::Close(close) => close::run(config, close).await,

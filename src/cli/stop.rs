@@ -1,8 +1,17 @@
 //! Stop signals for commands that run until they are interrupted.
 
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use std::{pin::pin, time::Duration};
 
-use crate::{Error, Result};
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    time::interval,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{Error, Result, cli::output};
+
+/// Interval of progress lines.
+const LINE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Handler for SIGINT and SIGTERM. Once it exists, these signals no longer terminate the process.
 #[derive(Debug)]
@@ -23,6 +32,31 @@ impl Stop {
         tokio::select! {
             _ = self.interrupt.recv() => "SIGINT",
             _ = self.terminate.recv() => "SIGTERM",
+        }
+    }
+
+    /// Runs `job` to its end; a signal cancels its token. Notes the progress whenever it has changed.
+    pub(super) async fn around(
+        &mut self,
+        progress: impl Fn() -> String,
+        job: impl AsyncFnOnce(&CancellationToken) -> Result<()>,
+    ) -> Result<()> {
+        let stopping = CancellationToken::new();
+        let mut job = pin!(job(&stopping));
+        let mut ticks = interval(LINE_INTERVAL);
+        let mut last = progress();
+        loop {
+            tokio::select! {
+                result = &mut job => return result,
+                _ = self.wait() => stopping.cancel(),
+                _ = ticks.tick() => {
+                    let now = progress();
+                    if now != last {
+                        output::note(&now);
+                        last = now;
+                    }
+                }
+            }
         }
     }
 }

@@ -58,7 +58,8 @@ use crate::{
     http::{
         api::{
             board, classic, distribution, docs, endpoint::Endpoint, export, friend, health, history, key, list,
-            newcomer, period, progress, quarantine, season, standing, standings, submit, tier, transaction, user,
+            newcomer, period, progress, quarantine, season, standing, standings, submit, tier, transaction,
+            transactions, user,
         },
         server::{
             activity::{Activity, Allowed},
@@ -227,6 +228,7 @@ fn endpoints() -> Vec<Endpoint> {
         Endpoint::new("/v1/boards/{board}/tiers").get(tier::list),
         Endpoint::new("/v1/boards/{board}/periods").get(period::list),
         Endpoint::new("/v1/boards/{board}/seasons").on(Method::POST, season::create),
+        Endpoint::new("/v1/boards/{board}/transactions").get(transactions::list),
         Endpoint::new("/v1/boards/{board}/transactions/{transaction_id}/void").on(Method::POST, transaction::void),
         Endpoint::new("/v1/boards/{board}/quarantine").get(quarantine::list),
         Endpoint::new("/v1/boards/{board}/quarantine/{quarantine_id}/accept").on(Method::POST, quarantine::accept),

@@ -16,6 +16,7 @@ mod progress;
 mod record;
 mod rejects;
 mod source;
+pub(crate) mod stream;
 mod text;
 
 pub use progress::{Counts, Progress};

@@ -83,6 +83,8 @@ pub enum Code {
     IdempotencyKeyReused,
     /// A later ban or unban of the player has begun.
     BanSuperseded,
+    /// The cursor is from before a restore or failover of the database, or a change of lanes.
+    CursorOutdated,
     /// The request conflicts with stored data in another way, which `detail` explains.
     Conflict,
     /// The body is larger than the service allows.
@@ -172,6 +174,7 @@ impl Code {
             | Self::RequestRepeated
             | Self::IdempotencyKeyReused
             | Self::BanSuperseded
+            | Self::CursorOutdated
             | Self::Conflict => 409,
             Self::BodyTooLarge => 413,
             Self::UnsupportedMediaType => 415,

@@ -99,3 +99,32 @@ pub struct HistoryRow {
     /// Metadata of a score, if it has any.
     pub metadata: Option<Metadata>,
 }
+
+/// One row of the ledger of a board, for event streams.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transaction {
+    /// Id in the ledger.
+    pub transaction_id: i64,
+    /// The player's lane.
+    pub lane: i16,
+    /// Batch of the lane.
+    pub batch: i64,
+    /// The caller's own id of the player.
+    pub user_id: String,
+    /// `score`, `void`, `reset`, `ban` or `unban`.
+    pub kind: String,
+    /// Points of a score.
+    pub points: Option<i64>,
+    /// Tiebreak of a score, if it has one.
+    pub tiebreak: Option<i16>,
+    /// Reason.
+    pub reason: Option<String>,
+    /// Score transaction that a `void` cancels.
+    pub voids: Option<i64>,
+    /// The caller's id of the event, while it is kept.
+    pub event_id: Option<String>,
+    /// Time of the event.
+    pub occurred_at: DateTime<Utc>,
+    /// Metadata of a score, if it has any.
+    pub metadata: Option<Metadata>,
+}

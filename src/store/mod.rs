@@ -26,6 +26,7 @@ pub(crate) mod replica;
 pub(crate) mod score;
 pub(crate) mod season;
 pub(crate) mod secret;
+pub(crate) mod transaction;
 pub(crate) mod upkeep;
 pub(crate) mod user;
 pub(crate) mod verification;

@@ -1,4 +1,6 @@
-//! Webhooks and live updates.
+//! Webhooks, live updates and event streams.
 
+pub mod copying;
 pub mod live;
 pub mod outbox;
+mod transactions;

@@ -1,4 +1,5 @@
-//! Files in.
+//! Files and streams in.
 
 pub mod files;
 mod friends;
+mod stream;

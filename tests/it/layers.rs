@@ -98,7 +98,7 @@ fn no_module_imports_from_a_higher_layer() {
 /// Frameworks, and the only layers that may name them.
 const FRAMEWORKS: [(&str, &[&str]); 6] = [
     ("sqlx::", &["store"]),
-    ("deadpool_redis::", &["cache"]),
+    ("deadpool_redis::", &["cache", "redis_stream"]),
     ("actix_web::", &["http", "dev"]),
     ("actix_http::", &["http"]),
     ("clap::", &["config", "cli"]),

@@ -30,5 +30,6 @@ pub(crate) mod tier;
 pub(crate) mod timestamp;
 pub(crate) mod top;
 pub(crate) mod transaction;
+pub(crate) mod transactions;
 pub(crate) mod user;
 pub(crate) mod webhook;

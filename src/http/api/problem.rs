@@ -241,7 +241,7 @@ impl IntoResponses for QueryProblems {
     }
 }
 
-/// Problems of a call that changes something and has no body.
+/// Problems of a call without a body that may conflict with stored data.
 pub(crate) struct ActProblems;
 
 impl IntoResponses for ActProblems {

@@ -1,0 +1,74 @@
+//! `centile stream`: copies the transactions of a board into a Redis Stream.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use clap::{Args, ValueEnum};
+
+use crate::{
+    Result, boards,
+    cli::{
+        output::{self, thousands},
+        stop::Stop,
+        with_instance,
+    },
+    config::{Config, value},
+    delivery::{
+        copying::{self, Copying},
+        transactions::Start,
+    },
+    model::{board::BoardSlug, hidden::Hidden},
+    redis_stream::RedisStream,
+};
+
+/// What to copy, and where to.
+#[derive(Debug, Args)]
+pub(super) struct Stream {
+    /// The board
+    #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
+    board: BoardSlug,
+    /// URL of the stream, such as `redis://host:6379/events`
+    ///
+    /// The name of the stream comes last, after the number of the database, if it has one.
+    #[arg(long = "to", env = "CENTILE_STREAM_URL", value_name = "URL", hide_env_values = true)]
+    url: Hidden,
+    /// First transaction of a new copy
+    ///
+    /// A copy that was interrupted continues where it ended.
+    #[arg(long, value_enum, default_value_t = First::Oldest)]
+    from: First,
+    /// Length to which the stream is trimmed, approximately [default: not trimmed]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    max_length: Option<u64>,
+}
+
+/// The first transaction of a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum First {
+    /// The oldest in the ledger
+    Oldest,
+    /// The next one
+    Now,
+}
+
+/// Copies until SIGINT or SIGTERM, and prints the number of transactions.
+pub(super) async fn run(config: &Config, stream: Stream) -> Result<()> {
+    let mut stop = Stop::listen()?;
+    let mut to = RedisStream::new(stream.url.as_str(), config.redis_ca().as_deref())?;
+    let copied = AtomicU64::new(0);
+    let text = || format!("{} transactions copied", thousands(copied.load(Ordering::Relaxed)));
+    with_instance(config, async |instance| {
+        let board = boards::find(&instance.boards, &stream.board).await?;
+        let copying = Copying {
+            transactions: &instance.transactions,
+            board: &board,
+            first: match stream.from {
+                First::Oldest => Start::Oldest,
+                First::Now => Start::Now,
+            },
+            max_length: stream.max_length,
+        };
+        stop.around(text, async |stopping| copying::run(&copying, &mut to, &copied, stopping).await).await
+    })
+    .await?;
+    output::print(text())
+}

@@ -1,0 +1,240 @@
+//! The event stream of a board: every row of its ledger, once and in order, from any cursor on.
+//!
+//! A writer draws ids of the ledger only while it holds its lane's lock, until its commit. So the
+//! rows of a lane are committed in the order of their ids, and the last id that was read in each
+//! lane is an exact place in the ledger. Each page is one statement, so it sees all lanes in one
+//! snapshot.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use tokio::time::{Instant, sleep, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Code, Error, Resource, Result,
+    model::{
+        board::{Board, Mode},
+        score::Transaction,
+    },
+    single_flight::SingleFlightCache,
+    store::Store,
+};
+
+/// Interval at which waiting readers of a board look for new batches, together.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Ids that a page may pass in vain, because a lane without new rows is still at an old id.
+const MAX_LAG: i64 = 2_000;
+
+/// What all readers of event streams share.
+#[derive(Debug)]
+pub(crate) struct Transactions {
+    store: Store,
+    /// Last batches of boards whose readers wait.
+    batches: SingleFlightCache<i32, Vec<i64>>,
+    /// Highest id in the ledger when a page was last read.
+    ledger_end: AtomicI64,
+}
+
+/// Where a stream begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// At the oldest row of the ledger.
+    Oldest,
+    /// At the present: after all rows that are committed or being written.
+    Now,
+    /// After the rows that an earlier reader has read.
+    After(Cursor),
+}
+
+/// A place in the ledger of a board.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Cursor {
+    /// The database's epoch.
+    epoch: String,
+    board_id: i32,
+    /// The last id that was read in each lane, or a later one up to which the lane has no other.
+    ids: Vec<i64>,
+}
+
+impl Cursor {
+    /// Encodes the cursor as text that is opaque to callers.
+    pub(crate) fn text(&self) -> String {
+        let ids: Vec<String> = self.ids.iter().map(i64::to_string).collect();
+        URL_SAFE_NO_PAD.encode(format!("{}|{}|{}", self.epoch, self.board_id, ids.join(",")))
+    }
+
+    /// Decodes a cursor. [`Error::Invalid`] unless it belongs to the board.
+    pub(crate) fn parse(text: &str, board_id: i32) -> Result<Self> {
+        let parsed = || {
+            let plain = String::from_utf8(URL_SAFE_NO_PAD.decode(text).ok()?).ok()?;
+            let [epoch, board, ids] = plain.split('|').collect::<Vec<_>>().try_into().ok()?;
+            let ids: Vec<i64> = ids.split(',').map(|id| id.parse().ok()).collect::<Option<_>>()?;
+            let cursor = Self { epoch: epoch.to_owned(), board_id: board.parse().ok()?, ids };
+            (cursor.board_id == board_id && cursor.ids.iter().all(|id| *id >= 0)).then_some(cursor)
+        };
+        parsed().ok_or_else(|| Error::invalid("after", "must be now, or a cursor from the transactions of this board"))
+    }
+}
+
+impl Start {
+    /// Parses the parameter `after`.
+    pub(crate) fn parse(after: Option<&str>, board_id: i32) -> Result<Self> {
+        match after {
+            None => Ok(Self::Oldest),
+            Some("now") => Ok(Self::Now),
+            Some(text) => Cursor::parse(text, board_id).map(Self::After),
+        }
+    }
+}
+
+impl Transactions {
+    /// Prepares reading. `timeout` limits the wait for another reader's look at a board.
+    pub(crate) fn new(store: Store, timeout: Duration) -> Self {
+        let batches = SingleFlightCache::new(timeout, LOOK_EVERY);
+        Self { store, batches, ledger_end: AtomicI64::new(0) }
+    }
+}
+
+/// A reader of a board's event stream.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    shared: Arc<Transactions>,
+    board_id: i32,
+    /// Unknown until the first page of a stream without a cursor.
+    epoch: Option<String>,
+    ids: Vec<i64>,
+    /// Last batches of the lanes when the last page was read.
+    batches: Vec<i64>,
+}
+
+impl Reader {
+    /// Begins to read at `start`. [`Error::Conflict`] for a combined board, which has no ledger.
+    pub(crate) async fn begin(shared: &Arc<Transactions>, board: &Board, start: Start) -> Result<Self> {
+        if board.mode == Mode::Combined {
+            let message = format!("board {} is computed from other boards: read their transactions", board.slug);
+            return Err(Error::conflict(Code::BoardCombined, message));
+        }
+        let lanes = usize::try_from(board.lanes).unwrap_or_default();
+        let (epoch, ids) = match start {
+            Start::Oldest => (None, vec![0; lanes]),
+            Start::Now => {
+                let (end, settled) = shared.store.settle_lanes(board.id, true).await?;
+                (None, vec![end; settled.len()])
+            }
+            Start::After(cursor) => (Some(cursor.epoch), cursor.ids),
+        };
+        Ok(Self { shared: Arc::clone(shared), board_id: board.id, epoch, ids, batches: Vec::new() })
+    }
+
+    /// Returns the cursor after the rows that were read.
+    pub(crate) fn cursor(&self) -> Cursor {
+        Cursor { epoch: self.epoch.clone().unwrap_or_default(), board_id: self.board_id, ids: self.ids.clone() }
+    }
+
+    /// Returns the next rows, at most `limit`; empty at the end of the ledger.
+    ///
+    /// [`Error::Conflict`] if the cursor is from another epoch.
+    pub(crate) async fn read(&mut self, limit: u16) -> Result<Vec<Transaction>> {
+        let store = &self.shared.store;
+        let lag = self.shared.ledger_end.load(Ordering::Relaxed) - self.ids.iter().copied().min().unwrap_or_default();
+        // Before the page, which then has all rows that are settled here.
+        let settled = if lag > MAX_LAG { Some(store.settle_lanes(self.board_id, false).await?) } else { None };
+        let page = store.transactions_after(self.board_id, &self.ids, limit.into()).await?;
+        let page = page.ok_or_else(|| Error::not_found(Resource::Board, self.board_id.to_string()))?;
+        let is_other = self.epoch.as_ref().is_some_and(|epoch| *epoch != page.epoch);
+        if is_other || page.batches.len() != self.ids.len() {
+            let message = "the cursor is from before the database was restored or failed over, or the board's lanes \
+                           were changed: begin without a cursor, and skip the transactions that you know";
+            return Err(Error::conflict(Code::CursorOutdated, message));
+        }
+        let mut raise = |lane: i16, to: i64| {
+            if let Some(id) = usize::try_from(lane).ok().and_then(|lane| self.ids.get_mut(lane)) {
+                *id = to.max(*id);
+            }
+        };
+        for row in &page.rows {
+            raise(row.lane, row.transaction_id);
+        }
+        if let Some((end, lanes)) = settled {
+            let is_full = page.rows.len() >= usize::from(limit);
+            let reached = page.rows.last().filter(|_| is_full).map_or(end, |last| end.min(last.transaction_id));
+            for lane in lanes {
+                raise(lane, reached);
+            }
+        }
+        self.shared.ledger_end.store(page.ledger_end, Ordering::Relaxed);
+        self.epoch = Some(page.epoch);
+        self.batches = page.batches;
+        Ok(page.rows)
+    }
+
+    /// Returns the next rows. Without any, waits for them, but no longer than `wait`, and not after
+    /// `stopping`.
+    pub(crate) async fn read_or_wait(
+        &mut self,
+        limit: u16,
+        wait: Duration,
+        stopping: &CancellationToken,
+    ) -> Result<Vec<Transaction>> {
+        let deadline = Instant::now() + wait;
+        loop {
+            let rows = self.read(limit).await?;
+            if !rows.is_empty() || wait.is_zero() {
+                return Ok(rows);
+            }
+            tokio::select! {
+                changed = timeout_at(deadline, self.changed()) => match changed {
+                    Ok(changed) => changed?,
+                    Err(_) => return Ok(rows),
+                },
+                () = stopping.cancelled() => return Ok(rows),
+            }
+        }
+    }
+
+    /// Waits until a lane has another batch than at the last page.
+    async fn changed(&self) -> Result<()> {
+        let Transactions { store, batches, .. } = &*self.shared;
+        loop {
+            if batches.read(self.board_id, || store.batches(self.board_id)).await? != self.batches {
+                return Ok(());
+            }
+            sleep(LOOK_EVERY).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_is_text_that_belongs_to_a_board() {
+        let cursor = Cursor { epoch: "0123456789ab".to_owned(), board_id: 7, ids: vec![0, 12, i64::MAX] };
+        let text = cursor.text();
+        assert!(text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)), "{text}");
+        assert_eq!(Cursor::parse(&text, 7).ok(), Some(cursor));
+        let encoded = |plain: &str| URL_SAFE_NO_PAD.encode(plain);
+        for (wrong, id) in [
+            (text, 8),
+            (encoded("e|7"), 7),
+            (encoded("e|7|1|2"), 7),
+            (encoded("e|7|"), 7),
+            (encoded("e|7|-1"), 7),
+            (encoded("e|7|1,x"), 7),
+            (String::new(), 7),
+            ("%".to_owned(), 7),
+        ] {
+            let refused = Cursor::parse(&wrong, id).map_err(|error| error.to_string());
+            assert!(refused.is_err_and(|text| text.starts_with("after: ")), "{wrong}");
+        }
+    }
+}

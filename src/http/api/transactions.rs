@@ -1,0 +1,180 @@
+//! `/v1/boards/{board}/transactions`: the ledger of a board as an event stream.
+
+use std::{rc::Rc, time::Duration};
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::{Method, header},
+    web::{Bytes, Data},
+};
+use chrono::{DateTime, Utc};
+use futures::stream;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::{
+    Error, Result,
+    delivery::transactions::{Reader, Start},
+    http::{
+        Api,
+        api::{export::FileResponse, problem::ActProblems},
+        extract::{caller, path::BoardPath, query},
+        server::activity::Activity,
+    },
+    model::{metadata::Metadata, score::Transaction},
+    telemetry,
+};
+
+/// Maximum seconds of a request that waits for transactions.
+const WAIT_MAX_SECONDS: u64 = 30;
+
+/// Initial bytes of a buffer per row.
+const ROW_BYTES: usize = 256;
+
+/// Selects rows of the ledger.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct TransactionsQuery {
+    /// `cursor` of an earlier response, or `now` to begin at the present; the oldest transactions when
+    /// absent.
+    #[param(min_length = 1)]
+    after: Option<String>,
+    /// Maximum transactions.
+    #[param(minimum = 1, maximum = 10000, default = 1000)]
+    limit: Option<u64>,
+    /// Seconds to wait if there are no transactions yet.
+    #[param(minimum = 0, maximum = 30, default = 0)]
+    wait: Option<u64>,
+}
+
+/// A line of an event stream: one row of the ledger.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TransactionResponse<'a> {
+    /// Id in the ledger, unique in the database.
+    #[schema(example = 1_042)]
+    transaction_id: i64,
+    /// The caller's own id of the player.
+    #[schema(example = "ada")]
+    user_id: &'a str,
+    /// `score`, `void`, `reset`, `ban` or `unban`.
+    #[schema(example = "score")]
+    kind: &'a str,
+    /// Points of a score.
+    #[schema(example = 50, required = true)]
+    points: Option<i64>,
+    /// Tiebreak of a score, if it has one.
+    #[schema(required = true)]
+    tiebreak: Option<i16>,
+    /// The reason given for the transaction.
+    #[schema(required = true, example = "boss defeated")]
+    reason: Option<&'a str>,
+    /// Id of the score transaction that a `void` cancels.
+    #[schema(required = true)]
+    voids: Option<i64>,
+    /// The caller's id of the event, for seven days; null if it has none.
+    #[schema(required = true, example = "match-7:ada")]
+    event_id: Option<&'a str>,
+    /// Time that the transaction counts for.
+    occurred_at: DateTime<Utc>,
+    /// The player's writer lane. Transactions of a lane come in the order of their commits.
+    #[schema(example = 0, minimum = 0, maximum = 63)]
+    lane: i16,
+    /// Number of the batch of the lane that the transaction belongs to.
+    #[schema(example = 17)]
+    batch: i64,
+    /// Metadata of a score. Present if it has any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, value_type = Option<Object>, example = json!({"character": "mage"}))]
+    metadata: Option<&'a Metadata>,
+}
+
+impl<'a> From<&'a Transaction> for TransactionResponse<'a> {
+    fn from(row: &'a Transaction) -> Self {
+        Self {
+            transaction_id: row.transaction_id,
+            user_id: &row.user_id,
+            kind: &row.kind,
+            points: row.points,
+            tiebreak: row.tiebreak,
+            reason: row.reason.as_deref(),
+            voids: row.voids,
+            event_id: row.event_id.as_deref(),
+            occurred_at: row.occurred_at,
+            lane: row.lane,
+            batch: row.batch,
+            metadata: row.metadata.as_ref(),
+        }
+    }
+}
+
+/// The last line of a response.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct CursorResponse {
+    /// `after` of the next request.
+    cursor: String,
+}
+
+/// Follow a board's transactions
+///
+/// Needs a server key for the board, or an admin key. Returns rows of the board's ledger as one JSON
+/// object per line: a `TransactionResponse`, whatever the transaction changed. The last line is a
+/// `CursorResponse`, also if there are no transactions. Send its `cursor` as `after` to read on: no
+/// transaction is left out, and none comes twice. A response without the last line is incomplete;
+/// repeat the request.
+///
+/// Transactions of a player, and of a lane, come in the order of their commits.
+#[utoipa::path(
+    get, path = "/v1/boards/{board}/transactions", operation_id = "list_transactions", tag = "administration",
+    security(("key" = [])), params(BoardPath, TransactionsQuery),
+    responses(
+        (status = 200, description = "Transactions, and the cursor.", body = FileResponse, content_type = "application/x-ndjson"),
+        ActProblems,
+    ),
+)]
+pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
+    let key = caller::authenticated(&api, &request).await?;
+    let path = BoardPath::of(&request)?;
+    key.may_serve()?;
+    key.may_read(&path.board)?;
+    let query: TransactionsQuery = query::parse(&request)?;
+    let limit = query::bounded("limit", query.limit, 1_000, 1, 10_000)?;
+    let wait = Duration::from_secs(query::bounded("wait", query.wait, 0, 0, WAIT_MAX_SECONDS)?);
+    let board = path.find(&api.instance).await?;
+    let start = Start::parse(query.after.as_deref(), board.id)?;
+    let mut reader = Reader::begin(&api.instance.transactions, &board, start).await?;
+    let rows = reader.read(limit).await?;
+    let mut response = HttpResponse::Ok();
+    response.insert_header((header::CONTENT_TYPE, "application/x-ndjson"));
+    response.insert_header((header::CACHE_CONTROL, "no-store"));
+    if !rows.is_empty() || wait.is_zero() || request.method() == Method::HEAD {
+        return Ok(response.body(lines(&rows, &reader)?));
+    }
+    // The head is sent at once, so that the wait does not count as the time of the answer.
+    let rest = async move {
+        // Otherwise the connection would count as idle and be closed.
+        let activity = request.conn_data::<Rc<Activity>>().cloned();
+        let _answering = activity.as_ref().map(Activity::answering);
+        let read = async {
+            let rows = reader.read_or_wait(limit, wait, &api.ending).await?;
+            caller::recheck(&request).await?;
+            lines(&rows, &reader)
+        };
+        read.await.inspect_err(|error| tracing::warn!(%error, "an event stream was cut"))
+    };
+    Ok(response.streaming(stream::once(Box::pin(rest))))
+}
+
+/// Renders rows and the cursor after them.
+fn lines(rows: &[Transaction], reader: &Reader) -> Result<Bytes> {
+    let failed = |error| Error::Internal(format!("cannot write a line as JSON: {error}"));
+    let mut text = Vec::with_capacity((rows.len() + 1) * ROW_BYTES);
+    for row in rows {
+        serde_json::to_writer(&mut text, &TransactionResponse::from(row)).map_err(failed)?;
+        text.push(b'\n');
+    }
+    serde_json::to_writer(&mut text, &CursorResponse { cursor: reader.cursor().text() }).map_err(failed)?;
+    text.push(b'\n');
+    telemetry::count_streamed(rows.len());
+    Ok(text.into())
+}

@@ -1,0 +1,292 @@
+//! Consumes score events from a Redis Stream.
+//!
+//! A message is acknowledged after the commit of its event. If the consumer is killed in between,
+//! Redis delivers the message again, and the id of the event keeps it from counting twice. The next
+//! messages are read once these are written, so a burst waits in Redis.
+
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicU64, Ordering},
+    time::{Duration, Instant},
+};
+
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Error, Result,
+    boards::{self, Boards},
+    model::{
+        board::BoardSlug,
+        metadata::Metadata,
+        score::{Event, Outcome},
+        user::{UserId, check_text},
+    },
+    ranking::Rankings,
+    redis_stream::{Entry, Field, Member, RedisStream, keep_trying},
+    scoring::{self, writer::Writers},
+};
+
+/// Shortest and longest pause before messages are written again after a failure.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+
+/// Who consumes, and how.
+#[derive(Debug)]
+pub(crate) struct Consuming<'a> {
+    /// The boards.
+    pub(crate) boards: &'a Boards,
+    /// Where events are written.
+    pub(crate) writers: &'a Writers,
+    /// Rankings of the process.
+    pub(crate) rankings: &'a Rankings,
+    /// The board of messages that name none.
+    pub(crate) board: &'a BoardSlug,
+    /// The consumer.
+    pub(crate) member: Member,
+    /// Maximum messages that are written together.
+    pub(crate) batch: usize,
+    /// Age from which on messages of another consumer are taken over.
+    pub(crate) claim_after: Duration,
+}
+
+/// Counts of messages.
+#[derive(Debug, Default)]
+pub(crate) struct Consumed {
+    /// Events that were written.
+    pub(crate) accepted: AtomicU64,
+    /// Events that had been written before.
+    pub(crate) repeated: AtomicU64,
+    /// Events in quarantine.
+    pub(crate) quarantined: AtomicU64,
+    /// Messages moved to the dead-letter stream.
+    pub(crate) dead: AtomicU64,
+}
+
+/// Consumes until `stopping`. Waits while Redis or PostgreSQL is unavailable, but not at the start.
+pub(crate) async fn run(
+    consuming: &Consuming<'_>,
+    from: &mut RedisStream,
+    consumed: &Consumed,
+    stopping: &CancellationToken,
+) -> Result<()> {
+    // An unknown board is more likely a mistake in the command than in the messages.
+    boards::find(consuming.boards, consuming.board).await?;
+    keep_trying(stopping, async |has_begun: &mut bool| {
+        // After Redis has lost its data, the group does not exist.
+        from.join(&consuming.member.group).await?;
+        *has_begun = true;
+        let mut work = Work { consuming, from: &mut *from, consumed, stopping };
+        work.finish_own().await?;
+        work.consume().await
+    })
+    .await
+}
+
+/// A consumer at work.
+struct Work<'a, 'b> {
+    consuming: &'a Consuming<'b>,
+    from: &'a mut RedisStream,
+    consumed: &'a Consumed,
+    stopping: &'a CancellationToken,
+}
+
+impl Work<'_, '_> {
+    /// Writes the messages that this consumer received before it was interrupted.
+    async fn finish_own(&mut self) -> Result<()> {
+        let mut after = "0".to_owned();
+        while !self.stopping.is_cancelled() {
+            let entries = self.from.own(&self.consuming.member, &after, self.consuming.batch).await?;
+            let Some(last) = entries.last() else { break };
+            after.clone_from(&last.id);
+            self.write(entries).await?;
+        }
+        Ok(())
+    }
+
+    async fn consume(&mut self) -> Result<()> {
+        let Consuming { member, batch, claim_after, .. } = self.consuming;
+        let mut looked_at: Option<Instant> = None;
+        while !self.stopping.is_cancelled() {
+            if looked_at.is_none_or(|at| at.elapsed() >= *claim_after / 2) {
+                let entries = self.from.claim(member, *claim_after, *batch).await?;
+                // There may be more.
+                looked_at = (entries.len() < *batch).then(Instant::now);
+                self.write(entries).await?;
+            } else {
+                let entries = self.from.new_entries(member, *batch).await?;
+                self.write(entries).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes messages, then acknowledges them. Those that can never be written become dead letters.
+    async fn write(&mut self, entries: Vec<Entry>) -> Result<()> {
+        let mut by_board: BTreeMap<BoardSlug, Vec<(Entry, Event)>> = BTreeMap::new();
+        let mut done = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let Some(fields) = &entry.fields else {
+                tracing::warn!(entry = entry.id, "the stream was trimmed before this message was consumed");
+                done.push(entry.id);
+                continue;
+            };
+            match parse(fields, self.consuming.board, || format!("{}:{}", self.from.name(), entry.id)) {
+                Ok((board, event)) => by_board.entry(board).or_default().push((entry, event)),
+                Err(error) => self.bury(&entry, &error).await?,
+            }
+        }
+        for (board, events) in by_board {
+            self.write_board(&board, events, &mut done).await?;
+        }
+        self.from.acknowledge(&self.consuming.member.group, &done).await
+    }
+
+    /// Writes events of a board, and adds the ids of their messages to `done`. Waits while they
+    /// cannot be written, but not after `stopping`.
+    async fn write_board(
+        &mut self,
+        slug: &BoardSlug,
+        mut waiting: Vec<(Entry, Event)>,
+        done: &mut Vec<String>,
+    ) -> Result<()> {
+        let Consuming { boards, writers, rankings, .. } = self.consuming;
+        loop {
+            let events: Vec<Event> = waiting.iter().map(|(_, event)| event.clone()).collect();
+            let count = events.len();
+            let submitted = async {
+                let board = boards::find(boards, slug).await?;
+                scoring::submit(writers, rankings, &board, events).await
+            };
+            let outcomes = submitted.await.unwrap_or_else(|error| vec![Outcome::Refused(error); count]);
+            let mut pause = None;
+            let mut later = Vec::new();
+            for ((entry, event), outcome) in waiting.into_iter().zip(outcomes) {
+                let counter = match outcome {
+                    Outcome::Accepted(accepted) if accepted.repeated => &self.consumed.repeated,
+                    Outcome::Accepted(_) => &self.consumed.accepted,
+                    Outcome::Quarantined(_) => &self.consumed.quarantined,
+                    Outcome::Refused(Error::Unavailable { message, retry_after, .. }) => {
+                        pause = Some((message, retry_after.clamp(PAUSES.0, PAUSES.1)));
+                        later.push((entry, event));
+                        continue;
+                    }
+                    // A fault of this program or of the database, rather than of the message.
+                    Outcome::Refused(Error::Internal(cause)) => {
+                        return Err(Error::Internal(format!("message {} cannot be written: {cause}", entry.id)));
+                    }
+                    Outcome::Refused(error) => {
+                        self.bury(&entry, &error).await?;
+                        continue;
+                    }
+                };
+                counter.fetch_add(1, Ordering::Relaxed);
+                done.push(entry.id);
+            }
+            waiting = later;
+            let Some((cause, pause)) = pause else { return Ok(()) };
+            tracing::warn!(messages = waiting.len(), cause, "messages wait because they cannot be written now");
+            if timeout(pause, self.stopping.cancelled()).await.is_ok() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Moves a message to the dead-letter stream, with the reason.
+    async fn bury(&mut self, entry: &Entry, error: &Error) -> Result<()> {
+        let text = error.to_string();
+        let why = [("error_code", error.code().name()), ("error", text.as_str()), ("entry_id", entry.id.as_str())];
+        self.from.bury(&self.consuming.member.group, entry, &why).await?;
+        self.consumed.dead.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// Parses the fields of a message. `fallback` is the id of an event that has none.
+fn parse(fields: &[Field], board: &BoardSlug, fallback: impl FnOnce() -> String) -> Result<(BoardSlug, Event)> {
+    let mut named: BTreeMap<&str, &str> = BTreeMap::new();
+    for (name, value) in fields {
+        let name = str::from_utf8(name).map_err(|_| Error::Malformed("the name of a field is not UTF-8".to_owned()))?;
+        let value = str::from_utf8(value).map_err(|_| Error::invalid(name, "is not UTF-8"))?;
+        if named.insert(name, value).is_some() {
+            return Err(Error::invalid(name, "is given twice"));
+        }
+    }
+    let mut take = |name| named.remove(name);
+    let missing = |name: &str| Error::invalid(name, "is missing");
+    let text = |name: &str, value: Option<&str>, max_bytes| match value {
+        Some(value) => check_text(name, value, max_bytes).map(|()| Some(value.to_owned())),
+        None => Ok(None),
+    };
+    let slug = take("board").map_or_else(|| Ok(board.clone()), str::parse)?;
+    let user_id: UserId = take("user_id").ok_or_else(|| missing("user_id"))?.parse()?;
+    let points = take("points").ok_or_else(|| missing("points"))?;
+    let points = points.parse().map_err(|_| Error::invalid("points", "must be a whole number of 64 bits"))?;
+    let tiebreak = take("tiebreak").map(|value| {
+        let tiebreak = value.parse().ok().filter(|tiebreak| (-2_048..=2_047).contains(tiebreak));
+        tiebreak.ok_or_else(|| Error::invalid("tiebreak", "must be a whole number from -2048 to 2047"))
+    });
+    let event = Event {
+        user_id,
+        points,
+        reason: text("reason", take("reason"), 256)?,
+        id: Some(text("event_id", take("event_id"), 128)?.unwrap_or_else(fallback)),
+        tiebreak: tiebreak.transpose()?,
+        metadata: take("metadata").map(str::parse::<Metadata>).transpose()?,
+        ranks: false,
+    };
+    match named.keys().next() {
+        Some(name) => Err(Error::invalid(*name, "is not a field of an event")),
+        None => Ok((slug, event)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(fields: &[(&str, &str)]) -> Result<(BoardSlug, Event)> {
+        let fields: Vec<Field> =
+            fields.iter().map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec())).collect();
+        parse(&fields, &"arena".parse()?, || "events:1-0".to_owned())
+    }
+
+    #[test]
+    fn a_message_is_an_event() -> Result<()> {
+        let (board, event) = parsed(&[("user_id", "ada"), ("points", "-5")])?;
+        assert_eq!((board.as_str(), event.id.as_deref(), event.points), ("arena", Some("events:1-0"), -5));
+        let (board, event) = parsed(&[
+            ("metadata", r#"{"a": 1}"#),
+            ("board", "laps"),
+            ("event_id", "m7"),
+            ("user_id", "ada"),
+            ("points", "9"),
+            ("tiebreak", "-2048"),
+            ("reason", "won"),
+        ])?;
+        assert_eq!((board.as_str(), event.id.as_deref(), event.tiebreak), ("laps", Some("m7"), Some(-2_048)));
+        assert_eq!(event.metadata.as_ref().map(Metadata::as_str), Some(r#"{"a":1}"#));
+        Ok(())
+    }
+
+    #[test]
+    fn a_bad_message_is_refused_with_its_field() {
+        let good = [("user_id", "ada"), ("points", "5")];
+        for (field, value) in [
+            ("points", "6"),
+            ("event_id", ""),
+            ("tiebreak", "2048"),
+            ("reason", "a\nb"),
+            ("metadata", "[1]"),
+            ("board", "No board"),
+            ("colour", "red"),
+        ] {
+            let refused = parsed(&[good[0], good[1], (field, value)]).map_err(|error| error.to_string());
+            assert!(
+                refused.as_ref().is_err_and(|text| text.contains(field) || field == "board"),
+                "{field}: {refused:?}"
+            );
+        }
+        assert!(parsed(&good[..1]).is_err() && parsed(&good[1..]).is_err());
+        assert!(parsed(&[("user_id", "ada"), ("points", "1.5")]).is_err());
+    }
+}

@@ -1,0 +1,78 @@
+//! SQL that reads the ledger of a board in order.
+
+use crate::{
+    Result,
+    model::{metadata::Metadata, score::Transaction},
+    store::Store,
+};
+
+/// Rows of a board's ledger, and the state of the snapshot that they come from.
+#[derive(Debug)]
+pub(crate) struct LedgerPage {
+    /// The database's epoch.
+    pub(crate) epoch: String,
+    /// Last batch of each lane.
+    pub(crate) batches: Vec<i64>,
+    /// Highest id in the ledger, of all boards.
+    pub(crate) ledger_end: i64,
+    /// The rows, in the order of their ids.
+    pub(crate) rows: Vec<Transaction>,
+}
+
+impl Store {
+    /// Returns up to `limit` rows of a board's ledger with ids above that of their lane in `ids`, in
+    /// one snapshot. `None` if the board does not exist.
+    pub(crate) async fn transactions_after(
+        &self,
+        board_id: i32,
+        ids: &[i64],
+        limit: i32,
+    ) -> Result<Option<LedgerPage>> {
+        let rows =
+            sqlx::query_file!("sql/queries/transactions.sql", board_id, ids, limit).fetch_all(&self.readers).await?;
+        let mut page = None;
+        for row in rows {
+            let page = page.get_or_insert_with(|| LedgerPage {
+                epoch: row.epoch,
+                batches: row.batches,
+                ledger_end: row.ledger_end,
+                rows: Vec::new(),
+            });
+            // All are missing in the only row of a page without transactions.
+            let (Some(transaction_id), Some(lane), Some(batch)) = (row.transaction_id, row.lane, row.batch) else {
+                continue;
+            };
+            let (Some(user_id), Some(kind), Some(occurred_at)) = (row.user_id, row.kind, row.occurred_at) else {
+                continue;
+            };
+            page.rows.push(Transaction {
+                transaction_id,
+                lane,
+                batch,
+                user_id,
+                kind,
+                points: row.points,
+                tiebreak: row.tiebreak,
+                reason: row.reason,
+                voids: row.voids,
+                event_id: row.event_id,
+                occurred_at,
+                metadata: row.metadata.map(Metadata::stored),
+            });
+        }
+        Ok(page)
+    }
+
+    /// Returns the highest id in the ledger, and the lanes of a board whose rows up to it are all
+    /// committed. With `waits` it waits for running batches and returns all lanes.
+    pub(crate) async fn settle_lanes(&self, board_id: i32, waits: bool) -> Result<(i64, Vec<i16>)> {
+        let settled = sqlx::query!(
+            r#"SELECT ledger_end AS "ledger_end!", lanes AS "lanes!" FROM centile_store.settle_lanes($1, $2)"#,
+            board_id,
+            waits
+        )
+        .fetch_one(&self.writers)
+        .await?;
+        Ok((settled.ledger_end, settled.lanes))
+    }
+}
