@@ -82,6 +82,7 @@ torture: setup ## Run the long trials and benches: faults, overload, soak, fuzzi
 	cargo bench --bench window
 	cargo bench --bench combine
 	cargo bench --bench export
+	cargo bench --bench instances
 	cargo bench --bench settings
 
 fuzz: setup ## Fuzz the parsers of requests and files, 10 minutes each; FUZZ_SECONDS=60 for less

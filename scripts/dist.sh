@@ -3,8 +3,8 @@
 #
 #     scripts/dist.sh      after `cargo build --release --locked`; `make dist` builds first
 #
-# The archive has the program, documents, sql/ for DBAs, the clients, a bill of materials (CycloneDX), the licences of
-# all dependencies, and SHA256SUMS. Equal commits and equal programs give equal archives.
+# The archive has the program, documents, deploy/, sql/ for DBAs, the clients, a bill of materials (CycloneDX), the
+# licences of all dependencies, and SHA256SUMS. Equal commits and equal programs give equal archives.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -70,7 +70,7 @@ for library in $(libraries "$folder/centile"); do
     esac
 done
 
-copy '*.md' 'LICENSE-*' docs sql clients
+copy '*.md' 'LICENSE-*' deploy docs sql clients
 rm -rf "$folder"/{benches,migrations,tests,scripts}
 cp docs/centile.service "$folder/"
 for generated in clients/typescript/centile.d.ts clients/python/centile_client; do

@@ -2,8 +2,8 @@
 # Installs missing programs that Centile needs: PostgreSQL 15 or newer, Redis and a C compiler.
 #
 #     scripts/setup.sh          to build and run
-#     scripts/setup.sh test     also PgBouncer, openssl, curl, Chromium with its driver, and Node.js, npm and Python
-#                               for the tests of the clients (scripts/clients.sh)
+#     scripts/setup.sh test     also PgBouncer, HAProxy, openssl, curl, Chromium with its driver, and Node.js, npm and
+#                               Python for the tests of the clients (scripts/clients.sh)
 #     scripts/setup.sh bench    also wrk
 #
 # Centile starts private servers from these programs. The script neither starts nor enables the
@@ -34,6 +34,8 @@ has_redis() { PATH="$PATH:/usr/sbin:/usr/local/sbin" command -v redis-server val
 
 has_pgbouncer() { PATH="$PATH:/usr/sbin:/usr/local/sbin" command -v pgbouncer >/dev/null; }
 
+has_haproxy() { PATH="$PATH:/usr/sbin:/usr/local/sbin" command -v haproxy >/dev/null; }
+
 has_compiler() { command -v cc >/dev/null; }
 
 has_openssl() { command -v openssl >/dev/null; }
@@ -50,7 +52,9 @@ has_python() { python3 -c 'import sys, venv, ensurepip; sys.exit(sys.version_inf
 
 has_chromium() { command -v chromedriver >/dev/null && command -v chromium chromium-browser google-chrome >/dev/null; }
 
-has_all_for_tests() { has_pgbouncer && has_openssl && has_curl && has_node && has_npm && has_python && has_chromium; }
+has_all_for_tests() {
+    has_pgbouncer && has_haproxy && has_openssl && has_curl && has_node && has_npm && has_python && has_chromium
+}
 
 # wrk 4.1 or 4.2: other versions may count differently. `wrk -v` prints its version and fails.
 has_wrk() { { wrk -v || true; } 2>/dev/null | grep -q '[ /]4\.[12]\.'; }
@@ -116,6 +120,7 @@ if command -v systemctl >/dev/null; then
             postgresql) systemctl disable -q postgresql 2>/dev/null || true ;;
             redis-server) systemctl disable -q redis-server 2>/dev/null || true ;;
             pgbouncer) systemctl disable -q pgbouncer 2>/dev/null || true ;;
+            haproxy) systemctl disable -q haproxy 2>/dev/null || true ;;
         esac
     done
 fi
@@ -126,13 +131,13 @@ ROOT
 explain() {
     say "missing: $*"
     if command -v dnf >/dev/null; then
-        say "on Fedora: sudo dnf install postgresql-server postgresql valkey gcc; for the tests pgbouncer openssl curl nodejs npm python chromium chromedriver"
+        say "on Fedora: sudo dnf install postgresql-server postgresql valkey gcc; for the tests pgbouncer haproxy openssl curl nodejs npm python chromium chromedriver"
     elif command -v pacman >/dev/null; then
-        say "on Arch: sudo pacman -S postgresql valkey gcc; for the tests pgbouncer openssl curl nodejs npm python chromium"
+        say "on Arch: sudo pacman -S postgresql valkey gcc; for the tests pgbouncer haproxy openssl curl nodejs npm python chromium"
     elif [ "$(uname -s)" = Darwin ]; then
-        say "on macOS: brew install postgresql@17 redis, for the tests pgbouncer, node, python, Chrome and chromedriver, and xcode-select --install for the C compiler"
+        say "on macOS: brew install postgresql@17 redis, for the tests pgbouncer, haproxy, node, python, Chrome and chromedriver, and xcode-select --install for the C compiler"
     else
-        say "install a PostgreSQL server ($POSTGRES_MIN or newer, with pg_dump), a Redis or Valkey server and a C compiler; for the tests PgBouncer, openssl, curl, Node.js 18 or newer with npm and Python 3.11 or newer, and Chromium with chromedriver."
+        say "install a PostgreSQL server ($POSTGRES_MIN or newer, with pg_dump), a Redis or Valkey server and a C compiler; for the tests PgBouncer, HAProxy 2.6 or newer, openssl, curl, Node.js 18 or newer with npm and Python 3.11 or newer, and Chromium with chromedriver."
     fi
     say "their services need not run: Centile starts private servers."
     exit 1
@@ -145,6 +150,7 @@ if ! has_redis; then missing+=("Redis server") packages+=(redis-server); fi
 if ! has_compiler; then missing+=("C compiler") packages+=(gcc libc6-dev); fi
 if [ "${1:-}" = test ]; then
     if ! has_pgbouncer; then missing+=(PgBouncer) packages+=(pgbouncer); fi
+    if ! has_haproxy; then missing+=(HAProxy) packages+=(haproxy); fi
     if ! has_openssl; then missing+=(openssl) packages+=(openssl); fi
     if ! has_curl; then missing+=(curl) packages+=(curl); fi
     if ! has_node; then missing+=("Node.js >= 18") packages+=(nodejs); fi

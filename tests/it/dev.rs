@@ -2,4 +2,5 @@
 
 pub mod compose;
 pub mod demo;
+pub mod kubernetes;
 pub mod local;

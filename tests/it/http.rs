@@ -10,6 +10,7 @@ pub mod embed;
 pub mod errors;
 pub mod export;
 pub mod injection;
+pub mod instances;
 pub mod limits;
 pub mod logging;
 pub mod metadata;

@@ -8,10 +8,16 @@ use std::{
     process::Command,
 };
 
+use centile::dev::local::signal;
 use reqwest::Url;
 use serde_json::{Value, json};
 
-use crate::support::{Ran, Serve, TestDb, centile, demo::RemovedFolder, folder, own_redis};
+use crate::support::{
+    Ran, Serve, TestDb, balancer::Balancer, centile, client, demo::RemovedFolder, folder, own_redis, wait::until,
+};
+
+/// The services that are instances.
+const INSTANCES: [&str; 3] = ["centile-1", "centile-2", "centile-3"];
 
 /// Returns the text of a file of the repository.
 fn read(path: &str) -> String {
@@ -78,7 +84,7 @@ fn instruction(name: &str) -> String {
 fn the_services_fit_together() {
     let compose = compose();
     let services = &compose["services"];
-    assert_eq!(start_order(services), ["postgres", "redis", "setup", "centile"]);
+    assert_eq!(start_order(services), [&["postgres", "redis", "setup"][..], &INSTANCES, &["haproxy"]].concat());
     let mut volumes = BTreeSet::new();
     for name in names(services) {
         let service = &services[&name];
@@ -111,7 +117,7 @@ fn the_services_fit_together() {
                 let url: Url = value.as_str().unwrap().parse().unwrap();
                 let host = url.host_str().unwrap();
                 assert!(
-                    names(&service["depends_on"]).contains(host) || name == "centile",
+                    names(&service["depends_on"]).contains(host) || INSTANCES.contains(&name.as_str()),
                     "{name}: {variable} is {url}"
                 );
                 assert!(services[host].is_object(), "{name}: {variable} is {url}");
@@ -119,6 +125,26 @@ fn the_services_fit_together() {
         }
     }
     assert_eq!(names(&compose["volumes"]), volumes, "declared and used volumes");
+}
+
+/// The tests of `http::instances` run `HAProxy` with the same file.
+#[test]
+fn haproxy_runs_with_the_tested_file_in_front_of_all_instances() {
+    let compose = compose();
+    let service = &compose["services"]["haproxy"];
+    let (source, target) = mounts(service).pop().unwrap();
+    assert_eq!(root().join(source).canonicalize().unwrap(), Balancer::configuration().canonicalize().unwrap());
+    // The image's command reads this path.
+    assert_eq!(target, "/usr/local/etc/haproxy/haproxy.cfg");
+    let port = instruction("EXPOSE");
+    for (number, instance) in (1..).zip(INSTANCES) {
+        assert_eq!(service["environment"][format!("CENTILE_{number}")], format!("{instance}:{port}"));
+        assert!(names(&service["depends_on"]).contains(instance), "{instance}");
+    }
+    let text = fs::read_to_string(Balancer::configuration()).unwrap();
+    for variable in names(&service["environment"]) {
+        assert!(text.contains(&format!("presetenv {variable} ")), "{variable} has no effect");
+    }
 }
 
 #[test]
@@ -231,44 +257,54 @@ async fn the_services_start_twice_and_serve_the_sample() {
     let players: BTreeSet<&str> = sample.lines().skip(1).map(|line| line.split(',').nth(1).unwrap()).collect();
     let mut keys = Vec::new();
     for score in [500, 1_000] {
-        let mut served = None;
+        let mut instances = Vec::new();
         for name in start_order(services) {
             let service = &services[&name];
             if service["build"].is_null() {
                 continue;
             }
             let mut command = engine.command(service);
-            served = tokio::task::spawn_blocking(move || {
-                if name == "centile" {
+            let started = tokio::task::spawn_blocking(move || {
+                if INSTANCES.contains(&name.as_str()) {
                     return Some(Serve::start(&mut command));
                 }
                 let ran = Ran::of(&mut command);
                 assert!(ran.code == Some(0), "{name}: {ran:?}");
                 None
-            })
-            .await
-            .unwrap();
+            });
+            instances.extend(started.await.unwrap());
         }
-        let mut serve = served.expect("centile starts last");
-        let port = serve.url.rsplit_once(':').unwrap().1.parse().unwrap();
-        let checked = check(&services["centile"], 8080, port);
-        assert_eq!(checked.code, Some(0), "{checked:?}");
+        for (name, serve) in INSTANCES.iter().zip(&instances) {
+            let port = serve.url.rsplit_once(':').unwrap().1.parse().unwrap();
+            until("the instance is healthy", async || check(&services[*name], 8080, port).code == Some(0)).await;
+        }
+        let addresses: Vec<String> =
+            instances.iter().map(|serve| serve.url.strip_prefix("http://").unwrap().to_owned()).collect();
+        let addresses: [String; 3] = addresses.try_into().unwrap();
+        let balancer = tokio::task::spawn_blocking(move || Balancer::start(&addresses)).await.unwrap();
+        let client = client();
 
         keys.push([engine.key("server"), engine.key("admin")]);
         let event = json!({ "user_id": "player-007", "points": 500 });
-        let submit = serve.client.post(serve.at("/v1/boards/main/scores")).bearer_auth(engine.key("server"));
+        let submit = client.post(balancer.at("/v1/boards/main/scores")).bearer_auth(engine.key("server"));
         submit.json(&event).send().await.unwrap().error_for_status().unwrap();
-        let ops = serve.client.get(serve.at("/ops/")).basic_auth("anybody", Some(engine.key("admin")));
+        let ops = client.get(instances[0].at("/ops/")).basic_auth("anybody", Some(engine.key("admin")));
         ops.send().await.unwrap().error_for_status().unwrap();
-        let board = serve.client.get(serve.at("/v1/boards/main/scores?period=week&limit=1")).send().await.unwrap();
-        let board: Value = board.error_for_status().unwrap().json().await.unwrap();
+        let read = async |path: &str| -> Value {
+            let response = client.get(balancer.at(path)).send().await.unwrap();
+            response.error_for_status().unwrap().json().await.unwrap()
+        };
+        let board = read("/v1/boards/main/scores?period=week&limit=1").await;
         assert_eq!(board["players"], players.len(), "{board}");
         // The sample counts once; this test's scores add up.
         let own: i64 = points(&sample, "player-007");
-        let one = serve.client.get(serve.at("/v1/boards/main/scores/player-007")).send().await.unwrap();
-        let one: Value = one.error_for_status().unwrap().json().await.unwrap();
+        let one = read("/v1/boards/main/scores/player-007").await;
         assert_eq!(one["score"], own + score, "{one}");
-        assert_eq!(serve.stop().await.code(), Some(0));
+        for instance in &mut instances {
+            // The second signal ends the drain.
+            signal(instance.id(), "TERM").unwrap();
+            assert_eq!(instance.stop().await.code(), Some(0));
+        }
     }
     assert_eq!(keys[0], keys[1], "the second start keeps the keys");
 }

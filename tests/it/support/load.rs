@@ -299,15 +299,17 @@ impl Load {
         Some((status, text))
     }
 
-    /// Sends a request and returns its answer. Returns `None` on a connection error or 503 if
-    /// `may_fail` is set; otherwise a failure panics.
+    /// Sends a request and returns its answer. Returns `None` on a connection error, 502, 503 or
+    /// 504 if `may_fail` is set; otherwise a failure panics.
     async fn answer(&self, request: RequestBuilder) -> Option<(StatusCode, HeaderMap, String)> {
         let answer = async {
             let response = request.send().await?;
             let (status, headers) = (response.status(), response.headers().clone());
             Ok::<_, reqwest::Error>((status, headers, response.text().await?))
         };
-        let is_away = |status| self.may_fail && status == StatusCode::SERVICE_UNAVAILABLE;
+        // A balancer answers 502 or 504 if an instance does not answer.
+        let away = [StatusCode::BAD_GATEWAY, StatusCode::SERVICE_UNAVAILABLE, StatusCode::GATEWAY_TIMEOUT];
+        let is_away = |status| self.may_fail && away.contains(&status);
         match answer.await {
             Ok((status, ..)) if is_away(status) => None,
             Ok((status, _, text)) if status.is_server_error() => panic!("{status}: {text}"),

@@ -7,6 +7,7 @@
 #![allow(dead_code, unused_imports, reason = "not every test binary uses every helper")]
 
 pub mod audit;
+pub mod balancer;
 pub mod boundary;
 mod command;
 pub mod corrupter;

@@ -60,7 +60,10 @@ impl Serve {
     /// Returns the command of [`Self::spawn`], for more settings.
     pub fn command(database_url: &str, redis_url: Option<&str>, redis_prefix: &str, flags: &[String]) -> Command {
         let mut command = centile();
-        command.args(["serve", "--listen", "127.0.0.1:0"]).args(flags);
+        command.arg("serve").args(flags);
+        if !flags.iter().any(|flag| flag == "--listen") {
+            command.args(["--listen", "127.0.0.1:0"]);
+        }
         if !flags.iter().any(|flag| flag.contains("maintenance")) {
             command.arg("--no-maintenance");
         }

@@ -1,0 +1,79 @@
+//! Measures the reads of two instances that share a machine, compared with one instance. `cargo
+//! bench --bench instances` prints a table.
+//!
+//! `BENCH_PLAYERS` (1,000,000) sets the size of the board, `BENCH_ROUNDS` (5) the number of rounds.
+#![allow(clippy::print_stdout, reason = "a command-line tool")]
+
+use std::{env, fs, path::Path, thread};
+
+#[path = "../common/mod.rs"]
+mod common;
+
+use common::{
+    Bench, Outcome, Serve, median,
+    wrk::{self, Answers, Run},
+};
+
+const BOARD: &str = "main";
+/// Connections of each of the two load generators, and the seconds of a run.
+const CONNECTIONS: u32 = 32;
+const SECONDS: u32 = 10;
+
+#[tokio::main]
+async fn main() -> Outcome<()> {
+    let number = |name: &str, default: u32| -> Outcome<u32> {
+        let text = env::var(name).unwrap_or_default();
+        if text.is_empty() { Ok(default) } else { Ok(text.parse().map_err(|error| format!("{name}: {error}"))?) }
+    };
+    let (players, rounds) = (number("BENCH_PLAYERS", 1_000_000)?, number("BENCH_ROUNDS", 5)?);
+    Bench::run_as_recommended(async |bench, dir| measure(bench, dir, players, rounds)).await
+}
+
+fn measure(bench: &Bench, dir: &Path, players: u32, rounds: u32) -> Outcome<()> {
+    common::fill(bench, BOARD, players)?;
+    println!("{}\n{players} players\n", bench.machine()?);
+    let flags = ["--no-maintenance", "--index-boards", BOARD];
+    let instances = [Serve::start(bench, &flags)?, Serve::start(bench, &flags)?];
+    let [first, second] = instances.each_ref().map(|instance| instance.address.as_str());
+    println!("| read | one instance (1/s) | two instances (1/s) | ratio | p99 (ms) | p99 |");
+    println!("| --- | --- | --- | --- | --- | --- |");
+    for (what, path) in
+        [("top 100", "scores?limit=100"), ("standing", "scores/player-%d"), ("around 4", "scores/player-%d?around=4")]
+    {
+        let request = format!("wrk.format('GET', string.format('/v1/boards/{BOARD}/{path}', math.random({players})))");
+        let (mut rates, mut latencies): ([Vec<f64>; 2], [Vec<f64>; 2]) = Default::default();
+        // The first round warms up: indexes load.
+        for round in 0..=rounds {
+            for (n, targets) in [[first, first], [first, second]].into_iter().enumerate() {
+                let answers = read(dir, targets, round, &request)?;
+                if round > 0 {
+                    if answers.iter().any(|answers| answers.errors > 0) {
+                        return Err(format!("{what}: {answers:?}").into());
+                    }
+                    rates[n].push(answers.iter().map(|answers| answers.requests as f64 / answers.seconds).sum());
+                    latencies[n].push(answers.iter().map(|answers| answers.p99).fold(0.0, f64::max));
+                }
+            }
+        }
+        let ([one, two], [one_p99, two_p99]) = (rates.map(median), latencies.map(median));
+        println!("| {what} | {one:.0} | {two:.0} | {:.2} | {one_p99:.1} | {two_p99:.1} |", two / one);
+    }
+    Ok(())
+}
+
+/// Runs two load generators at once, each with its target.
+fn read(dir: &Path, targets: [&str; 2], round: u32, request: &str) -> Outcome<[Answers; 2]> {
+    let run = |n: u32, address: &str| -> Result<Answers, String> {
+        let dir = dir.join(format!("wrk-{n}"));
+        fs::create_dir_all(&dir).map_err(|error| error.to_string())?;
+        let seed = 2 * round + n;
+        let run = Run { address, connections: CONNECTIONS, seconds: SECONDS, seed, key: "", request, varies: true };
+        wrk::run(&dir, &run).map_err(|error| error.to_string())
+    };
+    let [first, second] = targets;
+    thread::scope(|scope| {
+        let other = scope.spawn(|| run(1, second));
+        let own = run(0, first);
+        Ok([own?, other.join().map_err(|_| "a load generator failed")??])
+    })
+}
