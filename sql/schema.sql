@@ -8617,6 +8617,8 @@ GRANT USAGE ON SEQUENCE centile_store.combined_view_number TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.cut_offs TO centile_service;
 
+GRANT SELECT,INSERT ON TABLE centile_store.epochs TO centile_service;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.erasures TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.leaderboard_bucket_00 TO centile_service;
