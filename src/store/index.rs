@@ -170,13 +170,11 @@ impl Store {
     /// Returns a connection for rounds.
     pub(crate) async fn round_connection(&self) -> Result<RoundConnection> {
         let kept = self.kept().as_mut().and_then(Vec::pop).filter(|kept| kept.used_at.elapsed() < KEPT_FOR);
-        match kept {
-            Some(kept) => Ok(kept),
-            None => {
-                let (held, now) = (self.rounds.hold().await?, Instant::now());
-                Ok(RoundConnection { held, ran: 0, taken_at: now, used_at: now })
-            }
+        if let Some(kept) = kept {
+            return Ok(kept);
         }
+        let (held, now) = (self.rounds.hold().await?, Instant::now());
+        Ok(RoundConnection { held, ran: 0, taken_at: now, used_at: now })
     }
 
     /// Keeps a connection for the next round, unless it has run many rounds or leads to a former

@@ -183,12 +183,12 @@ async fn a_replica_that_is_behind_or_away_is_left_alone() {
     cluster.on_replica("SELECT pg_wal_replay_pause()").await;
     site.score("ann", 5).await;
     site.until_read_from(false).await;
-    assert_eq!(site.serve.metric("centile_replica_used").await, 0.0);
+    assert!(site.serve.metric("centile_replica_used").await < 0.5);
     assert!(site.serve.metric("centile_replica_lag_seconds").await > 1.0);
     assert_eq!(site.read("ann", None).await, (Some(5), false));
     cluster.on_replica("SELECT pg_wal_replay_resume()").await;
     site.until_read_from(true).await;
-    assert_eq!(site.serve.metric("centile_replica_used").await, 1.0);
+    assert!(site.serve.metric("centile_replica_used").await > 0.5);
     assert_eq!(site.read("ann", None).await, (Some(5), true));
 
     cluster.replica.shut_down().expect("a stopped replica");
