@@ -27,8 +27,8 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// event.
 const NAME_MAX_BYTES: usize = 64;
 
-/// Appends entries and stores the cursor after them, unless the stored cursor is not ARGV[1]. One
-/// script, so that both happen or neither.
+/// Appends entries and stores the cursor after them, if the stored cursor is ARGV[1]. One script
+/// does both, so that both happen or neither.
 const APPEND: &str = "
     if (redis.call('GET', KEYS[2]) or '') ~= ARGV[1] then return 0 end
     local at = 4
@@ -46,7 +46,7 @@ const MOVE: &str = "
     redis.call('XADD', KEYS[2], '*', unpack(ARGV, 3))
     return redis.call('XACK', KEYS[1], ARGV[1], ARGV[2])";
 
-/// Errors that no retry mends: of the account, of the type of a key, of an old server.
+/// Errors that no retry fixes: a wrong account, a key of another type, or an old server.
 const LASTING: [&str; 7] = ["NOAUTH", "WRONGPASS", "NOPERM", "WRONGTYPE", "ERR", "NOSCRIPT", "NOPROTO"];
 
 /// The field and the value of an entry.
@@ -154,7 +154,7 @@ impl RedisStream {
         }
     }
 
-    /// Returns entries that were delivered to this consumer after `after` and not acknowledged.
+    /// Returns entries with ids above `after` that this consumer received and did not acknowledge.
     pub(crate) async fn own(&mut self, member: &Member, after: &str, count: usize) -> Result<Vec<Entry>> {
         let mut command = cmd("XREADGROUP");
         command.arg("GROUP").arg(&member.group).arg(&member.consumer).arg("COUNT").arg(count);
@@ -232,8 +232,9 @@ impl RedisStream {
     }
 }
 
-/// Repeats `job` after failures that a retry may mend, until it ends or `stopping`. The job tells
-/// when it has begun; a failure before that is returned, because it may be a mistake in the set-up.
+/// Repeats `job` after failures that a retry may fix, until it ends or `stopping` is cancelled. The
+/// job sets its flag once it has begun. An earlier failure is returned, because it may be a mistake
+/// in the setup.
 pub(crate) async fn keep_trying(
     stopping: &CancellationToken,
     mut job: impl AsyncFnMut(&mut bool) -> Result<()>,

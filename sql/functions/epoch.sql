@@ -1,10 +1,11 @@
--- After a restore or a failover the same batch numbers may mean another state; the epoch tells them
--- apart. A replica cannot read its timeline in SQL. Its epoch contains the time of its start
--- instead, because it changes its history only by a restart (pg_rewind, a new copy) or a promotion.
+-- After a restore or a failover, the same batch numbers may stand for another state; the epoch
+-- tells the states apart. A replica cannot read its timeline in SQL. Its epoch contains the time of
+-- its start instead, because it changes its history only by a restart (pg_rewind, a new copy) or a
+-- promotion.
 --
 -- The service reads the epoch once per connection and keeps it in a setting, because reading the
--- control file costs more than a rank. A connection to a replica has its own setting, which no
--- longer counts after a promotion. In plpgsql, which keeps its plans.
+-- control file costs more than a rank. A connection to a replica uses another setting, which is
+-- ignored after a promotion. The function is in plpgsql because plpgsql keeps its plans.
 CREATE OR REPLACE FUNCTION centile.epoch() RETURNS text
 LANGUAGE plpgsql STABLE
 AS $$

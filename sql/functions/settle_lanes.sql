@@ -1,8 +1,9 @@
 -- A writer draws ids of the ledger only while it holds its lane's lock. So while this session holds
--- it, all rows of the lane are committed, and later ones get higher ids than any row has now.
+-- the lock, all rows of the lane are committed, and later rows get higher ids than any existing
+-- row.
 --
--- With p_waits all lanes are settled, in one order, and the structure lock comes first. Otherwise a
--- lane that is being written to is left out.
+-- With p_waits, the function takes the structure lock first, then locks all lanes, in order.
+-- Otherwise it skips lanes that are being written to.
 CREATE OR REPLACE FUNCTION centile_store.settle_lanes(p_board_id integer, p_waits boolean, OUT ledger_end bigint, OUT lanes smallint[])
 LANGUAGE plpgsql VOLATILE
 AS $$

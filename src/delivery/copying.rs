@@ -32,7 +32,7 @@ const WAIT: Duration = Duration::from_secs(30);
 /// costs far less than several small ones.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What to copy, and where to begin.
+/// The board to copy, and where to begin.
 #[derive(Debug)]
 pub(crate) struct Copying<'a> {
     /// The ledger.
@@ -41,12 +41,12 @@ pub(crate) struct Copying<'a> {
     pub(crate) board: &'a Board,
     /// The start without a stored cursor.
     pub(crate) first: Start,
-    /// Entries that the stream keeps at least; all if `None`.
+    /// Minimum number of entries that the stream keeps; all if `None`.
     pub(crate) max_length: Option<u64>,
 }
 
-/// Copies until `stopping`, and counts in `copied`. Waits while Redis or PostgreSQL is unavailable,
-/// but not at the start.
+/// Copies until `stopping` is cancelled, and counts transactions in `copied`. Waits while Redis or
+/// PostgreSQL is unavailable, except at the start.
 pub(crate) async fn run(
     copying: &Copying<'_>,
     to: &mut RedisStream,
@@ -86,7 +86,7 @@ async fn copy_page(
     // The first cursor is stored at once: a repeated start at the present would skip transactions.
     let wait = if was.is_empty() { Duration::ZERO } else { WAIT };
     let rows = reader.read_or_wait(PAGE, wait, stopping).await?;
-    // Without transactions, too: this finds out if Redis has lost the stream.
+    // Appends an empty page, too, to find out whether Redis has lost the stream.
     let cursor = reader.cursor().text();
     let entries: Vec<_> = rows.iter().map(|row| fields(copying.board, row)).collect();
     if !to.append(&entries, key, was, &cursor, copying.max_length).await? {

@@ -1,9 +1,9 @@
 //! The event stream of a board: every row of its ledger, once and in order, from any cursor on.
 //!
-//! A writer draws ids of the ledger only while it holds its lane's lock, until its commit. So the
-//! rows of a lane are committed in the order of their ids, and the last id that was read in each
-//! lane is an exact place in the ledger. Each page is one statement, so it sees all lanes in one
-//! snapshot.
+//! A writer draws ids of the ledger only while it holds its lane's lock, which it keeps until its
+//! commit. So the rows of a lane are committed in the order of their ids, and the last id that was
+//! read in each lane is an exact place in the ledger. Each page is one statement, so it sees all
+//! lanes in one snapshot.
 
 use std::{
     sync::{
@@ -27,13 +27,13 @@ use crate::{
     store::Store,
 };
 
-/// Interval at which waiting readers of a board look for new batches, together.
+/// Interval between checks for new batches, which all waiting readers of a board share.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Ids that a page may pass in vain, because a lane without new rows is still at an old id.
+/// Maximum ids that a page skips needlessly because a lane without new rows is still at an old id.
 const MAX_LAG: i64 = 2_000;
 
-/// What all readers of event streams share.
+/// State that all readers of event streams share.
 #[derive(Debug)]
 pub(crate) struct Transactions {
     store: Store,
@@ -60,7 +60,7 @@ pub(crate) struct Cursor {
     /// The database's epoch.
     epoch: String,
     board_id: i32,
-    /// The last id that was read in each lane, or a later one up to which the lane has no other.
+    /// For each lane, the last id that was read, or a later id up to which it has no other rows.
     ids: Vec<i64>,
 }
 
@@ -96,7 +96,7 @@ impl Start {
 }
 
 impl Transactions {
-    /// Prepares reading. `timeout` limits the wait for another reader's look at a board.
+    /// Prepares reading. `timeout` limits the wait for another reader's check of a board.
     pub(crate) fn new(store: Store, timeout: Duration) -> Self {
         let batches = SingleFlightCache::new(timeout, LOOK_EVERY);
         Self { store, batches, ledger_end: AtomicI64::new(0) }
@@ -145,7 +145,7 @@ impl Reader {
     pub(crate) async fn read(&mut self, limit: u16) -> Result<Vec<Transaction>> {
         let store = &self.shared.store;
         let lag = self.shared.ledger_end.load(Ordering::Relaxed) - self.ids.iter().copied().min().unwrap_or_default();
-        // Before the page, which then has all rows that are settled here.
+        // Settles lanes before reading the page, which then contains all settled rows.
         let settled = if lag > MAX_LAG { Some(store.settle_lanes(self.board_id, false).await?) } else { None };
         let page = store.transactions_after(self.board_id, &self.ids, limit.into()).await?;
         let page = page.ok_or_else(|| Error::not_found(Resource::Board, self.board_id.to_string()))?;
@@ -176,8 +176,8 @@ impl Reader {
         Ok(page.rows)
     }
 
-    /// Returns the next rows. Without any, waits for them, but no longer than `wait`, and not after
-    /// `stopping`.
+    /// Returns the next rows. If there are none, waits for them for up to `wait`, or until
+    /// `stopping` is cancelled.
     pub(crate) async fn read_or_wait(
         &mut self,
         limit: u16,

@@ -30,7 +30,7 @@ use crate::{
 /// Shortest and longest pause before messages are written again after a failure.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
-/// Who consumes, and how.
+/// Parts and settings of a consumer.
 #[derive(Debug)]
 pub(crate) struct Consuming<'a> {
     /// The boards.
@@ -45,7 +45,7 @@ pub(crate) struct Consuming<'a> {
     pub(crate) member: Member,
     /// Maximum messages that are written together.
     pub(crate) batch: usize,
-    /// Age from which on messages of another consumer are taken over.
+    /// Age at which messages of another consumer are taken over.
     pub(crate) claim_after: Duration,
 }
 

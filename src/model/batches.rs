@@ -7,7 +7,7 @@ use crate::{Error, Result};
 /// Maximum lanes of a board.
 const LANES_MAX: usize = 64;
 
-/// The last batch of each lane that a state of a board must contain; 0 for any.
+/// For each lane, the last batch that a state of the board must contain; 0 if none is required.
 ///
 /// Responses to writes name it, and reads may ask for it. Its text is opaque to callers:
 /// `7:105.0.77`.

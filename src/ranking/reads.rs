@@ -29,8 +29,8 @@ const COMPARE_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a read waits until the replica has the batches that the caller asks for.
 const WRITTEN_WAIT: Duration = Duration::from_millis(500);
 
-/// Pause between the first two looks for these batches. Each further pause is twice as long, so that a
-/// version that never comes costs few statements.
+/// Pause between the first two checks for these batches. Each further pause is twice as long, so
+/// that waiting for batches that never arrive costs few statements.
 const WRITTEN_PAUSE: Duration = Duration::from_millis(10);
 
 /// Maximum positions of the primary that are kept.
@@ -101,7 +101,7 @@ impl Reads {
     pub(crate) async fn containing(&self, written: &[BoardBatches]) -> (&Arc<Rankings>, Option<Duration>) {
         if let Some(replica) = self.used()
             && replica.reaches(written).await
-            // It may have been left during the wait.
+            // Reads may have moved to the primary during the wait.
             && let ReplicaStatus { is_used: true, lag } = replica.status()
         {
             return (&replica.rankings, lag);
@@ -155,7 +155,8 @@ impl Replica {
     /// Compares the replica with the primary, and decides whether it answers reads.
     async fn compare(&self, primary: &Rankings) {
         let asked_at = Instant::now();
-        // While the primary does not answer, the lag grows, and after `max_lag` the replica is left.
+        // While the primary does not answer, the lag grows; above `max_lag` the replica is not
+        // used.
         if let Ok(Ok(position)) = timeout(COMPARE_TIMEOUT, primary.store.primary_position()).await {
             if self.lag().epoch != position.epoch {
                 self.rankings.acknowledged.forget_all();
@@ -170,10 +171,11 @@ impl Replica {
         if !self.lag().note_replayed(replayed) {
             self.rankings.acknowledged.forget_all();
         }
-        // A slow replica only falls behind. One that accepts no connection is left at once.
+        // A slow replica stays in use until it lags too much. An unreachable one is dropped at
+        // once.
         let is_reachable = replayed.is_some() || follows && store.try_connect().await.is_ok();
         let was_used = self.is_used.load(Ordering::Relaxed);
-        // A replica at the limit must not come and go: each change loads rank indexes.
+        // Avoids switching back and forth near the limit: each switch loads rank indexes.
         let limit = if was_used { self.max_lag } else { self.max_lag / 2 };
         let lag = self.lag().at(Instant::now());
         let is_used = is_reachable && lag.is_some_and(|lag| lag <= limit);
@@ -227,7 +229,8 @@ struct Lag {
     epoch: String,
     /// Positions of the primary that the replica has not replayed yet, and their times.
     positions: VecDeque<(i64, Instant)>,
-    /// A position that the replica has replayed. It contains everything from before the time.
+    /// A position that the replica has replayed. The replica contains everything that was
+    /// acknowledged before its time.
     complete_until: Option<(i64, Instant)>,
 }
 

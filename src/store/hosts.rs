@@ -18,7 +18,7 @@ use crate::{Error, Result};
 /// Timeout for asking a server, including the connection to it.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The parameter of libpq that says which server is meant. The primary is the only possibility.
+/// The libpq parameter that selects a server by its role. Centile accepts only the primary.
 const TARGET: &str = "target_session_attrs";
 
 /// The servers of a database URL.
@@ -86,10 +86,11 @@ impl Hosts {
 }
 
 impl Questions<'_> {
-    /// Asks all servers. Returns the options of the primary if it is another one than before.
+    /// Asks all servers. Returns the options of the primary if another server is the primary now.
     ///
-    /// Of two servers that say so, the primary is the one with the later timeline: the other is from
-    /// before a failover. A timeline before the latest one seen does not count either.
+    /// If two servers claim to be the primary, the one with the later timeline is: the other one
+    /// dates from before a failover. A server with an earlier timeline than the latest one seen is
+    /// ignored, too.
     pub(super) async fn ask(&mut self) -> Option<PgConnectOptions> {
         let Self { hosts, connections } = self;
         let answers = hosts.all.iter().zip(connections).map(|(options, connection)| async move {
@@ -106,7 +107,7 @@ impl Questions<'_> {
         });
         let answers = join_all(answers).await.into_iter().enumerate();
         let mut primary = hosts.primary.lock().unwrap_or_else(PoisonError::into_inner);
-        // Of equal timelines, the present server counts.
+        // If timelines are equal, the current primary stays.
         let (timeline, _, host) =
             answers.filter_map(|(host, timeline)| Some((timeline?, host == primary.host, host))).max()?;
         if timeline < primary.timeline {

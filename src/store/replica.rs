@@ -18,8 +18,8 @@ impl Store {
         Ok(position.fetch_one(&self.layout_writers).await?)
     }
 
-    /// Returns the bytes of write-ahead log that a replica has replayed; `None` if it does not follow
-    /// the primary with this epoch. The primary itself may take the place of a replica.
+    /// Returns the bytes of write-ahead log that a replica has replayed; `None` if it does not
+    /// follow the primary with this epoch. The server may also be the primary itself.
     pub(crate) async fn replayed(&self, primary_epoch: &str) -> Result<Option<i64>> {
         Ok(sqlx::query_file_scalar!("sql/queries/replayed.sql", primary_epoch).fetch_one(&self.layout_writers).await?)
     }

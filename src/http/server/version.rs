@@ -1,4 +1,5 @@
-//! Headers that tell callers how recent a response is, for instances that read from a replica.
+//! Headers that tell callers how recent a response is. They matter if instances read from a
+//! replica.
 //!
 //! A response to a write names batches of the board in `Centile-Version`. A read with these batches in
 //! `Centile-Min-Version` contains the write.
