@@ -8,7 +8,7 @@ mod directory;
 pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod frozen;
-mod index;
+pub(crate) mod index;
 mod indexes;
 mod load;
 pub(crate) mod local;
