@@ -12,7 +12,7 @@ const RATES: [f64; 2] = [2_500.0, 250_000.0];
 const SECONDS_PER_DAY: f64 = 86_400.0;
 const GB: f64 = 1e9;
 
-/// Open periods: all_time, week and month, as in docs/sizing.md.
+/// Open periods: `all_time`, week and month, as in docs/sizing.md.
 const PERIODS: f64 = 3.0;
 // Bytes, from docs/sizing.md.
 const USER: f64 = 186.0;

@@ -209,13 +209,17 @@ pub fn simulate(setting: &Setting) -> Simulated {
                 let lane = &lanes[number];
                 if now >= WARM_UP {
                     batches += 1.0;
-                    waits.extend(lane.batch.iter().map(|arrived| now - *arrived));
+                    waits.extend(lane.batch.iter().map(|arrived| now.saturating_sub(*arrived)));
                 }
-                steps.push(Reverse((now + pause(lane.batch.len(), now - lane.began), number, Step::Start)));
+                steps.push(Reverse((
+                    now + pause(lane.batch.len(), now.saturating_sub(lane.began)),
+                    number,
+                    Step::Start,
+                )));
             }
         }
     }
-    let seconds = (END - WARM_UP).as_secs_f64();
+    let seconds = END.saturating_sub(WARM_UP).as_secs_f64();
     waits.sort_unstable();
     let wait = |percent: usize| waits.get(waits.len() * percent / 100).map_or(0.0, |wait| wait.as_secs_f64() * 1e3);
     Simulated {
