@@ -23,8 +23,7 @@ const BLOCK: Duration = Duration::from_secs(1);
 /// Pause before a retry after a failure.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// Maximum bytes of the name of a stream. With the id of an entry, it must fit into the id of an
-/// event.
+/// Maximum bytes of a stream's name. The name and an entry's id must fit into an event id together.
 const NAME_MAX_BYTES: usize = 64;
 
 /// Appends entries and stores the cursor after them, if the stored cursor is ARGV[1]. One script
@@ -86,11 +85,12 @@ impl fmt::Debug for RedisStream {
 }
 
 impl RedisStream {
-    /// Prepares the stream at `url`: `redis://HOST:PORT/STREAM` or `redis://HOST:PORT/DATABASE/STREAM`.
+    /// Prepares the stream at `url`, which is `redis://HOST:PORT/STREAM` or
+    /// `redis://HOST:PORT/DATABASE/STREAM`.
     ///
-    /// `authorities` is a PEM file with the certificate authorities trusted for TLS; the system's by
-    /// default. [`Error::Invalid`] if the file cannot be read or `url` is not of this form. The
-    /// message does not repeat the URL.
+    /// `authorities` is a PEM file with the certificate authorities trusted for TLS; by default,
+    /// the system's are. [`Error::Invalid`] if the file cannot be read or `url` is not of this
+    /// form. The message does not repeat the URL.
     pub(crate) fn new(url: &str, authorities: Option<&Path>) -> Result<Self> {
         let refused = || {
             Error::invalid("url", "must be the URL of a stream, such as redis://host:6379/events, or rediss:// for TLS")
@@ -189,7 +189,8 @@ impl RedisStream {
         self.call::<u64>(cmd("XACK").arg(&self.name).arg(group).arg(ids), TIMEOUT).await.map(drop)
     }
 
-    /// Moves an entry to the stream `NAME:dead`, with fields that describe why, and acknowledges it.
+    /// Moves an entry to the stream `NAME:dead`, with fields that give the reason, and acknowledges
+    /// it.
     pub(crate) async fn bury(&mut self, group: &str, entry: &Entry, why: &[(&str, &str)]) -> Result<()> {
         let mut command = cmd("EVAL");
         command.arg(MOVE).arg(2).arg(&self.name).arg(format!("{}:dead", self.name)).arg(group).arg(&entry.id);
@@ -273,7 +274,7 @@ enum Failed {
 }
 
 impl From<Failed> for Error {
-    /// A retry may mend everything but errors of the set-up.
+    /// A retry may fix every error except those of the setup.
     fn from(failed: Failed) -> Self {
         let error = match failed {
             Failed::Answered(error) => error,

@@ -1,4 +1,5 @@
--- In plpgsql, which keeps its plans: each instance with a replica calls it four times a second.
+-- In plpgsql because plpgsql keeps its plans: each instance with a replica calls the function four
+-- times a second.
 CREATE OR REPLACE FUNCTION centile_store.note_epoch() RETURNS text
 LANGUAGE plpgsql VOLATILE
 AS $$

@@ -3,8 +3,8 @@
 -- lane commits later has a higher id, and p_ids names an exact place in the ledger.
 --
 -- Reads each month by its primary key, from the lowest of p_ids on. Ids of events are read once per
--- player, because transaction_ids has no index by transaction. They are in one JSON object: of
--- rows, the planner would expect one, and compare each id with each transaction.
+-- player, because transaction_ids has no index by transaction. They are in one JSON object. If they
+-- were rows, the planner would expect one row, and compare each id with each transaction.
 CREATE OR REPLACE FUNCTION centile_store.transactions_after(p_board_id integer, p_ids bigint[], p_limit integer)
 RETURNS TABLE (transaction_id bigint, lane smallint, batch bigint, user_id text, kind text, points bigint, tiebreak smallint, reason text,
     voids bigint, event_id text, occurred_at timestamptz, metadata text)

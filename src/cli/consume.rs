@@ -18,7 +18,7 @@ use crate::{
     redis_stream::{Member, RedisStream},
 };
 
-/// What to consume, and how.
+/// The messages to consume, and how.
 #[derive(Debug, Args)]
 pub(super) struct Consume {
     /// URL of the stream, such as `redis://host:6379/events`

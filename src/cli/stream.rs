@@ -20,7 +20,7 @@ use crate::{
     redis_stream::RedisStream,
 };
 
-/// What to copy, and where to.
+/// The transactions to copy, and their destination.
 #[derive(Debug, Args)]
 pub(super) struct Stream {
     /// The board

@@ -1,7 +1,7 @@
 //! Copies the transactions of a board into a Redis Stream.
 //!
-//! The cursor is stored beside the stream, together with the entries that precede it. So a copy that
-//! was killed continues where it ended, and the stream gets each transaction once.
+//! The cursor is stored beside the stream, in one script with the entries that precede it. So a
+//! copy that was killed continues where it ended, and the stream gets each transaction once.
 
 use std::{
     sync::{
@@ -39,7 +39,7 @@ pub(crate) struct Copying<'a> {
     pub(crate) transactions: &'a Arc<Transactions>,
     /// The board.
     pub(crate) board: &'a Board,
-    /// The start without a stored cursor.
+    /// Where to begin if no cursor is stored.
     pub(crate) first: Start,
     /// Minimum number of entries that the stream keeps; all if `None`.
     pub(crate) max_length: Option<u64>,

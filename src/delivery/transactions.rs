@@ -30,7 +30,8 @@ use crate::{
 /// Interval between checks for new batches, which all waiting readers of a board share.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Maximum ids that a page skips needlessly because a lane without new rows is still at an old id.
+/// Maximum ids that a page reads past in vain, because a lane without new rows is still at an old
+/// id.
 const MAX_LAG: i64 = 2_000;
 
 /// State that all readers of event streams share.
@@ -200,7 +201,7 @@ impl Reader {
         }
     }
 
-    /// Waits until a lane has another batch than at the last page.
+    /// Waits until a lane has a newer batch than at the last page.
     async fn changed(&self) -> Result<()> {
         let Transactions { store, batches, .. } = &*self.shared;
         loop {

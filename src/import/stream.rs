@@ -62,7 +62,8 @@ pub(crate) struct Consumed {
     pub(crate) dead: AtomicU64,
 }
 
-/// Consumes until `stopping`. Waits while Redis or PostgreSQL is unavailable, but not at the start.
+/// Consumes until `stopping` is cancelled. Waits while Redis or PostgreSQL is unavailable, except
+/// at the start.
 pub(crate) async fn run(
     consuming: &Consuming<'_>,
     from: &mut RedisStream,
@@ -72,7 +73,7 @@ pub(crate) async fn run(
     // An unknown board is more likely a mistake in the command than in the messages.
     boards::find(consuming.boards, consuming.board).await?;
     keep_trying(stopping, async |has_begun: &mut bool| {
-        // After Redis has lost its data, the group does not exist.
+        // If Redis has lost its data, the group no longer exists.
         from.join(&consuming.member.group).await?;
         *has_begun = true;
         let mut work = Work { consuming, from: &mut *from, consumed, stopping };
@@ -120,7 +121,8 @@ impl Work<'_, '_> {
         Ok(())
     }
 
-    /// Writes messages, then acknowledges them. Those that can never be written become dead letters.
+    /// Writes messages, then acknowledges them. Those that can never be written become dead
+    /// letters.
     async fn write(&mut self, entries: Vec<Entry>) -> Result<()> {
         let mut by_board: BTreeMap<BoardSlug, Vec<(Entry, Event)>> = BTreeMap::new();
         let mut done = Vec::with_capacity(entries.len());
@@ -142,7 +144,7 @@ impl Work<'_, '_> {
     }
 
     /// Writes events of a board, and adds the ids of their messages to `done`. Waits while they
-    /// cannot be written, but not after `stopping`.
+    /// cannot be written, until `stopping` is cancelled.
     async fn write_board(
         &mut self,
         slug: &BoardSlug,

@@ -20,7 +20,7 @@ use crate::{
     ranking::{Rankings, acknowledged::covers},
 };
 
-/// Interval of comparing the replica with the primary.
+/// Interval at which the replica is compared with the primary.
 const COMPARE_EVERY: Duration = Duration::from_millis(250);
 
 /// Timeout for the answer of each of the two servers.
@@ -48,7 +48,8 @@ pub(crate) struct Reads {
 pub(crate) struct ReplicaStatus {
     /// Whether it answers reads.
     pub(crate) is_used: bool,
-    /// Upper bound of its lag; `None` if it has not been in reach or does not follow the primary.
+    /// Upper bound of its lag; `None` if the replica was never reachable or does not follow the
+    /// primary.
     pub(crate) lag: Option<Duration>,
 }
 
@@ -66,8 +67,8 @@ impl Reads {
         Self { primary, replica: None }
     }
 
-    /// Reads from `replica` while it is at most `max_lag` behind. Compares it with the primary until
-    /// the instance stops.
+    /// Reads from `replica` while it is at most `max_lag` behind. Compares it with the primary
+    /// until the instance stops.
     pub(crate) fn with_replica(
         primary: Arc<Rankings>,
         replica: Arc<Rankings>,
@@ -96,8 +97,8 @@ impl Reads {
 
     /// Returns the server for a read whose answer must contain `written`, and the lag of a replica.
     ///
-    /// Waits up to 500 ms for the replica, then chooses the primary, which contains all acknowledged
-    /// scores.
+    /// Waits up to 500 ms for the replica, then chooses the primary, which contains all
+    /// acknowledged scores.
     pub(crate) async fn containing(&self, written: &[BoardBatches]) -> (&Arc<Rankings>, Option<Duration>) {
         if let Some(replica) = self.used()
             && replica.reaches(written).await
@@ -222,8 +223,8 @@ impl Replica {
 
 /// Measures how far a replica is behind the primary.
 ///
-/// The positions of the primary are kept with their times. Once the replica has replayed one of them,
-/// it contains everything that was acknowledged before that time.
+/// The positions of the primary are kept with their times. Once the replica has replayed a
+/// position, it contains everything that was acknowledged before that position's time.
 #[derive(Debug, Default)]
 struct Lag {
     epoch: String,
@@ -238,7 +239,7 @@ impl Lag {
     /// Records a position of the primary at `at`.
     fn note_primary(&mut self, epoch: String, wal: i64, at: Instant) {
         if self.epoch != epoch {
-            // Positions of another history do not compare.
+            // Positions of different histories cannot be compared.
             *self = Self { epoch, ..Self::default() };
         }
         let is_full = self.positions.len() >= POSITIONS_MAX;

@@ -1,7 +1,7 @@
 //! The servers named in a database URL, and which of them is the primary.
 //!
-//! A URL may name several servers, as in libpq: `postgres://user@one:5432,two:5432/database`. One is
-//! the primary, the others are replicas, of which one may take its place.
+//! A URL may name several servers, as in libpq: `postgres://user@one:5432,two:5432/database`. One
+//! is the primary; the others are replicas, one of which may take its place.
 
 use std::{
     str::FromStr as _,
@@ -140,8 +140,8 @@ async fn timeline(connection: &mut PgConnection) -> sqlx::Result<Option<String>>
     .await
 }
 
-/// Splits a URL with several servers into one URL for each, without [`TARGET`]. `None` if it is not a
-/// URL.
+/// Splits a URL with several servers into one URL for each, without [`TARGET`]. Returns `None` if
+/// it is not a URL.
 fn split(url: &str) -> Option<Vec<String>> {
     let (scheme, rest) = url.split_once("://")?;
     let end = rest.find(['/', '?']).unwrap_or(rest.len());

@@ -1,8 +1,8 @@
 //! Headers that tell callers how recent a response is. They matter if instances read from a
 //! replica.
 //!
-//! A response to a write names batches of the board in `Centile-Version`. A read with these batches in
-//! `Centile-Min-Version` contains the write.
+//! The response to a write names batches of the board in `Centile-Version`. A read that sends these
+//! batches in `Centile-Min-Version` contains the write.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::{
     model::{batches::BoardBatches, board::Board},
 };
 
-/// Header of a response to a write: batches of the board that contain it.
+/// Header of a response to a write: batches of the board that contain the write.
 const VERSION: HeaderName = HeaderName::from_static("centile-version");
 
 /// Header of a read: the [`VERSION`] of earlier responses, whose writes the answer must contain.
