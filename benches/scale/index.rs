@@ -23,6 +23,9 @@ const CHUNK: u32 = 1_000_000;
 const AROUND: u64 = 4;
 /// Points of a change.
 const POINTS: i64 = 1_000;
+/// The settled part is one player of so many, and each of them moves so often before it is timed.
+const SETTLED_PART: u32 = 100;
+const SETTLING_MOVES: u32 = 5;
 
 /// Times of an operation, in nanoseconds. They include one reading of the clock.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
@@ -52,6 +55,10 @@ pub struct Measured {
     pub position: Times,
     pub around: Times,
     pub change: Times,
+    /// Changes in a part of the ranking whose blocks have been split and merged before.
+    pub settled: Times,
+    /// Mean time per change that splitting and merging takes: that of the slowest hundredth.
+    pub splitting: f64,
 }
 
 /// Returns a value of /proc/self/status or /proc/meminfo, in bytes.
@@ -108,9 +115,21 @@ pub fn measure(count: u32) -> Outcome<Measured> {
     })?;
     let changes: Vec<Key> = (0..)
         .zip(&places)
-        .map(|(time, place)| players.later_key(*place, random.random_range(1..=POINTS), time))
+        .map(|(time, place)| players.later_key(*place, players.score(*place) + random.random_range(1..=POINTS), time))
         .collect();
     let change = time(&mut nanos, |n| index.set(changes[n]))?;
+    // A block is split when it has become full. To get there everywhere would take too long, so it
+    // is done in the middle of the ranking.
+    let part = (count / SETTLED_PART).max(1);
+    let mut moves = (u32::try_from(SAMPLES)?..).map(|time| {
+        let [from, to] = [0; 2].map(|_: u32| count / 2 + random.random_range(0..part));
+        players.later_key(from, players.score(to), time)
+    });
+    moves.by_ref().take(usize::try_from(part * SETTLING_MOVES)?).for_each(|key| index.set(key));
+    let changes: Vec<Key> = moves.take(SAMPLES).collect();
+    let settled = time(&mut nanos, |n| index.set(changes[n]))?;
+    let fast: u64 = nanos.iter().take(SAMPLES / 100 * 99).map(|nanos| u64::from(*nanos)).sum();
+    let splitting = settled.mean - fast as f64 / SAMPLES as f64;
     check_order(&index, count)?;
     let bytes_after = per_player(index.bytes() as f64);
     Ok(Measured {
@@ -125,6 +144,8 @@ pub fn measure(count: u32) -> Outcome<Measured> {
         position,
         around,
         change,
+        settled,
+        splitting,
     })
 }
 
@@ -213,7 +234,8 @@ pub fn check() -> Outcome<()> {
     }
     let mut index = load.finish();
     for time in 0..3 * PLAYERS {
-        let mut key = players.later_key(random.random_range(0..PLAYERS), random.random_range(-POINTS..=POINTS), time);
+        let place = random.random_range(0..PLAYERS);
+        let mut key = players.later_key(place, players.score(place) + random.random_range(-POINTS..=POINTS), time);
         // Some of them are new players.
         if time % 100 == 0 {
             key.2 += PLAYERS;

@@ -143,7 +143,7 @@ impl Lines {
             load: line(f64::log2, &|one: &Measured| one.load_seconds / millions(one.players)),
             bytes: line(millions, &|one: &Measured| one.bytes * millions(one.players)),
             reads,
-            change: line(millions, &|one: &Measured| one.change.mean),
+            change: line(millions, &|one: &Measured| one.change.mean + one.splitting),
         }
     }
 }
@@ -163,7 +163,7 @@ fn reads(measured: &Measured) -> [f64; 6] {
 /// Prints the measured sizes and the lines.
 fn report(measured: &[Measured], lines: &Lines, largest: f64) {
     println!("\nLoad, and bytes per player:\n");
-    println!("| players | load, s | index | resident | peak | index after a million changes |");
+    println!("| players | load, s | index | resident | peak | index after the changes |");
     println!("| --- | --- | --- | --- | --- | --- |");
     for one in measured {
         println!(
@@ -184,13 +184,14 @@ fn report(measured: &[Measured], lines: &Lines, largest: f64) {
     }
     println!("\nProcessor time of reads, and changes, ns:\n");
     println!(
-        "| players | rank, mean | position, mean | rank with ±4, mean | change, p50 | change, p99 | change, p99.9 | change, mean |"
+        "| players | rank, mean | position, mean | rank with ±4, mean | change, p50 | change, p99 | change, p99.9 | change, mean | settled, p99.9 | splitting, mean |"
     );
-    println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
+    println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |");
     for one in measured {
         let Times { p50, p99, p99_9, mean } = one.change;
-        let columns = [one.rank.mean, one.position.mean, one.around.mean, p50, p99, p99_9, mean].map(grouped);
-        println!("| {} | {} |", short(one.players), columns.join(" | "));
+        let reads = [one.rank.mean, one.position.mean, one.around.mean].map(grouped).join(" | ");
+        let columns = [p50, p99, p99_9, mean, one.settled.p99_9, one.splitting].map(grouped).join(" | ");
+        println!("| {} | {reads} | {columns} |", short(one.players));
     }
 
     println!("\nLines through the sizes from {} on:\n", short(LINE_FROM));
@@ -208,7 +209,7 @@ fn report(measured: &[Measured], lines: &Lines, largest: f64) {
     for (what, line) in READS.iter().zip(&lines.reads) {
         print(&format!("{what}, ns"), line, f64::log2, "log2(players)");
     }
-    print("change, mean, ns", &lines.change, millions, "millions");
+    print("change with splitting, mean, ns", &lines.change, millions, "millions");
     print("index, MB", &lines.bytes, millions, "millions");
     print("load, µs per player", &lines.load, f64::log2, "log2(players)");
 }

@@ -27,10 +27,10 @@ impl Players {
         (self.score(place), TIE_KEY - i64::from(place), self.user(place))
     }
 
-    /// Returns the key of a player after a later score.
-    pub fn later_key(&self, place: u32, points: i64, time: u32) -> Key {
+    /// Returns the key of a player after a change to another score.
+    pub fn later_key(&self, place: u32, score: i64, time: u32) -> Key {
         let tie_key = TIE_KEY - i64::from(self.count) - i64::from(time);
-        (self.score(place) + points, tie_key, self.user(place))
+        (score, tie_key, self.user(place))
     }
 
     /// Returns the number of players with a better score, and with the same or a better one.
@@ -40,7 +40,7 @@ impl Players {
     }
 
     /// Scores fall with the cube of the place.
-    fn score(&self, place: u32) -> i64 {
+    pub fn score(&self, place: u32) -> i64 {
         let (all, not_better) = (u128::from(self.count), u128::from(self.count - place));
         i64::try_from(BEST_SCORE * not_better.pow(3) / all.pow(3)).unwrap_or(i64::MAX)
     }
