@@ -91,7 +91,7 @@ impl Instance {
         };
         let replica = settings.replica.as_ref().map(|ReplicaSettings { url, max_lag }| {
             let on_replica = Settings { database_url: url.clone(), ..settings.clone() };
-            let store = Store::new(&on_replica)?;
+            let store = Store::new(&on_replica).map_err(|error| error.in_field("read_url"))?;
             if store.names_several_hosts() {
                 return Err(Error::invalid("read_url", "must name one server"));
             }

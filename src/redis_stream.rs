@@ -191,7 +191,12 @@ impl RedisStream {
 
     /// Moves an entry to the stream `NAME:dead`, with fields that give the reason, and acknowledges
     /// it.
-    pub(crate) async fn bury(&mut self, group: &str, entry: &Entry, why: &[(&str, &str)]) -> Result<()> {
+    pub(crate) async fn move_to_dead_letters(
+        &mut self,
+        group: &str,
+        entry: &Entry,
+        why: &[(&str, &str)],
+    ) -> Result<()> {
         let mut command = cmd("EVAL");
         command.arg(MOVE).arg(2).arg(&self.name).arg(format!("{}:dead", self.name)).arg(group).arg(&entry.id);
         for (field, value) in why {

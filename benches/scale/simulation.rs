@@ -58,7 +58,7 @@ pub struct Setting {
     pub commit: Duration,
 }
 
-/// What happened after the warm-up.
+/// Results of the time after the warm-up.
 #[derive(Debug, Clone, Copy)]
 pub struct Simulated {
     /// Committed scores per second.

@@ -134,7 +134,7 @@ impl Work<'_, '_> {
             };
             match parse(fields, self.consuming.board, || format!("{}:{}", self.from.name(), entry.id)) {
                 Ok((board, event)) => by_board.entry(board).or_default().push((entry, event)),
-                Err(error) => self.bury(&entry, &error).await?,
+                Err(error) => self.move_to_dead_letters(&entry, &error).await?,
             }
         }
         for (board, events) in by_board {
@@ -177,7 +177,7 @@ impl Work<'_, '_> {
                         return Err(Error::Internal(format!("message {} cannot be written: {cause}", entry.id)));
                     }
                     Outcome::Refused(error) => {
-                        self.bury(&entry, &error).await?;
+                        self.move_to_dead_letters(&entry, &error).await?;
                         continue;
                     }
                 };
@@ -194,10 +194,10 @@ impl Work<'_, '_> {
     }
 
     /// Moves a message to the dead-letter stream, with the reason.
-    async fn bury(&mut self, entry: &Entry, error: &Error) -> Result<()> {
+    async fn move_to_dead_letters(&mut self, entry: &Entry, error: &Error) -> Result<()> {
         let text = error.to_string();
         let why = [("error_code", error.code().name()), ("error", text.as_str()), ("entry_id", entry.id.as_str())];
-        self.from.bury(&self.consuming.member.group, entry, &why).await?;
+        self.from.move_to_dead_letters(&self.consuming.member.group, entry, &why).await?;
         self.consumed.dead.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }

@@ -37,8 +37,8 @@ struct Primary {
     host: usize,
 }
 
-/// Connections for asking each server.
-pub(super) struct Questions<'a> {
+/// Connections that ask each server whether it is the primary.
+pub(super) struct Probe<'a> {
     hosts: &'a Hosts,
     connections: Vec<Option<PgConnection>>,
 }
@@ -75,23 +75,28 @@ impl Hosts {
         self.all.len() > 1
     }
 
+    /// Returns whether no later timeline has been seen.
+    pub(super) fn is_latest(&self, timeline: &str) -> bool {
+        timeline >= self.primary.lock().unwrap_or_else(PoisonError::into_inner).timeline.as_str()
+    }
+
     /// Returns the options for connections to the primary.
     pub(super) fn primary(&self) -> PgConnectOptions {
         self.all[self.primary.lock().unwrap_or_else(PoisonError::into_inner).host].clone()
     }
 
-    pub(super) fn questions(&self) -> Questions<'_> {
-        Questions { hosts: self, connections: self.all.iter().map(|_| None).collect() }
+    pub(super) fn probe(&self) -> Probe<'_> {
+        Probe { hosts: self, connections: self.all.iter().map(|_| None).collect() }
     }
 }
 
-impl Questions<'_> {
+impl Probe<'_> {
     /// Asks all servers. Returns the options of the primary if another server is the primary now.
     ///
     /// If two servers claim to be the primary, the one with the later timeline is: the other one
     /// dates from before a failover. A server with an earlier timeline than the latest one seen is
     /// ignored, too.
-    pub(super) async fn ask(&mut self) -> Option<PgConnectOptions> {
+    pub(super) async fn new_primary(&mut self) -> Option<PgConnectOptions> {
         let Self { hosts, connections } = self;
         let answers = hosts.all.iter().zip(connections).map(|(options, connection)| async move {
             let asking = async {
@@ -132,7 +137,7 @@ impl Questions<'_> {
 }
 
 /// Returns the timeline of a server, in hexadecimal; `None` for a replica.
-async fn timeline(connection: &mut PgConnection) -> sqlx::Result<Option<String>> {
+pub(super) async fn timeline(connection: &mut PgConnection) -> sqlx::Result<Option<String>> {
     sqlx::query_scalar(
         "SELECT CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END",
     )

@@ -139,10 +139,10 @@ impl Store {
         // own options.
         let reading = [&quick[..], &[("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off")]].concat();
         let hosts = Arc::new(Hosts::parse(database_url.as_str())?);
-        let (options, are_several) = (hosts.primary(), hosts.are_several());
+        let options = hosts.primary();
         let (last_loss, last_switch) = (LastLoss::default(), LastSwitch::default());
         let pool = |connections, settings: &[(&str, &str)]| {
-            let settings = SessionSettings::new(settings);
+            let (settings, hosts) = (SessionSettings::new(settings), Arc::clone(&hosts));
             let pool = pool::tested(PgPoolOptions::new(), &last_loss, &last_switch)
                 .max_connections(connections)
                 .acquire_timeout(*pool_wait)
@@ -150,10 +150,10 @@ impl Store {
                 // fails soon enough.
                 .test_before_acquire(false)
                 .after_connect(move |connection, _| {
-                    let settings = settings.clone();
+                    let (settings, hosts) = (settings.clone(), Arc::clone(&hosts));
                     Box::pin(async move {
-                        if are_several {
-                            check_primary(connection).await?;
+                        if hosts.are_several() {
+                            check_primary(connection, &hosts).await?;
                         }
                         settings.apply(connection).await?;
                         keep_epoch(connection).await
@@ -194,11 +194,11 @@ impl Store {
     /// Connects to the primary if the URL names several servers.
     pub(crate) async fn find_primary(&self) {
         if self.hosts.are_several() {
-            let mut questions = self.hosts.questions();
-            if let Some(primary) = questions.ask().await {
+            let mut probe = self.hosts.probe();
+            if let Some(primary) = probe.new_primary().await {
                 self.connect_to(&primary);
             }
-            questions.close().await;
+            probe.close().await;
         }
     }
 
@@ -207,24 +207,25 @@ impl Store {
         if !self.hosts.are_several() {
             return;
         }
-        let mut questions = self.hosts.questions();
+        let mut probe = self.hosts.probe();
         let mut ticks = tokio::time::interval(PRIMARY_INTERVAL);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            if let Some(primary) = questions.ask().await {
+            if let Some(primary) = probe.new_primary().await {
                 self.connect_to(&primary);
             }
         }
     }
 
     fn connect_to(&self, primary: &PgConnectOptions) {
+        for pool in [&self.score_writers, &self.layout_writers, &self.readers, &self.rounds] {
+            pool.connect_to(primary);
+        }
+        // Afterwards, so that it covers connections to the former primary until now.
         self.last_switch.note();
         if let Some(kept) = self.kept().as_mut() {
             kept.clear();
-        }
-        for pool in [&self.score_writers, &self.layout_writers, &self.readers, &self.rounds] {
-            pool.connect_to(primary);
         }
     }
 
@@ -320,10 +321,12 @@ impl Store {
     }
 }
 
-/// Fails on a replica. The pool then waits for the primary.
-async fn check_primary(connection: &mut PgConnection) -> sqlx::Result<()> {
-    let is_replica: bool = sqlx::query_scalar("SELECT pg_is_in_recovery()").fetch_one(connection).await?;
-    if is_replica { Err(sqlx::Error::Protocol("the server is a replica".to_owned())) } else { Ok(()) }
+/// Fails on a replica and on a former primary. The pool then waits for the primary.
+async fn check_primary(connection: &mut PgConnection, hosts: &Hosts) -> sqlx::Result<()> {
+    match hosts::timeline(connection).await? {
+        Some(timeline) if hosts.is_latest(&timeline) => Ok(()),
+        _ => Err(sqlx::Error::Protocol("the server is not the primary".to_owned())),
+    }
 }
 
 /// Settings that a session makes after it has connected. `PgBouncer` refuses them as startup

@@ -14,13 +14,11 @@ use crate::{
     http::{
         Api,
         api::{
+            event::{EventRequest, parse_event, parse_events},
             list::limit,
             problem::{ReadProblems, WriteProblems},
             reply,
-            submit::{
-                BatchResponse, EventRequest, QuarantinedResponse, Written, parse_event, parse_events,
-                quarantine_response, write_many, write_one,
-            },
+            submit::{BatchResponse, QuarantinedResponse, Written, quarantine_response, write_many, write_one},
         },
         extract::{body, caller, path::UserPath, query},
         server::version,

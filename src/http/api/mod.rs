@@ -6,6 +6,7 @@ mod combination;
 pub(crate) mod distribution;
 pub(crate) mod docs;
 pub(crate) mod endpoint;
+pub(crate) mod event;
 pub(crate) mod export;
 pub(crate) mod friend;
 pub(crate) mod health;

@@ -11,7 +11,6 @@ use actix_web::{
 use chrono::{DateTime, Utc};
 use futures::{StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, value::RawValue};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
@@ -19,30 +18,21 @@ use crate::{
     http::{
         Api,
         api::{
+            event::{BatchRequest, BoardsBatchRequest, EventRequest, parse_batch, parse_boards_batch, parse_event},
             problem::{Problem, WriteProblems},
             reply,
         },
-        extract::{
-            body::{self, Integer},
-            caller,
-            path::{BoardPath, UserIdText, board_slug},
-            query,
-        },
+        extract::{body, caller, path::BoardPath, query},
         server::version,
     },
     instance::Instance,
     model::{
         board::{Board, BoardSlug},
         key::Key,
-        metadata::Metadata,
         score::{Accepted, Event, NewStanding, Outcome, Quarantined},
-        user::check_text,
     },
     scoring::{self, writer::Admission},
 };
-
-/// Maximum events of a batch.
-const EVENTS_MAX: usize = 1_000;
 
 /// Boards of a batch that are written at the same time.
 const BOARDS_AT_ONCE: usize = 16;
@@ -56,189 +46,6 @@ pub(crate) struct SubmitQuery {
     #[serde(default)]
     #[param(value_type = Option<bool>, default = false)]
     ranks: bool,
-}
-
-/// One score event.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct EventRequest {
-    /// The caller's own id of the player: 1 to 128 bytes of UTF-8 without control characters. An
-    /// unknown player is created.
-    #[schema(value_type = UserIdText)]
-    user_id: String,
-    /// Points earned (`sum`), or the score itself (`best`, `latest`): a whole number within the
-    /// board's bounds.
-    #[schema(value_type = i64, example = 50, minimum = -9_223_372_036_854_775_807i64)]
-    points: Integer,
-    /// Reason for the score, up to 256 bytes.
-    #[schema(example = "boss defeated", min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
-    reason: Option<String>,
-    /// The caller's id of the event, up to 128 bytes, unique per board and player. It makes retries
-    /// safe: an event with the same content gets the first result and changes nothing; other
-    /// content is refused. Required with a signing key.
-    #[schema(example = "match-7:ada", min_length = 1, max_length = 128, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
-    id: Option<String>,
-    /// Breaks ties on `tiebreak` boards; larger wins. Not allowed on `sum` boards.
-    #[schema(value_type = Option<i16>, minimum = -2048, maximum = 2047)]
-    tiebreak: Option<Integer>,
-    /// Any data of the game about the score, such as a replay, up to 1,024 bytes of JSON without
-    /// spaces, and 32 levels. Everyone who may read the board can read it.
-    #[schema(value_type = Option<Object>, example = json!({"character": "mage"}))]
-    metadata: Option<Map<String, Value>>,
-}
-
-impl EventRequest {
-    /// Validates the event as far as possible without its board.
-    fn checked(self, ranks: bool) -> Result<Event> {
-        if let Some(reason) = &self.reason {
-            check_text("reason", reason, 256)?;
-        }
-        if let Some(id) = &self.id {
-            check_text("id", id, 128)?;
-        }
-        let tiebreak = self.tiebreak.map(|Integer(tiebreak)| {
-            i16::try_from(tiebreak)
-                .ok()
-                .filter(|tiebreak| (-2_048..=2_047).contains(tiebreak))
-                .ok_or_else(|| Error::invalid("tiebreak", format!("must be from -2048 to 2047, not {tiebreak}")))
-        });
-        Ok(Event {
-            user_id: self.user_id.parse()?,
-            points: self.points.0,
-            reason: self.reason,
-            id: self.id,
-            tiebreak: tiebreak.transpose()?,
-            metadata: self.metadata.map(Metadata::try_from).transpose()?,
-            ranks,
-        })
-    }
-}
-
-/// One score event of a batch for several boards.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct BoardEventRequest {
-    /// Name of the board; the default board of the service when absent.
-    #[schema(example = "arena", min_length = 1, max_length = 40, pattern = "^[a-z][a-z0-9_-]*$")]
-    board: Option<String>,
-    /// The caller's own id of the player: 1 to 128 bytes of UTF-8 without control characters. An
-    /// unknown player is created.
-    #[schema(value_type = UserIdText)]
-    user_id: String,
-    /// Points earned (`sum`), or the score itself (`best`, `latest`): a whole number within the
-    /// board's bounds.
-    #[schema(value_type = i64, example = 50, minimum = -9_223_372_036_854_775_807i64)]
-    points: Integer,
-    /// Reason for the score, up to 256 bytes.
-    #[schema(example = "boss defeated", min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
-    reason: Option<String>,
-    /// The caller's id of the event, up to 128 bytes, unique per board and player, so that events on
-    /// several boards may share it. It makes retries safe, as in a single event. Required with a
-    /// signing key.
-    #[schema(example = "match-7:ada", min_length = 1, max_length = 128, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
-    id: Option<String>,
-    /// Breaks ties on `tiebreak` boards; larger wins. Not allowed on `sum` boards.
-    #[schema(value_type = Option<i16>, minimum = -2048, maximum = 2047)]
-    tiebreak: Option<Integer>,
-    /// Any data of the game about the score, such as a replay, up to 1,024 bytes of JSON without
-    /// spaces, and 32 levels. Everyone who may read the board can read it.
-    #[schema(value_type = Option<Object>, example = json!({"character": "mage"}))]
-    metadata: Option<Map<String, Value>>,
-}
-
-impl BoardEventRequest {
-    /// Separates the board from the event.
-    fn split(self) -> (Option<String>, EventRequest) {
-        let Self { board, user_id, points, reason, id, tiebreak, metadata } = self;
-        (board, EventRequest { user_id, points, reason, id, tiebreak, metadata })
-    }
-}
-
-/// Score events. A refused event does not affect the others.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "describes the body, which `parse_batch` reads event by event")]
-pub(crate) struct BatchRequest {
-    /// The events, 1 to 1,000.
-    #[schema(min_items = 1, max_items = 1000)]
-    events: Vec<EventRequest>,
-}
-
-/// Score events on one or more boards. A refused event does not affect the others.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "describes the body, which `submit_boards` reads event by event")]
-pub(crate) struct BoardsBatchRequest {
-    /// The events, 1 to 1,000.
-    #[schema(min_items = 1, max_items = 1000)]
-    events: Vec<BoardEventRequest>,
-}
-
-/// The body of a batch. The events are parsed one by one, because each is refused alone.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct BatchBody<'a> {
-    #[serde(borrow)]
-    events: Vec<&'a RawValue>,
-}
-
-/// Parses the event in the JSON `text`, of a request that `is_signed`. `ranks` asks for ranks
-/// in the result.
-pub(crate) fn parse_event(text: &str, is_signed: bool, ranks: bool) -> Result<Event> {
-    with_id(body::object::<EventRequest>(text)?.checked(ranks)?, is_signed)
-}
-
-/// Parses the batch in the JSON `text`, like [`parse_event`]. Each event is valid or refused alone.
-pub(crate) fn parse_batch(text: &str, is_signed: bool, ranks: bool) -> Result<Vec<Result<Event>>> {
-    let BatchBody { events } = body::object(text)?;
-    parse_events("events", &events, is_signed, ranks)
-}
-
-/// Parses the batch for several boards in the JSON `text`, like [`parse_batch`]. An event without a
-/// board is for `default_board`.
-fn parse_boards_batch(
-    text: &str,
-    default_board: &BoardSlug,
-    is_signed: bool,
-    ranks: bool,
-) -> Result<Vec<Result<(BoardSlug, Event)>>> {
-    let BatchBody { events } = body::object(text)?;
-    check_count("events", events.len())?;
-    let parse = |event: &&RawValue| {
-        let (board, event) = body::object::<BoardEventRequest>(event.get())?.split();
-        let event = with_id(event.checked(ranks)?, is_signed)?;
-        Ok((board.map_or_else(|| Ok(default_board.clone()), board_slug)?, event))
-    };
-    Ok(events.iter().map(parse).collect())
-}
-
-/// Parses a list of events. An error about the whole list names `field`.
-pub(crate) fn parse_events(
-    field: &str,
-    events: &[&RawValue],
-    is_signed: bool,
-    ranks: bool,
-) -> Result<Vec<Result<Event>>> {
-    check_count(field, events.len())?;
-    Ok(events.iter().map(|event| parse_event(event.get(), is_signed, ranks)).collect())
-}
-
-fn check_count(field: &str, events: usize) -> Result<()> {
-    if (1..=EVENTS_MAX).contains(&events) {
-        Ok(())
-    } else {
-        Err(Error::invalid(field, format!("must have 1 to {EVENTS_MAX} events, not {events}")))
-    }
-}
-
-/// Refuses an event without an id in a signed request. Anyone who has seen the request may send it
-/// again; the id makes a repeat harmless.
-fn with_id(event: Event, is_signed: bool) -> Result<Event> {
-    if is_signed && event.id.is_none() {
-        let message = "is required with a signing key: it keeps a repeated request from counting twice";
-        return Err(Error::invalid("id", message));
-    }
-    Ok(event)
 }
 
 /// A player's standing in one period after an event.
@@ -632,91 +439,6 @@ mod tests {
             repeated: false,
             periods: BTreeMap::from([("all_time".to_owned(), standing)]),
         })
-    }
-
-    fn field_of(error: &Error) -> &str {
-        match error {
-            Error::Invalid { field, .. } => field,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    fn fields(batch: &str, is_signed: bool) -> Result<Vec<Option<String>>> {
-        let events = parse_batch(batch, is_signed, true)?;
-        Ok(events.iter().map(|event| event.as_ref().err().map(|error| field_of(error).to_owned())).collect())
-    }
-
-    #[test]
-    fn an_invalid_event_does_not_affect_the_others() -> Result<()> {
-        let text = r#" {"events":
-            [{"user_id":"a","points":1}, {"user_id":"b","points":1e400}, ["c",1], {"user_id":"","points":1}]} "#;
-        assert_eq!(fields(text, false)?, [None, Some("points".into()), Some("body".into()), Some("user_id".into())]);
-        Ok(())
-    }
-
-    #[test]
-    fn a_batch_with_invalid_json_is_refused_as_a_whole() {
-        for text in [r#"{"events":[{"user_id":"a","points":NaN}]}"#, r#"{"events":[{"user_id":"a","points":1}"#, "[,]"]
-        {
-            assert!(matches!(parse_batch(text, false, false), Err(Error::Malformed(_))), "{text}");
-        }
-    }
-
-    #[test]
-    fn a_batch_is_an_object_with_events() {
-        let event = r#"{"user_id":"a","points":1}"#;
-        for (text, field) in [
-            (format!("[{event}]"), "body"),
-            (event.to_owned(), "user_id"),
-            ("{}".to_owned(), "events"),
-            (format!(r#"{{"events":{event}}}"#), "events"),
-            (format!(r#"{{"events":[{event}],"ranks":true}}"#), "ranks"),
-        ] {
-            let refused = parse_batch(&text, false, false);
-            assert!(refused.as_ref().is_err_and(|error| field_of(error) == field), "{text}: {refused:?}");
-        }
-    }
-
-    #[test]
-    fn each_event_of_a_signed_request_needs_an_id() -> Result<()> {
-        let one = |text| parse_event(text, true, false);
-        assert!(one(r#"{"user_id":"a","points":1,"id":"x"}"#).is_ok());
-        assert!(one(r#"{"user_id":"a","points":1}"#).is_err_and(|error| field_of(&error) == "id"));
-        let batch = r#"{"events":[{"user_id":"a","points":1},{"user_id":"a","points":1,"id":"x"},7]}"#;
-        assert_eq!(fields(batch, true)?, [Some("id".into()), None, Some("body".into())]);
-        Ok(())
-    }
-
-    #[test]
-    fn a_batch_has_1_to_1000_events() {
-        let batch =
-            |events: usize| format!(r#"{{"events":[{}]}}"#, vec![r#"{"user_id":"a","points":1}"#; events].join(","));
-        assert!(matches!(parse_batch(&batch(0), false, false), Err(Error::Invalid { .. })));
-        assert!(parse_batch(&batch(1_000), false, false).is_ok_and(|events| events.len() == 1_000));
-        assert!(matches!(parse_batch(&batch(1_001), false, false), Err(Error::Invalid { .. })));
-    }
-
-    #[test]
-    fn an_event_out_of_bounds_names_its_field() {
-        let long = "x".repeat(257);
-        let cases = [
-            (r#"{"points":1}"#.to_owned(), "user_id"),
-            (r#"{"user_id":"a","points":1,"tiebreak":2048}"#.to_owned(), "tiebreak"),
-            (r#"{"user_id":"a","points":1,"tiebreak":-2049}"#.to_owned(), "tiebreak"),
-            (r#"{"user_id":"a","points":1,"id":""}"#.to_owned(), "id"),
-            (format!(r#"{{"user_id":"a","points":1,"reason":"{long}"}}"#), "reason"),
-            (r#"{"user_id":"a\u0000","points":1}"#.to_owned(), "user_id"),
-            (r#"{"user_id":7,"points":1}"#.to_owned(), "user_id"),
-            (r#"{"user_id":"a","points":1,"metadata":[]}"#.to_owned(), "metadata"),
-            (format!(r#"{{"user_id":"a","points":1,"metadata":{{"a":"{long}{long}{long}{long}"}}}}"#), "metadata"),
-            (r#"{"user_id":"a","points":1,"score":1}"#.to_owned(), "score"),
-        ];
-        for (text, field) in cases {
-            match parse_event(&text, false, false) {
-                Err(error) => assert_eq!(field_of(&error), field, "{text}"),
-                Ok(event) => panic!("{text}: {event:?}"),
-            }
-        }
     }
 
     #[test]

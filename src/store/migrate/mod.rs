@@ -133,9 +133,9 @@ pub async fn migrate_to(database_url: &str, files: &Files, lock_wait: Duration) 
 async fn connect(url: &str) -> Result<PgConnection> {
     let hosts = Hosts::parse(url)?;
     if hosts.are_several() {
-        let mut questions = hosts.questions();
-        questions.ask().await;
-        questions.close().await;
+        let mut probe = hosts.probe();
+        probe.new_primary().await;
+        probe.close().await;
     }
     let options = hosts.primary();
     let mut connection = PgConnection::connect_with(&options).await.map_err(unavailable)?;
