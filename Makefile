@@ -16,7 +16,7 @@ FUZZ_SECONDS := 600
 TESTARGS := --tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check advisories clients dist bench bench-full bench-computation torture fuzz slow screenshots fmt schema prepare clean
+.PHONY: help setup run test kafka-test check advisories clients dist bench bench-full bench-computation torture fuzz slow screenshots fmt schema prepare clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name text; do printf '  make %-17s %s\n' "$$name" "$$text"; done
@@ -36,6 +36,11 @@ test: setup ## Run all tests against private servers
 	@status=0; cargo test $(TESTARGS) || status=$$?; \
 	for _ in {1..100}; do compgen -G '.centile/test-*' >/dev/null || break; sleep 0.1; done; \
 	exit $$status
+
+kafka-test: setup ## Lint and test the feature kafka, which is off by default; 15 minutes
+	@scripts/setup.sh kafka
+	cargo clippy --features kafka --all-targets -- -D warnings
+	cargo test --features kafka --lib --test it kafka
 
 check: setup $(DENY) ## Check format, lints, and dependencies (licences, sources, advisories)
 	cargo fmt --check
@@ -75,6 +80,7 @@ torture: setup ## Run the long trials and benches: faults, overload, soak, fuzzi
 	@scripts/setup.sh test
 	@status=0; cargo test --release --test torture -- --nocapture --test-threads 1 || status=$$?; cat $(TARGET)/torture/report.md; exit $$status
 	CENTILE_FULL=1 cargo test --test it
+	CENTILE_FULL=1 $(MAKE) --no-print-directory kafka-test
 	cargo bench --bench close
 	cargo bench --bench layout
 	cargo bench --bench growth

@@ -5,6 +5,7 @@
 #     scripts/setup.sh test     also PgBouncer, HAProxy, openssl, curl, Chromium with its driver, and Node.js, npm and
 #                               Python for the tests of the clients (scripts/clients.sh)
 #     scripts/setup.sh bench    also wrk
+#     scripts/setup.sh kafka    also make, a C++ compiler, pkg-config and OpenSSL, to build with the feature kafka
 #
 # Centile starts private servers from these programs. The script neither starts nor enables the
 # packages' services and creates no database cluster.
@@ -51,6 +52,11 @@ has_npm() { command -v npm >/dev/null; }
 has_python() { python3 -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
 
 has_chromium() { command -v chromedriver >/dev/null && command -v chromium chromium-browser google-chrome >/dev/null; }
+
+# For librdkafka and its TLS.
+has_kafka_tools() {
+    command -v make >/dev/null && command -v c++ >/dev/null && command -v pkg-config >/dev/null && pkg-config --exists openssl
+}
 
 has_all_for_tests() {
     has_pgbouncer && has_haproxy && has_openssl && has_curl && has_node && has_npm && has_python && has_chromium
@@ -131,7 +137,7 @@ ROOT
 explain() {
     say "missing: $*"
     if command -v dnf >/dev/null; then
-        say "on Fedora: sudo dnf install postgresql-server postgresql valkey gcc; for the tests pgbouncer haproxy openssl curl nodejs npm python chromium chromedriver"
+        say "on Fedora: sudo dnf install postgresql-server postgresql valkey gcc; for Kafka gcc-c++ make openssl-devel; for the tests pgbouncer haproxy openssl curl nodejs npm python chromium chromedriver"
     elif command -v pacman >/dev/null; then
         say "on Arch: sudo pacman -S postgresql valkey gcc; for the tests pgbouncer haproxy openssl curl nodejs npm python chromium"
     elif [ "$(uname -s)" = Darwin ]; then
@@ -158,6 +164,9 @@ if [ "${1:-}" = test ]; then
     if ! has_python; then missing+=("Python >= 3.11 with venv") packages+=(python3 python3-venv); fi
     if ! has_chromium; then missing+=("Chromium and its driver") packages+=(chromium chromium-driver); fi
 fi
+if [ "${1:-}" = kafka ] && ! has_kafka_tools; then
+    missing+=("make, C++ compiler, pkg-config and OpenSSL") packages+=(make g++ pkg-config libssl-dev)
+fi
 if [ "${1:-}" = bench ] && ! has_wrk; then missing+=("wrk 4.1 or 4.2") packages+=(wrk); fi
 if [ "${#missing[@]}" -gt 0 ] && ! command -v apt-get >/dev/null; then
     printf -v list '%s, ' "${missing[@]}"
@@ -170,7 +179,8 @@ if [ "${#missing[@]}" -gt 0 ]; then
         say "Add the repository of https://www.postgresql.org/download/linux/ and run this again."
         exit 1
     fi
-    if ! has_redis || ! has_compiler || { [ "${1:-}" = test ] && ! has_all_for_tests; } || { [ "${1:-}" = bench ] && ! has_wrk; }; then
+    if ! has_redis || ! has_compiler || { [ "${1:-}" = test ] && ! has_all_for_tests; } || { [ "${1:-}" = bench ] && ! has_wrk; } ||
+        { [ "${1:-}" = kafka ] && ! has_kafka_tools; }; then
         say "a program is still missing after the installation: ${missing[*]}"
         exit 1
     fi

@@ -11,7 +11,7 @@ mod single_flight;
 pub mod telemetry;
 
 pub mod cache;
-mod redis_stream;
+mod queue;
 pub mod store;
 
 mod boards;

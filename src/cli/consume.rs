@@ -1,5 +1,7 @@
-//! `centile consume`: writes the score events of a Redis Stream.
+//! `centile consume`: writes the score events of a Redis Stream or a Kafka topic.
 
+#[cfg(feature = "kafka")]
+use std::path::PathBuf;
 use std::{sync::atomic::Ordering, time::Duration};
 
 use clap::{Args, value_parser};
@@ -15,7 +17,7 @@ use crate::{
     config::{Config, value},
     import::stream::{self, Consumed, Consuming},
     model::{board::BoardSlug, hidden::Hidden},
-    redis_stream::{Member, RedisStream},
+    queue::{Consumer, RedisConsumer},
 };
 
 /// The messages to consume, and how.
@@ -44,14 +46,29 @@ pub(super) struct Consume {
     /// Messages per transaction
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = value_parser!(u16).range(1..=5_000))]
     batch_size: u16,
+    /// File of properties of librdkafka, one `name=value` per line
+    #[cfg(feature = "kafka")]
+    #[arg(long, value_name = "FILE")]
+    kafka_config: Option<PathBuf>,
 }
 
 /// Consumes until SIGINT or SIGTERM, and prints the number of messages.
-pub(super) async fn run(config: &Config, consume: Consume) -> Result<()> {
-    let mut stop = Stop::listen()?;
-    let mut from = RedisStream::new(consume.url.as_str(), config.redis_ca().as_deref())?;
+pub(super) async fn run(config: &Config, mut consume: Consume) -> Result<()> {
+    let (url, group, name) = (consume.url.as_str(), consume.group.clone(), consume.consumer.take());
+    let claim_after = Duration::from_secs(consume.claim_after.into());
+    #[cfg(feature = "kafka")]
+    if url.starts_with("kafka:") {
+        let topic = crate::queue::Topic::new(url, consume.kafka_config.as_deref())?;
+        return write(config, &consume, crate::queue::KafkaConsumer::new(topic, group, name, claim_after)).await;
+    }
     let machine = || System::host_name().filter(|name| !name.is_empty()).unwrap_or_else(|| "centile".to_owned());
-    let member = Member { group: consume.group, consumer: consume.consumer.unwrap_or_else(machine) };
+    let name = name.unwrap_or_else(machine);
+    let from = RedisConsumer::new(url, config.redis_ca().as_deref(), group, name, claim_after)?;
+    write(config, &consume, from).await
+}
+
+async fn write(config: &Config, consume: &Consume, mut from: impl Consumer) -> Result<()> {
+    let mut stop = Stop::listen()?;
     let consumed = Consumed::default();
     with_instance(config, async |instance| {
         let consuming = Consuming {
@@ -59,9 +76,7 @@ pub(super) async fn run(config: &Config, consume: Consume) -> Result<()> {
             writers: &instance.writers,
             rankings: &instance.rankings,
             board: &consume.board,
-            member,
             batch: consume.batch_size.into(),
-            claim_after: Duration::from_secs(consume.claim_after.into()),
         };
         let text = || text(&consumed);
         stop.around(text, async |stopping| stream::run(&consuming, &mut from, &consumed, stopping).await).await

@@ -1,5 +1,7 @@
-//! `centile stream`: copies the transactions of a board into a Redis Stream.
+//! `centile stream`: copies the transactions of a board into a Redis Stream or a Kafka topic.
 
+#[cfg(feature = "kafka")]
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::{Args, ValueEnum};
@@ -17,7 +19,7 @@ use crate::{
         transactions::Start,
     },
     model::{board::BoardSlug, hidden::Hidden},
-    redis_stream::RedisStream,
+    queue::{Producer, RedisProducer},
 };
 
 /// The transactions to copy, and their destination.
@@ -39,6 +41,10 @@ pub(super) struct Stream {
     /// Length to which the stream is trimmed, approximately [default: not trimmed]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max_length: Option<u64>,
+    /// File of properties of librdkafka, one `name=value` per line
+    #[cfg(feature = "kafka")]
+    #[arg(long, value_name = "FILE")]
+    kafka_config: Option<PathBuf>,
 }
 
 /// The first transaction of a copy.
@@ -52,8 +58,18 @@ enum First {
 
 /// Copies until SIGINT or SIGTERM, and prints the number of transactions.
 pub(super) async fn run(config: &Config, stream: Stream) -> Result<()> {
+    let url = stream.url.as_str();
+    #[cfg(feature = "kafka")]
+    if url.starts_with("kafka:") {
+        let topic = crate::queue::Topic::new(url, stream.kafka_config.as_deref())?;
+        return copy(config, &stream, crate::queue::KafkaProducer::new(topic, &stream.board)).await;
+    }
+    let to = RedisProducer::new(url, config.redis_ca().as_deref(), &stream.board, stream.max_length)?;
+    copy(config, &stream, to).await
+}
+
+async fn copy(config: &Config, stream: &Stream, mut to: impl Producer) -> Result<()> {
     let mut stop = Stop::listen()?;
-    let mut to = RedisStream::new(stream.url.as_str(), config.redis_ca().as_deref())?;
     let copied = AtomicU64::new(0);
     let text = || format!("{} transactions copied", thousands(copied.load(Ordering::Relaxed)));
     with_instance(config, async |instance| {
@@ -65,7 +81,6 @@ pub(super) async fn run(config: &Config, stream: Stream) -> Result<()> {
                 First::Oldest => Start::Oldest,
                 First::Now => Start::Now,
             },
-            max_length: stream.max_length,
         };
         stop.around(text, async |stopping| copying::run(&copying, &mut to, &copied, stopping).await).await
     })

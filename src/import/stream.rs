@@ -1,13 +1,13 @@
-//! Consumes score events from a Redis Stream.
+//! Consumes score events from a message queue.
 //!
 //! A message is acknowledged after the commit of its event. If the consumer is killed in between,
-//! Redis delivers the message again, and the id of the event keeps it from counting twice. The next
-//! messages are read once these are written, so a burst waits in Redis.
+//! the message is delivered again, and the id of the event keeps it from counting twice. The next
+//! messages are read once these are written, so a burst waits in the queue.
 
 use std::{
     collections::BTreeMap,
     sync::atomic::{AtomicU64, Ordering},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use tokio::time::timeout;
@@ -22,8 +22,8 @@ use crate::{
         score::{Event, Outcome},
         user::{UserId, check_text},
     },
+    queue::{Consumer, Field, Message, keep_trying},
     ranking::Rankings,
-    redis_stream::{Entry, Field, Member, RedisStream, keep_trying},
     scoring::{self, writer::Writers},
 };
 
@@ -41,12 +41,8 @@ pub(crate) struct Consuming<'a> {
     pub(crate) rankings: &'a Rankings,
     /// The board of messages that name none.
     pub(crate) board: &'a BoardSlug,
-    /// The consumer.
-    pub(crate) member: Member,
     /// Maximum messages that are written together.
     pub(crate) batch: usize,
-    /// Age at which messages of another consumer are taken over.
-    pub(crate) claim_after: Duration,
 }
 
 /// Counts of messages.
@@ -58,99 +54,66 @@ pub(crate) struct Consumed {
     pub(crate) repeated: AtomicU64,
     /// Events in quarantine.
     pub(crate) quarantined: AtomicU64,
-    /// Messages moved to the dead-letter stream.
+    /// Messages moved to the dead letters.
     pub(crate) dead: AtomicU64,
 }
 
-/// Consumes until `stopping` is cancelled. Waits while Redis or PostgreSQL is unavailable, except
-/// at the start.
+/// Consumes until `stopping` is cancelled. Waits while the queue or PostgreSQL is unavailable,
+/// except at the start.
 pub(crate) async fn run(
     consuming: &Consuming<'_>,
-    from: &mut RedisStream,
+    from: &mut impl Consumer,
     consumed: &Consumed,
     stopping: &CancellationToken,
 ) -> Result<()> {
     // An unknown board is more likely a mistake in the command than in the messages.
     boards::find(consuming.boards, consuming.board).await?;
     keep_trying(stopping, async |has_begun: &mut bool| {
-        // If Redis has lost its data, the group no longer exists.
-        from.join(&consuming.member.group).await?;
+        from.join().await?;
         *has_begun = true;
         let mut work = Work { consuming, from: &mut *from, consumed, stopping };
-        work.finish_own().await?;
-        work.consume().await
+        while !stopping.is_cancelled() {
+            let messages = work.from.next(consuming.batch).await?;
+            work.write(messages).await?;
+        }
+        Ok(())
     })
     .await
 }
 
 /// A consumer at work.
-struct Work<'a, 'b> {
+struct Work<'a, 'b, C> {
     consuming: &'a Consuming<'b>,
-    from: &'a mut RedisStream,
+    from: &'a mut C,
     consumed: &'a Consumed,
     stopping: &'a CancellationToken,
 }
 
-impl Work<'_, '_> {
-    /// Writes the messages that this consumer received before it was interrupted.
-    async fn finish_own(&mut self) -> Result<()> {
-        let mut after = "0".to_owned();
-        while !self.stopping.is_cancelled() {
-            let entries = self.from.own(&self.consuming.member, &after, self.consuming.batch).await?;
-            let Some(last) = entries.last() else { break };
-            after.clone_from(&last.id);
-            self.write(entries).await?;
-        }
-        Ok(())
-    }
-
-    async fn consume(&mut self) -> Result<()> {
-        let Consuming { member, batch, claim_after, .. } = self.consuming;
-        let mut looked_at: Option<Instant> = None;
-        while !self.stopping.is_cancelled() {
-            if looked_at.is_none_or(|at| at.elapsed() >= *claim_after / 2) {
-                let entries = self.from.claim(member, *claim_after, *batch).await?;
-                // There may be more.
-                looked_at = (entries.len() < *batch).then(Instant::now);
-                self.write(entries).await?;
-            } else {
-                let entries = self.from.new_entries(member, *batch).await?;
-                self.write(entries).await?;
-            }
-        }
-        Ok(())
-    }
-
+impl<C: Consumer> Work<'_, '_, C> {
     /// Writes messages, then acknowledges them. Those that can never be written become dead
     /// letters.
-    async fn write(&mut self, entries: Vec<Entry>) -> Result<()> {
-        let mut by_board: BTreeMap<BoardSlug, Vec<(Entry, Event)>> = BTreeMap::new();
-        let mut done = Vec::with_capacity(entries.len());
-        for entry in entries {
-            let Some(fields) = &entry.fields else {
-                tracing::warn!(entry = entry.id, "the stream was trimmed before this message was consumed");
-                done.push(entry.id);
-                continue;
-            };
-            match parse(fields, self.consuming.board, || format!("{}:{}", self.from.name(), entry.id)) {
-                Ok((board, event)) => by_board.entry(board).or_default().push((entry, event)),
-                Err(error) => self.move_to_dead_letters(&entry, &error).await?,
+    async fn write(&mut self, messages: Vec<Message>) -> Result<()> {
+        let mut by_board: BTreeMap<BoardSlug, Vec<(Message, Event)>> = BTreeMap::new();
+        for message in messages {
+            let id = || format!("{}:{}", self.from.name(), message.id);
+            let parsed = message.fields.as_ref().map_err(Error::clone);
+            match parsed.and_then(|fields| parse(fields, self.consuming.board, id)) {
+                Ok((board, event)) => by_board.entry(board).or_default().push((message, event)),
+                Err(error) => self.reject(&message, &error).await?,
             }
         }
         for (board, events) in by_board {
-            self.write_board(&board, events, &mut done).await?;
+            if !self.write_board(&board, events).await? {
+                // All are delivered again; those that are written count once.
+                return Ok(());
+            }
         }
-        self.from.acknowledge(&self.consuming.member.group, &done).await
+        self.from.acknowledge().await
     }
 
-    /// Writes events of a board, and adds the ids of their messages to `done`. Waits while they
-    /// cannot be written, until `stopping` is cancelled.
-    async fn write_board(
-        &mut self,
-        slug: &BoardSlug,
-        mut waiting: Vec<(Entry, Event)>,
-        done: &mut Vec<String>,
-    ) -> Result<()> {
+    /// Writes events of a board. Waits while they cannot be written, until `stopping` is cancelled.
+    /// Returns whether all are written.
+    async fn write_board(&mut self, slug: &BoardSlug, mut waiting: Vec<(Message, Event)>) -> Result<bool> {
         let Consuming { boards, writers, rankings, .. } = self.consuming;
         loop {
             let events: Vec<Event> = waiting.iter().map(|(_, event)| event.clone()).collect();
@@ -162,42 +125,41 @@ impl Work<'_, '_> {
             let outcomes = submitted.await.unwrap_or_else(|error| vec![Outcome::Refused(error); count]);
             let mut pause = None;
             let mut later = Vec::new();
-            for ((entry, event), outcome) in waiting.into_iter().zip(outcomes) {
+            for ((message, event), outcome) in waiting.into_iter().zip(outcomes) {
                 let counter = match outcome {
                     Outcome::Accepted(accepted) if accepted.repeated => &self.consumed.repeated,
                     Outcome::Accepted(_) => &self.consumed.accepted,
                     Outcome::Quarantined(_) => &self.consumed.quarantined,
-                    Outcome::Refused(Error::Unavailable { message, retry_after, .. }) => {
-                        pause = Some((message, retry_after.clamp(PAUSES.0, PAUSES.1)));
-                        later.push((entry, event));
+                    Outcome::Refused(Error::Unavailable { message: cause, retry_after, .. }) => {
+                        pause = Some((cause, retry_after.clamp(PAUSES.0, PAUSES.1)));
+                        later.push((message, event));
                         continue;
                     }
                     // A fault of this program or of the database, rather than of the message.
                     Outcome::Refused(Error::Internal(cause)) => {
-                        return Err(Error::Internal(format!("message {} cannot be written: {cause}", entry.id)));
+                        return Err(Error::Internal(format!("message {} cannot be written: {cause}", message.id)));
                     }
                     Outcome::Refused(error) => {
-                        self.move_to_dead_letters(&entry, &error).await?;
+                        self.reject(&message, &error).await?;
                         continue;
                     }
                 };
                 counter.fetch_add(1, Ordering::Relaxed);
-                done.push(entry.id);
             }
             waiting = later;
-            let Some((cause, pause)) = pause else { return Ok(()) };
+            let Some((cause, pause)) = pause else { return Ok(true) };
             tracing::warn!(messages = waiting.len(), cause, "messages wait because they cannot be written now");
             if timeout(pause, self.stopping.cancelled()).await.is_ok() {
-                return Ok(());
+                return Ok(false);
             }
         }
     }
 
-    /// Moves a message to the dead-letter stream, with the reason.
-    async fn move_to_dead_letters(&mut self, entry: &Entry, error: &Error) -> Result<()> {
+    /// Moves a message to the dead letters, with the reason.
+    async fn reject(&mut self, message: &Message, error: &Error) -> Result<()> {
         let text = error.to_string();
-        let why = [("error_code", error.code().name()), ("error", text.as_str()), ("entry_id", entry.id.as_str())];
-        self.from.move_to_dead_letters(&self.consuming.member.group, entry, &why).await?;
+        let why = [("error_code", error.code().name()), ("error", text.as_str()), ("entry_id", message.id.as_str())];
+        self.from.reject(message, &why).await?;
         self.consumed.dead.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }

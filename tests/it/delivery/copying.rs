@@ -15,7 +15,31 @@ use crate::support::{
 /// The fields of an entry.
 pub type Fields = BTreeMap<String, String>;
 
-/// Two streams in Redis, with names of their own.
+/// Queues of the name `in` for events and `out` for transactions.
+pub trait Queues {
+    /// Whether the queue keeps the order of a lane, or only that of a player.
+    const KEEPS_LANES: bool;
+
+    /// Returns the URL of a queue.
+    fn url(&self, name: &str) -> String;
+
+    /// Appends events to `in`, in this order.
+    async fn send(&mut self, events: &[Vec<(&str, String)>]);
+
+    /// Whether all events are acknowledged.
+    async fn are_consumed(&mut self) -> bool;
+
+    /// Returns the number of transactions in `out`.
+    async fn copied(&mut self) -> usize;
+
+    /// Returns the transactions in `out`.
+    async fn transactions(&mut self) -> Vec<Fields>;
+
+    /// Returns the number of dead letters.
+    async fn dead(&mut self) -> usize;
+}
+
+/// Streams in Redis, with names of their own.
 pub struct Streams {
     server: String,
     prefix: String,
@@ -31,11 +55,6 @@ impl Streams {
     /// Returns the name of a stream.
     pub fn name(&self, stream: &str) -> String {
         format!("{}{stream}", self.prefix)
-    }
-
-    /// Returns the URL of a stream.
-    pub fn url(&self, stream: &str) -> String {
-        format!("{}/{}", self.server.trim_end_matches('/'), self.name(stream))
     }
 
     /// Returns all entries of a stream.
@@ -70,6 +89,34 @@ impl Streams {
             pipe.cmd("XADD").arg(&name).arg("*").arg(fields).ignore();
         }
         pipe.query_async::<()>(&mut self.redis).await.expect("added entries");
+    }
+}
+
+impl Queues for Streams {
+    const KEEPS_LANES: bool = true;
+
+    fn url(&self, stream: &str) -> String {
+        format!("{}/{}", self.server.trim_end_matches('/'), self.name(stream))
+    }
+
+    async fn send(&mut self, events: &[Vec<(&str, String)>]) {
+        self.add("in", events).await;
+    }
+
+    async fn are_consumed(&mut self) -> bool {
+        self.open("in").await == (0, 0)
+    }
+
+    async fn copied(&mut self) -> usize {
+        self.length("out").await
+    }
+
+    async fn transactions(&mut self) -> Vec<Fields> {
+        self.entries("out").await.into_iter().map(|(_, fields)| fields).collect()
+    }
+
+    async fn dead(&mut self) -> usize {
+        self.length("in:dead").await
     }
 }
 
@@ -108,19 +155,20 @@ impl Drop for Running {
 /// Id, lane, player, kind, points and reason of a transaction.
 type Copied = (i64, i16, String, String, Option<i64>, Option<String>);
 
-/// Compares a stream with the ledger of board `arena`: each transaction once, in the order of each
-/// lane.
-async fn expect_copy(pool: &PgPool, entries: &[(String, Fields)]) {
-    let ledger: Vec<Copied> = sqlx::query_as(
+/// Compares a copy with the ledger of board `arena`: each transaction once, in the order of each
+/// lane, or else of each player.
+async fn expect_copy<Q: Queues>(pool: &PgPool, queues: &mut Q) {
+    let mut ledger: Vec<Copied> = sqlx::query_as(
         "SELECT transaction_id, lane, user_id, kind, points, reason FROM centile.score_history WHERE board = 'arena'
-         ORDER BY lane, batch, transaction_id",
+         ORDER BY batch, transaction_id",
     )
     .fetch_all(pool)
     .await
     .expect("the ledger");
+    let entries = queues.transactions().await;
     let mut copied: Vec<Copied> = entries
         .iter()
-        .map(|(_, fields)| {
+        .map(|fields| {
             assert_eq!(fields["board"], "arena");
             let number = |name: &str| fields.get(name).map(|value| value.parse::<i64>().expect("a number"));
             (
@@ -133,20 +181,27 @@ async fn expect_copy(pool: &PgPool, entries: &[(String, Fields)]) {
             )
         })
         .collect();
-    // Stable, so that the order within a lane is that of the stream.
-    copied.sort_by_key(|row| row.1);
+    // Stable, so that the order within a lane or of a player is that of the queue.
+    for rows in [&mut ledger, &mut copied] {
+        rows.sort_by_key(|row| (row.1, if Q::KEEPS_LANES { String::new() } else { row.2.clone() }));
+    }
     let first = copied.iter().zip(&ledger).position(|(one, other)| one != other);
     assert_eq!(copied.len(), ledger.len(), "transactions; first difference at {first:?}");
     assert!(copied == ledger, "at {first:?}: {:?}", first.map(|at| (&copied[at], &ledger[at])));
 }
 
-/// Both commands in a row: messages become scores of a board, whose transactions are copied.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn killed_consumers_and_copies_lose_and_repeat_nothing() {
-    let (events, kills) = (amount(4_000, 100_000), amount(6, 20));
     let db = TestDb::new().await;
-    run(&db, &["board", "create", "arena", "--lanes", "4", "--points-min", "-50", "--points-max", "50"]).well();
     let mut streams = Streams::new(&db).await;
+    kill_consumers_and_copies(&db, &mut streams, &["--consumer", "one"]).await;
+}
+
+/// Both commands in a row: messages become scores of a board, whose transactions are copied. Kills
+/// them again and again, and compares the results with a model.
+pub async fn kill_consumers_and_copies(db: &TestDb, queues: &mut impl Queues, consumer_flags: &[&str]) {
+    let (events, kills) = (amount(4_000, 100_000), amount(6, 20));
+    run(db, &["board", "create", "arena", "--lanes", "4", "--points-min", "-50", "--points-max", "50"]).well();
     let seed: u64 = rand::random();
     eprintln!("seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);
@@ -164,10 +219,10 @@ async fn killed_consumers_and_copies_lose_and_repeat_nothing() {
         }
         messages.push(fields);
     }
-    let (source, copy) = (streams.url("in"), streams.url("out"));
-    let consume = ["consume", &source, "--board", "arena", "--consumer", "one", "--batch-size", "100"];
+    let (source, copy) = (queues.url("in"), queues.url("out"));
+    let consume = [&["consume", &source, "--board", "arena", "--batch-size", "100"], consumer_flags].concat();
     let copy = ["stream", "--board", "arena", "--to", &copy];
-    let (mut consumer, mut copier) = (Running::start(&db, &consume), Running::start(&db, &copy));
+    let (mut consumer, mut copier) = (Running::start(db, &consume), Running::start(db, &copy));
     let pool = db.pool().await;
     let written = async || -> usize {
         let rows: i64 = sqlx::query_scalar("SELECT count(*) FROM centile_store.score_transactions")
@@ -178,7 +233,7 @@ async fn killed_consumers_and_copies_lose_and_repeat_nothing() {
     };
     let step = events / (kills + 1);
     for (kill, part) in messages.chunks(step).enumerate() {
-        streams.add("in", part).await;
+        queues.send(part).await;
         if kill >= kills {
             continue;
         }
@@ -187,16 +242,16 @@ async fn killed_consumers_and_copies_lose_and_repeat_nothing() {
         until("events are written", async || written().await > wanted).await;
         let wanted = random.random_range(0..=written().await);
         consumer.kill();
-        until("transactions are copied", async || streams.length("out").await >= wanted.min(kill * step)).await;
+        until("transactions are copied", async || queues.copied().await >= wanted.min(kill * step)).await;
         copier.kill();
-        (consumer, copier) = (Running::start(&db, &consume), Running::start(&db, &copy));
+        (consumer, copier) = (Running::start(db, &consume), Running::start(db, &copy));
     }
-    until("all messages are consumed", async || streams.open("in").await == (0, 0)).await;
+    until("all messages are consumed", async || queues.are_consumed().await).await;
     let total = written().await;
-    until("all transactions are copied", async || streams.length("out").await >= total).await;
+    until("all transactions are copied", async || queues.copied().await >= total).await;
     assert!(consumer.stop().well().contains("events accepted"));
     assert!(copier.stop().well().ends_with("transactions copied\n"));
-    assert_eq!(streams.length("in:dead").await, 0);
+    assert_eq!(queues.dead().await, 0);
 
     // Each event once, and those of a player in the order of the messages.
     let rows: Vec<(String, String)> = sqlx::query_as(
@@ -220,9 +275,8 @@ async fn killed_consumers_and_copies_lose_and_repeat_nothing() {
     let wanted: Vec<_> = model.iter().map(|(user, score)| (user.clone(), *score, 1 + above(*score))).collect();
     assert_eq!(standings, wanted);
     assert_eq!(audit::rankings_are_sound(&pool).await, 4);
-    let entries = streams.entries("out").await;
-    expect_copy(&pool, &entries).await;
-    eprintln!("{kills} kills, {events} events, {} entries", entries.len());
+    expect_copy(&pool, queues).await;
+    eprintln!("{kills} kills, {events} events, {total} transactions");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -242,7 +296,7 @@ async fn two_copies_at_once_repeat_nothing() {
     for copy in copies {
         copy.stop().well();
     }
-    expect_copy(&db.pool().await, &streams.entries("out").await).await;
+    expect_copy(&db.pool().await, &mut streams).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

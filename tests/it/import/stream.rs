@@ -7,7 +7,7 @@ use deadpool_redis::redis::{self, cmd};
 use sqlx::PgPool;
 
 use crate::{
-    delivery::copying::{Running, Streams},
+    delivery::copying::{Queues as _, Running, Streams},
     support::{TestDb, amount, own_postgres, own_redis, redis_connection, run, spawn, wait::until},
 };
 

@@ -1,0 +1,429 @@
+//! Kafka topics, through librdkafka. Most of its calls block, so they run on threads for blocking
+//! work.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fs,
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
+
+use futures::future::try_join_all;
+use rdkafka::{
+    ClientConfig, Message as _, Offset, TopicPartitionList,
+    consumer::{BaseConsumer, CommitMode, Consumer as _},
+    error::{KafkaError, RDKafkaErrorCode},
+    message::{Header, OwnedHeaders, OwnedMessage},
+    producer::{FutureProducer, FutureRecord},
+};
+use serde_json::value::RawValue;
+use tokio::{task::spawn_blocking, time::timeout};
+
+use crate::{
+    Code, Error, Result,
+    model::{board::BoardSlug, user::check_text},
+    queue::{Consumer, Entry, Field, Message, NAME_MAX_BYTES, Producer, Value},
+};
+
+/// Timeout of a call.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Maximum time that a read waits for a new message.
+const WAIT: Duration = Duration::from_secs(1);
+
+/// Longest interval of the heartbeats that keep a consumer in its group.
+const HEARTBEAT: Duration = Duration::from_secs(3);
+
+/// Properties that Centile sets.
+const OWN: [&str; 10] = [
+    "allow.auto.create.topics",
+    "auto.offset.reset",
+    "bootstrap.servers",
+    "enable.auto.commit",
+    "enable.idempotence",
+    "group.id",
+    "group.instance.id",
+    "heartbeat.interval.ms",
+    "message.timeout.ms",
+    "session.timeout.ms",
+];
+
+/// Errors that no retry fixes: a wrong account, a missing right, or a topic that does not exist.
+const LASTING: [RDKafkaErrorCode; 8] = [
+    RDKafkaErrorCode::Authentication,
+    RDKafkaErrorCode::SaslAuthenticationFailed,
+    RDKafkaErrorCode::TopicAuthorizationFailed,
+    RDKafkaErrorCode::GroupAuthorizationFailed,
+    RDKafkaErrorCode::ClusterAuthorizationFailed,
+    RDKafkaErrorCode::UnknownTopic,
+    RDKafkaErrorCode::UnknownTopicOrPartition,
+    RDKafkaErrorCode::UnsupportedFeature,
+];
+
+/// A topic, and how to reach it.
+pub(crate) struct Topic {
+    brokers: String,
+    name: String,
+    /// Properties of librdkafka, which may hold passwords.
+    properties: Vec<(String, String)>,
+}
+
+impl Topic {
+    /// Describes the topic at `url`, which is `kafka://HOST:PORT,HOST:PORT/TOPIC`.
+    ///
+    /// `properties` is a file with a property of librdkafka per line, as `name=value`.
+    /// [`Error::Invalid`] if it cannot be read, sets a property that Centile sets, or `url` is not
+    /// of this form.
+    pub(crate) fn new(url: &str, properties: Option<&Path>) -> Result<Self> {
+        let refused = || Error::invalid("url", "must be the URL of a topic, such as kafka://host:9092/events");
+        let (brokers, name) = url.strip_prefix("kafka://").and_then(|rest| rest.split_once('/')).ok_or_else(refused)?;
+        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+        if brokers.is_empty() || brokers.contains('@') || name.is_empty() || !name.bytes().all(is_allowed) {
+            return Err(refused());
+        }
+        check_text("url", name, NAME_MAX_BYTES)?;
+        let text = match properties {
+            Some(file) => fs::read_to_string(file)
+                .map_err(|error| Error::invalid("kafka_config", format!("cannot be read: {error}")))?,
+            None => String::new(),
+        };
+        Ok(Self { brokers: brokers.to_owned(), name: name.to_owned(), properties: parse_properties(&text)? })
+    }
+
+    /// Returns a configuration with the properties of the file and others.
+    fn config(&self, own: &[(&str, &str)]) -> ClientConfig {
+        let mut config = ClientConfig::new();
+        for (name, value) in &self.properties {
+            config.set(name, value);
+        }
+        // A misspelled name must not create a topic.
+        config.set("bootstrap.servers", &self.brokers).set("allow.auto.create.topics", "false");
+        for (name, value) in own {
+            config.set(*name, *value);
+        }
+        config
+    }
+}
+
+fn parse_properties(text: &str) -> Result<Vec<(String, String)>> {
+    let mut properties = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let refused = |why: &str| Error::invalid("kafka_config", format!("line {}: {why}", number + 1));
+        let (name, value) = line.split_once('=').ok_or_else(|| refused("must be name=value"))?;
+        let (name, value) = (name.trim(), value.trim());
+        if OWN.contains(&name) {
+            return Err(refused(&format!("Centile sets {name} itself")));
+        }
+        properties.push((name.to_owned(), value.to_owned()));
+    }
+    Ok(properties)
+}
+
+/// A consumer of a topic.
+pub(crate) struct KafkaConsumer {
+    topic: Topic,
+    /// Topic of messages that can never be written.
+    dead: String,
+    group: String,
+    /// Name of a static member of the group.
+    member: Option<String>,
+    /// Time without heartbeats after which other consumers take over the partitions of this one.
+    claim_after: Duration,
+    clients: Option<(Arc<BaseConsumer>, FutureProducer)>,
+    /// The messages that were read last, by id.
+    received: HashMap<String, OwnedMessage>,
+}
+
+impl KafkaConsumer {
+    /// Prepares to read `topic` as a member of `group`.
+    pub(crate) fn new(topic: Topic, group: String, member: Option<String>, claim_after: Duration) -> Self {
+        let dead = format!("{}.dead", topic.name);
+        Self { topic, dead, group, member, claim_after, clients: None, received: HashMap::new() }
+    }
+
+    fn clients(&self) -> Result<&(Arc<BaseConsumer>, FutureProducer)> {
+        self.clients.as_ref().ok_or_else(|| Error::Internal("the consumer has not joined its group".to_owned()))
+    }
+}
+
+impl Consumer for KafkaConsumer {
+    fn name(&self) -> &str {
+        &self.topic.name
+    }
+
+    /// Replaces the client: a new one begins after the offsets that its group has committed.
+    async fn join(&mut self) -> Result<()> {
+        let session = self.claim_after.as_millis();
+        let (session, heartbeat) = (session.to_string(), (session / 3).min(HEARTBEAT.as_millis()).to_string());
+        let mut own = vec![
+            ("group.id", self.group.as_str()),
+            ("enable.auto.commit", "false"),
+            ("auto.offset.reset", "earliest"),
+            ("session.timeout.ms", &session),
+            ("heartbeat.interval.ms", &heartbeat),
+        ];
+        own.extend(self.member.as_deref().map(|member| ("group.instance.id", member)));
+        let (consumer, producer) = (self.topic.config(&own), self.topic.config(&[("message.timeout.ms", "10000")]));
+        let (name, dead, former) = (self.topic.name.clone(), self.dead.clone(), self.clients.take());
+        let clients = blocking(move || {
+            drop(former);
+            let consumer: BaseConsumer = consumer.create()?;
+            expect_topics(&consumer, &[&name, &dead])?;
+            consumer.subscribe(&[&name])?;
+            Ok((Arc::new(consumer), producer.create()?))
+        });
+        self.clients = Some(clients.await?);
+        Ok(())
+    }
+
+    async fn next(&mut self, count: usize) -> Result<Vec<Message>> {
+        let consumer = Arc::clone(&self.clients()?.0);
+        let received = blocking(move || {
+            let mut received = Vec::new();
+            let mut wait = WAIT;
+            while received.len() < count
+                && let Some(message) = consumer.poll(wait)
+            {
+                received.push(message?.detach());
+                wait = Duration::ZERO;
+            }
+            Ok(received)
+        });
+        self.received.clear();
+        let mut messages = Vec::new();
+        for message in received.await? {
+            let id = format!("{}:{}", message.partition(), message.offset());
+            messages.push(Message { fields: fields(message.payload()), id: id.clone() });
+            self.received.insert(id, message);
+        }
+        Ok(messages)
+    }
+
+    /// Commits their offsets.
+    async fn acknowledge(&mut self) -> Result<()> {
+        let mut ends = BTreeMap::new();
+        for message in self.received.values() {
+            let end = ends.entry(message.partition()).or_insert(0);
+            *end = message.offset().saturating_add(1).max(*end);
+        }
+        self.received.clear();
+        if ends.is_empty() {
+            return Ok(());
+        }
+        let (consumer, topic) = (Arc::clone(&self.clients()?.0), self.topic.name.clone());
+        blocking(move || {
+            let mut offsets = TopicPartitionList::new();
+            for (partition, end) in ends {
+                offsets.add_partition_offset(&topic, partition, Offset::Offset(end))?;
+            }
+            Ok(consumer.commit(&offsets, CommitMode::Sync)?)
+        })
+        .await
+    }
+
+    /// Copies it to the topic `NAME.dead`.
+    async fn reject(&mut self, message: &Message, why: &[(&str, &str)]) -> Result<()> {
+        let unknown = || Error::Internal(format!("message {} is not one of the last ones", message.id));
+        let original = self.received.get(&message.id).ok_or_else(unknown)?;
+        let mut headers = original.headers().cloned().unwrap_or_else(OwnedHeaders::new);
+        for (key, value) in why {
+            headers = headers.insert(Header { key, value: Some(*value) });
+        }
+        let mut record = FutureRecord::<[u8], [u8]>::to(&self.dead).headers(headers);
+        record.key = original.key();
+        record.payload = original.payload();
+        let (_, producer) = self.clients()?;
+        producer.send(record, TIMEOUT).await.map_err(|(error, _)| error)?;
+        Ok(())
+    }
+}
+
+/// Returns the members of a JSON object: texts as they are, other values as JSON. Omits members
+/// that are null.
+fn fields(payload: Option<&[u8]>) -> Result<Vec<Field>> {
+    let malformed = |why: String| Error::Malformed(format!("the value of the message is not a JSON object: {why}"));
+    let payload = payload.ok_or_else(|| malformed("it is null".to_owned()))?;
+    let members: BTreeMap<String, &RawValue> =
+        serde_json::from_slice(payload).map_err(|error| malformed(error.to_string()))?;
+    let mut fields = Vec::new();
+    for (name, value) in members {
+        let text = match value.get() {
+            "null" => continue,
+            text if text.starts_with('"') => {
+                serde_json::from_str(text).map_err(|error| malformed(error.to_string()))?
+            }
+            json => json.to_owned(),
+        };
+        fields.push((name.into_bytes(), text.into_bytes()));
+    }
+    Ok(fields)
+}
+
+/// A producer of a topic.
+///
+/// The cursor is the metadata of an offset of a consumer group that has no consumers. It is stored
+/// after the entries, so a copy that was killed in between repeats them.
+pub(crate) struct KafkaProducer {
+    topic: Topic,
+    group: String,
+    place: String,
+    clients: Option<(FutureProducer, Arc<BaseConsumer>)>,
+}
+
+impl KafkaProducer {
+    /// Prepares to write transactions of a board to `topic`.
+    pub(crate) fn new(topic: Topic, board: &BoardSlug) -> Self {
+        let group = format!("centile-stream:{}:{board}", topic.name);
+        Self { place: format!("the Kafka group {group}"), topic, group, clients: None }
+    }
+}
+
+impl Producer for KafkaProducer {
+    /// Returns the group.
+    fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// Replaces the clients.
+    async fn begin(&mut self) -> Result<String> {
+        // Entries of a partition keep their order. None times out alone, because those that follow
+        // it would be stored before its repetition.
+        let producer = self.topic.config(&[("enable.idempotence", "true"), ("message.timeout.ms", "0")]);
+        let group = self.topic.config(&[("group.id", &self.group), ("enable.auto.commit", "false")]);
+        let (name, former) = (self.topic.name.clone(), self.clients.take());
+        let begun = blocking(move || {
+            drop(former);
+            let (producer, group): (FutureProducer, BaseConsumer) = (producer.create()?, group.create()?);
+            expect_topics(&group, &[&name])?;
+            let mut offsets = TopicPartitionList::new();
+            offsets.add_partition(&name, 0);
+            let offsets = group.committed_offsets(offsets, TIMEOUT)?;
+            let cursor = offsets.elements().first().map(|stored| stored.metadata().to_owned());
+            Ok((cursor.unwrap_or_default(), producer, Arc::new(group)))
+        });
+        let (cursor, producer, group) = begun.await?;
+        self.clients = Some((producer, group));
+        Ok(cursor)
+    }
+
+    async fn append(&mut self, entries: &[Entry<'_>], cursor: String) -> Result<bool> {
+        let unprepared = || Error::Internal("the producer has not begun".to_owned());
+        let (producer, group) = self.clients.as_ref().ok_or_else(unprepared)?;
+        let mut reports = Vec::with_capacity(entries.len());
+        for (user, json) in entries.iter().map(|entry| record(entry)) {
+            let record = FutureRecord::to(&self.topic.name).key(&user).payload(&json);
+            reports.push(producer.send_result(record).map_err(|(error, _)| error)?);
+        }
+        let stored = timeout(TIMEOUT, try_join_all(reports)).await;
+        let stored = stored.map_err(|_| Error::unavailable(Code::Unavailable, "Kafka does not answer"))?;
+        for report in stored.map_err(|_| KafkaError::Canceled)? {
+            report.map_err(|(error, _)| error)?;
+        }
+        let (group, name) = (Arc::clone(group), self.topic.name.clone());
+        blocking(move || {
+            let mut offsets = TopicPartitionList::new();
+            offsets.add_partition_offset(&name, 0, Offset::Offset(0))?;
+            if let Some(mut stored) = offsets.find_partition(&name, 0) {
+                stored.set_metadata(cursor);
+            }
+            Ok(group.commit(&offsets, CommitMode::Sync)?)
+        })
+        .await?;
+        Ok(true)
+    }
+}
+
+/// Returns the player and the JSON of an entry. The player's entries share a partition, and so keep
+/// their order.
+fn record(entry: &Entry<'_>) -> (String, String) {
+    let (mut user, mut members) = (String::new(), Vec::new());
+    for (name, value) in entry {
+        let json = match value {
+            Value::Text(text) => serde_json::Value::from(text.as_str()).to_string(),
+            Value::Json(json) => json.clone(),
+        };
+        members.push(format!("\"{name}\":{json}"));
+        if let ("user_id", Value::Text(text)) = (*name, value) {
+            user.clone_from(text);
+        }
+    }
+    (user, format!("{{{}}}", members.join(",")))
+}
+
+/// Returns an error unless all topics exist.
+fn expect_topics(consumer: &BaseConsumer, names: &[&str]) -> Result<()> {
+    for name in names {
+        let found = consumer.fetch_metadata(Some(name), TIMEOUT)?;
+        if found.topics().iter().all(|topic| topic.partitions().is_empty()) {
+            return Err(Error::invalid("url", format!("Kafka has no topic {name}; create it first")));
+        }
+    }
+    Ok(())
+}
+
+/// Runs a job on a thread for blocking work.
+async fn blocking<T: Send + 'static>(job: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    spawn_blocking(job).await.map_err(|error| Error::Internal(format!("a call of Kafka failed: {error}")))?
+}
+
+impl From<KafkaError> for Error {
+    /// A retry may fix every error except those of the setup.
+    fn from(error: KafkaError) -> Self {
+        let code = error.rdkafka_error_code();
+        if let KafkaError::ClientConfig(_, why, name, _) = &error {
+            return Self::invalid("kafka_config", format!("{name}: {why}"));
+        }
+        if code.is_some_and(|code| LASTING.contains(&code)) {
+            return Self::invalid("url", format!("Kafka refuses the topic: {error}"));
+        }
+        Self::unavailable(Code::Unavailable, format!("Kafka cannot be used now: {error}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_names_brokers_and_a_topic() {
+        let topic = |url: &str| Topic::new(url, None).map(|topic| (topic.brokers, topic.name));
+        let named = |brokers: &str, name: &str| Some((brokers.to_owned(), name.to_owned()));
+        assert_eq!(topic("kafka://a:1,b:2/my.events-1").ok(), named("a:1,b:2", "my.events-1"));
+        for url in ["kafka://a", "kafka:///t", "kafka://a/", "kafka://a/b/c", "kafka://u:sesame@a/t", "redis://a/t"] {
+            let refused = topic(url).map_err(|error| error.to_string());
+            assert!(refused.is_err_and(|text| text.starts_with("url: ") && !text.contains("sesame")), "{url}");
+        }
+    }
+
+    #[test]
+    fn properties_of_centile_are_refused() -> Result<()> {
+        let properties = parse_properties("# TLS\n\n security.protocol = SASL_SSL\nsasl.password=a=b\n")?;
+        let wanted = [("security.protocol", "SASL_SSL"), ("sasl.password", "a=b")];
+        assert_eq!(properties, wanted.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        for (text, words) in [("a=b\nnonsense", "line 2: must be"), ("group.id=x", "line 1: Centile sets group.id")] {
+            let refused = parse_properties(text).map_err(|error| error.to_string());
+            assert!(refused.as_ref().is_err_and(|text| text.contains(words)), "{refused:?}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_json_object_has_fields() {
+        let text = |json: &str| -> Result<Vec<(String, String)>> {
+            let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+            Ok(fields(Some(json.as_bytes()))?.iter().map(|(name, value)| (text(name), text(value))).collect())
+        };
+        let found = text(r#"{"user_id": "\u00e9\"", "points": -5, "reason": null, "metadata": {"a": [1.50]}}"#);
+        let wanted = [("metadata", r#"{"a": [1.50]}"#), ("points", "-5"), ("user_id", "é\"")];
+        assert_eq!(found.ok(), Some(wanted.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec()));
+        for bad in ["", "[1]", "5", "{\"a\": }", "{\"a\": 1} x"] {
+            assert!(text(bad).is_err(), "{bad}");
+        }
+        assert!(fields(None).is_err());
+    }
+}

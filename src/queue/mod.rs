@@ -1,0 +1,104 @@
+//! Message queues: score events in and transactions out. Besides `cache`, the only caller of Redis.
+//!
+//! Unlike the cache, a queue must not lose anything, so its calls return errors.
+
+#[cfg(feature = "kafka")]
+mod kafka;
+mod redis;
+
+use std::time::Duration;
+
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+#[cfg(feature = "kafka")]
+pub(crate) use self::kafka::{KafkaConsumer, KafkaProducer, Topic};
+pub(crate) use self::redis::{RedisConsumer, RedisProducer};
+use crate::{Error, Result};
+
+/// Pause before a retry after a failure.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// Maximum bytes of the name of a stream or topic. The name and the id of a message must fit into an
+/// event id together.
+const NAME_MAX_BYTES: usize = 64;
+
+/// A name and its text, as bytes.
+pub(crate) type Field = (Vec<u8>, Vec<u8>);
+
+/// A message from a queue.
+#[derive(Debug)]
+pub(crate) struct Message {
+    /// Id of the message in its queue.
+    pub(crate) id: String,
+    /// Its fields, or the reason why it has none.
+    pub(crate) fields: Result<Vec<Field>>,
+}
+
+/// Reads messages from a queue as a member of a group.
+pub(crate) trait Consumer {
+    /// Returns the name of the queue.
+    fn name(&self) -> &str;
+
+    /// Joins the group, at the start and after a failure. All messages that this consumer has
+    /// received and not acknowledged are delivered again.
+    async fn join(&mut self) -> Result<()>;
+
+    /// Returns at most `count` messages. Waits up to a second for the first one.
+    async fn next(&mut self, count: usize) -> Result<Vec<Message>>;
+
+    /// Acknowledges the messages that the last call of [`next`](Self::next) returned.
+    async fn acknowledge(&mut self) -> Result<()>;
+
+    /// Moves one of these messages to the dead letters, with fields that give the reason.
+    async fn reject(&mut self, message: &Message, why: &[(&str, &str)]) -> Result<()>;
+}
+
+/// The fields of an entry that is appended.
+pub(crate) type Entry<'a> = Vec<(&'a str, Value)>;
+
+/// A value of such a field.
+#[derive(Debug)]
+pub(crate) enum Value {
+    /// A text.
+    Text(String),
+    /// A JSON number or object.
+    Json(String),
+}
+
+/// Appends a board's transactions to a queue, and stores the cursor after them.
+pub(crate) trait Producer {
+    /// Returns where the cursor is stored, for messages.
+    fn place(&self) -> &str;
+
+    /// Prepares to append, at the start and after a failure. Returns the stored cursor; empty if
+    /// there is none.
+    async fn begin(&mut self) -> Result<String>;
+
+    /// Appends entries, and stores the cursor after them.
+    ///
+    /// Returns `false`, and changes nothing, if the stored cursor is no longer the one that this
+    /// producer knows.
+    async fn append(&mut self, entries: &[Entry<'_>], cursor: String) -> Result<bool>;
+}
+
+/// Repeats `job` after failures that a retry may fix, until it ends or `stopping` is cancelled. The
+/// job sets its flag once it has begun. An earlier failure is returned, because it may be a mistake
+/// in the setup.
+pub(crate) async fn keep_trying(
+    stopping: &CancellationToken,
+    mut job: impl AsyncFnMut(&mut bool) -> Result<()>,
+) -> Result<()> {
+    let mut has_begun = false;
+    loop {
+        match job(&mut has_begun).await {
+            Err(error @ Error::Unavailable { .. }) if has_begun => {
+                tracing::warn!(%error, "interrupted; trying again");
+                if timeout(RETRY_AFTER, stopping.cancelled()).await.is_ok() {
+                    return Ok(());
+                }
+            }
+            result => return result,
+        }
+    }
+}
