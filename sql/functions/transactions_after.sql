@@ -4,7 +4,8 @@
 --
 -- Reads each month by its primary key, from the lowest of p_ids on. Ids of events are read once per
 -- player, because transaction_ids has no index by transaction. They are in one JSON object. If they
--- were rows, the planner would expect one row, and compare each id with each transaction.
+-- were rows, the planner would expect one row, and compare each id with each transaction. OFFSET 0
+-- makes it look up each player; otherwise it would read all users, and all ids of the board.
 CREATE OR REPLACE FUNCTION centile_store.transactions_after(p_board_id integer, p_ids bigint[], p_limit integer)
 RETURNS TABLE (transaction_id bigint, lane smallint, batch bigint, user_id text, kind text, points bigint, tiebreak smallint, reason text,
     voids bigint, event_id text, occurred_at timestamptz, metadata text)
@@ -26,14 +27,17 @@ BEGIN
     ), named AS MATERIALIZED (
         SELECT jsonb_object_agg(k.transaction_id, k.external_id) AS ids
         FROM (SELECT p.user_id, min(p.id) AS first, max(p.id) AS last FROM page p WHERE p.kind = 'score' GROUP BY p.user_id) u
-        JOIN centile_store.transaction_ids k ON k.board_id = p_board_id AND k.user_id = u.user_id
-        WHERE k.transaction_id BETWEEN u.first AND u.last
+        CROSS JOIN LATERAL (
+            SELECT k.transaction_id, k.external_id FROM centile_store.transaction_ids k
+            WHERE k.board_id = p_board_id AND k.user_id = u.user_id AND k.transaction_id BETWEEN u.first AND u.last
+            OFFSET 0
+        ) k
     )
     SELECT p.id, p.lane, p.batch, u.external_id, p.kind, p.points, p.tiebreak, p.reason, p.voids_id,
            CASE WHEN u.erased_at IS NULL THEN n.ids ->> p.id::text END, p.occurred_at, CASE WHEN u.erased_at IS NULL THEN p.metadata::text END
     FROM page p
     CROSS JOIN named n
-    JOIN centile_store.users u ON u.id = p.user_id
+    CROSS JOIN LATERAL (SELECT u.external_id, u.erased_at FROM centile_store.users u WHERE u.id = p.user_id OFFSET 0) u
     ORDER BY p.id;
 END
 $$;

@@ -1,5 +1,6 @@
 //! The transactions of a board over HTTP, compared with the ledger in SQL.
 
+mod cost;
 mod cursors;
 
 use std::{collections::BTreeMap, sync::Arc};

@@ -375,11 +375,17 @@ async fn counts_read(connection: &mut PgConnection) -> i64 {
 
 /// Returns the rows of bucket tables that all sessions have read so far.
 pub async fn rows_read(connection: &mut PgConnection) -> i64 {
+    rows_read_of(connection, "^leaderboard_bucket").await
+}
+
+/// Like [`rows_read`], of the tables whose names match a pattern.
+pub async fn rows_read_of(connection: &mut PgConnection, tables: &str) -> i64 {
     sqlx::query("SELECT pg_stat_force_next_flush()").execute(&mut *connection).await.unwrap();
     sqlx::query_scalar(
-        "SELECT (SELECT sum(i.idx_tup_read) FROM pg_stat_user_indexes i WHERE i.relname ~ '^leaderboard_bucket')::bigint
-              + (SELECT sum(t.seq_tup_read) FROM pg_stat_user_tables t WHERE t.relname ~ '^leaderboard_bucket')::bigint",
+        "SELECT (SELECT sum(i.idx_tup_read) FROM pg_stat_user_indexes i WHERE i.relname ~ $1)::bigint
+              + (SELECT sum(t.seq_tup_read) FROM pg_stat_user_tables t WHERE t.relname ~ $1)::bigint",
     )
+    .bind(tables)
     .fetch_one(connection)
     .await
     .unwrap()
