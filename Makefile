@@ -40,7 +40,7 @@ test: setup ## Run all tests against private servers
 kafka-test: setup ## Lint and test the feature kafka, which is off by default; 15 minutes
 	@scripts/setup.sh kafka
 	cargo clippy --features kafka --all-targets -- -D warnings
-	cargo test --features kafka --lib --test it kafka
+	@$(MAKE) --no-print-directory test TESTARGS='--features kafka --lib --test it kafka'
 
 check: setup $(DENY) ## Check format, lints, and dependencies (licences, sources, advisories)
 	cargo fmt --check

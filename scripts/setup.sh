@@ -137,13 +137,13 @@ ROOT
 explain() {
     say "missing: $*"
     if command -v dnf >/dev/null; then
-        say "on Fedora: sudo dnf install postgresql-server postgresql valkey gcc; for Kafka gcc-c++ make openssl-devel; for the tests pgbouncer haproxy openssl curl nodejs npm python chromium chromedriver"
+        say "on Fedora: sudo dnf install postgresql-server postgresql valkey gcc; for Kafka gcc-c++ make pkgconf openssl-devel; for the tests pgbouncer haproxy openssl curl nodejs npm python chromium chromedriver"
     elif command -v pacman >/dev/null; then
-        say "on Arch: sudo pacman -S postgresql valkey gcc; for the tests pgbouncer haproxy openssl curl nodejs npm python chromium"
+        say "on Arch: sudo pacman -S postgresql valkey gcc; for Kafka make pkgconf openssl; for the tests pgbouncer haproxy openssl curl nodejs npm python chromium"
     elif [ "$(uname -s)" = Darwin ]; then
-        say "on macOS: brew install postgresql@17 redis, for the tests pgbouncer, haproxy, node, python, Chrome and chromedriver, and xcode-select --install for the C compiler"
+        say "on macOS: brew install postgresql@17 redis, for Kafka pkgconf and openssl, for the tests pgbouncer, haproxy, node, python, Chrome and chromedriver, and xcode-select --install for the C compiler"
     else
-        say "install a PostgreSQL server ($POSTGRES_MIN or newer, with pg_dump), a Redis or Valkey server and a C compiler; for the tests PgBouncer, HAProxy 2.6 or newer, openssl, curl, Node.js 18 or newer with npm and Python 3.11 or newer, and Chromium with chromedriver."
+        say "install a PostgreSQL server ($POSTGRES_MIN or newer, with pg_dump), a Redis or Valkey server and a C compiler; for Kafka make, a C++ compiler, pkg-config and OpenSSL; for the tests PgBouncer, HAProxy 2.6 or newer, openssl, curl, Node.js 18 or newer with npm and Python 3.11 or newer, and Chromium with chromedriver."
     fi
     say "their services need not run: Centile starts private servers."
     exit 1

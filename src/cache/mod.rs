@@ -1,6 +1,6 @@
 //! The cache of an instance: values that may be missing at any moment, but are never wrong.
 //!
-//! Besides `redis_stream`, it is the only caller of Redis. No call returns an error: a failed read is
+//! Besides `queue`, it is the only caller of Redis. No call returns an error: a failed read is
 //! a miss, and a failed write stores nothing. Without Redis the values stay in this process, within a
 //! bound in bytes.
 

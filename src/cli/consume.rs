@@ -25,7 +25,8 @@ use crate::{
 pub(super) struct Consume {
     /// URL of the stream, such as `redis://host:6379/events`
     ///
-    /// The name of the stream comes last, after the number of the database, if it has one.
+    /// The name of the stream comes last, after the number of the database, if it has one. A build with
+    /// Kafka also accepts a topic, such as `kafka://host:9092/events`.
     #[arg(env = "CENTILE_STREAM_URL", value_name = "URL", hide_env_values = true)]
     url: Hidden,
     /// The board of messages that name none
@@ -34,7 +35,7 @@ pub(super) struct Consume {
     /// Consumer group; created if it does not exist, at the start of the stream
     #[arg(long, value_name = "NAME", default_value = "centile")]
     group: String,
-    /// Name in the group, different for each process [default: name of the machine]
+    /// Name in the group, different for each process [default: name of the machine; none in Kafka]
     ///
     /// A process that restarts with its name continues with the messages that it has not
     /// acknowledged.

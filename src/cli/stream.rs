@@ -30,7 +30,8 @@ pub(super) struct Stream {
     board: BoardSlug,
     /// URL of the stream, such as `redis://host:6379/events`
     ///
-    /// The name of the stream comes last, after the number of the database, if it has one.
+    /// The name of the stream comes last, after the number of the database, if it has one. A build with
+    /// Kafka also accepts a topic, such as `kafka://host:9092/events`.
     #[arg(long = "to", env = "CENTILE_STREAM_URL", value_name = "URL", hide_env_values = true)]
     url: Hidden,
     /// First transaction of a new copy
@@ -61,6 +62,9 @@ pub(super) async fn run(config: &Config, stream: Stream) -> Result<()> {
     let url = stream.url.as_str();
     #[cfg(feature = "kafka")]
     if url.starts_with("kafka:") {
+        if stream.max_length.is_some() {
+            return Err(crate::Error::invalid("max_length", "does not apply to Kafka; set the topic's retention"));
+        }
         let topic = crate::queue::Topic::new(url, stream.kafka_config.as_deref())?;
         return copy(config, &stream, crate::queue::KafkaProducer::new(topic, &stream.board)).await;
     }

@@ -52,16 +52,21 @@ pub(crate) async fn run(
     copied: &AtomicU64,
     stopping: &CancellationToken,
 ) -> Result<()> {
+    // If the queue loses the cursor later, the copy does not begin at the present again.
+    let mut first = copying.first.clone();
     keep_trying(stopping, async |has_begun: &mut bool| {
         while !stopping.is_cancelled() {
             let stored = to.begin().await?;
-            let start = start(copying, to.place(), &stored)?;
+            let start = start(copying, &first, to.place(), &stored)?;
             let mut reader = Reader::begin(copying.transactions, copying.board, start).await?;
             *has_begun = true;
             // The first cursor is stored at once: a repeated start at the present would skip transactions.
             let mut wait = if stored.is_empty() { Duration::ZERO } else { WAIT };
             while copy_page(copying, to, &mut reader, wait, copied, stopping).await? {
                 wait = WAIT;
+                if first == Start::Now {
+                    first = Start::After(reader.cursor());
+                }
             }
         }
         Ok(())
@@ -69,9 +74,9 @@ pub(crate) async fn run(
     .await
 }
 
-fn start(copying: &Copying<'_>, place: &str, stored: &str) -> Result<Start> {
+fn start(copying: &Copying<'_>, first: &Start, place: &str, stored: &str) -> Result<Start> {
     if stored.is_empty() {
-        return Ok(copying.first.clone());
+        return Ok(first.clone());
     }
     let other = |_| Error::conflict(Code::Conflict, format!("{place} has no cursor of this board"));
     Cursor::parse(stored, copying.board.id).map(Start::After).map_err(other)
@@ -87,7 +92,8 @@ async fn copy_page(
     stopping: &CancellationToken,
 ) -> Result<bool> {
     let rows = reader.read_or_wait(PAGE, wait, stopping).await?;
-    // Appends an empty page, too, to find out whether the queue has lost its data.
+    // Also stores the cursor after an empty page: Redis shows whether it has lost its data, and Kafka
+    // keeps the cursor for longer.
     let entries: Vec<_> = rows.iter().map(|row| entry(copying.board, row)).collect();
     if !to.append(&entries, reader.cursor().text()).await? {
         tracing::warn!("the queue has another cursor of this board; continuing there");
@@ -101,7 +107,7 @@ async fn copy_page(
 }
 
 /// Returns the entry of a transaction, without fields that have no value.
-fn entry<'a>(board: &Board, row: &Transaction) -> Entry<'a> {
+fn entry(board: &Board, row: &Transaction) -> Entry {
     let number = |number: i64| Some(Value::Json(number.to_string()));
     let text = |text: &str| Some(Value::Text(text.to_owned()));
     let fields = [

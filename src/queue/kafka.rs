@@ -3,7 +3,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    fs,
+    fmt, fs,
     path::Path,
     sync::Arc,
     time::Duration,
@@ -17,6 +17,10 @@ use rdkafka::{
     message::{Header, OwnedHeaders, OwnedMessage},
     producer::{FutureProducer, FutureRecord},
 };
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor},
+};
 use serde_json::value::RawValue;
 use tokio::{task::spawn_blocking, time::timeout};
 
@@ -26,7 +30,7 @@ use crate::{
     queue::{Consumer, Entry, Field, Message, NAME_MAX_BYTES, Producer, Value},
 };
 
-/// Timeout of a call.
+/// Timeout of a call, except of the poll for messages.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum time that a read waits for a new message.
@@ -35,31 +39,50 @@ const WAIT: Duration = Duration::from_secs(1);
 /// Longest interval of the heartbeats that keep a consumer in its group.
 const HEARTBEAT: Duration = Duration::from_secs(3);
 
-/// Properties that Centile sets.
-const OWN: [&str; 10] = [
+/// Time that a batch may take; at least the session timeout.
+const MAX_POLL_INTERVAL: Duration = Duration::from_mins(5);
+
+/// Properties that Centile sets, or that would break its use of Kafka.
+const OWN: [&str; 18] = [
     "allow.auto.create.topics",
     "auto.offset.reset",
     "bootstrap.servers",
+    "delivery.timeout.ms",
     "enable.auto.commit",
+    "enable.gapless.guarantee",
     "enable.idempotence",
+    "enable.partition.eof",
     "group.id",
     "group.instance.id",
+    "group.protocol",
     "heartbeat.interval.ms",
+    "max.poll.interval.ms",
     "message.timeout.ms",
+    "metadata.broker.list",
     "session.timeout.ms",
+    "socket.timeout.ms",
+    "transactional.id",
 ];
 
-/// Errors that no retry fixes: a wrong account, a missing right, or a topic that does not exist.
-const LASTING: [RDKafkaErrorCode; 8] = [
+/// Errors that no retry fixes: a wrong account, a missing right, or a setting that brokers refuse.
+const LASTING: [RDKafkaErrorCode; 9] = [
     RDKafkaErrorCode::Authentication,
     RDKafkaErrorCode::SaslAuthenticationFailed,
     RDKafkaErrorCode::TopicAuthorizationFailed,
     RDKafkaErrorCode::GroupAuthorizationFailed,
     RDKafkaErrorCode::ClusterAuthorizationFailed,
-    RDKafkaErrorCode::UnknownTopic,
-    RDKafkaErrorCode::UnknownTopicOrPartition,
+    RDKafkaErrorCode::InconsistentGroupProtocol,
+    RDKafkaErrorCode::InvalidSessionTimeout,
+    RDKafkaErrorCode::MessageSizeTooLarge,
     RDKafkaErrorCode::UnsupportedFeature,
 ];
+
+/// Errors of connections to single brokers, from which a consumer recovers by itself.
+const RECOVERING: [RDKafkaErrorCode; 3] =
+    [RDKafkaErrorCode::AllBrokersDown, RDKafkaErrorCode::BrokerTransportFailure, RDKafkaErrorCode::Resolve];
+
+/// Fields whose values may be numbers or objects.
+const OTHER_THAN_TEXT: [&str; 3] = ["metadata", "points", "tiebreak"];
 
 /// A topic, and how to reach it.
 pub(crate) struct Topic {
@@ -99,6 +122,7 @@ impl Topic {
         }
         // A misspelled name must not create a topic.
         config.set("bootstrap.servers", &self.brokers).set("allow.auto.create.topics", "false");
+        config.set("socket.timeout.ms", "10000");
         for (name, value) in own {
             config.set(*name, *value);
         }
@@ -159,13 +183,18 @@ impl Consumer for KafkaConsumer {
     /// Replaces the client: a new one begins after the offsets that its group has committed.
     async fn join(&mut self) -> Result<()> {
         let session = self.claim_after.as_millis();
-        let (session, heartbeat) = (session.to_string(), (session / 3).min(HEARTBEAT.as_millis()).to_string());
+        let (session, heartbeat, poll) = (
+            session.to_string(),
+            (session / 3).min(HEARTBEAT.as_millis()).to_string(),
+            session.max(MAX_POLL_INTERVAL.as_millis()).to_string(),
+        );
         let mut own = vec![
             ("group.id", self.group.as_str()),
             ("enable.auto.commit", "false"),
             ("auto.offset.reset", "earliest"),
             ("session.timeout.ms", &session),
             ("heartbeat.interval.ms", &heartbeat),
+            ("max.poll.interval.ms", &poll),
         ];
         own.extend(self.member.as_deref().map(|member| ("group.instance.id", member)));
         let (consumer, producer) = (self.topic.config(&own), self.topic.config(&[("message.timeout.ms", "10000")]));
@@ -189,7 +218,11 @@ impl Consumer for KafkaConsumer {
             while received.len() < count
                 && let Some(message) = consumer.poll(wait)
             {
-                received.push(message?.detach());
+                match message {
+                    Ok(message) => received.push(message.detach()),
+                    Err(KafkaError::MessageConsumption(code)) if RECOVERING.contains(&code) => break,
+                    Err(error) => return Err(error.into()),
+                }
                 wait = Duration::ZERO;
             }
             Ok(received)
@@ -204,7 +237,8 @@ impl Consumer for KafkaConsumer {
         Ok(messages)
     }
 
-    /// Commits their offsets.
+    /// Commits their offsets. If another member has got a partition meanwhile, its offset may go
+    /// back: messages then come again, and their events count once.
     async fn acknowledge(&mut self) -> Result<()> {
         let mut ends = BTreeMap::new();
         for message in self.received.values() {
@@ -226,7 +260,7 @@ impl Consumer for KafkaConsumer {
         .await
     }
 
-    /// Copies it to the topic `NAME.dead`.
+    /// Copies it to the topic `NAME.dead`, without its value if that is too large.
     async fn reject(&mut self, message: &Message, why: &[(&str, &str)]) -> Result<()> {
         let unknown = || Error::Internal(format!("message {} is not one of the last ones", message.id));
         let original = self.received.get(&message.id).ok_or_else(unknown)?;
@@ -234,12 +268,43 @@ impl Consumer for KafkaConsumer {
         for (key, value) in why {
             headers = headers.insert(Header { key, value: Some(*value) });
         }
-        let mut record = FutureRecord::<[u8], [u8]>::to(&self.dead).headers(headers);
-        record.key = original.key();
-        record.payload = original.payload();
         let (_, producer) = self.clients()?;
-        producer.send(record, TIMEOUT).await.map_err(|(error, _)| error)?;
+        for payload in [original.payload(), None] {
+            let mut record = FutureRecord::<[u8], [u8]>::to(&self.dead).headers(headers.clone());
+            (record.key, record.payload) = (original.key(), payload);
+            match producer.send(record, TIMEOUT).await {
+                Err((KafkaError::MessageProduction(RDKafkaErrorCode::MessageSizeTooLarge), _)) if payload.is_some() => {
+                }
+                Err((error, _)) => return Err(error.into()),
+                Ok(_) => break,
+            }
+        }
         Ok(())
+    }
+}
+
+/// The members of a JSON object, also repeated ones.
+struct Members<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        struct Object;
+        impl<'de> Visitor<'de> for Object {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Members<'de>, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(Object)
     }
 }
 
@@ -248,8 +313,7 @@ impl Consumer for KafkaConsumer {
 fn fields(payload: Option<&[u8]>) -> Result<Vec<Field>> {
     let malformed = |why: String| Error::Malformed(format!("the value of the message is not a JSON object: {why}"));
     let payload = payload.ok_or_else(|| malformed("it is null".to_owned()))?;
-    let members: BTreeMap<String, &RawValue> =
-        serde_json::from_slice(payload).map_err(|error| malformed(error.to_string()))?;
+    let Members(members) = serde_json::from_slice(payload).map_err(|error| malformed(error.to_string()))?;
     let mut fields = Vec::new();
     for (name, value) in members {
         let text = match value.get() {
@@ -257,7 +321,8 @@ fn fields(payload: Option<&[u8]>) -> Result<Vec<Field>> {
             text if text.starts_with('"') => {
                 serde_json::from_str(text).map_err(|error| malformed(error.to_string()))?
             }
-            json => json.to_owned(),
+            json if OTHER_THAN_TEXT.contains(&name.as_str()) => json.to_owned(),
+            _ => return Err(Error::invalid(name, "must be a text")),
         };
         fields.push((name.into_bytes(), text.into_bytes()));
     }
@@ -291,10 +356,20 @@ impl Producer for KafkaProducer {
 
     /// Replaces the clients.
     async fn begin(&mut self) -> Result<String> {
-        // Entries of a partition keep their order. None times out alone, because those that follow
-        // it would be stored before its repetition.
-        let producer = self.topic.config(&[("enable.idempotence", "true"), ("message.timeout.ms", "0")]);
-        let group = self.topic.config(&[("group.id", &self.group), ("enable.auto.commit", "false")]);
+        // No entry of a partition may fail or time out alone: the entries after it would be stored, and
+        // its repetition would come after them.
+        let producer = self.topic.config(&[
+            ("enable.idempotence", "true"),
+            ("enable.gapless.guarantee", "true"),
+            ("message.timeout.ms", "0"),
+            // Without the warning that the guarantee is experimental.
+            ("log_level", "3"),
+        ]);
+        let group = self.topic.config(&[
+            ("group.id", &self.group),
+            ("enable.auto.commit", "false"),
+            ("session.timeout.ms", "10000"),
+        ]);
         let (name, former) = (self.topic.name.clone(), self.clients.take());
         let begun = blocking(move || {
             drop(former);
@@ -303,15 +378,19 @@ impl Producer for KafkaProducer {
             let mut offsets = TopicPartitionList::new();
             offsets.add_partition(&name, 0);
             let offsets = group.committed_offsets(offsets, TIMEOUT)?;
-            let cursor = offsets.elements().first().map(|stored| stored.metadata().to_owned());
-            Ok((cursor.unwrap_or_default(), producer, Arc::new(group)))
+            let mut cursor = String::new();
+            for stored in offsets.elements() {
+                stored.error()?;
+                stored.metadata().clone_into(&mut cursor);
+            }
+            Ok((cursor, producer, Arc::new(group)))
         });
         let (cursor, producer, group) = begun.await?;
         self.clients = Some((producer, group));
         Ok(cursor)
     }
 
-    async fn append(&mut self, entries: &[Entry<'_>], cursor: String) -> Result<bool> {
+    async fn append(&mut self, entries: &[Entry], cursor: String) -> Result<bool> {
         let unprepared = || Error::Internal("the producer has not begun".to_owned());
         let (producer, group) = self.clients.as_ref().ok_or_else(unprepared)?;
         let mut reports = Vec::with_capacity(entries.len());
@@ -321,8 +400,13 @@ impl Producer for KafkaProducer {
         }
         let stored = timeout(TIMEOUT, try_join_all(reports)).await;
         let stored = stored.map_err(|_| Error::unavailable(Code::Unavailable, "Kafka does not answer"))?;
-        for report in stored.map_err(|_| KafkaError::Canceled)? {
-            report.map_err(|(error, _)| error)?;
+        let reports = stored.map_err(|_| KafkaError::Canceled)?;
+        let mut errors: Vec<KafkaError> =
+            reports.into_iter().filter_map(|report| report.err().map(|(error, _)| error)).collect();
+        // The entries after one that fails are discarded: prefer its error to theirs.
+        errors.sort_by_key(|error| !is_lasting(error));
+        if let Some(error) = errors.into_iter().next() {
+            return Err(error.into());
         }
         let (group, name) = (Arc::clone(group), self.topic.name.clone());
         blocking(move || {
@@ -340,7 +424,7 @@ impl Producer for KafkaProducer {
 
 /// Returns the player and the JSON of an entry. The player's entries share a partition, and so keep
 /// their order.
-fn record(entry: &Entry<'_>) -> (String, String) {
+fn record(entry: &Entry) -> (String, String) {
     let (mut user, mut members) = (String::new(), Vec::new());
     for (name, value) in entry {
         let json = match value {
@@ -359,8 +443,14 @@ fn record(entry: &Entry<'_>) -> (String, String) {
 fn expect_topics(consumer: &BaseConsumer, names: &[&str]) -> Result<()> {
     for name in names {
         let found = consumer.fetch_metadata(Some(name), TIMEOUT)?;
-        if found.topics().iter().all(|topic| topic.partitions().is_empty()) {
-            return Err(Error::invalid("url", format!("Kafka has no topic {name}; create it first")));
+        match found.topics().first().and_then(|topic| topic.error()).map(RDKafkaErrorCode::from) {
+            None => {}
+            // A broker that starts may not know it yet.
+            Some(RDKafkaErrorCode::UnknownTopicOrPartition) => {
+                let message = format!("Kafka has no topic {name}; create it first");
+                return Err(Error::unavailable(Code::Unavailable, message));
+            }
+            Some(code) => return Err(KafkaError::MetadataFetch(code).into()),
         }
     }
     Ok(())
@@ -371,14 +461,20 @@ async fn blocking<T: Send + 'static>(job: impl FnOnce() -> Result<T> + Send + 's
     spawn_blocking(job).await.map_err(|error| Error::Internal(format!("a call of Kafka failed: {error}")))?
 }
 
+fn is_lasting(error: &KafkaError) -> bool {
+    error.rdkafka_error_code().is_some_and(|code| LASTING.contains(&code))
+}
+
 impl From<KafkaError> for Error {
     /// A retry may fix every error except those of the setup.
     fn from(error: KafkaError) -> Self {
-        let code = error.rdkafka_error_code();
         if let KafkaError::ClientConfig(_, why, name, _) = &error {
             return Self::invalid("kafka_config", format!("{name}: {why}"));
         }
-        if code.is_some_and(|code| LASTING.contains(&code)) {
+        if let KafkaError::MessageConsumptionFatal(_) = &error {
+            return Self::conflict(Code::Conflict, format!("another process may have this --consumer: {error}"));
+        }
+        if is_lasting(&error) {
             return Self::invalid("url", format!("Kafka refuses the topic: {error}"));
         }
         Self::unavailable(Code::Unavailable, format!("Kafka cannot be used now: {error}"))
@@ -419,9 +515,10 @@ mod tests {
             Ok(fields(Some(json.as_bytes()))?.iter().map(|(name, value)| (text(name), text(value))).collect())
         };
         let found = text(r#"{"user_id": "\u00e9\"", "points": -5, "reason": null, "metadata": {"a": [1.50]}}"#);
-        let wanted = [("metadata", r#"{"a": [1.50]}"#), ("points", "-5"), ("user_id", "é\"")];
+        let wanted = [("user_id", "é\""), ("points", "-5"), ("metadata", r#"{"a": [1.50]}"#)];
         assert_eq!(found.ok(), Some(wanted.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec()));
-        for bad in ["", "[1]", "5", "{\"a\": }", "{\"a\": 1} x"] {
+        assert_eq!(text(r#"{"points": 1, "points": 2}"#).map(|fields| fields.len()).ok(), Some(2));
+        for bad in ["", "[1]", "5", "{\"points\": }", "{\"points\": 1} x", "{\"user_id\": true}", "{\"user_id\": {}}"] {
             assert!(text(bad).is_err(), "{bad}");
         }
         assert!(fields(None).is_err());

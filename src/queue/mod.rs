@@ -50,12 +50,12 @@ pub(crate) trait Consumer {
     /// Acknowledges the messages that the last call of [`next`](Self::next) returned.
     async fn acknowledge(&mut self) -> Result<()>;
 
-    /// Moves one of these messages to the dead letters, with fields that give the reason.
+    /// Writes one of these messages to the dead letters, with fields that give the reason.
     async fn reject(&mut self, message: &Message, why: &[(&str, &str)]) -> Result<()>;
 }
 
 /// The fields of an entry that is appended.
-pub(crate) type Entry<'a> = Vec<(&'a str, Value)>;
+pub(crate) type Entry = Vec<(&'static str, Value)>;
 
 /// A value of such a field.
 #[derive(Debug)]
@@ -78,8 +78,8 @@ pub(crate) trait Producer {
     /// Appends entries, and stores the cursor after them.
     ///
     /// Returns `false`, and changes nothing, if the stored cursor is no longer the one that this
-    /// producer knows.
-    async fn append(&mut self, entries: &[Entry<'_>], cursor: String) -> Result<bool>;
+    /// producer knows. A producer of Kafka does not check that.
+    async fn append(&mut self, entries: &[Entry], cursor: String) -> Result<bool>;
 }
 
 /// Repeats `job` after failures that a retry may fix, until it ends or `stopping` is cancelled. The

@@ -220,7 +220,7 @@ impl Producer for RedisProducer {
         Ok(self.cursor.clone())
     }
 
-    async fn append(&mut self, entries: &[Entry<'_>], cursor: String) -> Result<bool> {
+    async fn append(&mut self, entries: &[Entry], cursor: String) -> Result<bool> {
         let mut command = cmd("EVAL");
         command.arg(APPEND).arg(2).arg(&self.stream.name).arg(&self.key).arg(&self.cursor).arg(&cursor);
         command.arg(self.max_length.map(|length| length.to_string()).unwrap_or_default());

@@ -1,14 +1,18 @@
 //! `centile stream` and `centile consume` with Kafka, against librdkafka's own mock cluster in the
 //! test process.
 
-use std::{collections::BTreeSet, fs, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    time::Duration,
+};
 
 use futures::future::join_all;
 use rdkafka::{
     ClientConfig, Message as _, Offset, TopicPartitionList,
     consumer::{BaseConsumer, Consumer as _},
     message::Headers as _,
-    mocking::MockCluster,
+    mocking::{MockCluster, MockCoordinator},
     producer::{DefaultProducerContext, FutureProducer, FutureRecord},
 };
 use serde_json::{Map, Value};
@@ -25,16 +29,19 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Topics of a mock cluster.
 struct Topics {
-    cluster: MockCluster<'static, DefaultProducerContext>,
     producer: FutureProducer,
     /// Reads `out` as it grows.
     reader: BaseConsumer,
     /// Each transaction at its first occurrence: a copy that was killed repeats some.
     transactions: Vec<Fields>,
-    seen: BTreeSet<String>,
+    seen: BTreeSet<i64>,
+    /// The highest id of each lane in each partition, by which consumers recognise repetitions.
+    highest: BTreeMap<(i32, String), i64>,
     repeated: usize,
     /// Number of messages in `in`.
     sent: i64,
+    /// Dropped last: a client waits for its brokers when it ends.
+    cluster: MockCluster<'static, DefaultProducerContext>,
 }
 
 impl Topics {
@@ -46,19 +53,34 @@ impl Topics {
         let reader: BaseConsumer = config(&cluster).set("group.id", "reader").create().expect("a reader");
         reader.assign(&partitions("out", Offset::Beginning)).expect("partitions");
         let producer = config(&cluster).create().expect("a producer");
-        Self { cluster, producer, reader, transactions: Vec::new(), seen: BTreeSet::new(), repeated: 0, sent: 0 }
+        Self {
+            producer,
+            reader,
+            transactions: Vec::new(),
+            seen: BTreeSet::new(),
+            highest: BTreeMap::new(),
+            repeated: 0,
+            sent: 0,
+            cluster,
+        }
     }
 
     /// Reads what has been added to `out`.
     fn read(&mut self) {
         while let Some(message) = block_in_place(|| self.reader.poll(Duration::from_millis(100))) {
-            let message = message.expect("a message");
+            // An error of a broker that is down.
+            let Ok(message) = message else { continue };
             let object: Map<String, Value> =
                 serde_json::from_slice(message.payload().expect("a value")).expect("an object");
             let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             let fields: Fields = object.iter().map(|(name, value)| (name.clone(), text(value))).collect();
             assert_eq!(message.key(), Some(fields["user_id"].as_bytes()));
-            if self.seen.insert(fields["transaction_id"].clone()) {
+            let id: i64 = fields["transaction_id"].parse().expect("an id");
+            let highest = self.highest.entry((message.partition(), fields["lane"].clone())).or_default();
+            let is_new = id > *highest;
+            *highest = id.max(*highest);
+            assert_eq!(is_new, self.seen.insert(id), "{fields:?}");
+            if is_new {
                 self.transactions.push(fields);
             } else {
                 self.repeated += 1;
@@ -203,17 +225,53 @@ async fn kafka_messages_that_cannot_be_written_become_dead_letters() {
     }
 }
 
+/// Partitions of a broker that is down wait; the others go on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_broker_that_is_down_loses_nothing() {
+    let db = TestDb::new().await;
+    run(&db, &["board", "create", "arena"]).well();
+    let mut topics = Topics::new();
+    for group in ["centile", "centile-stream:out:arena"] {
+        topics.cluster.coordinator(MockCoordinator::Group(group.to_owned()), 2).expect("a coordinator");
+    }
+    for partition in 0..PARTITIONS {
+        for topic in ["in", "out"] {
+            let leader = if topic == "in" { 1 + partition % 3 } else { 2 };
+            topics.cluster.partition_leader(topic, partition, Some(leader)).expect("a leader");
+        }
+    }
+    let players: Vec<String> = (0..60).map(|player| format!("p{player}")).collect();
+    let events = || players.iter().map(|player| vec![("user_id", player.clone()), ("points", "1".to_owned())]);
+    topics.send(&events().collect::<Vec<_>>()).await;
+    topics.cluster.broker_down(1).expect("a stopped broker");
+    let commands = [
+        Running::start(&db, &["consume", &topics.url("in"), "--board", "arena", "--claim-after", "6"]),
+        Running::start(&db, &["stream", "--board", "arena", "--to", &topics.url("out")]),
+    ];
+    until("other partitions are consumed and copied", async || topics.copied().await > 0).await;
+    assert!(topics.copied().await < players.len(), "messages of the broker that is down were read");
+    topics.cluster.broker_up(1).expect("a broker");
+    until("all messages are consumed", async || topics.are_consumed().await).await;
+    until("all transactions are copied", async || topics.copied().await == players.len()).await;
+    for command in commands {
+        command.stop().well();
+    }
+    let found: BTreeSet<String> = topics.transactions().await.iter().map(|fields| fields["user_id"].clone()).collect();
+    assert_eq!(found, players.into_iter().collect());
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn wrong_topics_and_properties_are_refused() {
     let db = TestDb::new().await;
     run(&db, &["board", "create", "arena"]).well();
     let topics = Topics::new();
     let (unknown, out) = (topics.url("unknown"), topics.url("out"));
-    run(&db, &["consume", &unknown, "--board", "arena"]).refused(1, &["URL: ", "no topic unknown"]);
-    run(&db, &["stream", "--board", "arena", "--to", &unknown]).refused(1, &["--to: ", "no topic unknown"]);
+    run(&db, &["consume", &unknown, "--board", "arena"]).refused(1, &["no topic unknown"]);
+    run(&db, &["stream", "--board", "arena", "--to", &unknown]).refused(1, &["no topic unknown"]);
     // The topic of dead letters is missing.
     run(&db, &["consume", &out, "--board", "arena"]).refused(1, &["no topic out.dead"]);
     run(&db, &["consume", "kafka://127.0.0.1:1", "--board", "arena"]).refused(1, &["kafka://host:9092/events"]);
+    run(&db, &["stream", "--board", "arena", "--to", &out, "--max-length", "9"]).refused(1, &["--max-length: "]);
     let folder = folder("kafka");
     fs::create_dir_all(&folder).expect("a folder");
     let file = folder.join("properties");
