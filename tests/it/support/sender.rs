@@ -1,8 +1,9 @@
 //! A caller that repeats every event until it is acknowledged, whatever happens to the service.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex},
+    time::Instant,
 };
 
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IteratorRandom as _};
@@ -35,11 +36,20 @@ pub struct Sender {
 struct State {
     next_id: u32,
     open: BTreeMap<u32, Value>,
-    acknowledged: BTreeMap<u32, (Value, i64)>,
+    acknowledged: BTreeMap<u32, Acknowledged>,
     /// Answers that marked an event as a repeat.
     repeated: usize,
     /// Answers 503.
     unavailable: usize,
+}
+
+/// An acknowledged event.
+#[derive(Debug, Clone)]
+struct Acknowledged {
+    event: Value,
+    transaction_id: i64,
+    /// Time of the first acknowledgement.
+    at: Instant,
 }
 
 impl Sender {
@@ -103,7 +113,7 @@ impl Sender {
     fn events(&self, rng: &mut StdRng) -> Vec<(u32, Value)> {
         let mut state = self.state.lock().expect("no panic");
         let again: Vec<_> = state.open.iter().sample(rng, 2).into_iter().map(|(n, e)| (*n, e.clone())).collect();
-        let known = state.acknowledged.iter().choose(rng).map(|(n, (event, _))| (*n, event.clone()));
+        let known = state.acknowledged.iter().choose(rng).map(|(n, known)| (*n, known.event.clone()));
         let mut events: Vec<_> = again.into_iter().chain(known.filter(|_| rng.random_ratio(1, 3))).collect();
         let most = if rng.random_ratio(1, 5) { 200 } else { 3 };
         let new = if state.open.len() < MAX_OPEN { rng.random_range(1..=most) } else { 0 };
@@ -153,10 +163,30 @@ impl Sender {
             let row = result["transaction_id"].as_i64().expect("the id of a transaction");
             state.repeated += usize::from(result["repeated"] == true);
             state.open.remove(&id);
-            let (_, first) = state.acknowledged.entry(id).or_insert((event, row));
-            assert_eq!(*first, row, "event {id} was acknowledged with two transaction ids");
+            let known = Acknowledged { event, transaction_id: row, at: Instant::now() };
+            let first = state.acknowledged.entry(id).or_insert(known).transaction_id;
+            assert_eq!(first, row, "event {id} was acknowledged with two transaction ids");
         }
         true
+    }
+
+    /// Returns the ids of all acknowledged events.
+    pub fn acknowledged(&self) -> BTreeSet<u32> {
+        self.state.lock().expect("no panic").acknowledged.keys().copied().collect()
+    }
+
+    /// Removes the acknowledged events that the ledger lacks, and returns their ids and the times of
+    /// their acknowledgements.
+    pub async fn forget_lost(&self, pool: &PgPool) -> BTreeMap<u32, Instant> {
+        let rows: Vec<i64> =
+            sqlx::query_scalar("SELECT transaction_id FROM centile.score_history WHERE board = 'arena'")
+                .fetch_all(pool)
+                .await
+                .expect("the ledger");
+        let rows: BTreeSet<i64> = rows.into_iter().collect();
+        let mut state = self.state.lock().expect("no panic");
+        let lost = state.acknowledged.extract_if(.., |_, known| !rows.contains(&known.transaction_id));
+        lost.map(|(id, known)| (id, known.at)).collect()
     }
 
     /// Checks that every event is in the ledger once, as acknowledged, and that the scores are the
@@ -177,7 +207,7 @@ impl Sender {
             *sums.entry(user.clone()).or_default() += points;
             assert!(ledger.insert(reason.clone(), (id, user, points)).is_none(), "{reason} was applied twice");
         }
-        for (n, (event, row)) in state {
+        for (n, Acknowledged { event, transaction_id: row, .. }) in state {
             let (id, user, points) = ledger.remove(&format!("event {n}")).unwrap_or_else(|| panic!("{event} is lost"));
             assert!(id == row && event["user_id"] == user.as_str() && event["points"] == points, "{event} as {row}");
         }
