@@ -89,6 +89,8 @@ torture: setup ## Run the long trials and benches: faults, overload, soak, fuzzi
 	cargo bench --bench combine
 	cargo bench --bench export
 	cargo bench --bench instances
+	cargo bench --bench replica
+	cargo bench --bench stream
 	cargo bench --bench settings
 
 fuzz: setup ## Fuzz the parsers of requests and files, 10 minutes each; FUZZ_SECONDS=60 for less

@@ -11,6 +11,8 @@ use std::{
 
 #[allow(dead_code, reason = "one benchmark does not use it")]
 pub mod load;
+#[allow(dead_code, reason = "only two benchmarks measure processes")]
+pub mod processor;
 #[allow(dead_code, reason = "only two benchmarks compare rankings")]
 pub mod ranking_reads;
 pub mod read;

@@ -37,7 +37,7 @@ pub(super) struct Consume {
     group: String,
     /// Name in the group, different for each process [default: name of the machine; none in Kafka]
     ///
-    /// A process that restarts with its name continues with the messages that it has not
+    /// A process that restarts with the same name continues with the messages that it has not
     /// acknowledged.
     #[arg(long, value_name = "NAME")]
     consumer: Option<String>,

@@ -1,8 +1,8 @@
 //! Copies the transactions of a board into a message queue.
 //!
-//! The cursor is stored in the queue's server, never before the entries that precede it. So a copy
-//! that was killed continues where it ended: in Redis exactly there, in Kafka with some entries
-//! again.
+//! The cursor is stored on the queue's server, never before the entries that precede it. So a copy
+//! that was killed loses nothing: in Redis it resumes exactly where it stopped, in Kafka it repeats
+//! some entries.
 
 use std::{
     sync::{
@@ -78,7 +78,7 @@ fn start(copying: &Copying<'_>, first: &Start, place: &str, stored: &str) -> Res
     if stored.is_empty() {
         return Ok(first.clone());
     }
-    let other = |_| Error::conflict(Code::Conflict, format!("{place} has no cursor of this board"));
+    let other = |_| Error::conflict(Code::Conflict, format!("{place} has a cursor that is not of this board"));
     Cursor::parse(stored, copying.board.id).map(Start::After).map_err(other)
 }
 
@@ -92,8 +92,8 @@ async fn copy_page(
     stopping: &CancellationToken,
 ) -> Result<bool> {
     let rows = reader.read_or_wait(PAGE, wait, stopping).await?;
-    // Also stores the cursor after an empty page: Redis shows whether it has lost its data, and Kafka
-    // keeps the cursor for longer.
+    // Store the cursor after an empty page too: this detects whether Redis has lost its data, and
+    // restarts Kafka's retention of the cursor.
     let entries: Vec<_> = rows.iter().map(|row| entry(copying.board, row)).collect();
     if !to.append(&entries, reader.cursor().text()).await? {
         tracing::warn!("the queue has another cursor of this board; continuing there");

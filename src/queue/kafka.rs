@@ -39,7 +39,7 @@ const WAIT: Duration = Duration::from_secs(1);
 /// Longest interval of the heartbeats that keep a consumer in its group.
 const HEARTBEAT: Duration = Duration::from_secs(3);
 
-/// Time that a batch may take; at least the session timeout.
+/// Maximum time between two reads of a consumer, unless its session timeout is longer.
 const MAX_POLL_INTERVAL: Duration = Duration::from_mins(5);
 
 /// Properties that Centile sets, or that would break its use of Kafka.
@@ -64,7 +64,8 @@ const OWN: [&str; 18] = [
     "transactional.id",
 ];
 
-/// Errors that no retry fixes: a wrong account, a missing right, or a setting that brokers refuse.
+/// Errors that no retry fixes: wrong credentials, a missing permission, or a setting or message
+/// that brokers reject.
 const LASTING: [RDKafkaErrorCode; 9] = [
     RDKafkaErrorCode::Authentication,
     RDKafkaErrorCode::SaslAuthenticationFailed,
@@ -77,7 +78,7 @@ const LASTING: [RDKafkaErrorCode; 9] = [
     RDKafkaErrorCode::UnsupportedFeature,
 ];
 
-/// Errors of connections to single brokers, from which a consumer recovers by itself.
+/// Errors of connections to brokers, from which a consumer recovers by itself.
 const RECOVERING: [RDKafkaErrorCode; 3] =
     [RDKafkaErrorCode::AllBrokersDown, RDKafkaErrorCode::BrokerTransportFailure, RDKafkaErrorCode::Resolve];
 
@@ -96,8 +97,8 @@ impl Topic {
     /// Describes the topic at `url`, which is `kafka://HOST:PORT,HOST:PORT/TOPIC`.
     ///
     /// `properties` is a file with a property of librdkafka per line, as `name=value`.
-    /// [`Error::Invalid`] if it cannot be read, sets a property that Centile sets, or `url` is not
-    /// of this form.
+    /// Returns [`Error::Invalid`] if the file cannot be read or sets a property in [`OWN`], or if
+    /// `url` is not of this form.
     pub(crate) fn new(url: &str, properties: Option<&Path>) -> Result<Self> {
         let refused = || Error::invalid("url", "must be the URL of a topic, such as kafka://host:9092/events");
         let (brokers, name) = url.strip_prefix("kafka://").and_then(|rest| rest.split_once('/')).ok_or_else(refused)?;
@@ -237,8 +238,9 @@ impl Consumer for KafkaConsumer {
         Ok(messages)
     }
 
-    /// Commits their offsets. If another member has got a partition meanwhile, its offset may go
-    /// back: messages then come again, and their events count once.
+    /// Commits the offsets of these messages. If another member has taken over a partition
+    /// meanwhile, this may set its offset back: messages are then delivered again, and their events
+    /// count once.
     async fn acknowledge(&mut self) -> Result<()> {
         let mut ends = BTreeMap::new();
         for message in self.received.values() {
@@ -475,7 +477,7 @@ impl From<KafkaError> for Error {
             return Self::conflict(Code::Conflict, format!("another process may have this --consumer: {error}"));
         }
         if is_lasting(&error) {
-            return Self::invalid("url", format!("Kafka refuses the topic: {error}"));
+            return Self::invalid("url", format!("Kafka refused the request: {error}"));
         }
         Self::unavailable(Code::Unavailable, format!("Kafka cannot be used now: {error}"))
     }

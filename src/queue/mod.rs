@@ -68,7 +68,7 @@ pub(crate) enum Value {
 
 /// Appends a board's transactions to a queue, and stores the cursor after them.
 pub(crate) trait Producer {
-    /// Returns where the cursor is stored, for messages.
+    /// Returns where the cursor is stored, for error texts.
     fn place(&self) -> &str;
 
     /// Prepares to append, at the start and after a failure. Returns the stored cursor; empty if
@@ -82,9 +82,9 @@ pub(crate) trait Producer {
     async fn append(&mut self, entries: &[Entry], cursor: String) -> Result<bool>;
 }
 
-/// Repeats `job` after failures that a retry may fix, until it ends or `stopping` is cancelled. The
-/// job sets its flag once it has begun. An earlier failure is returned, because it may be a mistake
-/// in the setup.
+/// Runs `job`, and runs it again after failures that a retry may fix, until it ends or `stopping`
+/// is cancelled. The job sets its flag once it has begun. A failure before that is returned,
+/// because the setup may be wrong.
 pub(crate) async fn keep_trying(
     stopping: &CancellationToken,
     mut job: impl AsyncFnMut(&mut bool) -> Result<()>,

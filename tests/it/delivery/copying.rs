@@ -324,7 +324,7 @@ async fn a_copy_begins_now_and_continues_there() {
     other.execute("SELECT centile.create_board('arena')").await;
     run(&other, &command).refused(1, &["cursor is from before", "begin without a cursor"]);
     streams.redis.set::<_, _, ()>(&key, "nonsense").await.expect("a value");
-    run(&db, &command).refused(1, &[&key, "no cursor of this board"]);
+    run(&db, &command).refused(1, &[&key, "not of this board"]);
     assert_eq!(streams.length("out").await, 1);
 }
 

@@ -168,7 +168,7 @@ impl Queues for Topics {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_consumers_and_copies_of_kafka_lose_and_repeat_nothing() {
+async fn killed_consumers_and_copies_of_kafka_lose_nothing() {
     let db = TestDb::new().await;
     let mut topics = Topics::new();
     kill_consumers_and_copies(&db, &mut topics, &["--claim-after", "6", "--consumer", "one"]).await;
@@ -191,7 +191,7 @@ async fn kafka_messages_that_cannot_be_written_become_dead_letters() {
     for (value, ..) in bad {
         topics.add("ann", value).await;
     }
-    // The second is a repeat, and the last has the id of its message.
+    // The second message repeats the first. The last has no event id: it gets its message's id.
     let good = r#"{"user_id": "ann", "points": 5, "event_id": "e1", "reason": null, "metadata": {"a": 1}}"#;
     for value in [good, good, r#"{"user_id": "ann", "points": 7}"#] {
         topics.add("ann", value).await;

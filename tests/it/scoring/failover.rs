@@ -1,6 +1,6 @@
 //! `kill -9` of the primary and promotion of its replica, under load. With synchronous replication
-//! no acknowledged event is lost; otherwise only the latest ones are. The tests have a cluster of
-//! their own for each failover.
+//! no acknowledged event is lost; otherwise only the latest ones are. Each failover has its own
+//! cluster.
 
 use std::{
     sync::Arc,
