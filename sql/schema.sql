@@ -6197,14 +6197,17 @@ BEGIN
     ), named AS MATERIALIZED (
         SELECT jsonb_object_agg(k.transaction_id, k.external_id) AS ids
         FROM (SELECT p.user_id, min(p.id) AS first, max(p.id) AS last FROM page p WHERE p.kind = 'score' GROUP BY p.user_id) u
-        JOIN centile_store.transaction_ids k ON k.board_id = p_board_id AND k.user_id = u.user_id
-        WHERE k.transaction_id BETWEEN u.first AND u.last
+        CROSS JOIN LATERAL (
+            SELECT k.transaction_id, k.external_id FROM centile_store.transaction_ids k
+            WHERE k.board_id = p_board_id AND k.user_id = u.user_id AND k.transaction_id BETWEEN u.first AND u.last
+            OFFSET 0
+        ) k
     )
     SELECT p.id, p.lane, p.batch, u.external_id, p.kind, p.points, p.tiebreak, p.reason, p.voids_id,
            CASE WHEN u.erased_at IS NULL THEN n.ids ->> p.id::text END, p.occurred_at, CASE WHEN u.erased_at IS NULL THEN p.metadata::text END
     FROM page p
     CROSS JOIN named n
-    JOIN centile_store.users u ON u.id = p.user_id
+    CROSS JOIN LATERAL (SELECT u.external_id, u.erased_at FROM centile_store.users u WHERE u.id = p.user_id OFFSET 0) u
     ORDER BY p.id;
 END
 $$;
