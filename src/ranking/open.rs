@@ -258,14 +258,27 @@ impl Open<'_> {
         user_ids: &[String],
         around: u32,
     ) -> Result<Option<LiveState>> {
-        let Some(users) = view.find(user_ids).await? else { return Ok(None) };
-        let read = |loaded: &Loaded, revision| {
-            let first = self.index_rows(loaded, 1, limit as usize);
-            let found: Vec<Option<Found>> =
-                users.iter().map(|user| user.and_then(|user| self.find(loaded, user, u64::from(around)))).collect();
-            (loaded.state(revision), first, found)
+        let mut looked_up_at = view.read(|loaded, _| loaded.version.clone());
+        let Some(mut users) = view.find(user_ids).await? else { return Ok(None) };
+        let (state, first, found) = loop {
+            let read = |loaded: &Loaded, revision| {
+                let first = self.index_rows(loaded, 1, limit as usize);
+                let found: Vec<Option<Found>> =
+                    users.iter().map(|user| user.and_then(|user| self.find(loaded, user, u64::from(around)))).collect();
+                (loaded.version.clone(), (loaded.state(revision), first, found))
+            };
+            let Some((version, answer)) = view.read(read) else { return Ok(None) };
+            // A player who was unknown at this version or later has no entry at it.
+            if users.iter().all(Option::is_some) || looked_up_at.as_ref() == Some(&version) {
+                break answer;
+            }
+            looked_up_at = Some(version);
+            let Some(again) = view.find(user_ids).await? else { return Ok(None) };
+            if again == users {
+                break answer;
+            }
+            users = again;
         };
-        let Some((state, first, found)) = view.read(read) else { return Ok(None) };
         let index_rows = first.iter().chain(found.iter().flatten().flat_map(|found| &found.index_rows));
         let mut ids: Vec<u32> = index_rows.map(|index_row| index_row.key.user_id).collect();
         ids.sort_unstable();
