@@ -396,7 +396,7 @@ impl Producer for KafkaProducer {
         let unprepared = || Error::Internal("the producer has not begun".to_owned());
         let (producer, group) = self.clients.as_ref().ok_or_else(unprepared)?;
         let mut reports = Vec::with_capacity(entries.len());
-        for (user, json) in entries.iter().map(|entry| record(entry)) {
+        for (user, json) in entries.iter().map(record) {
             let record = FutureRecord::to(&self.topic.name).key(&user).payload(&json);
             reports.push(producer.send_result(record).map_err(|(error, _)| error)?);
         }
@@ -445,7 +445,7 @@ fn record(entry: &Entry) -> (String, String) {
 fn expect_topics(consumer: &BaseConsumer, names: &[&str]) -> Result<()> {
     for name in names {
         let found = consumer.fetch_metadata(Some(name), TIMEOUT)?;
-        match found.topics().first().and_then(|topic| topic.error()).map(RDKafkaErrorCode::from) {
+        match found.topics().first().and_then(rdkafka::metadata::MetadataTopic::error).map(RDKafkaErrorCode::from) {
             None => {}
             // A broker that starts may not know it yet.
             Some(RDKafkaErrorCode::UnknownTopicOrPartition) => {
