@@ -31,6 +31,13 @@ pub const RECOMMENDED: &[(&str, &str)] =
 
 pub type Outcome<T> = Result<T, Box<dyn Error>>;
 
+/// Returns the number in an environment variable, or the default if it is empty or not set.
+#[allow(dead_code, reason = "not every benchmark uses it")]
+pub fn number_of(variable: &str, default: u32) -> Outcome<u32> {
+    let text = env::var(variable).unwrap_or_default();
+    if text.is_empty() { Ok(default) } else { Ok(text.parse().map_err(|error| format!("{variable}: {error}"))?) }
+}
+
 /// Memory of this machine, in MiB.
 pub fn memory_mb() -> Outcome<u32> {
     let kib: u64 = line_of("/proc/meminfo", "MemTotal").trim_end_matches(" kB").parse()?;

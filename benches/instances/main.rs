@@ -4,13 +4,13 @@
 //! `BENCH_PLAYERS` (1,000,000) sets the size of the board, `BENCH_ROUNDS` (5) the number of rounds.
 #![allow(clippy::print_stdout, reason = "a command-line tool")]
 
-use std::{env, fs, path::Path, thread};
+use std::{fs, path::Path, thread};
 
 #[path = "../common/mod.rs"]
 mod common;
 
 use common::{
-    Bench, Outcome, Serve, median,
+    Bench, Outcome, Serve, median, number_of,
     wrk::{self, Answers, Run},
 };
 
@@ -21,11 +21,7 @@ const SECONDS: u32 = 10;
 
 #[tokio::main]
 async fn main() -> Outcome<()> {
-    let number = |name: &str, default: u32| -> Outcome<u32> {
-        let text = env::var(name).unwrap_or_default();
-        if text.is_empty() { Ok(default) } else { Ok(text.parse().map_err(|error| format!("{name}: {error}"))?) }
-    };
-    let (players, rounds) = (number("BENCH_PLAYERS", 1_000_000)?, number("BENCH_ROUNDS", 5)?);
+    let (players, rounds) = (number_of("BENCH_PLAYERS", 1_000_000)?, number_of("BENCH_ROUNDS", 5)?);
     Bench::run_as_recommended(async |bench, dir| measure(bench, dir, players, rounds)).await
 }
 

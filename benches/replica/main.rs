@@ -5,14 +5,14 @@
 //! the board, `BENCH_ROUNDS` (5) the number of rounds.
 #![allow(clippy::print_stdout, reason = "a command-line tool")]
 
-use std::{env, path::Path, thread::sleep, time::Duration};
+use std::{path::Path, thread::sleep, time::Duration};
 
 #[path = "../common/mod.rs"]
 mod common;
 
 use centile::dev::local::LocalPostgres;
 use common::{
-    Bench, Outcome, Serve, median,
+    Bench, Outcome, Serve, median, number_of,
     processor::server_seconds,
     wrk::{self, Run},
 };
@@ -23,11 +23,7 @@ const SECONDS: u32 = 10;
 
 #[tokio::main]
 async fn main() -> Outcome<()> {
-    let number = |name: &str, default: u32| -> Outcome<u32> {
-        let text = env::var(name).unwrap_or_default();
-        if text.is_empty() { Ok(default) } else { Ok(text.parse().map_err(|error| format!("{name}: {error}"))?) }
-    };
-    let (players, rounds) = (number("BENCH_PLAYERS", 200_000)?, number("BENCH_ROUNDS", 5)?);
+    let (players, rounds) = (number_of("BENCH_PLAYERS", 200_000)?, number_of("BENCH_ROUNDS", 5)?);
     Bench::run_as_recommended(async |bench, dir| measure(bench, dir, players, rounds)).await
 }
 

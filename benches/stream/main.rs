@@ -5,7 +5,6 @@
 #![allow(clippy::print_stdout, reason = "a command-line tool")]
 
 use std::{
-    env,
     process::{Child, Stdio},
     time::{Duration, Instant},
 };
@@ -19,7 +18,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 mod common;
 
 use common::{
-    Bench, Outcome, Serve, median,
+    Bench, Outcome, Serve, median, number_of,
     processor::{process_seconds, server_seconds},
 };
 
@@ -29,11 +28,7 @@ const BULK: u32 = 500;
 
 #[tokio::main]
 async fn main() -> Outcome<()> {
-    let number = |name: &str, default: u32| -> Outcome<u32> {
-        let text = env::var(name).unwrap_or_default();
-        if text.is_empty() { Ok(default) } else { Ok(text.parse().map_err(|error| format!("{name}: {error}"))?) }
-    };
-    let (seconds, rate) = (number("BENCH_SECONDS", 60)?, number("BENCH_RATE", 5_000)?);
+    let (seconds, rate) = (number_of("BENCH_SECONDS", 60)?, number_of("BENCH_RATE", 5_000)?);
     Bench::run_as_recommended(async |bench, _| measure(bench, seconds, rate).await).await
 }
 
