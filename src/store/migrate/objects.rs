@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// Removes the comments of all functions and views, except functions of extensions, and the rights
+/// Removes the comments of all functions and views, except those of extensions, and the rights
 /// that an earlier edition granted. Each file comments on its object and grants rights on it again.
 /// An object that still lacks a comment when all files have run belongs to an earlier edition.
 ///
@@ -34,6 +34,7 @@ const PREPARE: &str = "
             SELECT format('COMMENT ON VIEW %s IS NULL', c.oid::regclass)
             FROM pg_class c
             WHERE c.relnamespace = 'centile'::regnamespace AND c.relkind = 'v'
+              AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
             UNION ALL
             SELECT format(CASE p.proname WHEN 'create_bucket_function' THEN 'DROP ROUTINE %s'
                                          ELSE 'COMMENT ON ROUTINE %s IS NULL' END, p.oid::regprocedure)
@@ -70,6 +71,7 @@ const DROP: &str = "
                     UNION ALL
                     SELECT 'pg_class'::regclass, c.oid, c.relname, format('VIEW %s', c.oid::regclass), obj_description(c.oid, 'pg_class')
                     FROM pg_class c WHERE c.relnamespace = 'centile'::regnamespace AND c.relkind = 'v'
+                      AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
                 ), gone AS (
                     SELECT o.class, o.oid FROM ours o
                     WHERE CASE WHEN v_names IS NULL THEN o.comment IS NULL ELSE o.name = ANY (v_names) END

@@ -63,6 +63,22 @@ async fn earlier_functions_and_views_are_replaced() {
     assert_eq!(db.dump(), before);
 }
 
+/// The first schema on the search path of a role called `centile` is `centile`.
+#[tokio::test]
+async fn extensions_in_our_schema_stay() {
+    let db = TestDb::new().await;
+    db.execute("CREATE EXTENSION pg_stat_statements SCHEMA centile").await;
+    db.execute("UPDATE centile_store.applied_sql SET hash = 'earlier'").await;
+    migrate(&db.pool().await).await.unwrap();
+    let pool = db.pool().await;
+    let views: i64 =
+        query_scalar("SELECT count(*) FROM pg_class WHERE relname = 'pg_stat_statements' AND relkind = 'v'")
+            .fetch_one(&pool)
+            .await
+            .unwrap();
+    assert_eq!(views, 1);
+}
+
 #[tokio::test]
 async fn an_incomplete_index_of_names_is_replaced() {
     let db = TestDb::new().await;
