@@ -2037,7 +2037,7 @@ COMMENT ON COLUMN centile_store.boards.tiers IS 'Up to 20 tiers with different n
 
 COMMENT ON COLUMN centile_store.boards.segments IS 'Up to 4 attributes of users. Each period also has a ranking for each value of each attribute.';
 
-CREATE FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], p_known_rankings bigint[], p_known_times timestamp with time zone[], p_knows_segments boolean DEFAULT false, OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT layout_rankings bigint[], OUT layout_times timestamp with time zone[], OUT layout_buckets smallint[], OUT layout_rank_keys bigint[], OUT layout_tie_keys bigint[], OUT layout_user_keys bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) RETURNS record
+CREATE FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], p_known_rankings bigint[], p_known_times timestamp with time zone[], p_knows_segments boolean DEFAULT false, OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT layout_rankings bigint[], OUT layout_times timestamp with time zone[], OUT layout_buckets smallint[], OUT layout_rank_keys bigint[], OUT layout_tie_keys bigint[], OUT layout_user_keys bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT entry_ctids tid[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) RETURNS record
     LANGUAGE plpgsql STABLE
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
@@ -2080,12 +2080,12 @@ BEGIN
         SELECT * INTO layout_buckets, layout_rank_keys, layout_tie_keys, layout_user_keys FROM centile_store.layouts_of(layout_rankings);
     END IF;
     IF p_times IS NULL THEN
-        SELECT array_agg(l.ranking_id), array_agg(u.place), array_agg(l.rank_key), array_agg(l.tie_key), array_agg(l.only_zeros)
-        INTO entry_rankings, entry_users, rank_keys, tie_keys, only_zeros
+        SELECT array_agg(l.ranking_id), array_agg(u.place), array_agg(l.ctid), array_agg(l.rank_key), array_agg(l.tie_key), array_agg(l.only_zeros)
+        INTO entry_rankings, entry_users, entry_ctids, rank_keys, tie_keys, only_zeros
         FROM unnest(user_ids) WITH ORDINALITY AS u (id, place) CROSS JOIN unnest(period_rankings) AS r (id)
-        CROSS JOIN LATERAL (SELECT * FROM centile_store.leaderboard l WHERE l.ranking_id = r.id AND l.user_id = u.id LIMIT 1) l;
+        CROSS JOIN LATERAL (SELECT l.ctid, l.* FROM centile_store.leaderboard l WHERE l.ranking_id = r.id AND l.user_id = u.id LIMIT 1) l;
     ELSE
-        SELECT * INTO entry_rankings, entry_users, rank_keys, tie_keys, only_zeros, reset_users, reset_times
+        SELECT * INTO entry_rankings, entry_users, entry_ctids, rank_keys, tie_keys, only_zeros, reset_users, reset_times
         FROM centile_store.import_state(p_board_id, user_ids, p_event_users, p_times, at, period_starts, period_ends, period_rankings);
     END IF;
     IF p_ids <> '{}' THEN
@@ -2096,7 +2096,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], p_known_rankings bigint[], p_known_times timestamp with time zone[], p_knows_segments boolean, OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT layout_rankings bigint[], OUT layout_times timestamp with time zone[], OUT layout_buckets smallint[], OUT layout_rank_keys bigint[], OUT layout_tie_keys bigint[], OUT layout_user_keys bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) IS 'State of the board that a batch of score events starts from. Example: SELECT b.batch, b.period_labels FROM centile_store.begin_batch(1, 0::smallint, ''{ann}'', ''{}'', ''{}'', NULL, NULL, ''{}'', ''{}'') b;';
+COMMENT ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], p_known_rankings bigint[], p_known_times timestamp with time zone[], p_knows_segments boolean, OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT layout_rankings bigint[], OUT layout_times timestamp with time zone[], OUT layout_buckets smallint[], OUT layout_rank_keys bigint[], OUT layout_tie_keys bigint[], OUT layout_user_keys bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT entry_ctids tid[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) IS 'State of the board that a batch of score events starts from. Example: SELECT b.batch, b.period_labels FROM centile_store.begin_batch(1, 0::smallint, ''{ann}'', ''{}'', ''{}'', NULL, NULL, ''{}'', ''{}'') b;';
 
 CREATE FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text DEFAULT SESSION_USER) RETURNS bigint
     LANGUAGE plpgsql
@@ -2399,6 +2399,12 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.catch_up(p_ranking_id bigint, p_lane smallint, p_after bigint, p_up_to bigint, p_after_user bigint, p_limit integer, OUT players bigint, OUT last_user bigint) IS 'Updates players of an unfinished ranking from the ledger. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id), centile_store.fill_buckets(r.ranking_id), (centile_store.catch_up(r.ranking_id, 0::smallint, r.ledger_end, r.ledger_end + 10)).players FROM centile_store.begin_rebuild(1) r;';
+
+CREATE FUNCTION centile_store.change_bucket_rows(p_bucket smallint, p_lane smallint, p_updates integer, p_deletes integer, p_inserts integer, p_last integer, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]) RETURNS bigint
+    LANGUAGE plpgsql
+    AS …; -- a branch per bucket table, see centile_store.create_bucket_function
+
+COMMENT ON FUNCTION centile_store.change_bucket_rows(p_bucket smallint, p_lane smallint, p_updates integer, p_deletes integer, p_inserts integer, p_last integer, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]) IS 'Updates, deletes and inserts rows of a bucket, and returns the number of updated and deleted rows. Example: SELECT centile_store.change_bucket_rows(50::smallint, 0::smallint, 1, 1, 1, 0, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'');';
 
 CREATE FUNCTION centile_store.change_counts(p_lane smallint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) RETURNS void
     LANGUAGE plpgsql
@@ -2796,7 +2802,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.combined_ranking(p_board_id integer) IS 'Computes the ranking of a combined board from its resolved sources. Example: SELECT position, rank, score FROM centile_store.combined_ranking(4);';
 
-CREATE FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], p_metadata text[] DEFAULT NULL::text[], p_member_users bigint[] DEFAULT '{}'::bigint[], p_member_segments text[] DEFAULT '{}'::text[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) RETURNS record
+CREATE FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], p_metadata text[] DEFAULT NULL::text[], p_member_users bigint[] DEFAULT '{}'::bigint[], p_member_segments text[] DEFAULT '{}'::text[], entry_ctids tid[] DEFAULT NULL::tid[], group_updates integer[] DEFAULT NULL::integer[], row_was_keys bigint[] DEFAULT NULL::bigint[], row_was_ties bigint[] DEFAULT NULL::bigint[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) RETURNS record
     LANGUAGE plpgsql
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
@@ -2848,13 +2854,14 @@ BEGIN
     IF p_member_users <> '{}' THEN
         PERFORM centile_store.record_segments(v_lane, p_member_users, p_member_segments);
     END IF;
-    PERFORM centile_store.write_entries(p_lane, v_board.score_order, entry_rankings, entry_users, entry_are_new, entry_keys, entry_ties, entry_zeros,
-        group_buckets, group_deletes, group_inserts, row_rankings, row_keys, row_ties, row_users, count_rankings, count_buckets, count_changes);
+    PERFORM centile_store.write_entries(
+        p_lane, v_board.score_order, entry_rankings, entry_users, entry_are_new, entry_ctids, entry_keys, entry_ties, entry_zeros, group_buckets, coalesce(group_updates, group_deletes), group_deletes, group_inserts,
+        row_rankings, row_users, coalesce(row_was_keys, row_keys), coalesce(row_was_ties, row_ties), row_keys, row_ties, count_rankings, count_buckets, count_changes);
     PERFORM centile_store.advance_lane(v_lane, v_last_at, entry_users);
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], p_metadata text[], p_member_users bigint[], p_member_segments text[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) IS 'Writes a batch if the state is still that of begin_batch. Example: SELECT c.batch IS NULL AS is_stale FROM centile_store.commit_batch(1, 0::smallint, -1, 0, now(), ''2024-01-17 20:00Z'', NULL, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'') c;';
+COMMENT ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], p_metadata text[], p_member_users bigint[], p_member_segments text[], entry_ctids tid[], group_updates integer[], row_was_keys bigint[], row_was_ties bigint[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) IS 'Writes a batch if the state is still that of begin_batch. Example: SELECT c.batch IS NULL AS is_stale FROM centile_store.commit_batch(1, 0::smallint, -1, 0, now(), ''2024-01-17 20:00Z'', NULL, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'') c;';
 
 CREATE FUNCTION centile_store.compare_archive(p_period_id bigint) RETURNS bigint
     LANGUAGE plpgsql
@@ -3919,18 +3926,18 @@ $$;
 
 COMMENT ON FUNCTION centile_store.import_periods(p_board_id integer, p_kinds text[], p_times timestamp with time zone[], p_at timestamp with time zone, OUT ids bigint[], OUT kinds text[], OUT labels text[], OUT starts timestamp with time zone[], OUT ends timestamp with time zone[], OUT rankings bigint[]) IS 'The periods of a board that hold the times of imported events; infinite bounds are NULL. Example: SELECT labels FROM centile_store.import_periods(1, ''{week}'', ''{2024-01-16}'', now());';
 
-CREATE FUNCTION centile_store.import_state(p_board_id integer, p_user_ids bigint[], p_event_users integer[], p_times timestamp with time zone[], p_at timestamp with time zone, p_starts timestamp with time zone[], p_ends timestamp with time zone[], p_rankings bigint[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[]) RETURNS record
+CREATE FUNCTION centile_store.import_state(p_board_id integer, p_user_ids bigint[], p_event_users integer[], p_times timestamp with time zone[], p_at timestamp with time zone, p_starts timestamp with time zone[], p_ends timestamp with time zone[], p_rankings bigint[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT entry_ctids tid[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[]) RETURNS record
     LANGUAGE plpgsql STABLE
     AS $$
 #variable_conflict use_column
 BEGIN
-    SELECT array_agg(l.ranking_id), array_agg(e.place), array_agg(l.rank_key), array_agg(l.tie_key), array_agg(l.only_zeros)
-    INTO entry_rankings, entry_users, rank_keys, tie_keys, only_zeros
+    SELECT array_agg(l.ranking_id), array_agg(e.place), array_agg(l.ctid), array_agg(l.rank_key), array_agg(l.tie_key), array_agg(l.only_zeros)
+    INTO entry_rankings, entry_users, entry_ctids, rank_keys, tie_keys, only_zeros
     FROM (SELECT DISTINCT e.place, r.id
           FROM unnest(p_event_users, p_times) AS e (place, at)
           JOIN unnest(p_starts, p_ends, p_rankings) AS r (starts_at, ends_at, id)
               ON coalesce(r.starts_at <= coalesce(e.at, p_at), true) AND coalesce(coalesce(e.at, p_at) < r.ends_at, true)) e
-    CROSS JOIN LATERAL (SELECT * FROM centile_store.leaderboard l
+    CROSS JOIN LATERAL (SELECT l.ctid, l.* FROM centile_store.leaderboard l
                         WHERE l.ranking_id = e.id AND l.user_id = p_user_ids[e.place] LIMIT 1) l;
     SELECT array_agg(u.place), array_agg(t.occurred_at)
     INTO reset_users, reset_times
@@ -3940,7 +3947,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.import_state(p_board_id integer, p_user_ids bigint[], p_event_users integer[], p_times timestamp with time zone[], p_at timestamp with time zone, p_starts timestamp with time zone[], p_ends timestamp with time zone[], p_rankings bigint[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[]) IS 'Entries and resets that a batch of imported events begins with. Example: SELECT entry_users FROM centile_store.import_state(1, ''{1}'', ''{1}'', ''{2024-01-16}'', now(), ''{NULL}'', ''{NULL}'', ''{1}'');';
+COMMENT ON FUNCTION centile_store.import_state(p_board_id integer, p_user_ids bigint[], p_event_users integer[], p_times timestamp with time zone[], p_at timestamp with time zone, p_starts timestamp with time zone[], p_ends timestamp with time zone[], p_rankings bigint[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT entry_ctids tid[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[]) IS 'Entries and resets that a batch of imported events begins with. Example: SELECT entry_users FROM centile_store.import_state(1, ''{1}'', ''{1}'', ''{2024-01-16}'', now(), ''{NULL}'', ''{NULL}'', ''{1}'');';
 
 CREATE TABLE centile_store.segment_members (
     user_id bigint NOT NULL,
@@ -4829,38 +4836,46 @@ CREATE FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_s
 BEGIN
     PERFORM * FROM (
         WITH entry AS MATERIALIZED (
-            SELECT c.*, row_number() OVER () AS n FROM unnest(p_changes) AS c
-        ), key AS MATERIALIZED (
-            SELECT e.ranking_id, k.rank_key, k.tie_key, -e.user_id AS user_key, k.comes, b.bucket,
-                   row_number() OVER (ORDER BY b.bucket, k.comes, e.ranking_id, k.rank_key, k.tie_key)::integer AS n
+            SELECT c.*, w.bucket AS was_bucket, b.bucket, row_number() OVER () AS n
+            FROM unnest(p_changes) AS c
+            LEFT JOIN LATERAL centile_store.bucket_of(c.ranking_id, c.was_rank_key, c.was_tie_key, -c.user_id) w ON c.was_rank_key IS NOT NULL
+            LEFT JOIN LATERAL centile_store.bucket_of(c.ranking_id, c.rank_key, c.tie_key, -c.user_id) b ON c.rank_key IS NOT NULL
+        ), bucket_row AS MATERIALIZED (
+            -- Steps: 1 updates, 2 deletes, 3 inserts.
+            SELECT e.ranking_id, -e.user_id AS user_key, k.*, row_number() OVER (ORDER BY k.bucket, k.step, e.ranking_id, e.n)::integer AS n
             FROM entry e
-            CROSS JOIN LATERAL (VALUES (e.was_rank_key, e.was_tie_key, false), (e.rank_key, e.tie_key, true)) AS k (rank_key, tie_key, comes)
-            CROSS JOIN LATERAL centile_store.bucket_of(e.ranking_id, k.rank_key, k.tie_key, -e.user_id) b
-            WHERE k.rank_key IS NOT NULL AND (e.was_rank_key, e.was_tie_key) IS DISTINCT FROM (e.rank_key, e.tie_key)
+            CROSS JOIN LATERAL (VALUES
+                (1, CASE WHEN e.was_bucket = e.bucket THEN e.bucket END, e.was_rank_key, e.was_tie_key, e.rank_key, e.tie_key),
+                (2, CASE WHEN e.was_bucket IS DISTINCT FROM e.bucket THEN e.was_bucket END, e.was_rank_key, e.was_tie_key, NULL, NULL),
+                (3, CASE WHEN e.was_bucket IS DISTINCT FROM e.bucket THEN e.bucket END, NULL, NULL, e.rank_key, e.tie_key))
+                AS k (step, bucket, was_rank_key, was_tie_key, rank_key, tie_key)
+            WHERE k.bucket IS NOT NULL AND (e.was_rank_key, e.was_tie_key) IS DISTINCT FROM (e.rank_key, e.tie_key)
         ), entries AS (
             SELECT array_agg(e.ranking_id ORDER BY e.n) AS rankings, array_agg(e.user_id ORDER BY e.n) AS users,
-                   array_agg(e.was_rank_key IS NULL AND e.rank_key IS NOT NULL ORDER BY e.n) AS are_new,
-                   array_agg(e.rank_key ORDER BY e.n) AS keys, array_agg(e.tie_key ORDER BY e.n) AS ties,
-                   array_agg(e.only_zeros ORDER BY e.n) AS zeros
+                   array_agg(e.was_rank_key IS NULL ORDER BY e.n) AS are_new, array_agg(e.rank_key ORDER BY e.n) AS keys,
+                   array_agg(e.tie_key ORDER BY e.n) AS ties, array_agg(e.only_zeros ORDER BY e.n) AS zeros
             FROM entry e
         ), groups AS (
-            SELECT array_agg(g.bucket ORDER BY g.deletes) AS buckets, array_agg(g.deletes ORDER BY g.deletes) AS deletes,
-                   array_agg(g.inserts ORDER BY g.deletes) AS inserts
-            FROM (SELECT k.bucket, min(k.n) AS deletes, (min(k.n) + count(*) FILTER (WHERE NOT k.comes))::integer AS inserts FROM key k GROUP BY k.bucket) g
+            SELECT array_agg(g.bucket ORDER BY g.n) AS buckets, array_agg(g.n ORDER BY g.n) AS updates,
+                   array_agg(g.n + g.updates ORDER BY g.n) AS deletes, array_agg(g.n + g.updates + g.deletes ORDER BY g.n) AS inserts
+            FROM (SELECT r.bucket, min(r.n) AS n, (count(*) FILTER (WHERE r.step = 1))::integer AS updates,
+                         (count(*) FILTER (WHERE r.step = 2))::integer AS deletes
+                  FROM bucket_row r GROUP BY r.bucket) g
         ), rows AS (
-            SELECT array_agg(k.ranking_id ORDER BY k.n) AS rankings, array_agg(k.rank_key ORDER BY k.n) AS keys,
-                   array_agg(k.tie_key ORDER BY k.n) AS ties, array_agg(k.user_key ORDER BY k.n) AS users
-            FROM key k
+            SELECT array_agg(r.ranking_id ORDER BY r.n) AS rankings, array_agg(r.user_key ORDER BY r.n) AS users,
+                   array_agg(r.was_rank_key ORDER BY r.n) AS was_keys, array_agg(r.was_tie_key ORDER BY r.n) AS was_ties,
+                   array_agg(r.rank_key ORDER BY r.n) AS keys, array_agg(r.tie_key ORDER BY r.n) AS ties
+            FROM bucket_row r
         ), counts AS (
             SELECT array_agg(c.ranking_id) AS rankings, array_agg(c.bucket) AS buckets, array_agg(c.change) AS changes
-            FROM (SELECT k.ranking_id, k.bucket, sum(CASE WHEN k.comes THEN 1 ELSE -1 END)::integer AS change
-                  FROM key k GROUP BY k.ranking_id, k.bucket) c
+            FROM (SELECT r.ranking_id, r.bucket, (count(*) FILTER (WHERE r.step = 3) - count(*) FILTER (WHERE r.step = 2))::integer AS change
+                  FROM bucket_row r GROUP BY r.ranking_id, r.bucket) c
             WHERE c.change <> 0
         )
         SELECT centile_store.write_entries(p_lane,
             (SELECT b.score_order FROM centile_store.rankings r JOIN centile_store.boards b ON b.id = r.board_id WHERE r.id = e.rankings[1]),
-            e.rankings, e.users, e.are_new, e.keys, e.ties, e.zeros,
-            coalesce(g.buckets, '{}'), coalesce(g.deletes, '{}'), coalesce(g.inserts, '{}'), r.rankings, r.keys, r.ties, r.users,
+            e.rankings, e.users, e.are_new, NULL, e.keys, e.ties, e.zeros,
+            coalesce(g.buckets, '{}'), g.updates, g.deletes, g.inserts, r.rankings, r.users, r.was_keys, r.was_ties, r.keys, r.ties,
             coalesce(c.rankings, '{}'), c.buckets, c.changes)
         FROM entries e, groups g, rows r, counts c
         WHERE e.rankings IS NOT NULL) written;
@@ -5541,12 +5556,6 @@ CREATE FUNCTION centile_store.renamed_in_top(p_top bytea, p_user_id bigint, p_ex
 $$;
 
 COMMENT ON FUNCTION centile_store.renamed_in_top(p_top bytea, p_user_id bigint, p_external_id text, p_name text) IS 'A frozen top with another id and name for one player. Example: SELECT convert_from(centile_store.renamed_in_top(frozen_top, 3, ''nobody'', ''Nobody''), ''UTF8'') LIKE ''%"user_name": "Nobody"%'' AS is_renamed FROM centile_store.periods WHERE frozen_top IS NOT NULL ORDER BY id LIMIT 1;';
-
-CREATE FUNCTION centile_store.replace_rows(p_bucket smallint, p_lane smallint, p_deletes integer, p_inserts integer, p_last integer, p_ranking_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_user_keys bigint[]) RETURNS bigint
-    LANGUAGE plpgsql
-    AS …; -- a branch per bucket table, see centile_store.create_bucket_function
-
-COMMENT ON FUNCTION centile_store.replace_rows(p_bucket smallint, p_lane smallint, p_deletes integer, p_inserts integer, p_last integer, p_ranking_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_user_keys bigint[]) IS 'Deletes rows of a bucket and inserts others, and returns the number of deleted rows. Example: SELECT centile_store.replace_rows(50::smallint, 0::smallint, 1, 1, 0, ''{}'', ''{}'', ''{}'', ''{}'');';
 
 CREATE FUNCTION centile_store.reposition_bucket(p_ranking_id bigint, p_layout integer, p_place integer, p_beside integer, p_above boolean) RETURNS boolean
     LANGUAGE plpgsql
@@ -6347,21 +6356,24 @@ $$;
 
 COMMENT ON FUNCTION centile_store.wanted_windows() IS 'Rolling windows that should accept scores and do not yet. Example: SELECT board, label, is_current FROM centile_store.wanted_windows();';
 
-CREATE FUNCTION centile_store.write_entries(p_lane smallint, p_order text, entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[]) RETURNS void
+CREATE FUNCTION centile_store.write_entries(p_lane smallint, p_order text, entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_ctids tid[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_updates integer[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_users bigint[], row_was_keys bigint[], row_was_ties bigint[], row_keys bigint[], row_ties bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[]) RETURNS void
     LANGUAGE plpgsql
     AS $$
 DECLARE
     v_written  bigint;
+    v_new      bigint;
+    v_deleted  bigint;
     v_expected bigint := 0;
-    v_removed  bigint := 0;
+    v_found    bigint := 0;
 BEGIN
     -- Most players have an entry and keep it.
     UPDATE centile_store.leaderboard l
     SET score = centile.rank_key(e.rank_key, p_order), rank_key = e.rank_key, tie_key = e.tie_key,
         reached_at = centile.tie_key_time(e.tie_key), only_zeros = e.only_zeros
-    FROM unnest(entry_rankings, entry_users, entry_are_new, entry_keys, entry_ties, entry_zeros)
-        AS e (ranking_id, user_id, is_new, rank_key, tie_key, only_zeros)
-    WHERE NOT e.is_new AND e.rank_key IS NOT NULL AND l.ranking_id = e.ranking_id AND l.user_id = e.user_id;
+    FROM unnest(entry_rankings, entry_users, entry_are_new, entry_ctids, entry_keys, entry_ties, entry_zeros)
+        AS e (ranking_id, user_id, is_new, ctid, rank_key, tie_key, only_zeros)
+    WHERE l.ctid = coalesce(e.ctid, (SELECT x.ctid FROM centile_store.leaderboard x WHERE x.ranking_id = e.ranking_id AND x.user_id = e.user_id))
+      AND l.ranking_id = e.ranking_id AND l.user_id = e.user_id AND NOT e.is_new AND e.rank_key IS NOT NULL;
     GET DIAGNOSTICS v_written = ROW_COUNT;
     IF v_written < cardinality(entry_rankings) THEN
         INSERT INTO centile_store.leaderboard (ranking_id, user_id, score, rank_key, tie_key, reached_at, lane, only_zeros)
@@ -6370,22 +6382,30 @@ BEGIN
         FROM unnest(entry_rankings, entry_users, entry_are_new, entry_keys, entry_ties, entry_zeros)
             AS e (ranking_id, user_id, is_new, rank_key, tie_key, only_zeros)
         WHERE e.is_new;
-    END IF;
-    IF array_position(entry_keys, NULL) IS NOT NULL THEN
+        GET DIAGNOSTICS v_new = ROW_COUNT;
         DELETE FROM centile_store.leaderboard l
         USING unnest(entry_rankings, entry_users, entry_keys) AS e (ranking_id, user_id, rank_key)
         WHERE e.rank_key IS NULL AND l.ranking_id = e.ranking_id AND l.user_id = e.user_id;
+        GET DIAGNOSTICS v_deleted = ROW_COUNT;
+        IF v_written + v_new + v_deleted < cardinality(entry_rankings) THEN
+            IF (SELECT count(*) FROM unnest(entry_rankings, entry_users) AS e (ranking_id, user_id)
+                JOIN centile_store.leaderboard l USING (ranking_id, user_id)) < cardinality(entry_rankings) - v_deleted THEN
+                RAISE EXCEPTION 'entries are missing'
+                    USING ERRCODE = 'CB900', HINT = 'Run centile rebuild: it computes the ranking from the ledger.';
+            END IF;
+            RAISE EXCEPTION 'VACUUM FULL has moved entries' USING ERRCODE = 'serialization_failure', HINT = 'Retry.';
+        END IF;
     END IF;
 
     -- One bucket table at a time: a statement on the parent would open all hundred.
     FOR n IN 1..cardinality(group_buckets) LOOP
-        v_expected := v_expected + group_inserts[n] - group_deletes[n];
-        v_removed := v_removed + centile_store.replace_rows(group_buckets[n], p_lane,
-            group_deletes[n], group_inserts[n], coalesce(group_deletes[n + 1] - 1, cardinality(row_rankings)),
-            row_rankings, row_keys, row_ties, row_users);
+        v_expected := v_expected + group_inserts[n] - group_updates[n];
+        v_found := v_found + centile_store.change_bucket_rows(group_buckets[n], p_lane, group_updates[n], group_deletes[n], group_inserts[n],
+            coalesce(group_updates[n + 1] - 1, cardinality(row_rankings)),
+            row_rankings, row_users, row_was_keys, row_was_ties, row_keys, row_ties);
     END LOOP;
-    IF v_removed <> v_expected THEN
-        RAISE EXCEPTION 'bucket rows are missing: % of % found', v_removed, v_expected
+    IF v_found <> v_expected THEN
+        RAISE EXCEPTION 'bucket rows are missing: % of % found', v_found, v_expected
             USING ERRCODE = 'CB900', HINT = 'Run centile rebuild: it computes the ranking from the ledger.';
     END IF;
 
@@ -6395,7 +6415,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.write_entries(p_lane smallint, p_order text, entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[]) IS 'Writes entries with their bucket rows and counts. Example: SELECT centile_store.write_entries(0::smallint, ''desc'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'');';
+COMMENT ON FUNCTION centile_store.write_entries(p_lane smallint, p_order text, entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_ctids tid[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_updates integer[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_users bigint[], row_was_keys bigint[], row_was_ties bigint[], row_keys bigint[], row_ties bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[]) IS 'Writes entries with their bucket rows and counts. Example: SELECT centile_store.write_entries(0::smallint, ''desc'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'');';
 
 CREATE FUNCTION centile_store.yield_to_writers() RETURNS boolean
     LANGUAGE plpgsql
@@ -7990,8 +8010,8 @@ GRANT ALL ON FUNCTION centile_store.begin_ban(p_user text, p_banned boolean, p_r
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.boards TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], p_known_rankings bigint[], p_known_times timestamp with time zone[], p_knows_segments boolean, OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT layout_rankings bigint[], OUT layout_times timestamp with time zone[], OUT layout_buckets smallint[], OUT layout_rank_keys bigint[], OUT layout_tie_keys bigint[], OUT layout_user_keys bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], p_known_rankings bigint[], p_known_times timestamp with time zone[], p_knows_segments boolean, OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT layout_rankings bigint[], OUT layout_times timestamp with time zone[], OUT layout_buckets smallint[], OUT layout_rank_keys bigint[], OUT layout_tie_keys bigint[], OUT layout_user_keys bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], p_known_rankings bigint[], p_known_times timestamp with time zone[], p_knows_segments boolean, OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT layout_rankings bigint[], OUT layout_times timestamp with time zone[], OUT layout_buckets smallint[], OUT layout_rank_keys bigint[], OUT layout_tie_keys bigint[], OUT layout_user_keys bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT entry_ctids tid[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], p_known_rankings bigint[], p_known_times timestamp with time zone[], p_knows_segments boolean, OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamp with time zone, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT layout_rankings bigint[], OUT layout_times timestamp with time zone[], OUT layout_buckets smallint[], OUT layout_rank_keys bigint[], OUT layout_tie_keys bigint[], OUT layout_user_keys bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT entry_ctids tid[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[], OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamp with time zone[], OUT member_are_in boolean[], OUT member_are_new boolean[], OUT segment_periods bigint[], OUT segment_names text[], OUT segment_rankings bigint[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text) TO centile_service;
@@ -8035,6 +8055,9 @@ GRANT ALL ON FUNCTION centile_store.build_combination(p_board_id integer) TO cen
 REVOKE ALL ON FUNCTION centile_store.catch_up(p_ranking_id bigint, p_lane smallint, p_after bigint, p_up_to bigint, p_after_user bigint, p_limit integer, OUT players bigint, OUT last_user bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.catch_up(p_ranking_id bigint, p_lane smallint, p_after bigint, p_up_to bigint, p_after_user bigint, p_limit integer, OUT players bigint, OUT last_user bigint) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.change_bucket_rows(p_bucket smallint, p_lane smallint, p_updates integer, p_deletes integer, p_inserts integer, p_last integer, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.change_bucket_rows(p_bucket smallint, p_lane smallint, p_updates integer, p_deletes integer, p_inserts integer, p_last integer, p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.change_counts(p_lane smallint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.change_counts(p_lane smallint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) TO centile_service;
 
@@ -8076,8 +8099,8 @@ GRANT ALL ON FUNCTION centile_store.combined_entries_query(p_board_id integer, p
 REVOKE ALL ON FUNCTION centile_store.combined_ranking(p_board_id integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.combined_ranking(p_board_id integer) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], p_metadata text[], p_member_users bigint[], p_member_segments text[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], p_metadata text[], p_member_users bigint[], p_member_segments text[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], p_metadata text[], p_member_users bigint[], p_member_segments text[], entry_ctids tid[], group_updates integer[], row_was_keys bigint[], row_was_ties bigint[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamp with time zone, p_at timestamp with time zone, p_keep_ids interval, p_events centile_store.pending_event[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], p_metadata text[], p_member_users bigint[], p_member_segments text[], entry_ctids tid[], group_updates integer[], row_was_keys bigint[], row_was_ties bigint[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.compare_archive(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.compare_archive(p_period_id bigint) TO centile_service;
@@ -8188,8 +8211,8 @@ GRANT ALL ON FUNCTION centile_store.hold_lane(p_board_id integer, p_lane smallin
 REVOKE ALL ON FUNCTION centile_store.import_periods(p_board_id integer, p_kinds text[], p_times timestamp with time zone[], p_at timestamp with time zone, OUT ids bigint[], OUT kinds text[], OUT labels text[], OUT starts timestamp with time zone[], OUT ends timestamp with time zone[], OUT rankings bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.import_periods(p_board_id integer, p_kinds text[], p_times timestamp with time zone[], p_at timestamp with time zone, OUT ids bigint[], OUT kinds text[], OUT labels text[], OUT starts timestamp with time zone[], OUT ends timestamp with time zone[], OUT rankings bigint[]) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.import_state(p_board_id integer, p_user_ids bigint[], p_event_users integer[], p_times timestamp with time zone[], p_at timestamp with time zone, p_starts timestamp with time zone[], p_ends timestamp with time zone[], p_rankings bigint[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.import_state(p_board_id integer, p_user_ids bigint[], p_event_users integer[], p_times timestamp with time zone[], p_at timestamp with time zone, p_starts timestamp with time zone[], p_ends timestamp with time zone[], p_rankings bigint[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.import_state(p_board_id integer, p_user_ids bigint[], p_event_users integer[], p_times timestamp with time zone[], p_at timestamp with time zone, p_starts timestamp with time zone[], p_ends timestamp with time zone[], p_rankings bigint[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT entry_ctids tid[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.import_state(p_board_id integer, p_user_ids bigint[], p_event_users integer[], p_times timestamp with time zone[], p_at timestamp with time zone, p_starts timestamp with time zone[], p_ends timestamp with time zone[], p_rankings bigint[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT entry_ctids tid[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[]) TO centile_service;
 
 GRANT SELECT,INSERT ON TABLE centile_store.segment_members TO centile_service;
 
@@ -8388,9 +8411,6 @@ GRANT ALL ON FUNCTION centile_store.remove_released(p_limit integer) TO centile_
 REVOKE ALL ON FUNCTION centile_store.renamed_in_top(p_top bytea, p_user_id bigint, p_external_id text, p_name text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.renamed_in_top(p_top bytea, p_user_id bigint, p_external_id text, p_name text) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.replace_rows(p_bucket smallint, p_lane smallint, p_deletes integer, p_inserts integer, p_last integer, p_ranking_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_user_keys bigint[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.replace_rows(p_bucket smallint, p_lane smallint, p_deletes integer, p_inserts integer, p_last integer, p_ranking_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_user_keys bigint[]) TO centile_service;
-
 REVOKE ALL ON FUNCTION centile_store.reposition_bucket(p_ranking_id bigint, p_layout integer, p_place integer, p_beside integer, p_above boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.reposition_bucket(p_ranking_id bigint, p_layout integer, p_place integer, p_beside integer, p_above boolean) TO centile_service;
 
@@ -8496,8 +8516,8 @@ GRANT ALL ON FUNCTION centile_store.wanted_segments(p_board centile_store.boards
 REVOKE ALL ON FUNCTION centile_store.wanted_windows() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.wanted_windows() TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.write_entries(p_lane smallint, p_order text, entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.write_entries(p_lane smallint, p_order text, entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.write_entries(p_lane smallint, p_order text, entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_ctids tid[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_updates integer[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_users bigint[], row_was_keys bigint[], row_was_ties bigint[], row_keys bigint[], row_ties bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.write_entries(p_lane smallint, p_order text, entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_ctids tid[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_updates integer[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_users bigint[], row_was_keys bigint[], row_was_ties bigint[], row_keys bigint[], row_ties bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.yield_to_writers() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.yield_to_writers() TO centile_service;

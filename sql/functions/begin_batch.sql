@@ -13,7 +13,7 @@ CREATE OR REPLACE FUNCTION centile_store.begin_batch(
     OUT period_rankings bigint[], OUT layout_rankings bigint[], OUT layout_times timestamptz[],
     OUT layout_buckets smallint[], OUT layout_rank_keys bigint[], OUT layout_tie_keys bigint[], OUT layout_user_keys bigint[],
     OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT reset_users integer[], OUT reset_times timestamptz[],
-    OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[],
+    OUT entry_rankings bigint[], OUT entry_users integer[], OUT entry_ctids tid[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[],
     OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[],
     OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamptz[], OUT known_rules text[], OUT known_details text[],
     OUT known_metadata text[], OUT member_users integer[], OUT member_segments text[], OUT member_times timestamptz[], OUT member_are_in boolean[], OUT member_are_new boolean[],
@@ -60,12 +60,12 @@ BEGIN
         SELECT * INTO layout_buckets, layout_rank_keys, layout_tie_keys, layout_user_keys FROM centile_store.layouts_of(layout_rankings);
     END IF;
     IF p_times IS NULL THEN
-        SELECT array_agg(l.ranking_id), array_agg(u.place), array_agg(l.rank_key), array_agg(l.tie_key), array_agg(l.only_zeros)
-        INTO entry_rankings, entry_users, rank_keys, tie_keys, only_zeros
+        SELECT array_agg(l.ranking_id), array_agg(u.place), array_agg(l.ctid), array_agg(l.rank_key), array_agg(l.tie_key), array_agg(l.only_zeros)
+        INTO entry_rankings, entry_users, entry_ctids, rank_keys, tie_keys, only_zeros
         FROM unnest(user_ids) WITH ORDINALITY AS u (id, place) CROSS JOIN unnest(period_rankings) AS r (id)
-        CROSS JOIN LATERAL (SELECT * FROM centile_store.leaderboard l WHERE l.ranking_id = r.id AND l.user_id = u.id LIMIT 1) l;
+        CROSS JOIN LATERAL (SELECT l.ctid, l.* FROM centile_store.leaderboard l WHERE l.ranking_id = r.id AND l.user_id = u.id LIMIT 1) l;
     ELSE
-        SELECT * INTO entry_rankings, entry_users, rank_keys, tie_keys, only_zeros, reset_users, reset_times
+        SELECT * INTO entry_rankings, entry_users, entry_ctids, rank_keys, tie_keys, only_zeros, reset_users, reset_times
         FROM centile_store.import_state(p_board_id, user_ids, p_event_users, p_times, at, period_starts, period_ends, period_rankings);
     END IF;
     IF p_ids <> '{}' THEN

@@ -3,19 +3,19 @@
 CREATE OR REPLACE FUNCTION centile_store.import_state(
     p_board_id integer, p_user_ids bigint[], p_event_users integer[], p_times timestamptz[], p_at timestamptz,
     p_starts timestamptz[], p_ends timestamptz[], p_rankings bigint[],
-    OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[],
+    OUT entry_rankings bigint[], OUT entry_users integer[], OUT entry_ctids tid[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[],
     OUT reset_users integer[], OUT reset_times timestamptz[])
 LANGUAGE plpgsql STABLE
 AS $$
 #variable_conflict use_column
 BEGIN
-    SELECT array_agg(l.ranking_id), array_agg(e.place), array_agg(l.rank_key), array_agg(l.tie_key), array_agg(l.only_zeros)
-    INTO entry_rankings, entry_users, rank_keys, tie_keys, only_zeros
+    SELECT array_agg(l.ranking_id), array_agg(e.place), array_agg(l.ctid), array_agg(l.rank_key), array_agg(l.tie_key), array_agg(l.only_zeros)
+    INTO entry_rankings, entry_users, entry_ctids, rank_keys, tie_keys, only_zeros
     FROM (SELECT DISTINCT e.place, r.id
           FROM unnest(p_event_users, p_times) AS e (place, at)
           JOIN unnest(p_starts, p_ends, p_rankings) AS r (starts_at, ends_at, id)
               ON coalesce(r.starts_at <= coalesce(e.at, p_at), true) AND coalesce(coalesce(e.at, p_at) < r.ends_at, true)) e
-    CROSS JOIN LATERAL (SELECT * FROM centile_store.leaderboard l
+    CROSS JOIN LATERAL (SELECT l.ctid, l.* FROM centile_store.leaderboard l
                         WHERE l.ranking_id = e.id AND l.user_id = p_user_ids[e.place] LIMIT 1) l;
     SELECT array_agg(u.place), array_agg(t.occurred_at)
     INTO reset_users, reset_times

@@ -10,38 +10,46 @@ AS $$
 BEGIN
     PERFORM * FROM (
         WITH entry AS MATERIALIZED (
-            SELECT c.*, row_number() OVER () AS n FROM unnest(p_changes) AS c
-        ), key AS MATERIALIZED (
-            SELECT e.ranking_id, k.rank_key, k.tie_key, -e.user_id AS user_key, k.comes, b.bucket,
-                   row_number() OVER (ORDER BY b.bucket, k.comes, e.ranking_id, k.rank_key, k.tie_key)::integer AS n
+            SELECT c.*, w.bucket AS was_bucket, b.bucket, row_number() OVER () AS n
+            FROM unnest(p_changes) AS c
+            LEFT JOIN LATERAL centile_store.bucket_of(c.ranking_id, c.was_rank_key, c.was_tie_key, -c.user_id) w ON c.was_rank_key IS NOT NULL
+            LEFT JOIN LATERAL centile_store.bucket_of(c.ranking_id, c.rank_key, c.tie_key, -c.user_id) b ON c.rank_key IS NOT NULL
+        ), bucket_row AS MATERIALIZED (
+            -- Steps: 1 updates, 2 deletes, 3 inserts.
+            SELECT e.ranking_id, -e.user_id AS user_key, k.*, row_number() OVER (ORDER BY k.bucket, k.step, e.ranking_id, e.n)::integer AS n
             FROM entry e
-            CROSS JOIN LATERAL (VALUES (e.was_rank_key, e.was_tie_key, false), (e.rank_key, e.tie_key, true)) AS k (rank_key, tie_key, comes)
-            CROSS JOIN LATERAL centile_store.bucket_of(e.ranking_id, k.rank_key, k.tie_key, -e.user_id) b
-            WHERE k.rank_key IS NOT NULL AND (e.was_rank_key, e.was_tie_key) IS DISTINCT FROM (e.rank_key, e.tie_key)
+            CROSS JOIN LATERAL (VALUES
+                (1, CASE WHEN e.was_bucket = e.bucket THEN e.bucket END, e.was_rank_key, e.was_tie_key, e.rank_key, e.tie_key),
+                (2, CASE WHEN e.was_bucket IS DISTINCT FROM e.bucket THEN e.was_bucket END, e.was_rank_key, e.was_tie_key, NULL, NULL),
+                (3, CASE WHEN e.was_bucket IS DISTINCT FROM e.bucket THEN e.bucket END, NULL, NULL, e.rank_key, e.tie_key))
+                AS k (step, bucket, was_rank_key, was_tie_key, rank_key, tie_key)
+            WHERE k.bucket IS NOT NULL AND (e.was_rank_key, e.was_tie_key) IS DISTINCT FROM (e.rank_key, e.tie_key)
         ), entries AS (
             SELECT array_agg(e.ranking_id ORDER BY e.n) AS rankings, array_agg(e.user_id ORDER BY e.n) AS users,
-                   array_agg(e.was_rank_key IS NULL AND e.rank_key IS NOT NULL ORDER BY e.n) AS are_new,
-                   array_agg(e.rank_key ORDER BY e.n) AS keys, array_agg(e.tie_key ORDER BY e.n) AS ties,
-                   array_agg(e.only_zeros ORDER BY e.n) AS zeros
+                   array_agg(e.was_rank_key IS NULL ORDER BY e.n) AS are_new, array_agg(e.rank_key ORDER BY e.n) AS keys,
+                   array_agg(e.tie_key ORDER BY e.n) AS ties, array_agg(e.only_zeros ORDER BY e.n) AS zeros
             FROM entry e
         ), groups AS (
-            SELECT array_agg(g.bucket ORDER BY g.deletes) AS buckets, array_agg(g.deletes ORDER BY g.deletes) AS deletes,
-                   array_agg(g.inserts ORDER BY g.deletes) AS inserts
-            FROM (SELECT k.bucket, min(k.n) AS deletes, (min(k.n) + count(*) FILTER (WHERE NOT k.comes))::integer AS inserts FROM key k GROUP BY k.bucket) g
+            SELECT array_agg(g.bucket ORDER BY g.n) AS buckets, array_agg(g.n ORDER BY g.n) AS updates,
+                   array_agg(g.n + g.updates ORDER BY g.n) AS deletes, array_agg(g.n + g.updates + g.deletes ORDER BY g.n) AS inserts
+            FROM (SELECT r.bucket, min(r.n) AS n, (count(*) FILTER (WHERE r.step = 1))::integer AS updates,
+                         (count(*) FILTER (WHERE r.step = 2))::integer AS deletes
+                  FROM bucket_row r GROUP BY r.bucket) g
         ), rows AS (
-            SELECT array_agg(k.ranking_id ORDER BY k.n) AS rankings, array_agg(k.rank_key ORDER BY k.n) AS keys,
-                   array_agg(k.tie_key ORDER BY k.n) AS ties, array_agg(k.user_key ORDER BY k.n) AS users
-            FROM key k
+            SELECT array_agg(r.ranking_id ORDER BY r.n) AS rankings, array_agg(r.user_key ORDER BY r.n) AS users,
+                   array_agg(r.was_rank_key ORDER BY r.n) AS was_keys, array_agg(r.was_tie_key ORDER BY r.n) AS was_ties,
+                   array_agg(r.rank_key ORDER BY r.n) AS keys, array_agg(r.tie_key ORDER BY r.n) AS ties
+            FROM bucket_row r
         ), counts AS (
             SELECT array_agg(c.ranking_id) AS rankings, array_agg(c.bucket) AS buckets, array_agg(c.change) AS changes
-            FROM (SELECT k.ranking_id, k.bucket, sum(CASE WHEN k.comes THEN 1 ELSE -1 END)::integer AS change
-                  FROM key k GROUP BY k.ranking_id, k.bucket) c
+            FROM (SELECT r.ranking_id, r.bucket, (count(*) FILTER (WHERE r.step = 3) - count(*) FILTER (WHERE r.step = 2))::integer AS change
+                  FROM bucket_row r GROUP BY r.ranking_id, r.bucket) c
             WHERE c.change <> 0
         )
         SELECT centile_store.write_entries(p_lane,
             (SELECT b.score_order FROM centile_store.rankings r JOIN centile_store.boards b ON b.id = r.board_id WHERE r.id = e.rankings[1]),
-            e.rankings, e.users, e.are_new, e.keys, e.ties, e.zeros,
-            coalesce(g.buckets, '{}'), coalesce(g.deletes, '{}'), coalesce(g.inserts, '{}'), r.rankings, r.keys, r.ties, r.users,
+            e.rankings, e.users, e.are_new, NULL, e.keys, e.ties, e.zeros,
+            coalesce(g.buckets, '{}'), g.updates, g.deletes, g.inserts, r.rankings, r.users, r.was_keys, r.was_ties, r.keys, r.ties,
             coalesce(c.rankings, '{}'), c.buckets, c.changes)
         FROM entries e, groups g, rows r, counts c
         WHERE e.rankings IS NOT NULL) written;

@@ -2,31 +2,37 @@
 -- numbers always agree. The caller holds the board's structure lock and the lane's row, or writes a
 -- ranking that no other session writes.
 --
--- entry_*: the entries that change; an entry without a key is deleted. row_*: bucket rows, ordered
--- by bucket. Group n is of bucket group_buckets[n]: the rows from group_deletes[n] up to
--- group_inserts[n] - 1 are deleted, those from there up to the next group are inserted. count_*:
--- the resulting changes of bucket counts.
+-- entry_*: the entries that change. entry_ctids: row versions that the caller has read; NULL to look
+-- them up by key. Only the holder of the lane changes entries, but VACUUM FULL may move them. An
+-- entry without a key is deleted.
+--
+-- row_*: changes of bucket rows, ordered by bucket. Group n changes bucket group_buckets[n]: updates
+-- from group_updates[n], then deletions from group_deletes[n], then insertions from
+-- group_inserts[n] to the next group. count_*: the resulting changes of bucket counts.
 CREATE OR REPLACE FUNCTION centile_store.write_entries(
     p_lane smallint, p_order text,
-    entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[],
-    group_buckets smallint[], group_deletes integer[], group_inserts integer[],
-    row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[],
+    entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_ctids tid[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[],
+    group_buckets smallint[], group_updates integer[], group_deletes integer[], group_inserts integer[],
+    row_rankings bigint[], row_users bigint[], row_was_keys bigint[], row_was_ties bigint[], row_keys bigint[], row_ties bigint[],
     count_rankings bigint[], count_buckets smallint[], count_changes integer[])
 RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
     v_written  bigint;
+    v_new      bigint;
+    v_deleted  bigint;
     v_expected bigint := 0;
-    v_removed  bigint := 0;
+    v_found    bigint := 0;
 BEGIN
     -- Most players have an entry and keep it.
     UPDATE centile_store.leaderboard l
     SET score = centile.rank_key(e.rank_key, p_order), rank_key = e.rank_key, tie_key = e.tie_key,
         reached_at = centile.tie_key_time(e.tie_key), only_zeros = e.only_zeros
-    FROM unnest(entry_rankings, entry_users, entry_are_new, entry_keys, entry_ties, entry_zeros)
-        AS e (ranking_id, user_id, is_new, rank_key, tie_key, only_zeros)
-    WHERE NOT e.is_new AND e.rank_key IS NOT NULL AND l.ranking_id = e.ranking_id AND l.user_id = e.user_id;
+    FROM unnest(entry_rankings, entry_users, entry_are_new, entry_ctids, entry_keys, entry_ties, entry_zeros)
+        AS e (ranking_id, user_id, is_new, ctid, rank_key, tie_key, only_zeros)
+    WHERE l.ctid = coalesce(e.ctid, (SELECT x.ctid FROM centile_store.leaderboard x WHERE x.ranking_id = e.ranking_id AND x.user_id = e.user_id))
+      AND l.ranking_id = e.ranking_id AND l.user_id = e.user_id AND NOT e.is_new AND e.rank_key IS NOT NULL;
     GET DIAGNOSTICS v_written = ROW_COUNT;
     IF v_written < cardinality(entry_rankings) THEN
         INSERT INTO centile_store.leaderboard (ranking_id, user_id, score, rank_key, tie_key, reached_at, lane, only_zeros)
@@ -35,22 +41,30 @@ BEGIN
         FROM unnest(entry_rankings, entry_users, entry_are_new, entry_keys, entry_ties, entry_zeros)
             AS e (ranking_id, user_id, is_new, rank_key, tie_key, only_zeros)
         WHERE e.is_new;
-    END IF;
-    IF array_position(entry_keys, NULL) IS NOT NULL THEN
+        GET DIAGNOSTICS v_new = ROW_COUNT;
         DELETE FROM centile_store.leaderboard l
         USING unnest(entry_rankings, entry_users, entry_keys) AS e (ranking_id, user_id, rank_key)
         WHERE e.rank_key IS NULL AND l.ranking_id = e.ranking_id AND l.user_id = e.user_id;
+        GET DIAGNOSTICS v_deleted = ROW_COUNT;
+        IF v_written + v_new + v_deleted < cardinality(entry_rankings) THEN
+            IF (SELECT count(*) FROM unnest(entry_rankings, entry_users) AS e (ranking_id, user_id)
+                JOIN centile_store.leaderboard l USING (ranking_id, user_id)) < cardinality(entry_rankings) - v_deleted THEN
+                RAISE EXCEPTION 'entries are missing'
+                    USING ERRCODE = 'CB900', HINT = 'Run centile rebuild: it computes the ranking from the ledger.';
+            END IF;
+            RAISE EXCEPTION 'VACUUM FULL has moved entries' USING ERRCODE = 'serialization_failure', HINT = 'Retry.';
+        END IF;
     END IF;
 
     -- One bucket table at a time: a statement on the parent would open all hundred.
     FOR n IN 1..cardinality(group_buckets) LOOP
-        v_expected := v_expected + group_inserts[n] - group_deletes[n];
-        v_removed := v_removed + centile_store.replace_rows(group_buckets[n], p_lane,
-            group_deletes[n], group_inserts[n], coalesce(group_deletes[n + 1] - 1, cardinality(row_rankings)),
-            row_rankings, row_keys, row_ties, row_users);
+        v_expected := v_expected + group_inserts[n] - group_updates[n];
+        v_found := v_found + centile_store.change_bucket_rows(group_buckets[n], p_lane, group_updates[n], group_deletes[n], group_inserts[n],
+            coalesce(group_updates[n + 1] - 1, cardinality(row_rankings)),
+            row_rankings, row_users, row_was_keys, row_was_ties, row_keys, row_ties);
     END LOOP;
-    IF v_removed <> v_expected THEN
-        RAISE EXCEPTION 'bucket rows are missing: % of % found', v_removed, v_expected
+    IF v_found <> v_expected THEN
+        RAISE EXCEPTION 'bucket rows are missing: % of % found', v_found, v_expected
             USING ERRCODE = 'CB900', HINT = 'Run centile rebuild: it computes the ranking from the ledger.';
     END IF;
 
@@ -60,5 +74,5 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.write_entries(smallint, text, bigint[], bigint[], boolean[], bigint[], bigint[], boolean[], smallint[], integer[], integer[], bigint[], bigint[], bigint[], bigint[], bigint[], smallint[], integer[]) IS
-'Writes entries with their bucket rows and counts. Example: SELECT centile_store.write_entries(0::smallint, ''desc'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'');';
+COMMENT ON FUNCTION centile_store.write_entries(smallint, text, bigint[], bigint[], boolean[], tid[], bigint[], bigint[], boolean[], smallint[], integer[], integer[], integer[], bigint[], bigint[], bigint[], bigint[], bigint[], bigint[], bigint[], smallint[], integer[]) IS
+'Writes entries with their bucket rows and counts. Example: SELECT centile_store.write_entries(0::smallint, ''desc'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'');';

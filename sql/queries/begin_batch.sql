@@ -8,7 +8,7 @@ SELECT (r.board).mode AS "mode!", (r.board).score_order AS "score_order!", (r.bo
        r.layout_rankings, r.layout_times, r.layout_buckets, r.layout_rank_keys, r.layout_tie_keys, r.layout_user_keys,
        r.user_ids AS "user_ids: Vec<Option<i64>>", r.are_banned AS "are_banned: Vec<Option<bool>>",
        r.are_of_lane AS "are_of_lane: Vec<Option<bool>>",
-       r.entry_rankings, r.entry_users, r.rank_keys, r.tie_keys, r.only_zeros, r.reset_users, r.reset_times,
+       r.entry_rankings, r.entry_users, r.entry_ctids AS "entry_ctids: Vec<Ctid>", r.rank_keys, r.tie_keys, r.only_zeros, r.reset_users, r.reset_times,
        r.known_ids, r.known_transactions AS "known_transactions: Vec<Option<i64>>",
        r.known_quarantined AS "known_quarantined: Vec<Option<i64>>", r.known_standings AS "known_standings: Vec<Option<String>>",
        r.known_points AS "known_points: Vec<Option<i64>>", r.known_tiebreaks AS "known_tiebreaks: Vec<Option<i16>>",

@@ -1,6 +1,9 @@
 //! SQL of score batches: reads the state that a batch starts from, and writes its results.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+mod arguments;
+mod ctid;
+
+use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
 use sqlx::{postgres::types::PgInterval, types::Json};
@@ -14,10 +17,17 @@ use crate::{
         name::Named as _,
     },
     rules::{
-        Accepted, Content, Decided, Decisions, Entry, EventSource, Facts, Gain, History, KnownAnswer, KnownEvent,
-        Pending, Period, Player, Rules, SegmentChange, Standing, Violation, limited_periods,
+        Accepted, Content, Decisions, Entry, EventSource, Facts, Gain, History, KnownAnswer, KnownEvent, Pending,
+        Period, Player, Rules, SegmentChange, Standing, Violation, limited_periods,
     },
-    store::{Store, pool::Session},
+    store::{
+        Store,
+        batch::{
+            arguments::{BucketRows, Columns, PendingEvent, index, place},
+            ctid::Ctid,
+        },
+        pool::Session,
+    },
 };
 
 /// Maximum layouts that a writer keeps for a board with segments. A batch needs only some of them.
@@ -33,6 +43,8 @@ pub(crate) struct Begun {
     pub(crate) facts: Facts,
     /// State that must be unchanged when the batch is written.
     state: LaneState,
+    /// Row versions of the players' entries, with the keys of [`Facts::entries`].
+    entry_ctids: HashMap<(i64, usize), Ctid>,
     /// Whether a player belongs to another lane, because the board's number of lanes has changed.
     pub(crate) has_other_lanes: bool,
 }
@@ -68,7 +80,8 @@ pub(crate) struct Committed {
 pub(crate) enum Outcome {
     /// The batch is written. It is also committed, unless the session holds the lane's lock.
     Written(Committed),
-    /// Nothing is written: the lane or the structure has changed since the batch started.
+    /// Nothing is written: the lane or the structure has changed since the batch started, or VACUUM
+    /// FULL has moved entries.
     Stale,
     /// Nothing is written: the ledger has no partition for the time of an event.
     MissingMonth,
@@ -171,13 +184,13 @@ impl BatchSession {
         for (user, at) in row.reset_users.unwrap_or_default().into_iter().zip(row.reset_times.unwrap_or_default()) {
             players[index(user)].resets.push(at);
         }
-        let (rank_keys, tie_keys) = (row.rank_keys.unwrap_or_default(), row.tie_keys.unwrap_or_default());
-        let keys = rank_keys.into_iter().zip(tie_keys).zip(row.only_zeros.unwrap_or_default());
-        let places = row.entry_rankings.unwrap_or_default().into_iter().zip(row.entry_users.unwrap_or_default());
-        let entry = |((ranking_id, user), ((rank_key, tie_key), only_zeros))| {
-            ((ranking_id, index(user)), Entry { rank_key, tie_key, only_zeros })
-        };
-        let entries = places.zip(keys).map(entry).collect();
+        let keys = row.rank_keys.unwrap_or_default().into_iter().zip(row.tie_keys.unwrap_or_default());
+        let entry_users = row.entry_users.unwrap_or_default().into_iter().map(index);
+        let entry_keys: Vec<(i64, usize)> =
+            row.entry_rankings.unwrap_or_default().into_iter().zip(entry_users).collect();
+        let entry = |((rank_key, tie_key), only_zeros)| Entry { rank_key, tie_key, only_zeros };
+        let entries = entry_keys.iter().copied().zip(keys.zip(row.only_zeros.unwrap_or_default()).map(entry)).collect();
+        let entry_ctids = entry_keys.into_iter().zip(row.entry_ctids.unwrap_or_default()).collect();
         let at = row.at.ok_or_else(lanes_changed)?;
         let mut known = HashMap::new();
         let known_transactions = row.known_transactions.unwrap_or_default();
@@ -211,6 +224,7 @@ impl BatchSession {
                 batch: row.batch.ok_or_else(lanes_changed)?,
                 server_started_at: row.server_started_at,
             },
+            entry_ctids,
             has_other_lanes: row.are_of_lane.unwrap_or_default().contains(&Some(false)),
             facts: Facts { rules, now: row.now, at, periods, players, entries, known },
         })
@@ -259,9 +273,9 @@ impl BatchSession {
         decisions: &Decisions,
         layouts: &Layouts,
     ) -> Result<Outcome> {
-        let Begun { facts, state, .. } = begun;
-        let columns = Columns::of(facts, source, events, decisions);
-        let rows = BucketRows::of(facts, decisions, layouts)?;
+        let Begun { facts, state, entry_ctids, .. } = begun;
+        let columns = Columns::of(facts, entry_ctids, source, events, decisions);
+        let rows = BucketRows::of(&facts.players, &decisions.changes, layouts)?;
         let keep_ids =
             (source == EventSource::Live).then_some(PgInterval { months: 0, days: KEEP_IDS_DAYS, microseconds: 0 });
         let row = sqlx::query_file!(
@@ -284,8 +298,8 @@ impl BatchSession {
             &rows.deletes,
             &rows.inserts,
             &rows.rankings,
-            &rows.rank_keys,
-            &rows.tie_keys,
+            &rows.keys as &[Option<i64>],
+            &rows.ties as &[Option<i64>],
             &rows.user_keys,
             &rows.count_rankings,
             &rows.count_buckets,
@@ -293,6 +307,10 @@ impl BatchSession {
             columns.metadata.as_deref() as Option<&[Option<String>]>,
             &columns.member_users,
             &columns.member_segments,
+            &columns.entry_ctids as &[Option<Ctid>],
+            &rows.updates,
+            &rows.was_keys as &[Option<i64>],
+            &rows.was_ties as &[Option<i64>],
         )
         .fetch_one(&mut self.connection)
         .await;
@@ -379,161 +397,6 @@ fn put_layouts(
     Ok(())
 }
 
-/// An event to write, as `commit_batch` takes it.
-#[derive(Debug, Default, sqlx::Type)]
-#[sqlx(type_name = "centile_store.pending_event")]
-struct PendingEvent {
-    user_id: i64,
-    points: i64,
-    tiebreak: Option<i16>,
-    reason: Option<String>,
-    /// `None` for the time of the batch.
-    occurred_at: Option<DateTime<Utc>>,
-    external_id: Option<String>,
-    standings: Option<Vec<Option<i64>>>,
-    /// Of an event for the quarantine.
-    rule: Option<String>,
-    detail: Option<String>,
-}
-
-/// Arguments of `commit_batch`.
-#[derive(Debug, Default)]
-struct Columns {
-    events: Vec<PendingEvent>,
-    /// Metadata of the events; `None` if no event has any.
-    metadata: Option<Vec<Option<String>>>,
-    entry_rankings: Vec<i64>,
-    entry_users: Vec<i64>,
-    entry_are_new: Vec<bool>,
-    entry_keys: Vec<i64>,
-    entry_ties: Vec<i64>,
-    entry_zeros: Vec<bool>,
-    member_users: Vec<i64>,
-    member_segments: Vec<String>,
-}
-
-impl Columns {
-    fn of(facts: &Facts, source: EventSource, events: &[Pending], decisions: &Decisions) -> Self {
-        let mut columns = Self::default();
-        let mut metadata = Vec::with_capacity(events.len());
-        for (event, decided) in events.iter().zip(&decisions.events) {
-            let written = PendingEvent {
-                user_id: facts.players[event.player].id.unwrap_or_default(),
-                points: event.points,
-                tiebreak: event.tiebreak,
-                reason: event.reason.clone(),
-                external_id: event.id.clone(),
-                ..PendingEvent::default()
-            };
-            match decided {
-                Decided::Accepted { at, standings } => columns.events.push(PendingEvent {
-                    occurred_at: (source == EventSource::Import).then_some(*at),
-                    standings: event.id.is_some().then(|| standings.iter().flat_map(numbers).collect()),
-                    ..written
-                }),
-                Decided::Quarantined(violation) => columns.events.push(PendingEvent {
-                    rule: Some(violation.rule.name().to_owned()),
-                    detail: Some(violation.detail.clone()),
-                    ..written
-                }),
-                Decided::Refused(_) | Decided::Known(_) | Decided::Repeats(_) => continue,
-            }
-            metadata.push(event.metadata.as_ref().map(ToString::to_string));
-        }
-        columns.metadata = metadata.iter().any(Option::is_some).then_some(metadata);
-        let accepted = events.iter().zip(&decisions.events);
-        let accepted = accepted.filter(|(_, decided)| matches!(decided, Decided::Accepted { .. }));
-        for player in accepted.map(|(event, _)| event.player).collect::<BTreeSet<_>>() {
-            let player = &facts.players[player];
-            for segment in &player.segments.new {
-                columns.member_users.push(player.id.unwrap_or_default());
-                columns.member_segments.push(segment.clone());
-            }
-        }
-        for change in &decisions.changes {
-            columns.entry_rankings.push(change.ranking_id);
-            columns.entry_users.push(facts.players[change.player].id.unwrap_or_default());
-            columns.entry_are_new.push(change.was.is_none());
-            columns.entry_keys.push(change.now.rank_key);
-            columns.entry_ties.push(change.now.tie_key);
-            columns.entry_zeros.push(change.now.only_zeros);
-        }
-        columns
-    }
-}
-
-/// The numbers that `transaction_ids` stores of a standing.
-fn numbers(standing: &Standing) -> [Option<i64>; 4] {
-    let (key, tie) = standing.was.unzip();
-    [Some(standing.period_id), Some(standing.score), key, tie]
-}
-
-/// Bucket rows to delete and to insert, and the changes of the counts.
-///
-/// In the form that `write_entries` takes: ordered by bucket, deletions first within each.
-#[derive(Debug, Default)]
-struct BucketRows {
-    /// The buckets, each once.
-    buckets: Vec<i16>,
-    /// Index of each bucket's first row, from 1. Its rows to delete come first.
-    deletes: Vec<i32>,
-    /// Index of each bucket's first row to insert, from 1.
-    inserts: Vec<i32>,
-    rankings: Vec<i64>,
-    rank_keys: Vec<i64>,
-    tie_keys: Vec<i64>,
-    user_keys: Vec<i64>,
-    count_rankings: Vec<i64>,
-    count_buckets: Vec<i16>,
-    count_changes: Vec<i32>,
-}
-
-impl BucketRows {
-    fn of(facts: &Facts, decisions: &Decisions, layouts: &Layouts) -> Result<Self> {
-        let mut all: Vec<(i16, bool, i64, KeyTuple)> = Vec::with_capacity(2 * decisions.changes.len());
-        let mut counts: BTreeMap<(i64, i16), i32> = BTreeMap::new();
-        for change in &decisions.changes {
-            let ranking_id = change.ranking_id;
-            let layout = layouts
-                .get(ranking_id)
-                .ok_or_else(|| Error::Internal(format!("the layout of ranking {ranking_id} is not known")))?;
-            let user_key = -facts.players[change.player].id.unwrap_or_default();
-            let key = |entry: Entry| (entry.rank_key, entry.tie_key, user_key);
-            let (was, now) = (change.was.map(key), key(change.now));
-            if was == Some(now) {
-                continue;
-            }
-            for (key, comes) in was.map(|was| (was, false)).into_iter().chain([(now, true)]) {
-                let bucket = layout.bucket_of(key);
-                all.push((bucket, comes, ranking_id, key));
-                *counts.entry((ranking_id, bucket)).or_default() += if comes { 1 } else { -1 };
-            }
-        }
-        all.sort_unstable();
-        let mut rows = Self::default();
-        for (n, (bucket, comes, ranking_id, (rank_key, tie_key, user_key))) in all.into_iter().enumerate() {
-            if rows.buckets.last() != Some(&bucket) {
-                rows.buckets.push(bucket);
-                rows.deletes.push(place(n));
-                rows.inserts.push(place(n));
-            }
-            if !comes && let Some(insert) = rows.inserts.last_mut() {
-                *insert = place(n + 1);
-            }
-            rows.rankings.push(ranking_id);
-            rows.rank_keys.push(rank_key);
-            rows.tie_keys.push(tie_key);
-            rows.user_keys.push(user_key);
-        }
-        for ((ranking_id, bucket), change) in counts.into_iter().filter(|(_, change)| *change != 0) {
-            rows.count_rankings.push(ranking_id);
-            rows.count_buckets.push(bucket);
-            rows.count_changes.push(change);
-        }
-        Ok(rows)
-    }
-}
-
 /// Builds the answer to an event in quarantine.
 fn quarantined(id: Option<i64>, rule: Option<&str>, detail: Option<String>) -> Result<KnownAnswer> {
     let quarantine_id = id.unwrap_or_default();
@@ -587,14 +450,4 @@ fn kind(name: &str) -> Result<PeriodKind> {
 /// Parses standings as `begin_batch` returns them.
 fn standings(json: &str) -> Result<Vec<Standing>> {
     serde_json::from_str(json).map_err(|error| Error::Internal(format!("cannot parse stored standings: {error}")))
-}
-
-/// Returns the 1-based PostgreSQL array position of an index.
-fn place(index: usize) -> i32 {
-    i32::try_from(index + 1).unwrap_or(i32::MAX)
-}
-
-/// Returns the index of a 1-based PostgreSQL array position.
-fn index(place: i32) -> usize {
-    usize::try_from(place - 1).unwrap_or_default()
 }

@@ -3,4 +3,5 @@
 pub mod failover;
 pub mod kill;
 pub mod lane;
+pub mod moved_rows;
 pub mod rules;
