@@ -1,28 +1,29 @@
 -- Of the rows in the arrays, p_updates to p_deletes - 1 get another key, those up to p_inserts - 1
--- are deleted, and those up to p_last are inserted. Most scores leave the key in its bucket.
+-- are deleted, and those up to p_last are inserted. Most scores leave the key in its bucket; a plain
+-- UPDATE is then faster than the other statement.
 SELECT centile_store.create_bucket_function('change_bucket_rows',
     'p_lane smallint, p_updates integer, p_deletes integer, p_inserts integer, p_last integer,
      p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]', 'bigint',
-    'DECLARE
-        v_updated bigint := 0;
-        v_deleted bigint := 0;
-     BEGIN
-        IF p_updates < p_deletes THEN
+    'IF p_deletes > p_last THEN
+        UPDATE %1$s b SET rank_key = p_keys[i], tie_key = p_ties[i] FROM generate_series(p_updates, p_last) AS i
+        WHERE b.ranking_id = p_rankings[i] AND b.rank_key = p_was_keys[i] AND b.tie_key = p_was_ties[i] AND b.user_key = p_users[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     ELSE
+        WITH updated AS (
             UPDATE %1$s b SET rank_key = p_keys[i], tie_key = p_ties[i] FROM generate_series(p_updates, p_deletes - 1) AS i
-            WHERE b.ranking_id = p_rankings[i] AND b.rank_key = p_was_keys[i] AND b.tie_key = p_was_ties[i] AND b.user_key = p_users[i];
-            GET DIAGNOSTICS v_updated = ROW_COUNT;
-        END IF;
-        IF p_deletes < p_inserts THEN
+            WHERE b.ranking_id = p_rankings[i] AND b.rank_key = p_was_keys[i] AND b.tie_key = p_was_ties[i] AND b.user_key = p_users[i]
+            RETURNING 1
+        ), deleted AS (
             DELETE FROM %1$s b USING generate_series(p_deletes, p_inserts - 1) AS i
-            WHERE b.ranking_id = p_rankings[i] AND b.rank_key = p_was_keys[i] AND b.tie_key = p_was_ties[i] AND b.user_key = p_users[i];
-            GET DIAGNOSTICS v_deleted = ROW_COUNT;
-        END IF;
-        IF p_inserts <= p_last THEN
+            WHERE b.ranking_id = p_rankings[i] AND b.rank_key = p_was_keys[i] AND b.tie_key = p_was_ties[i] AND b.user_key = p_users[i]
+            RETURNING 1
+        ), inserted AS (
             INSERT INTO %1$s (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-            SELECT p_bucket, p_lane, p_rankings[i], p_keys[i], p_ties[i], p_users[i] FROM generate_series(p_inserts, p_last) AS i;
-        END IF;
-        RETURN v_updated + v_deleted;
-     END;', 'VOLATILE');
+            SELECT p_bucket, p_lane, p_rankings[i], p_keys[i], p_ties[i], p_users[i] FROM generate_series(p_inserts, p_last) AS i
+        )
+        SELECT (SELECT count(*) FROM updated) + (SELECT count(*) FROM deleted) INTO v_count;
+     END IF;
+     RETURN v_count;', 'VOLATILE');
 
 COMMENT ON FUNCTION centile_store.change_bucket_rows(smallint, smallint, integer, integer, integer, integer, bigint[], bigint[], bigint[], bigint[], bigint[], bigint[]) IS
 'Updates, deletes and inserts rows of a bucket, and returns the number of updated and deleted rows. Example: SELECT centile_store.change_bucket_rows(50::smallint, 0::smallint, 1, 1, 1, 0, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'');';
