@@ -9,7 +9,7 @@ use crate::{
     http::{
         Api,
         api::{
-            board::TagText,
+            board::request::TagText,
             problem::{Problem, ReadProblems},
             ranking::{RankingResponse, RowResponse},
             reply,
