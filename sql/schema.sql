@@ -6393,7 +6393,7 @@ BEGIN
                 RAISE EXCEPTION 'entries are missing'
                     USING ERRCODE = 'CB900', HINT = 'Run centile rebuild: it computes the ranking from the ledger.';
             END IF;
-            RAISE EXCEPTION 'VACUUM FULL has moved entries' USING ERRCODE = 'serialization_failure', HINT = 'Retry.';
+            RAISE EXCEPTION 'entries have moved' USING ERRCODE = 'serialization_failure', HINT = 'Retry.';
         END IF;
     END IF;
 

@@ -24,8 +24,9 @@ const INDEX_MEMORY: f64 = 64.0;
 /// Microseconds of the service's processor time per score, from docs/sizing.md.
 const SERVICE: f64 = 63.0;
 /// Redis with a batched ledger, three sets and names: microseconds of processor time per score, with
-/// PostgreSQL, the service and the load (24,140 scores per second on two cores), and bytes of memory
-/// per player. From docs/benchmarks.md and docs/benchmarks/2026-11-25-ten-million-players.md.
+/// PostgreSQL, the service and the load (24,140 scores per second on two cores, 2026-11-24), and
+/// bytes of memory per player. From docs/benchmarks/2026-11-26-comparison.md and
+/// docs/benchmarks/2026-11-25-ten-million-players.md.
 const REDIS: f64 = 2e6 / 24_140.0;
 const REDIS_PLAYER: f64 = 497.0;
 /// Machines are busy for half of the time, so that a closing, a restart or a load has room.

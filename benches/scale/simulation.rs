@@ -22,8 +22,8 @@ use crate::Outcome;
 /// callers (batches of 30 to 65), and for requests with 1,000 scores (batches of 690). Between them,
 /// the time of a batch is a + b × scores.
 const BATCH_COSTS: [(f64, f64); 3] = [(1.0, 606.0), (65.0, 144.0), (690.0, 88.0)];
-/// Round trips and flush of a commit: 1.14 ms that one caller waits (docs/benchmarks.md, writing a
-/// million players), less 606 µs of PostgreSQL and 63 µs of the service.
+/// Round trips and flush of a commit: 1.14 ms that one caller waited on 2026-11-24
+/// (docs/benchmarks/2026-11-26-comparison.md), less 606 µs of PostgreSQL and 63 µs of the service.
 pub const COMMIT: Duration = Duration::from_micros(470);
 /// Bytes of WAL that a node writes per second. Assumed, not measured.
 pub const WAL_PER_SECOND: f64 = 500e6;

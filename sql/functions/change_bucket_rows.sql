@@ -1,6 +1,6 @@
--- Of the rows in the arrays, p_updates to p_deletes - 1 get another key, those up to p_inserts - 1
--- are deleted, and those up to p_last are inserted. Most scores leave the key in its bucket; a plain
--- UPDATE is then faster than the other statement.
+-- p_updates, p_deletes, p_inserts: positions of the first row to update, delete and insert. p_last:
+-- position of the last row. p_users: user keys. Most scores leave the key in its bucket. If all do,
+-- a plain UPDATE is faster than the statement with three parts.
 SELECT centile_store.create_bucket_function('change_bucket_rows',
     'p_lane smallint, p_updates integer, p_deletes integer, p_inserts integer, p_last integer,
      p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]', 'bigint',

@@ -1,13 +1,14 @@
 -- Writes what the service decided after centile_store.begin_batch: ledger, ids, quarantine, entries
 -- with their bucket rows and counts, lane. If the state behind these decisions has changed, writes
--- nothing and returns a row of NULLs, or raises 40001. The caller then starts again.
+-- nothing and returns a row of NULLs, or raises 40001 if entries have moved; the caller retries.
 --
 -- p_revision, p_batch, p_server_started_at: structure_revision, batch and server as begin_batch
 -- returned them. p_at: the time of events without one. Standings of an event: the same number of
 -- values for each period, the player's standing after the event. entry_*, group_*, row_*, count_*:
--- see centile_store.write_entries; Centile 0.2 passes no updates. p_metadata: in the order of the
--- events; NULL if none has any. p_member_*: the segments of players who are new to the board, and
--- an empty segment for each. Ids are returned in the order of the events.
+-- see centile_store.write_entries. Centile 0.2 omits the last four: it deletes and inserts each
+-- bucket row whose key changes. p_metadata: in the order of the events; NULL if none has any.
+-- p_member_*: the segments of players who are new to the board, and an empty segment for each. The
+-- ids in the result are in the order of the events.
 CREATE OR REPLACE FUNCTION centile_store.commit_batch(
     p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamptz, p_at timestamptz, p_keep_ids interval,
     p_events centile_store.pending_event[],

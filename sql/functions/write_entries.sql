@@ -2,13 +2,14 @@
 -- numbers always agree. The caller holds the board's structure lock and the lane's row, or writes a
 -- ranking that no other session writes.
 --
--- entry_*: the entries that change. entry_ctids: row versions that the caller has read; NULL to look
--- them up by key. Only the holder of the lane changes entries, but VACUUM FULL may move them. An
--- entry without a key is deleted.
+-- entry_*: the entries that change. An entry without a key is deleted. entry_ctids: where the
+-- caller has read each entry; NULL to find it by key. Only the holder of the lane changes entries,
+-- but VACUUM FULL may move them: the function then raises 40001.
 --
--- row_*: changes of bucket rows, ordered by bucket. Group n changes bucket group_buckets[n]: updates
--- from group_updates[n], then deletions from group_deletes[n], then insertions from
--- group_inserts[n] to the next group. count_*: the resulting changes of bucket counts.
+-- row_*: changes of bucket rows, ordered by bucket. row_users: user keys. Group n changes bucket
+-- group_buckets[n]: updates from group_updates[n], then deletions from group_deletes[n], then
+-- insertions from group_inserts[n] to the next group. count_*: the resulting changes of bucket
+-- counts.
 CREATE OR REPLACE FUNCTION centile_store.write_entries(
     p_lane smallint, p_order text,
     entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_ctids tid[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[],
@@ -52,7 +53,7 @@ BEGIN
                 RAISE EXCEPTION 'entries are missing'
                     USING ERRCODE = 'CB900', HINT = 'Run centile rebuild: it computes the ranking from the ledger.';
             END IF;
-            RAISE EXCEPTION 'VACUUM FULL has moved entries' USING ERRCODE = 'serialization_failure', HINT = 'Retry.';
+            RAISE EXCEPTION 'entries have moved' USING ERRCODE = 'serialization_failure', HINT = 'Retry.';
         END IF;
     END IF;
 

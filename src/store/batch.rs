@@ -43,7 +43,7 @@ pub(crate) struct Begun {
     pub(crate) facts: Facts,
     /// State that must be unchanged when the batch is written.
     state: LaneState,
-    /// Row versions of the players' entries, with the keys of [`Facts::entries`].
+    /// The `ctid` of each entry in [`Facts::entries`], by the same keys.
     entry_ctids: HashMap<(i64, usize), Ctid>,
     /// Whether a player belongs to another lane, because the board's number of lanes has changed.
     pub(crate) has_other_lanes: bool,

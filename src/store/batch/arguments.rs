@@ -130,7 +130,7 @@ pub(super) struct BucketRows {
     pub(super) count_changes: Vec<i32>,
 }
 
-/// Kind of change of a bucket row, in their order within a bucket.
+/// The change of a bucket row. Within a bucket, updates come first, then deletions, then insertions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Step {
     Update,

@@ -7,14 +7,15 @@ use sqlx::{
     postgres::{PgArgumentBuffer, PgHasArrayType, PgTypeInfo, PgValueRef, types::Oid},
 };
 
-/// The place of a row version in its table. Valid until the row changes or VACUUM FULL moves it.
+/// A `ctid`: where a row version is in its table. Valid until the row changes or VACUUM FULL moves
+/// it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ctid {
     page: u32,
     item: u16,
 }
 
-/// PostgreSQL's numbers of the types `tid` and `tid[]`.
+/// OIDs of the types `tid` and `tid[]`, the same in every database.
 const TID: PgTypeInfo = PgTypeInfo::with_oid(Oid(27));
 const TID_ARRAY: PgTypeInfo = PgTypeInfo::with_oid(Oid(1010));
 

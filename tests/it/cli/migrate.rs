@@ -63,7 +63,7 @@ async fn earlier_functions_and_views_are_replaced() {
     assert_eq!(db.dump(), before);
 }
 
-/// The first schema on the search path of a role called `centile` is `centile`.
+/// For a role called `centile`, CREATE EXTENSION installs into schema `centile` by default.
 #[tokio::test]
 async fn extensions_in_our_schema_stay() {
     let db = TestDb::new().await;

@@ -87,10 +87,10 @@ async fn a_batch_begun_on_another_server_is_not_written() {
     assert_eq!(commit("0").await, Some(1));
 }
 
-/// During an upgrade, instances of Centile 0.2 call the new function. They delete and insert a
-/// bucket row whose key changes.
+/// During an upgrade, instances of Centile 0.2 call the new `commit_batch`. They delete and insert
+/// a bucket row whose key changes.
 #[tokio::test]
-async fn a_batch_of_the_release_before_is_written() {
+async fn a_batch_of_the_previous_release_is_written() {
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('main', p_lanes => 1::smallint, p_periods => '{all_time}')").await;
     write(&Batches::new(db.url()).unwrap(), "first", 0, USERS.len()).await;
