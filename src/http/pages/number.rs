@@ -87,6 +87,16 @@ pub(crate) fn date(date: NaiveDate) -> Markup {
     html! { time datetime=(date) { (dated(date)) } }
 }
 
+/// Formats a number of seconds in the largest unit that is precise enough.
+pub(crate) fn age(seconds: f64) -> String {
+    match seconds {
+        ..120.0 => format!("{seconds:.0} s"),
+        ..7_200.0 => format!("{:.0} min", seconds / 60.0),
+        ..172_800.0 => format!("{:.0} h", seconds / 3_600.0),
+        _ => format!("{:.0} days", seconds / 86_400.0),
+    }
+}
+
 /// Returns the title of a period.
 pub(crate) fn period_title(period: &Period) -> String {
     let parse_date = |text: &str| NaiveDate::parse_from_str(text, "%Y-%m-%d").ok();
@@ -134,6 +144,15 @@ fn snapshot_title(period: &Period) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_has_a_unit_that_is_precise_enough() {
+        for (seconds, text) in
+            [(0.4, "0 s"), (119.0, "119 s"), (120.0, "2 min"), (7_200.0, "2 h"), (200_000.0, "2 days")]
+        {
+            assert_eq!(age(seconds), text);
+        }
+    }
 
     #[test]
     fn digits_are_grouped_by_three() {

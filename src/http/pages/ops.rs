@@ -2,8 +2,6 @@
 //! periods, buckets, webhooks, administrative actions, and the state of this instance. It is
 //! read-only and works without a script. Longer time series belong to `/metrics`.
 
-use std::time::Duration;
-
 use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 
@@ -14,7 +12,7 @@ use crate::{
             asset,
             axis::Axis,
             figure::lines,
-            number::{count, grouped, instant, number},
+            number::{age, count, grouped, instant, number},
         },
     },
     maintenance::rebalance::UNIT_MIN,
@@ -449,7 +447,7 @@ fn instance(status: &InstanceStatus) -> Markup {
     let maintenance = match status.maintenance {
         MaintenanceStatus::Off => "off; cron must run the commands".to_owned(),
         MaintenanceStatus::Pending => "not run yet".to_owned(),
-        MaintenanceStatus::Ran(since) => format!("ran {} ago", elapsed(since)),
+        MaintenanceStatus::Ran(since) => format!("ran {} ago", age(since.as_secs_f64())),
     };
     let row = |what, state, runbook| html! { th scope="row" { (what) } td { (state) } td { (runbook) } };
     let rows = [
@@ -470,7 +468,7 @@ fn instance(status: &InstanceStatus) -> Markup {
 fn indexes(indexes: &[IndexStatus]) -> Markup {
     let row = |index: &IndexStatus| {
         let state = match index.age {
-            Some(age) => format!("{} ago", elapsed(age)),
+            Some(round) => format!("{} ago", age(round.as_secs_f64())),
             None => "not enough memory; SQL answers".to_owned(),
         };
         html! {
@@ -484,20 +482,6 @@ fn indexes(indexes: &[IndexStatus]) -> Markup {
     table("Rank indexes", &columns, &indexes.iter().map(row).collect::<Vec<_>>())
 }
 
-fn elapsed(time: Duration) -> String {
-    age(time.as_secs_f64())
-}
-
-/// A number of seconds in the largest unit that is precise enough.
-fn age(seconds: f64) -> String {
-    match seconds {
-        ..120.0 => format!("{seconds:.0} s"),
-        ..7_200.0 => format!("{:.0} min", seconds / 60.0),
-        ..172_800.0 => format!("{:.0} h", seconds / 3_600.0),
-        _ => format!("{:.0} days", seconds / 86_400.0),
-    }
-}
-
 fn two(number: f64) -> String {
     let text = format!("{number:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -505,17 +489,10 @@ fn two(number: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::{model::operation::LedgerAhead, store::upkeep::StoredUpkeep};
-
-    #[test]
-    fn a_time_has_a_unit_that_is_precise_enough() {
-        for (seconds, text) in
-            [(0.4, "0 s"), (119.0, "119 s"), (120.0, "2 min"), (7_200.0, "2 h"), (200_000.0, "2 days")]
-        {
-            assert_eq!(age(seconds), text);
-        }
-    }
 
     #[test]
     fn a_task_that_waits_too_long_needs_attention() {
