@@ -60,8 +60,20 @@ impl Bench {
     /// Like [`Self::run`], with the settings recommended in docs/configuration.md.
     #[allow(dead_code, reason = "some measure what PostgreSQL comes with")]
     pub async fn run_as_recommended(measure: impl AsyncFnOnce(&Self, &Path) -> Outcome<()>) -> Outcome<()> {
+        Self::run_as_recommended_for(0, measure).await
+    }
+
+    /// Like [`Self::run_as_recommended`], with `shared_buffers` for players with three open periods
+    /// as docs/sizing.md recommends: a quarter of the memory, at least 330 bytes per player and
+    /// period.
+    #[allow(dead_code, reason = "most benchmarks have few players")]
+    pub async fn run_as_recommended_for(
+        players: u64,
+        measure: impl AsyncFnOnce(&Self, &Path) -> Outcome<()>,
+    ) -> Outcome<()> {
         let settings = RECOMMENDED.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let shared_buffers_mb = memory_mb()? / 4;
+        let hot_mb = u32::try_from((players * 3 * 330).div_ceil(1 << 20))?;
+        let shared_buffers_mb = hot_mb.max(memory_mb()? / 4);
         Self::run_with(PostgresOptions { settings, shared_buffers_mb, ..Self::ephemeral() }, measure).await
     }
 

@@ -84,7 +84,7 @@ async fn main() -> Outcome<()> {
     if arguments.serving.run().await.map_err(|error| -> Box<dyn Error> { error })? {
         return Ok(());
     }
-    Bench::run_as_recommended(async |bench, dir| measure(bench, dir, &arguments).await).await
+    Bench::run_as_recommended_for(arguments.players, async |bench, dir| measure(bench, dir, &arguments).await).await
 }
 
 async fn measure(bench: &Bench, dir: &Path, arguments: &Arguments) -> Outcome<()> {
