@@ -381,7 +381,7 @@ BEGIN
             coalesce(p_score_format, 'number'), nullif(p_description, ''), nullif(p_icon_url, ''), nullif(p_colour, ''), coalesce(p_tiers, '{}'), coalesce(p_segments, '{}'))
     RETURNING id INTO v_board_id;
     INSERT INTO centile_store.board_lanes (board_id, lane)
-    SELECT v_board_id, lane FROM generate_series(0, p_lanes - 1) AS lane;
+    SELECT b.id, lane FROM centile_store.boards b CROSS JOIN generate_series(0, b.lanes - 1) AS lane WHERE b.id = v_board_id;
     -- There are no scores to fill the windows with.
     v_windows := ARRAY(SELECT centile_store.open_window(v_board_id, r.length, statement_timestamp()) FROM unnest(p_rolling) AS r (length));
     UPDATE centile_store.periods p SET state = 'open', ranking_id = centile_store.create_ranking(v_board_id, p.id) WHERE p.id = ANY (v_windows);
@@ -513,7 +513,7 @@ BEGIN
     FROM unnest(p_external_ids, p_names) AS n (external_id, name)
     WHERE NOT EXISTS (SELECT FROM centile_store.users u WHERE u.external_id = n.external_id)
     ORDER BY n.external_id COLLATE "C"
-    ON CONFLICT ON CONSTRAINT users_external_id_key DO NOTHING;
+    ON CONFLICT DO NOTHING;
     GET DIAGNOSTICS v_made = ROW_COUNT;
     RETURN v_made;
 END
@@ -690,13 +690,7 @@ COMMENT ON FUNCTION centile.forget_decided_events(p_limit integer, p_keep interv
 CREATE FUNCTION centile.forget_expired_ids(p_limit integer DEFAULT 10000) RETURNS bigint
     LANGUAGE sql
     AS $$
-    WITH expired AS (
-        SELECT board_id, user_id, external_id FROM centile_store.transaction_ids
-        WHERE expires_at < now() ORDER BY board_id, user_id, external_id LIMIT p_limit FOR UPDATE SKIP LOCKED
-    ), gone AS (
-        DELETE FROM centile_store.transaction_ids t USING expired e
-        WHERE t.board_id = e.board_id AND t.user_id = e.user_id AND t.external_id = e.external_id RETURNING 1
-    ), old AS (
+    WITH old AS (
         SELECT key_id, signature FROM centile_store.signed_requests
         WHERE expires_at < now() ORDER BY key_id, signature LIMIT p_limit FOR UPDATE SKIP LOCKED
     ), forgotten AS (
@@ -713,7 +707,7 @@ CREATE FUNCTION centile.forget_expired_ids(p_limit integer DEFAULT 10000) RETURN
     ), settled AS (
         UPDATE centile_store.api_keys k SET request_sha256 = NULL, request_salt = NULL FROM requested r WHERE k.id = r.id RETURNING 1
     )
-    SELECT (SELECT count(*) FROM gone) + (SELECT count(*) FROM forgotten) + (SELECT count(*) FROM erased)
+    SELECT centile_store.forget_event_ids(p_limit) + (SELECT count(*) FROM forgotten) + (SELECT count(*) FROM erased)
         + (SELECT count(*) FROM settled)
 $$;
 
@@ -2083,7 +2077,7 @@ BEGIN
         SELECT array_agg(l.ranking_id), array_agg(u.place), array_agg(l.ctid), array_agg(l.rank_key), array_agg(l.tie_key), array_agg(l.only_zeros)
         INTO entry_rankings, entry_users, entry_ctids, rank_keys, tie_keys, only_zeros
         FROM unnest(user_ids) WITH ORDINALITY AS u (id, place) CROSS JOIN unnest(period_rankings) AS r (id)
-        CROSS JOIN LATERAL (SELECT l.ctid, l.* FROM centile_store.leaderboard l WHERE l.ranking_id = r.id AND l.user_id = u.id LIMIT 1) l;
+        CROSS JOIN LATERAL (SELECT l.ctid, l.* FROM centile_store.leaderboard l WHERE l.ranking_id = r.id AND l.user_id = u.id AND l.lane = p_lane LIMIT 1) l;
     ELSE
         SELECT * INTO entry_rankings, entry_users, entry_ctids, rank_keys, tie_keys, only_zeros, reset_users, reset_times
         FROM centile_store.import_state(p_board_id, user_ids, p_event_users, p_times, at, period_starts, period_ends, period_rankings);
@@ -2426,7 +2420,7 @@ BEGIN
     UPDATE centile_store.bucket_counts c
     SET counts = centile_store.add_at(c.counts, n.places, n.changes), revision = c.revision + 1
     FROM change n
-    WHERE c.ctid = n.newest;
+    WHERE c.ctid = n.newest AND c.ranking_id = n.ranking_id AND c.lane = p_lane;
     GET DIAGNOSTICS v_written = ROW_COUNT;
     IF v_written <> (SELECT count(DISTINCT r) FROM unnest(p_rankings) AS r) THEN
         RAISE EXCEPTION 'counts of lane % are missing', p_lane
@@ -2446,7 +2440,7 @@ DECLARE
     v_found   bigint;
     v_users   bigint;
 BEGIN
-    SELECT sum(b.now - b.known), bool_and(coalesce(b.now >= b.known, false)) INTO v_missing, v_grows FROM unnest(p_known, p_now) AS b (known, now);
+    SELECT sum(b.now - b.known), bool_and(coalesce(b.now >= b.known, num_nonnulls(b.now, b.known) = 0)) INTO v_missing, v_grows FROM unnest(p_known, p_now) AS b (known, now);
     IF NOT v_grows OR v_missing > p_limit THEN
         RETURN NULL;
     END IF;
@@ -2811,7 +2805,7 @@ CREATE FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, 
     AS $$
 #variable_conflict use_column
 DECLARE
-    v_board   centile_store.boards := centile_store.lock_structure(p_board_id, false);
+    v_board   centile_store.boards := centile_store.lock_structure(p_board_id, false, p_lane);
     v_lane    centile_store.board_lanes;
     v_last_at timestamptz;
     v_has_ids boolean;
@@ -2836,8 +2830,8 @@ BEGIN
     SELECT array_agg(w.id ORDER BY w.id) INTO transaction_ids FROM written w;
     IF v_breaks THEN
         WITH kept AS (
-            INSERT INTO centile_store.quarantine (board_id, user_id, points, tiebreak, reason, external_id, rule, detail, submitted_at, metadata)
-            SELECT p_board_id, e.user_id, e.points, e.tiebreak, e.reason, e.external_id, e.rule, e.detail, p_at, p_metadata[e.ordinality]::json
+            INSERT INTO centile_store.quarantine (board_id, user_id, lane, points, tiebreak, reason, external_id, rule, detail, submitted_at, metadata)
+            SELECT p_board_id, e.user_id, p_lane, e.points, e.tiebreak, e.reason, e.external_id, e.rule, e.detail, p_at, p_metadata[e.ordinality]::json
             FROM unnest(p_events) WITH ORDINALITY e WHERE e.rule IS NOT NULL ORDER BY e.ordinality
             RETURNING id)
         SELECT array_agg(k.id ORDER BY k.id) INTO quarantine_ids FROM kept k;
@@ -3127,6 +3121,7 @@ CREATE TABLE centile_store.quarantine (
     decided_why text,
     transaction_id bigint,
     metadata json,
+    lane smallint,
     CONSTRAINT quarantine_accepted_into_ledger CHECK (((state = 'accepted'::text) = (transaction_id IS NOT NULL))),
     CONSTRAINT quarantine_decided_by_somebody CHECK ((((state = 'waiting'::text) = (decided_at IS NULL)) AND ((state = 'waiting'::text) = (decided_by IS NULL)))),
     CONSTRAINT quarantine_metadata_form CHECK (((json_typeof(metadata) = 'object'::text) AND (octet_length((metadata)::text) <= 1024))),
@@ -3137,6 +3132,8 @@ CREATE TABLE centile_store.quarantine (
 COMMENT ON TABLE centile_store.quarantine IS 'Events that broke a rule of their board, as submitted, with the administrator''s decision. Accepted events are in the ledger, too.';
 
 COMMENT ON COLUMN centile_store.quarantine.metadata IS 'Metadata of the event: a JSON object of at most 1,024 bytes. NULL: none.';
+
+COMMENT ON COLUMN centile_store.quarantine.lane IS 'The player''s writer lane.';
 
 CREATE FUNCTION centile_store.decide_event(p_event centile_store.quarantine, p_state text, p_reason text, p_actor text) RETURNS void
     LANGUAGE plpgsql
@@ -3744,6 +3741,21 @@ $$;
 
 COMMENT ON FUNCTION centile_store.finish_combination(p_board_id integer, p_actor text, p_seconds double precision, OUT period_id bigint, OUT revision integer, OUT players bigint) IS 'Replaces the ranking of a combined board by the one that centile_store.build_combination has built, and returns its period, revision and players. Example: SELECT centile_store.build_combination(4), centile_store.finish_combination(4, ''dora'', 1.5);';
 
+CREATE FUNCTION centile_store.forget_event_ids(p_limit integer) RETURNS bigint
+    LANGUAGE sql
+    AS $$
+    WITH expired AS (
+        SELECT board_id, user_id, external_id FROM centile_store.transaction_ids
+        WHERE expires_at < now() ORDER BY board_id, user_id, external_id LIMIT p_limit FOR UPDATE SKIP LOCKED
+    ), gone AS (
+        DELETE FROM centile_store.transaction_ids t USING expired e
+        WHERE t.board_id = e.board_id AND t.user_id = e.user_id AND t.external_id = e.external_id RETURNING 1
+    )
+    SELECT count(*) FROM gone
+$$;
+
+COMMENT ON FUNCTION centile_store.forget_event_ids(p_limit integer) IS 'Deletes expired ids of events, up to a limit, and returns their number. Example: SELECT centile_store.forget_event_ids(10) >= 0 AS is_done;';
+
 CREATE TABLE centile_store.periods (
     id bigint NOT NULL,
     board_id integer NOT NULL,
@@ -3903,7 +3915,7 @@ CREATE FUNCTION centile_store.hold_lane(p_board_id integer, p_lane smallint) RET
     LANGUAGE plpgsql
     AS $$
 BEGIN
-    PERFORM centile_store.lock_structure(p_board_id, false);
+    PERFORM centile_store.lock_structure(p_board_id, false, p_lane);
     PERFORM FROM centile_store.board_lanes l
     WHERE l.board_id = p_board_id AND l.lane = p_lane ORDER BY l.batch DESC LIMIT 1 FOR UPDATE;
 END
@@ -4270,7 +4282,7 @@ CREATE FUNCTION centile_store.lock_lane(p_board centile_store.boards, p_external
 DECLARE
     v_lane centile_store.board_lanes;
 BEGIN
-    PERFORM centile_store.lock_structure(p_board.id, false);
+    PERFORM centile_store.lock_structure(p_board.id, false, (centile.lane_hash(p_external_id) % p_board.lanes)::smallint);
     -- Reads the number of lanes again, under the lock.
     SELECT l.* INTO STRICT v_lane
     FROM centile_store.boards b
@@ -4303,7 +4315,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.lock_layout(p_ranking_id bigint, p_layout integer, OUT buckets smallint[], OUT bounds centile_store.rank_key[]) IS 'Locks a ranking''s layout for a change. Example: SELECT cardinality(l.bounds) AS places FROM centile_store.rankings g CROSS JOIN LATERAL centile_store.lock_layout(g.id, g.layout) l WHERE g.id = 1;';
 
-CREATE FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean) RETURNS centile_store.boards
+CREATE FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean, p_lane smallint DEFAULT NULL::smallint) RETURNS centile_store.boards
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -4329,7 +4341,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean) IS 'Takes a board''s structure lock for this transaction and returns the board. Example: SELECT (centile_store.lock_structure(1, true)).slug;';
+COMMENT ON FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean, p_lane smallint) IS 'Takes a board''s structure lock for this transaction and returns the board. Example: SELECT (centile_store.lock_structure(1, true)).slug;';
 
 CREATE FUNCTION centile_store.lowest_key(p_rank_key bigint) RETURNS centile_store.rank_key
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -5306,11 +5318,11 @@ BEGIN
     RETURNING id INTO v_id;
     PERFORM centile_store.advance_lane(p_lane, v_at, ARRAY[p_user_id]);
 
-    INSERT INTO centile_store.board_players AS b (board_id, user_id, banned, was_reset)
-    SELECT p_board.id, p_user_id, p_kind = 'ban', p_kind = 'reset' WHERE p_kind <> 'void'
-    ON CONFLICT ON CONSTRAINT board_players_pkey DO UPDATE
-    SET banned = CASE WHEN p_kind IN ('ban', 'unban') THEN excluded.banned ELSE b.banned END,
-        was_reset = b.was_reset OR excluded.was_reset;
+    UPDATE centile_store.board_players b
+    SET banned = CASE WHEN p_kind IN ('ban', 'unban') THEN p_kind = 'ban' ELSE b.banned END, was_reset = b.was_reset OR p_kind = 'reset'
+    WHERE b.board_id = p_board.id AND b.user_id = p_user_id AND p_kind <> 'void';
+    INSERT INTO centile_store.board_players (board_id, user_id, lane, banned, was_reset)
+    SELECT p_board.id, p_user_id, p_lane.lane, p_kind = 'ban', p_kind = 'reset' WHERE NOT FOUND AND p_kind <> 'void';
 
     IF p_kind IN ('void', 'reset') THEN
         SELECT array_agg(p.ranking_id) FILTER (WHERE p.ranking_id IS NOT NULL), array_agg(p.period_id) FILTER (WHERE p.ranking_id IS NULL OR p.is_cut_off)
@@ -6372,8 +6384,8 @@ BEGIN
         reached_at = centile.tie_key_time(e.tie_key), only_zeros = e.only_zeros
     FROM unnest(entry_rankings, entry_users, entry_are_new, entry_ctids, entry_keys, entry_ties, entry_zeros)
         AS e (ranking_id, user_id, is_new, ctid, rank_key, tie_key, only_zeros)
-    WHERE l.ctid = coalesce(e.ctid, (SELECT x.ctid FROM centile_store.leaderboard x WHERE x.ranking_id = e.ranking_id AND x.user_id = e.user_id))
-      AND l.ranking_id = e.ranking_id AND l.user_id = e.user_id AND NOT e.is_new AND e.rank_key IS NOT NULL;
+    WHERE l.ctid = coalesce(e.ctid, (SELECT x.ctid FROM centile_store.leaderboard x WHERE x.ranking_id = e.ranking_id AND x.user_id = e.user_id AND x.lane = p_lane))
+      AND l.ranking_id = e.ranking_id AND l.user_id = e.user_id AND l.lane = p_lane AND NOT e.is_new AND e.rank_key IS NOT NULL;
     GET DIAGNOSTICS v_written = ROW_COUNT;
     IF v_written < cardinality(entry_rankings) THEN
         INSERT INTO centile_store.leaderboard (ranking_id, user_id, score, rank_key, tie_key, reached_at, lane, only_zeros)
@@ -6385,7 +6397,7 @@ BEGIN
         GET DIAGNOSTICS v_new = ROW_COUNT;
         DELETE FROM centile_store.leaderboard l
         USING unnest(entry_rankings, entry_users, entry_keys) AS e (ranking_id, user_id, rank_key)
-        WHERE e.rank_key IS NULL AND l.ranking_id = e.ranking_id AND l.user_id = e.user_id;
+        WHERE e.rank_key IS NULL AND l.ranking_id = e.ranking_id AND l.user_id = e.user_id AND l.lane = p_lane;
         GET DIAGNOSTICS v_deleted = ROW_COUNT;
         IF v_written + v_new + v_deleted < cardinality(entry_rankings) THEN
             IF (SELECT count(*) FROM unnest(entry_rankings, entry_users) AS e (ranking_id, user_id)
@@ -7359,10 +7371,13 @@ CREATE TABLE centile_store.board_players (
     board_id integer NOT NULL,
     user_id bigint NOT NULL,
     banned boolean DEFAULT false NOT NULL,
-    was_reset boolean DEFAULT false NOT NULL
+    was_reset boolean DEFAULT false NOT NULL,
+    lane smallint
 );
 
 COMMENT ON TABLE centile_store.board_players IS 'Players who have ever been banned or reset on a board, with their current state.';
+
+COMMENT ON COLUMN centile_store.board_players.lane IS 'The player''s writer lane.';
 
 ALTER TABLE centile_store.boards ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME centile_store.boards_id_seq
@@ -8182,6 +8197,9 @@ GRANT ALL ON FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_a
 REVOKE ALL ON FUNCTION centile_store.finish_combination(p_board_id integer, p_actor text, p_seconds double precision, OUT period_id bigint, OUT revision integer, OUT players bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.finish_combination(p_board_id integer, p_actor text, p_seconds double precision, OUT period_id bigint, OUT revision integer, OUT players bigint) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.forget_event_ids(p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.forget_event_ids(p_limit integer) TO centile_service;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.periods TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.freeze_top(p_period_id bigint) FROM PUBLIC;
@@ -8264,8 +8282,8 @@ GRANT ALL ON FUNCTION centile_store.lock_lane(p_board centile_store.boards, p_ex
 REVOKE ALL ON FUNCTION centile_store.lock_layout(p_ranking_id bigint, p_layout integer, OUT buckets smallint[], OUT bounds centile_store.rank_key[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.lock_layout(p_ranking_id bigint, p_layout integer, OUT buckets smallint[], OUT bounds centile_store.rank_key[]) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean, p_lane smallint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean, p_lane smallint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.lowest_key(p_rank_key bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.lowest_key(p_rank_key bigint) TO centile_service;

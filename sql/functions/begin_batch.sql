@@ -63,7 +63,7 @@ BEGIN
         SELECT array_agg(l.ranking_id), array_agg(u.place), array_agg(l.ctid), array_agg(l.rank_key), array_agg(l.tie_key), array_agg(l.only_zeros)
         INTO entry_rankings, entry_users, entry_ctids, rank_keys, tie_keys, only_zeros
         FROM unnest(user_ids) WITH ORDINALITY AS u (id, place) CROSS JOIN unnest(period_rankings) AS r (id)
-        CROSS JOIN LATERAL (SELECT l.ctid, l.* FROM centile_store.leaderboard l WHERE l.ranking_id = r.id AND l.user_id = u.id LIMIT 1) l;
+        CROSS JOIN LATERAL (SELECT l.ctid, l.* FROM centile_store.leaderboard l WHERE l.ranking_id = r.id AND l.user_id = u.id AND l.lane = p_lane LIMIT 1) l;
     ELSE
         SELECT * INTO entry_rankings, entry_users, entry_ctids, rank_keys, tie_keys, only_zeros, reset_users, reset_times
         FROM centile_store.import_state(p_board_id, user_ids, p_event_users, p_times, at, period_starts, period_ends, period_rankings);

@@ -6,16 +6,16 @@ SELECT centile_store.create_bucket_function('change_bucket_rows',
      p_rankings bigint[], p_users bigint[], p_was_keys bigint[], p_was_ties bigint[], p_keys bigint[], p_ties bigint[]', 'bigint',
     'IF p_deletes > p_last THEN
         UPDATE %1$s b SET rank_key = p_keys[i], tie_key = p_ties[i] FROM generate_series(p_updates, p_last) AS i
-        WHERE b.ranking_id = p_rankings[i] AND b.rank_key = p_was_keys[i] AND b.tie_key = p_was_ties[i] AND b.user_key = p_users[i];
+        WHERE b.ranking_id = p_rankings[i] AND b.rank_key = p_was_keys[i] AND b.tie_key = p_was_ties[i] AND b.user_key = p_users[i] AND b.lane = p_lane;
         GET DIAGNOSTICS v_count = ROW_COUNT;
      ELSE
         WITH updated AS (
             UPDATE %1$s b SET rank_key = p_keys[i], tie_key = p_ties[i] FROM generate_series(p_updates, p_deletes - 1) AS i
-            WHERE b.ranking_id = p_rankings[i] AND b.rank_key = p_was_keys[i] AND b.tie_key = p_was_ties[i] AND b.user_key = p_users[i]
+            WHERE b.ranking_id = p_rankings[i] AND b.rank_key = p_was_keys[i] AND b.tie_key = p_was_ties[i] AND b.user_key = p_users[i] AND b.lane = p_lane
             RETURNING 1
         ), deleted AS (
             DELETE FROM %1$s b USING generate_series(p_deletes, p_inserts - 1) AS i
-            WHERE b.ranking_id = p_rankings[i] AND b.rank_key = p_was_keys[i] AND b.tie_key = p_was_ties[i] AND b.user_key = p_users[i]
+            WHERE b.ranking_id = p_rankings[i] AND b.rank_key = p_was_keys[i] AND b.tie_key = p_was_ties[i] AND b.user_key = p_users[i] AND b.lane = p_lane
             RETURNING 1
         ), inserted AS (
             INSERT INTO %1$s (bucket, lane, ranking_id, rank_key, tie_key, user_key)

@@ -18,7 +18,7 @@ BEGIN
     UPDATE centile_store.bucket_counts c
     SET counts = centile_store.add_at(c.counts, n.places, n.changes), revision = c.revision + 1
     FROM change n
-    WHERE c.ctid = n.newest;
+    WHERE c.ctid = n.newest AND c.ranking_id = n.ranking_id AND c.lane = p_lane;
     GET DIAGNOSTICS v_written = ROW_COUNT;
     IF v_written <> (SELECT count(DISTINCT r) FROM unnest(p_rankings) AS r) THEN
         RAISE EXCEPTION 'counts of lane % are missing', p_lane

@@ -1,3 +1,4 @@
+-- A worker of a cluster (sql/cluster) has some of the lanes; p_known and p_now are NULL for others.
 CREATE OR REPLACE FUNCTION centile_store.changed_users(p_board_id integer, p_known bigint[], p_now bigint[], p_limit integer, p_user_limit bigint)
 RETURNS bigint[]
 LANGUAGE plpgsql STABLE
@@ -8,7 +9,7 @@ DECLARE
     v_found   bigint;
     v_users   bigint;
 BEGIN
-    SELECT sum(b.now - b.known), bool_and(coalesce(b.now >= b.known, false)) INTO v_missing, v_grows FROM unnest(p_known, p_now) AS b (known, now);
+    SELECT sum(b.now - b.known), bool_and(coalesce(b.now >= b.known, num_nonnulls(b.now, b.known) = 0)) INTO v_missing, v_grows FROM unnest(p_known, p_now) AS b (known, now);
     IF NOT v_grows OR v_missing > p_limit THEN
         RETURN NULL;
     END IF;

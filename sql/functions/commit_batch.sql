@@ -26,7 +26,7 @@ SET enable_mergejoin = off
 AS $$
 #variable_conflict use_column
 DECLARE
-    v_board   centile_store.boards := centile_store.lock_structure(p_board_id, false);
+    v_board   centile_store.boards := centile_store.lock_structure(p_board_id, false, p_lane);
     v_lane    centile_store.board_lanes;
     v_last_at timestamptz;
     v_has_ids boolean;
@@ -51,8 +51,8 @@ BEGIN
     SELECT array_agg(w.id ORDER BY w.id) INTO transaction_ids FROM written w;
     IF v_breaks THEN
         WITH kept AS (
-            INSERT INTO centile_store.quarantine (board_id, user_id, points, tiebreak, reason, external_id, rule, detail, submitted_at, metadata)
-            SELECT p_board_id, e.user_id, e.points, e.tiebreak, e.reason, e.external_id, e.rule, e.detail, p_at, p_metadata[e.ordinality]::json
+            INSERT INTO centile_store.quarantine (board_id, user_id, lane, points, tiebreak, reason, external_id, rule, detail, submitted_at, metadata)
+            SELECT p_board_id, e.user_id, p_lane, e.points, e.tiebreak, e.reason, e.external_id, e.rule, e.detail, p_at, p_metadata[e.ordinality]::json
             FROM unnest(p_events) WITH ORDINALITY e WHERE e.rule IS NOT NULL ORDER BY e.ordinality
             RETURNING id)
         SELECT array_agg(k.id ORDER BY k.id) INTO quarantine_ids FROM kept k;

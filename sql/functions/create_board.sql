@@ -38,7 +38,7 @@ BEGIN
             coalesce(p_score_format, 'number'), nullif(p_description, ''), nullif(p_icon_url, ''), nullif(p_colour, ''), coalesce(p_tiers, '{}'), coalesce(p_segments, '{}'))
     RETURNING id INTO v_board_id;
     INSERT INTO centile_store.board_lanes (board_id, lane)
-    SELECT v_board_id, lane FROM generate_series(0, p_lanes - 1) AS lane;
+    SELECT b.id, lane FROM centile_store.boards b CROSS JOIN generate_series(0, b.lanes - 1) AS lane WHERE b.id = v_board_id;
     -- There are no scores to fill the windows with.
     v_windows := ARRAY(SELECT centile_store.open_window(v_board_id, r.length, statement_timestamp()) FROM unnest(p_rolling) AS r (length));
     UPDATE centile_store.periods p SET state = 'open', ranking_id = centile_store.create_ranking(v_board_id, p.id) WHERE p.id = ANY (v_windows);

@@ -2,13 +2,7 @@
 CREATE OR REPLACE FUNCTION centile.forget_expired_ids(p_limit integer DEFAULT 10000) RETURNS bigint
 LANGUAGE sql VOLATILE
 AS $$
-    WITH expired AS (
-        SELECT board_id, user_id, external_id FROM centile_store.transaction_ids
-        WHERE expires_at < now() ORDER BY board_id, user_id, external_id LIMIT p_limit FOR UPDATE SKIP LOCKED
-    ), gone AS (
-        DELETE FROM centile_store.transaction_ids t USING expired e
-        WHERE t.board_id = e.board_id AND t.user_id = e.user_id AND t.external_id = e.external_id RETURNING 1
-    ), old AS (
+    WITH old AS (
         SELECT key_id, signature FROM centile_store.signed_requests
         WHERE expires_at < now() ORDER BY key_id, signature LIMIT p_limit FOR UPDATE SKIP LOCKED
     ), forgotten AS (
@@ -25,7 +19,7 @@ AS $$
     ), settled AS (
         UPDATE centile_store.api_keys k SET request_sha256 = NULL, request_salt = NULL FROM requested r WHERE k.id = r.id RETURNING 1
     )
-    SELECT (SELECT count(*) FROM gone) + (SELECT count(*) FROM forgotten) + (SELECT count(*) FROM erased)
+    SELECT centile_store.forget_event_ids(p_limit) + (SELECT count(*) FROM forgotten) + (SELECT count(*) FROM erased)
         + (SELECT count(*) FROM settled)
 $$;
 

@@ -3,7 +3,7 @@ CREATE OR REPLACE FUNCTION centile_store.hold_lane(p_board_id integer, p_lane sm
 LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN
-    PERFORM centile_store.lock_structure(p_board_id, false);
+    PERFORM centile_store.lock_structure(p_board_id, false, p_lane);
     PERFORM FROM centile_store.board_lanes l
     WHERE l.board_id = p_board_id AND l.lane = p_lane ORDER BY l.batch DESC LIMIT 1 FOR UPDATE;
 END

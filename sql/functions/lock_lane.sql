@@ -5,7 +5,7 @@ AS $$
 DECLARE
     v_lane centile_store.board_lanes;
 BEGIN
-    PERFORM centile_store.lock_structure(p_board.id, false);
+    PERFORM centile_store.lock_structure(p_board.id, false, (centile.lane_hash(p_external_id) % p_board.lanes)::smallint);
     -- Reads the number of lanes again, under the lock.
     SELECT l.* INTO STRICT v_lane
     FROM centile_store.boards b

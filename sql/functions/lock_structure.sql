@@ -1,6 +1,7 @@
--- Writers share the lock. A session that opens periods or changes a layout holds it exclusively. It
+-- Writers share the lock, and name their lane: on a cluster (sql/cluster), it must be on this server.
+-- A session that opens periods or changes a layout holds it exclusively. It
 -- lasts to the end of the transaction. No session upgrades from shared to exclusive.
-CREATE OR REPLACE FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean) RETURNS centile_store.boards
+CREATE OR REPLACE FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean, p_lane smallint DEFAULT NULL) RETURNS centile_store.boards
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -26,5 +27,5 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.lock_structure(integer, boolean) IS
+COMMENT ON FUNCTION centile_store.lock_structure(integer, boolean, smallint) IS
 'Takes a board''s structure lock for this transaction and returns the board. Example: SELECT (centile_store.lock_structure(1, true)).slug;';

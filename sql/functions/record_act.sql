@@ -17,11 +17,11 @@ BEGIN
     RETURNING id INTO v_id;
     PERFORM centile_store.advance_lane(p_lane, v_at, ARRAY[p_user_id]);
 
-    INSERT INTO centile_store.board_players AS b (board_id, user_id, banned, was_reset)
-    SELECT p_board.id, p_user_id, p_kind = 'ban', p_kind = 'reset' WHERE p_kind <> 'void'
-    ON CONFLICT ON CONSTRAINT board_players_pkey DO UPDATE
-    SET banned = CASE WHEN p_kind IN ('ban', 'unban') THEN excluded.banned ELSE b.banned END,
-        was_reset = b.was_reset OR excluded.was_reset;
+    UPDATE centile_store.board_players b
+    SET banned = CASE WHEN p_kind IN ('ban', 'unban') THEN p_kind = 'ban' ELSE b.banned END, was_reset = b.was_reset OR p_kind = 'reset'
+    WHERE b.board_id = p_board.id AND b.user_id = p_user_id AND p_kind <> 'void';
+    INSERT INTO centile_store.board_players (board_id, user_id, lane, banned, was_reset)
+    SELECT p_board.id, p_user_id, p_lane.lane, p_kind = 'ban', p_kind = 'reset' WHERE NOT FOUND AND p_kind <> 'void';
 
     IF p_kind IN ('void', 'reset') THEN
         SELECT array_agg(p.ranking_id) FILTER (WHERE p.ranking_id IS NOT NULL), array_agg(p.period_id) FILTER (WHERE p.ranking_id IS NULL OR p.is_cut_off)

@@ -32,8 +32,8 @@ BEGIN
         reached_at = centile.tie_key_time(e.tie_key), only_zeros = e.only_zeros
     FROM unnest(entry_rankings, entry_users, entry_are_new, entry_ctids, entry_keys, entry_ties, entry_zeros)
         AS e (ranking_id, user_id, is_new, ctid, rank_key, tie_key, only_zeros)
-    WHERE l.ctid = coalesce(e.ctid, (SELECT x.ctid FROM centile_store.leaderboard x WHERE x.ranking_id = e.ranking_id AND x.user_id = e.user_id))
-      AND l.ranking_id = e.ranking_id AND l.user_id = e.user_id AND NOT e.is_new AND e.rank_key IS NOT NULL;
+    WHERE l.ctid = coalesce(e.ctid, (SELECT x.ctid FROM centile_store.leaderboard x WHERE x.ranking_id = e.ranking_id AND x.user_id = e.user_id AND x.lane = p_lane))
+      AND l.ranking_id = e.ranking_id AND l.user_id = e.user_id AND l.lane = p_lane AND NOT e.is_new AND e.rank_key IS NOT NULL;
     GET DIAGNOSTICS v_written = ROW_COUNT;
     IF v_written < cardinality(entry_rankings) THEN
         INSERT INTO centile_store.leaderboard (ranking_id, user_id, score, rank_key, tie_key, reached_at, lane, only_zeros)
@@ -45,7 +45,7 @@ BEGIN
         GET DIAGNOSTICS v_new = ROW_COUNT;
         DELETE FROM centile_store.leaderboard l
         USING unnest(entry_rankings, entry_users, entry_keys) AS e (ranking_id, user_id, rank_key)
-        WHERE e.rank_key IS NULL AND l.ranking_id = e.ranking_id AND l.user_id = e.user_id;
+        WHERE e.rank_key IS NULL AND l.ranking_id = e.ranking_id AND l.user_id = e.user_id AND l.lane = p_lane;
         GET DIAGNOSTICS v_deleted = ROW_COUNT;
         IF v_written + v_new + v_deleted < cardinality(entry_rankings) THEN
             IF (SELECT count(*) FROM unnest(entry_rankings, entry_users) AS e (ranking_id, user_id)
