@@ -16,7 +16,7 @@ FUZZ_SECONDS := 600
 TESTARGS := --tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test kafka-test check advisories clients dist bench bench-full bench-computation torture fuzz slow screenshots fmt schema prepare clean
+.PHONY: help setup run test kafka-test cluster-test cluster-bench check advisories clients dist bench bench-full bench-computation torture fuzz slow screenshots fmt schema prepare clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name text; do printf '  make %-17s %s\n' "$$name" "$$text"; done
@@ -41,6 +41,17 @@ kafka-test: setup ## Lint and test the feature kafka, which is off by default; 1
 	@scripts/setup.sh kafka
 	cargo clippy --features kafka --all-targets -- -D warnings
 	@$(MAKE) --no-print-directory test TESTARGS='--features kafka --lib --test it kafka'
+
+CLUSTER_TESTS := scoring::cluster http::concurrency::answers_are_exact_with http::concurrency::an_id real_data
+cluster-test: setup ## Test a cluster on the PostgreSQL with Citus, or the source of Citus, in CITUS=FOLDER; 5 minutes
+	@scripts/setup.sh test
+	@if [ -z "$(CITUS)" ]; then echo 'cluster-test: skipped, because CITUS names no folder: see docs/cluster.md'; exit; fi; \
+	programs=$$(scripts/citus.sh "$(CITUS)") && \
+	PATH=$$programs:$$PATH CENTILE_TEST_CLUSTER=1 RUST_TEST_THREADS=1 cargo test --test it -- --include-ignored $(CLUSTER_TESTS)
+
+cluster-bench: setup ## Compare a cluster with a single server, with Citus as for cluster-test; 5 minutes
+	@scripts/setup.sh bench
+	@programs=$$(scripts/citus.sh "$(CITUS)") && PATH=$$programs:$$PATH cargo bench --bench cluster
 
 check: setup $(DENY) ## Check format, lints, and dependencies (licences, sources, advisories)
 	cargo fmt --check

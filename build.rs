@@ -1,5 +1,5 @@
 //! Embeds the migrations and SQL objects: generates their `include_str!` list for
-//! `src/store/migrate/mod.rs`.
+//! `src/store/migrate/files.rs`.
 
 use std::{env, fmt::Write as _, fs, io, path::Path};
 
@@ -15,6 +15,13 @@ fn main() -> io::Result<()> {
         "OBJECTS",
         "Functions and views, in the order of their files.",
         &["sql/functions", "sql/views"],
+    )?;
+    list(
+        &mut code,
+        root,
+        "OVERRIDES",
+        "Functions that differ on the servers of a cluster.",
+        &["sql/cluster/coordinator", "sql/cluster/every_server", "sql/cluster/worker"],
     )?;
     fs::write(Path::new(&out).join("embedded.rs"), code)
 }

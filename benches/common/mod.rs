@@ -157,19 +157,24 @@ impl Bench {
     }
 
     /// Describes the date, the machine and the server in a line.
+    #[allow(dead_code, reason = "one benchmark has several servers")]
     pub fn machine(&self) -> Outcome<String> {
-        Ok(format!(
-            "{}, {} cores ({}) shared by servers and load, {} RAM, PostgreSQL {}",
-            chrono::Utc::now().format("%Y-%m-%d"),
-            std::thread::available_parallelism().map_or(0, usize::from),
-            Some(line_of("/proc/cpuinfo", "model name"))
-                .filter(|name| !name.is_empty())
-                .as_deref()
-                .unwrap_or("CPU unknown"),
-            memory_mb().map_or_else(|_| "unknown".to_owned(), |mb| format!("{:.0} GB", f64::from(mb) / 1024.0)),
-            self.psql("SHOW server_version")?,
-        ))
+        Ok(machine_with(&self.psql("SHOW server_version")?))
     }
+}
+
+/// Describes the date, the machine and the version of PostgreSQL in a line.
+pub fn machine_with(version: &str) -> String {
+    format!(
+        "{}, {} cores ({}) shared by servers and load, {} RAM, PostgreSQL {version}",
+        chrono::Utc::now().format("%Y-%m-%d"),
+        std::thread::available_parallelism().map_or(0, usize::from),
+        Some(line_of("/proc/cpuinfo", "model name"))
+            .filter(|name| !name.is_empty())
+            .as_deref()
+            .unwrap_or("CPU unknown"),
+        memory_mb().map_or_else(|_| "unknown".to_owned(), |mb| format!("{:.0} GB", f64::from(mb) / 1024.0)),
+    )
 }
 
 /// A leaderboard server, usually `centile serve`, that stops when this value is dropped.

@@ -2,7 +2,7 @@
 -- the rankings and batches of each board come as array literals. Only the first row lists changed
 -- profiles.
 SELECT a.board_id AS "board!",
-       r.epoch AS "epoch!", r.read_at AS "read_at!", r.snapshot, r.batches, r.revision, r.ranking_ids, r.period_ids, r.layouts, r.has_all_changes, r.user_ids,
+       r.epoch AS "epoch!", r.read_at AS "read_at!", r.snapshot, r.batches AS "batches: Vec<Option<i64>>", r.revision, r.ranking_ids, r.period_ids, r.layouts, r.has_all_changes, r.user_ids,
        r.rank_keys AS "rank_keys: Vec<Option<i64>>", r.tie_keys AS "tie_keys: Vec<Option<i64>>", r.has_all_profiles, r.profile_ids, r.external_ids, r.names,
        r.avatars AS "avatars: Vec<Option<String>>"
 FROM unnest($1::integer[], $2::text[], $3::text[], $4::bigint[]) WITH ORDINALITY AS a (board_id, ranking_ids, batches, user_limit, n)

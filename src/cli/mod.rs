@@ -5,6 +5,7 @@ mod act;
 mod board;
 mod by;
 mod close;
+mod cluster;
 mod consume;
 mod correct;
 mod demo;
@@ -66,6 +67,9 @@ enum Command {
     ///
     /// Safe to run again.
     Migrate(migrate::Migrate),
+    /// Distribute boards over several PostgreSQL servers with Citus (experimental)
+    #[command(subcommand)]
+    Cluster(cluster::Command),
     /// Serve the HTTP API until SIGINT or SIGTERM
     Serve(config::Serve),
     /// Create, change and show boards
@@ -207,6 +211,7 @@ async fn run(cli: Cli) -> Result<()> {
     match cli.command {
         Command::Demo(settings) => demo::run(config, &settings).await,
         Command::Migrate(migrate) => migrate::run(config.database_url()?, migrate).await,
+        Command::Cluster(command) => cluster::run(config, command).await,
         Command::Serve(settings) => serve::run(config, &settings).await,
         Command::Board(command) => board::run(config, command).await,
         Command::Key(command) => key::run(config, command).await,

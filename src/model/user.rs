@@ -2,6 +2,8 @@
 
 use std::{fmt, str::FromStr};
 
+use sha2::{Digest as _, Sha256};
+
 use crate::{Error, Result, model::segment::AttributesChange};
 
 /// Maximum bytes of a user's metadata as JSON.
@@ -36,6 +38,13 @@ impl fmt::Display for UserId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// Returns the number from which the lane of a player follows, as `centile.lane_hash` does: the first
+/// two bytes of the SHA-256 of the id.
+pub(crate) fn lane_hash(user_id: &str) -> u16 {
+    let digest = Sha256::digest(user_id.as_bytes());
+    u16::from_be_bytes([digest[0], digest[1]])
 }
 
 /// Checks a text. [`Error::Invalid`] if it is empty, longer than `max_bytes`, or contains control

@@ -9,7 +9,6 @@ pub(crate) mod writer;
 use std::collections::BTreeMap;
 
 use chrono::DateTime;
-use sha2::{Digest as _, Sha256};
 
 use crate::{
     Code, Error, Resource, Result,
@@ -19,7 +18,7 @@ use crate::{
         board::{Board, BoardSlug, Mode},
         rank::{RankChange, Tiering},
         score::{Accepted, Event, HistoryRow, NewStanding, Outcome, Quarantined},
-        user::UserId,
+        user::{UserId, lane_hash},
     },
     ranking::{self, Rankings},
     rules::Standing,
@@ -109,12 +108,9 @@ pub async fn submit(writers: &Writers, rankings: &Rankings, board: &Board, event
         .collect())
 }
 
-/// Returns the lane of a player, as `centile.lane_hash` does: two bytes of the SHA-256 of the id,
-/// modulo the number of lanes.
+/// Returns the lane of a player.
 pub(crate) fn lane_of(user_id: &UserId, board: &Board) -> i16 {
-    let digest = Sha256::digest(user_id.as_str().as_bytes());
-    let hash = i32::from(digest[0]) << 8 | i32::from(digest[1]);
-    i16::try_from(hash % i32::from(board.lanes)).unwrap_or_default()
+    i16::try_from(i32::from(lane_hash(user_id.as_str())) % i32::from(board.lanes)).unwrap_or_default()
 }
 
 /// Reads new and previous ranks after the commit, for the events that want them, by event and

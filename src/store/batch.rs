@@ -103,7 +103,7 @@ impl Store {
     /// [`BatchSession::commit_batch`] writes only if the lane is unchanged. With the lock the
     /// session is one transaction, which [`BatchSession::end`] ends.
     pub(crate) async fn batch_session(&self, board_id: i32, lane: i16, holds_lock: bool) -> Result<BatchSession> {
-        let mut connection = self.score_writers.hold().await?;
+        let mut connection = self.writers_of(lane).hold().await?;
         if holds_lock {
             connection.begin(&format!("SELECT centile_store.hold_lane({board_id}, {lane}::smallint)")).await?;
         }

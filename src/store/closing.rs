@@ -195,7 +195,7 @@ impl Store {
             correction.act.by.as_str(),
             correction.tiebreak
         )
-        .fetch_one(&self.writers)
+        .fetch_one(&self.writers_of_user(correction.user_id))
         .await?;
         Ok((row.transaction_id, row.to_refresh.unwrap_or_default()))
     }

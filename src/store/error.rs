@@ -130,6 +130,10 @@ impl From<sqlx::Error> for Error {
                 message: message.to_owned(),
                 retry_after: Duration::ZERO,
             },
+            // Another server of a cluster has the row's lane.
+            "23514" if database.constraint().is_none() => {
+                Self::unavailable(Code::ConcurrentChange, "a lane is being moved to another server; retry")
+            }
             "CB404" => Self::NotFound {
                 what: match detail {
                     "board" => Resource::Board,

@@ -2,19 +2,19 @@
 
 use std::{
     collections::HashMap,
-    sync::{MutexGuard, PoisonError},
+    sync::{Arc, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use bytes::{Buf as _, Bytes};
 use chrono::{DateTime, Utc};
-use futures::TryStreamExt as _;
+use futures::{TryStreamExt as _, future::try_join_all};
 use sqlx::{Executor as _, PgConnection};
 use tokio::{task::yield_now, time::timeout};
 
 use crate::{
     Code, Error, Result,
-    model::board::PeriodKind,
+    model::{board::PeriodKind, user::lane_hash},
     store::{Store, period::RankingRef, pool::Session, rank::Version},
 };
 
@@ -115,14 +115,49 @@ pub(crate) struct NamedRanking {
     pub(crate) label: String,
 }
 
-/// A connection that runs one round after another.
+/// A connection that runs one round after another; on a cluster, one to each server with lanes.
 #[derive(Debug)]
 pub(crate) struct RoundConnection {
-    held: Session,
+    servers: Vec<RoundServer>,
+    /// Revision of the lanes' servers.
+    owners: u64,
     /// Rounds run since the pool gave out the connection.
     ran: u32,
     taken_at: Instant,
     used_at: Instant,
+}
+
+/// A session with a server, and which lanes it has; `None` for all.
+#[derive(Debug)]
+struct RoundServer {
+    held: Session,
+    lanes: Option<Arc<[bool]>>,
+}
+
+impl RoundServer {
+    /// Returns the batches of the lanes that the server has.
+    fn batches(&self, batches: &[i64]) -> Vec<Option<i64>> {
+        let has = |lane| self.lanes.as_ref().is_none_or(|lanes| lanes.get(lane).copied().unwrap_or_default());
+        batches.iter().enumerate().map(|(lane, batch)| has(lane).then_some(*batch)).collect()
+    }
+
+    /// Removes what belongs to lanes of other servers: after a move, this one may still have copies.
+    fn own(&self, mut part: Part) -> Part {
+        if let (Some(lanes), Some(state)) = (&self.lanes, &mut part.state) {
+            for (batch, has) in state.batches.iter_mut().zip(&**lanes) {
+                *batch = batch.filter(|_| *has);
+            }
+            if let Some(profiles) = &mut state.profiles {
+                profiles.retain(|profile| has_user(lanes, &profile.external_id));
+            }
+        }
+        part
+    }
+}
+
+/// Returns whether a player's lane is among the lanes of a server.
+fn has_user(lanes: &[bool], user_id: &str) -> bool {
+    lanes.get(usize::from(lane_hash(user_id)) % lanes.len().max(1)).copied().unwrap_or_default()
 }
 
 /// A snapshot from which an index loads, on its own connection. Dropping the value ends it.
@@ -137,14 +172,15 @@ pub(crate) struct LoadSnapshot {
 macro_rules! round_of {
     ($row:expr) => {{
         let row = $row;
-        let state = row.batches.zip(row.revision).map(|(batches, revision)| {
+        let batches = row.batches.map(|batches: Vec<Option<i64>>| batches);
+        let state = batches.zip(row.revision).map(|(batches, revision)| {
             let (keys, ties) = (row.rank_keys.unwrap_or_default(), row.tie_keys.unwrap_or_default());
             let users = row.profile_ids.unwrap_or_default().into_iter();
             let external_ids = row.external_ids.unwrap_or_default();
             let (names, avatars) = (row.names.unwrap_or_default(), row.avatars.unwrap_or_default());
             let profiles = users.zip(external_ids).zip(names.into_iter().zip(avatars));
             let places = row.ranking_ids.unwrap_or_default().into_iter().zip(row.period_ids.unwrap_or_default());
-            BoardState {
+            PartState {
                 batches,
                 revision,
                 rankings: places
@@ -162,19 +198,99 @@ macro_rules! round_of {
                 }),
             }
         });
-        Round { epoch: row.epoch, read_at: row.read_at, snapshot: row.snapshot, state }
+        Part { epoch: row.epoch, read_at: row.read_at, snapshot: row.snapshot, state }
     }};
+}
+
+/// What one server answers to a round.
+struct Part {
+    epoch: String,
+    read_at: DateTime<Utc>,
+    snapshot: Option<String>,
+    state: Option<PartState>,
+}
+
+/// The state of a board on one server.
+struct PartState {
+    /// `None` for lanes that the server does not have.
+    batches: Vec<Option<i64>>,
+    revision: i64,
+    rankings: Vec<CurrentRanking>,
+    changes: Option<Changes>,
+    profiles: Option<Vec<StoredProfile>>,
+}
+
+impl Part {
+    /// Joins the answers of all servers. Fails while a lane is being moved.
+    fn join(parts: Vec<Self>) -> Result<Round> {
+        let mut parts = parts.into_iter();
+        let Some(Self { epoch, mut read_at, mut snapshot, mut state }) = parts.next() else {
+            return Err(lane_moves());
+        };
+        for part in parts {
+            read_at = read_at.max(part.read_at);
+            // Each server has snapshots of its own.
+            snapshot = None;
+            state = state.zip(part.state).map(|(one, other)| one.join(other));
+        }
+        let state = state.map(|state| {
+            let PartState { batches, revision, rankings, changes, profiles } = state;
+            let batches = batches.into_iter().collect::<Option<_>>().ok_or_else(lane_moves)?;
+            Ok::<_, Error>(BoardState { batches, revision, rankings, changes, profiles })
+        });
+        Ok(Round { epoch, read_at, snapshot, state: state.transpose()? })
+    }
+}
+
+impl PartState {
+    /// Joins the states of two servers. Only rankings that are current on both remain: a server may
+    /// learn a little later that a ranking was replaced.
+    fn join(self, other: Self) -> Self {
+        let (ours, theirs) = (self.rankings, other.rankings);
+        let rankings: Vec<CurrentRanking> = ours.iter().filter(|one| theirs.contains(one)).copied().collect();
+        let changes = self.changes.zip(other.changes).map(|(one, two)| {
+            let keys = rankings.iter().flat_map(|ranking| {
+                one.keys_of(&ours, ranking).iter().chain(two.keys_of(&theirs, ranking)).copied().collect::<Vec<_>>()
+            });
+            let keys = keys.collect();
+            Changes { user_ids: [one.user_ids, two.user_ids].concat(), keys }
+        });
+        Self {
+            batches: self.batches.into_iter().zip(other.batches).map(|(one, two)| one.or(two)).collect(),
+            revision: self.revision.min(other.revision),
+            rankings,
+            changes,
+            profiles: self.profiles.zip(other.profiles).map(|(one, two)| [one, two].concat()),
+        }
+    }
+}
+
+impl Changes {
+    /// Returns the keys in one of `rankings`.
+    fn keys_of(&self, rankings: &[CurrentRanking], ranking: &CurrentRanking) -> &[Option<(i64, i64)>] {
+        let users = self.user_ids.len();
+        let place = rankings.iter().position(|one| one == ranking).unwrap_or_default();
+        self.keys.get(place * users..(place + 1) * users).unwrap_or_default()
+    }
+}
+
+fn lane_moves() -> Error {
+    Error::unavailable(Code::ConcurrentChange, "a lane is being moved to another server")
 }
 
 impl Store {
     /// Returns a connection for rounds.
     pub(crate) async fn round_connection(&self) -> Result<RoundConnection> {
         let kept = self.kept().as_mut().and_then(Vec::pop).filter(|kept| kept.used_at.elapsed() < KEPT_FOR);
-        if let Some(kept) = kept {
+        let (owners, pools) = self.round_pools();
+        if let Some(kept) = kept.filter(|kept| kept.owners == owners) {
             return Ok(kept);
         }
-        let (held, now) = (self.rounds.hold().await?, Instant::now());
-        Ok(RoundConnection { held, ran: 0, taken_at: now, used_at: now })
+        let servers = pools
+            .into_iter()
+            .map(async |(pool, lanes)| Ok::<_, Error>(RoundServer { held: pool.hold().await?, lanes }));
+        let (servers, now) = (try_join_all(servers).await?, Instant::now());
+        Ok(RoundConnection { servers, owners, ran: 0, taken_at: now, used_at: now })
     }
 
     /// Keeps a connection for the next round, unless it has run many rounds or leads to a former
@@ -199,14 +315,23 @@ impl Store {
         user_ids: &[i64],
         external_ids: &[String],
     ) -> Result<(String, i64, Vec<StoredProfile>)> {
-        let rows =
-            sqlx::query_file!("sql/queries/profiles.sql", user_ids, external_ids).fetch_all(&self.rounds).await?;
-        let first = rows.first().map(|row| (row.epoch.clone(), row.revision));
-        let (epoch, revision) = first.ok_or_else(|| Error::Internal("there is no profile revision".to_owned()))?;
+        let (_, pools) = self.round_pools();
+        let read = pools
+            .iter()
+            .map(|(pool, _)| sqlx::query_file!("sql/queries/profiles.sql", user_ids, external_ids).fetch_all(pool));
+        let rows: Vec<_> = try_join_all(read).await?.into_iter().flatten().collect();
+        let epoch = rows.first().map(|row| row.epoch.clone());
+        let (epoch, revision) = epoch
+            .zip(rows.iter().map(|row| row.revision).min())
+            .ok_or_else(|| Error::Internal("there is no profile revision".to_owned()))?;
         let profiles = rows.into_iter().filter_map(|row| {
             Some(StoredProfile { id: row.id?, external_id: row.external_id?, name: row.name?, avatar: row.avatar })
         });
-        Ok((epoch, revision, profiles.collect()))
+        let profiles: Vec<StoredProfile> = profiles.collect();
+        if self.is_cluster() && user_ids.iter().any(|id| !profiles.iter().any(|profile| profile.id == *id)) {
+            return Err(lane_moves());
+        }
+        Ok((epoch, revision, profiles))
     }
 
     /// Returns the current rankings of a board's open periods.
@@ -280,20 +405,25 @@ impl RoundConnection {
         snapshot: Option<&str>,
         (most_batches, most_users): (i32, i64),
     ) -> Result<Round> {
-        let query = sqlx::query_file!(
-            "sql/queries/read_round.sql",
-            board,
-            ranking_ids,
-            batches,
-            revision,
-            most_batches,
-            most_users,
-            snapshot,
-        );
-        let row = query.fetch_one(&mut self.held).await?;
+        let parts = self.servers.iter_mut().map(async |server| {
+            let batches = server.batches(batches);
+            let query = sqlx::query_file!(
+                "sql/queries/read_round.sql",
+                board,
+                ranking_ids,
+                &batches as &[Option<i64>],
+                revision,
+                most_batches,
+                most_users,
+                snapshot,
+            );
+            let row = query.fetch_one(&mut server.held).await?;
+            Ok::<_, Error>(server.own(round_of!(row)))
+        });
+        let parts = try_join_all(parts).await?;
         self.ran += 1;
         self.used_at = Instant::now();
-        Ok(round_of!(row))
+        Part::join(parts)
     }
 
     /// Runs one round of several boards, in one snapshot. Returns it by board.
@@ -304,28 +434,40 @@ impl RoundConnection {
         most_batches: i32,
     ) -> Result<HashMap<i32, Round>> {
         let ids: Vec<i32> = boards.iter().map(|asked| asked.board).collect();
-        let ranking_ids: Vec<String> = boards.iter().map(|asked| array_literal(&asked.ranking_ids)).collect();
-        let batches: Vec<String> = boards.iter().map(|asked| array_literal(&asked.batches)).collect();
+        let ranking_ids: Vec<String> = boards
+            .iter()
+            .map(|asked| array_literal(&asked.ranking_ids.iter().copied().map(Some).collect::<Vec<_>>()))
+            .collect();
         let most_users: Vec<i64> = boards.iter().map(|asked| asked.most_users).collect();
-        let query = sqlx::query_file!(
-            "sql/queries/read_rounds.sql",
-            &ids,
-            &ranking_ids,
-            &batches,
-            &most_users,
-            revision,
-            most_batches,
-        );
-        let rows = query.fetch_all(&mut self.held).await?;
+        let parts = self.servers.iter_mut().map(async |server| {
+            let batches: Vec<String> =
+                boards.iter().map(|asked| array_literal(&server.batches(&asked.batches))).collect();
+            let query = sqlx::query_file!(
+                "sql/queries/read_rounds.sql",
+                &ids,
+                &ranking_ids,
+                &batches,
+                &most_users,
+                revision,
+                most_batches,
+            );
+            let rows = query.fetch_all(&mut server.held).await?;
+            Ok::<_, Error>(rows.into_iter().map(|row| (row.board, server.own(round_of!(row)))).collect::<Vec<_>>())
+        });
+        let mut by_board: HashMap<i32, Vec<Part>> = HashMap::new();
+        for (board, part) in try_join_all(parts).await?.into_iter().flatten() {
+            by_board.entry(board).or_default().push(part);
+        }
         self.ran += 1;
         self.used_at = Instant::now();
-        Ok(rows.into_iter().map(|row| (row.board, round_of!(row))).collect())
+        by_board.into_iter().map(|(board, parts)| Ok((board, Part::join(parts)?))).collect()
     }
 }
 
 /// Writes numbers as an array of PostgreSQL.
-fn array_literal(numbers: &[i64]) -> String {
-    let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+fn array_literal(numbers: &[Option<i64>]) -> String {
+    let text = |number: &Option<i64>| number.map_or_else(|| "NULL".to_owned(), |number| number.to_string());
+    let numbers: Vec<String> = numbers.iter().map(text).collect();
     format!("{{{}}}", numbers.join(","))
 }
 
@@ -345,10 +487,20 @@ pub(crate) struct AskedBoard {
 impl LoadSnapshot {
     async fn state(&mut self) -> Result<Round> {
         let Self { connection, ranking, .. } = self;
-        let (ids, batches, revision, snapshot) = ([ranking.ranking_id], None::<&[i64]>, None::<i64>, None::<&str>);
-        let query =
-            sqlx::query_file!("sql/queries/read_round.sql", ranking.board, &ids, batches, revision, 0, 0, snapshot);
-        Ok(round_of!(query.fetch_one(connection).await?))
+        let (ids, batches, revision, snapshot) =
+            ([ranking.ranking_id], None::<&[Option<i64>]>, None::<i64>, None::<&str>);
+        let query = sqlx::query_file!(
+            "sql/queries/read_round.sql",
+            ranking.board,
+            &ids,
+            batches as Option<&[Option<i64>]>,
+            revision,
+            0,
+            0,
+            snapshot
+        );
+        let part = round_of!(query.fetch_one(connection).await?);
+        Part::join(vec![part])
     }
 
     /// Passes the ranking's keys to `take`, best first: rank key, tie key and internal user id.

@@ -4,6 +4,7 @@ pub(crate) mod archive;
 pub(crate) mod batch;
 pub(crate) mod board;
 pub(crate) mod closing;
+pub(crate) mod cluster;
 pub(crate) mod combination;
 mod error;
 pub(crate) mod explain;
@@ -46,6 +47,7 @@ use crate::{
     Code, Error, Result,
     model::settings::Settings,
     store::{
+        cluster::Owners,
         hosts::Hosts,
         index::RoundConnection,
         migrate::Edition,
@@ -94,6 +96,8 @@ pub(crate) struct Store {
     unlimited: SessionSettings,
     hosts: Arc<Hosts>,
     last_switch: LastSwitch,
+    /// The servers that have the lanes.
+    owners: Arc<Mutex<Owners>>,
     /// Maximum wait of a call for a connection.
     pool_wait: Duration,
 }
@@ -141,25 +145,35 @@ impl Store {
         let hosts = Arc::new(Hosts::parse(database_url.as_str())?);
         let options = hosts.primary();
         let (last_loss, last_switch) = (LastLoss::default(), LastSwitch::default());
+        let (pool_wait, statement_limit) = (*pool_wait, *statement_timeout + RESPONSE_GRACE);
+        let open = {
+            let (hosts, last_loss, last_switch) = (Arc::clone(&hosts), last_loss.clone(), last_switch.clone());
+            move |options: PgConnectOptions, connections, settings: SessionSettings, epoch: Option<Arc<str>>| {
+                let hosts = Arc::clone(&hosts);
+                let pool = pool::tested(PgPoolOptions::new(), &last_loss, &last_switch)
+                    .max_connections(connections)
+                    .acquire_timeout(pool_wait)
+                    // A test before each use would cost a round trip per request. A broken connection
+                    // fails soon enough.
+                    .test_before_acquire(false)
+                    .after_connect(move |connection, _| {
+                        let (settings, hosts, epoch) = (settings.clone(), Arc::clone(&hosts), epoch.clone());
+                        Box::pin(async move {
+                            if hosts.are_several() && epoch.is_none() {
+                                check_primary(connection, &hosts).await?;
+                            }
+                            settings.apply(connection).await?;
+                            match epoch {
+                                Some(epoch) => set_epoch(connection, "centile.epoch", &epoch).await,
+                                None => keep_epoch(connection).await,
+                            }
+                        })
+                    });
+                Pool::new(pool.connect_lazy_with(options), statement_limit, last_loss.clone())
+            }
+        };
         let pool = |connections, settings: &[(&str, &str)]| {
-            let (settings, hosts) = (SessionSettings::new(settings), Arc::clone(&hosts));
-            let pool = pool::tested(PgPoolOptions::new(), &last_loss, &last_switch)
-                .max_connections(connections)
-                .acquire_timeout(*pool_wait)
-                // A test before each use would cost a round trip per request. A broken connection
-                // fails soon enough.
-                .test_before_acquire(false)
-                .after_connect(move |connection, _| {
-                    let (settings, hosts) = (settings.clone(), Arc::clone(&hosts));
-                    Box::pin(async move {
-                        if hosts.are_several() {
-                            check_primary(connection, &hosts).await?;
-                        }
-                        settings.apply(connection).await?;
-                        keep_epoch(connection).await
-                    })
-                });
-            Pool::new(pool.connect_lazy_with(options.clone()), *statement_timeout + RESPONSE_GRACE, last_loss.clone())
+            open(options.clone(), connections, SessionSettings::new(settings), None)
         };
         // Long work has no statement timeout, and its statements are not logged as slow.
         let unlimited = [("statement_timeout", "0"), ("idle_in_transaction_session_timeout", "0")];
@@ -171,7 +185,10 @@ impl Store {
         let score_writers =
             if preferred > 0 { writers.preferring(pool(preferred, &quick), PREFERRED_WAIT) } else { writers.clone() };
         let kept = Arc::new(Mutex::new(Some(Vec::new())));
-        let pool_wait = *pool_wait;
+        let owners = Owners::new(rounds.clone(), {
+            let (connections, settings) = (write_connections + ROUND_CONNECTIONS, SessionSettings::new(&quick));
+            move |options, epoch| open(options, connections, settings.clone(), Some(epoch.into()))
+        });
         Ok(Self {
             readers,
             rounds,
@@ -182,6 +199,7 @@ impl Store {
             unlimited,
             hosts,
             last_switch,
+            owners: Arc::new(Mutex::new(owners)),
             pool_wait,
         })
     }
@@ -281,18 +299,22 @@ impl Store {
 
     /// Deletes up to 10,000 expired ids and as many expired signatures; returns how many.
     pub(crate) async fn forget_expired_ids(&self) -> Result<u64> {
-        let forgotten = sqlx::query_scalar!(r#"SELECT centile.forget_expired_ids() AS "forgotten!""#)
-            .fetch_one(&self.writers)
-            .await?;
+        let mut forgotten = 0;
+        for pool in self.worker_pools().iter().chain([&self.writers]) {
+            let query = sqlx::query_scalar!(r#"SELECT centile.forget_expired_ids() AS "forgotten!""#);
+            forgotten += query.fetch_one(pool).await?;
+        }
         Ok(forgotten.unsigned_abs())
     }
 
     /// Deletes up to 10,000 batches older than an hour from the feed of rank indexes; returns how
     /// many.
     pub(crate) async fn forget_batch_changes(&self) -> Result<u64> {
-        let forgotten = sqlx::query_scalar!(r#"SELECT centile.forget_batch_changes() AS "forgotten!""#)
-            .fetch_one(&self.writers)
-            .await?;
+        let mut forgotten = 0;
+        for pool in self.lane_pools() {
+            let query = sqlx::query_scalar!(r#"SELECT centile.forget_batch_changes() AS "forgotten!""#);
+            forgotten += query.fetch_one(&pool).await?;
+        }
         Ok(forgotten.unsigned_abs())
     }
 
@@ -316,6 +338,9 @@ impl Store {
     pub(crate) async fn close(&self) {
         self.kept().take();
         for pool in [&self.score_writers, &self.layout_writers, &self.readers, &self.rounds] {
+            pool.close().await;
+        }
+        for pool in self.worker_pools() {
             pool.close().await;
         }
     }
@@ -358,7 +383,12 @@ async fn keep_epoch(connection: &mut PgConnection) -> sqlx::Result<()> {
     .fetch_optional(&mut *connection)
     .await?;
     if let Some(setting) = setting {
-        sqlx::query("SELECT set_config($1, centile.epoch(), false)").bind(setting).execute(connection).await?;
+        let epoch: String = sqlx::query_scalar("SELECT centile.epoch()").fetch_one(&mut *connection).await?;
+        set_epoch(connection, &setting, &epoch).await?;
     }
     Ok(())
+}
+
+async fn set_epoch(connection: &mut PgConnection, setting: &str, epoch: &str) -> sqlx::Result<()> {
+    sqlx::query("SELECT set_config($1, $2, false)").bind(setting).bind(epoch).execute(connection).await.map(drop)
 }

@@ -10,7 +10,7 @@ use crate::{
         name::Named as _,
         quarantine::{QuarantinedEvent, State},
     },
-    store::Store,
+    store::{Store, cluster::LANE_OF_QUARANTINED},
 };
 
 /// A row of `centile.quarantine`.
@@ -81,7 +81,7 @@ impl Store {
             act.reason(),
             act.by.as_str()
         )
-        .fetch_one(&self.writers)
+        .fetch_one(&self.writers_of_row(LANE_OF_QUARANTINED, quarantine_id).await?)
         .await?;
         Ok(transaction_id)
     }
@@ -95,16 +95,18 @@ impl Store {
             act.reason(),
             act.by.as_str()
         )
-        .fetch_one(&self.writers)
+        .fetch_one(&self.writers_of_row(LANE_OF_QUARANTINED, quarantine_id).await?)
         .await?;
         Ok(())
     }
 
     /// Deletes a bounded number of events decided long ago; returns how many.
     pub(crate) async fn forget_decided_events(&self) -> Result<u64> {
-        let gone = sqlx::query_scalar!(r#"SELECT centile.forget_decided_events() AS "gone!""#)
-            .fetch_one(&self.writers)
-            .await?;
+        let mut gone = 0;
+        for pool in self.lane_pools() {
+            let query = sqlx::query_scalar!(r#"SELECT centile.forget_decided_events() AS "gone!""#);
+            gone += query.fetch_one(&pool).await?;
+        }
         Ok(gone.unsigned_abs())
     }
 }

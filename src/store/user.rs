@@ -6,7 +6,7 @@ use crate::{
         act::{Act, Actor},
         user::{Profile, User},
     },
-    store::Store,
+    store::{Store, cluster::LANE_OF_USER},
 };
 
 /// A ban or an unban in progress. It refers to the internal id, which survives a change of the
@@ -30,8 +30,10 @@ pub(crate) struct PendingMove {
 impl Store {
     /// Creates the users that do not exist.
     pub(crate) async fn ensure_users(&self, user_ids: &[String], names: &[Option<String>]) -> Result<()> {
-        let query = sqlx::query!("SELECT centile.ensure_users($1, $2)", user_ids, names as &[Option<String>]);
-        query.fetch_all(&self.score_writers).await?;
+        for (pool, user_ids, names) in self.by_server(user_ids, names) {
+            let query = sqlx::query!("SELECT centile.ensure_users($1, $2)", &user_ids, &names as &[Option<String>]);
+            query.fetch_all(&pool).await?;
+        }
         Ok(())
     }
 
@@ -107,7 +109,7 @@ impl Store {
     /// Moves a user to the segments of the current attributes on one board.
     pub(crate) async fn move_on_board(&self, board: &str, pending: PendingMove) -> Result<()> {
         sqlx::query!("SELECT centile_store.move_player($1, $2)", board, pending.internal_id)
-            .fetch_one(&self.writers)
+            .fetch_one(&self.writers_of_row(LANE_OF_USER, pending.internal_id).await?)
             .await?;
         Ok(())
     }
@@ -189,7 +191,7 @@ impl Store {
             act.reason(),
             act.by.as_str()
         )
-        .fetch_one(&self.writers)
+        .fetch_one(&self.writers_of_user(user_id))
         .await?;
         Ok(Ban { internal_id: begun.user_id, number: begun.act, banned })
     }
@@ -207,7 +209,7 @@ impl Store {
             act.by.as_str(),
             ban.number,
         )
-        .fetch_one(&self.writers)
+        .fetch_one(&self.writers_of_row(LANE_OF_USER, ban.internal_id).await?)
         .await?;
         Ok(())
     }
@@ -222,7 +224,7 @@ impl Store {
             act.reason(),
             act.by.as_str()
         )
-        .fetch_one(&self.writers)
+        .fetch_one(&self.writers_of_row(LANE_OF_USER, ban.internal_id).await?)
         .await?;
         Ok(user_id)
     }

@@ -9,11 +9,13 @@
 //! needs sudo as root and cannot keep its data.
 
 mod account;
+mod cluster;
 mod postgres;
 mod process;
 mod program;
 mod redis;
 
+pub use cluster::LocalCluster;
 pub use postgres::{LocalPostgres, PostgresOptions};
 pub use process::{Watchdog, signal};
 pub use redis::LocalRedis;

@@ -76,6 +76,17 @@ pub struct LocalPostgres {
     _lock: File,
 }
 
+/// Where the data and the password of a new server come from.
+#[derive(Debug, Clone, Copy)]
+enum Origin<'a> {
+    /// A new database with a random password.
+    Own,
+    /// A new database with the password of another server.
+    Beside(&'a LocalPostgres),
+    /// A copy of another server.
+    ReplicaOf(&'a LocalPostgres),
+}
+
 impl LocalPostgres {
     /// Starts a server with its data in `dir`, which must not be used for anything else.
     ///
@@ -86,16 +97,22 @@ impl LocalPostgres {
     /// [`Error::Conflict`] if another process runs its server in `dir`; [`Error::Internal`] if
     /// PostgreSQL is not installed or does not start.
     pub fn start(dir: &Path, options: PostgresOptions) -> Result<Self> {
-        Self::start_as(dir, options, None)
+        Self::start_as(dir, options, Origin::Own)
+    }
+
+    /// Starts a server with the password of `other`, so that each can connect to the other, as the
+    /// servers of a cluster do. Otherwise like [`Self::start`].
+    pub fn start_beside(dir: &Path, options: PostgresOptions, other: &Self) -> Result<Self> {
+        Self::start_as(dir, options, Origin::Beside(other))
     }
 
     /// Starts a streaming replica of `primary`, under the name `replica` for
     /// `synchronous_standby_names`. Otherwise like [`Self::start`].
     pub fn start_replica(dir: &Path, options: PostgresOptions, primary: &Self) -> Result<Self> {
-        Self::start_as(dir, options, Some(primary))
+        Self::start_as(dir, options, Origin::ReplicaOf(primary))
     }
 
-    fn start_as(dir: &Path, options: PostgresOptions, primary: Option<&Self>) -> Result<Self> {
+    fn start_as(dir: &Path, options: PostgresOptions, origin: Origin<'_>) -> Result<Self> {
         let account = Account::for_postgres()?;
         let dir = account::make(dir)?;
         let home = account::home(&dir, account)?;
@@ -104,15 +121,16 @@ impl LocalPostgres {
         let (bin, version) = program::postgres(data_version(&data))?;
         let ephemeral: Vec<&Path> = if options.ephemeral { vec![&home, &dir] } else { Vec::new() };
         let process = Process::new(&ephemeral)?;
-        let password = match primary {
-            Some(primary) => primary.password.clone(),
-            None => password(&home, account, data_version(&data).is_none())?,
+        let known = match origin {
+            Origin::ReplicaOf(other) | Origin::Beside(other) => Some(other.password.as_str()),
+            Origin::Own => None,
         };
+        let password = password(&home, account, data_version(&data).is_none(), known)?;
         let mut server = Self { dir, home, bin, version, account, options, port: 0, password, process, _lock: lock };
         if data_version(&data).is_none() {
-            match primary {
-                Some(primary) => server.copy(primary, &data)?,
-                None => server.initialize(&data)?,
+            match origin {
+                Origin::ReplicaOf(primary) => server.copy(primary, &data)?,
+                Origin::Own | Origin::Beside(_) => server.initialize(&data)?,
             }
         } else {
             server.stop_leftover(&data)?;
@@ -328,6 +346,7 @@ impl LocalPostgres {
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new(self.bin.join(program));
         command.current_dir(&self.home).env("LC_ALL", "C").stdin(Stdio::null());
+        command.env("PGPASSFILE", passwords_file(&self.home));
         if let Some(account) = self.account {
             account.apply(&mut command);
         }
@@ -364,20 +383,28 @@ fn password_file(home: &Path) -> PathBuf {
     home.join("password")
 }
 
-/// Returns the password stored next to the data, or creates a `new` one.
-fn password(home: &Path, account: Option<Account>, new: bool) -> Result<String> {
+/// The file from which libpq reads passwords, when the server connects to others.
+fn passwords_file(home: &Path) -> PathBuf {
+    home.join("pgpass")
+}
+
+/// Returns the password stored next to the data, or stores a `new` one: the `known` one, or a random
+/// one.
+fn password(home: &Path, account: Option<Account>, new: bool, known: Option<&str>) -> Result<String> {
     let file = password_file(home);
     if !new {
         let text = fs::read_to_string(&file).map_err(failed(&format!("read {}", file.display())))?;
         return Ok(text.trim().to_owned());
     }
-    let password = format!("{:032x}", rand::random::<u128>());
-    fs::remove_file(&file).ok();
-    let mut options = OpenOptions::new();
-    let mut open = options.write(true).create_new(true).mode(0o600).open(&file).map_err(failed("write a password"))?;
-    writeln!(open, "{password}").map_err(failed("write a password"))?;
-    if let Some(account) = account {
-        account.own(&file)?; // initdb reads it as this account.
+    let password = known.map_or_else(|| format!("{:032x}", rand::random::<u128>()), ToOwned::to_owned);
+    for (file, text) in [(file, password.clone()), (passwords_file(home), format!("*:*:*:{USER}:{password}"))] {
+        fs::remove_file(&file).ok();
+        let mut options = OpenOptions::new();
+        let open = options.write(true).create_new(true).mode(0o600).open(&file);
+        writeln!(open.map_err(failed("write a password"))?, "{text}").map_err(failed("write a password"))?;
+        if let Some(account) = account {
+            account.own(&file)?; // PostgreSQL's programs read it as this account.
+        }
     }
     Ok(password)
 }

@@ -7,7 +7,7 @@ use sqlx::{Connection as _, FromRow, PgConnection, PgExecutor};
 
 use crate::{
     Code, Error, Result,
-    store::migrate::{Files, connect, internal, objects},
+    store::migrate::{Files, connect, files::Server, internal, objects},
 };
 
 /// Timeout of connecting. Without it, a server that drops packets would take minutes.
@@ -103,6 +103,9 @@ pub(crate) async fn edition(executor: impl PgExecutor<'_>) -> Result<Edition> {
 }
 
 async fn check(connection: &mut PgConnection) -> Result<()> {
+    if Server::of(connection).await? == Server::Worker {
+        return Err(Error::conflict(Code::Conflict, "the database is a worker of a cluster: name its coordinator"));
+    }
     let refusal = match edition(connection).await? {
         Edition::Same => return Ok(()),
         Edition::Missing => "the database has no schema: run `centile migrate`",

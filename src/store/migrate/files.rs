@@ -1,8 +1,10 @@
 //! The SQL files that define the schema.
 
-use std::{borrow::Cow, fs, path::Path};
+use std::{borrow::Cow, collections::HashMap, fs, path::Path};
 
-use crate::{Error, Result};
+use sqlx::PgConnection;
+
+use crate::{Error, Result, store::migrate::failed};
 
 /// The files that `build.rs` embeds.
 mod embedded {
@@ -15,6 +17,46 @@ const GRANTS: &str = "sql/grants.sql";
 /// A file: its path in the repository, and its text.
 pub(super) type File = (Cow<'static, str>, Cow<'static, str>);
 
+/// What a server is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::store) enum Server {
+    /// A server without others.
+    Single,
+    /// The server of a cluster that has everything but lanes.
+    Coordinator,
+    /// A server of a cluster that has lanes.
+    Worker,
+}
+
+impl Server {
+    /// Returns what the connected server is.
+    pub(super) async fn of(connection: &mut PgConnection) -> Result<Self> {
+        let (is_worker, is_coordinator) = sqlx::query_as(
+            "SELECT to_regclass('centile_lanes.lanes') IS NOT NULL, to_regclass('centile_lanes.groups') IS NOT NULL",
+        )
+        .fetch_one(connection)
+        .await
+        .map_err(failed("look for the tables of a cluster"))?;
+        Ok(match (is_worker, is_coordinator) {
+            (true, _) => Self::Worker,
+            (_, true) => Self::Coordinator,
+            _ => Self::Single,
+        })
+    }
+
+    /// The folders of functions that differ on the servers of a cluster.
+    const FOLDERS: [&str; 3] = ["sql/cluster/coordinator", "sql/cluster/every_server", "sql/cluster/worker"];
+
+    /// Returns the folders of functions that differ on this server.
+    fn folders(self) -> &'static [&'static str] {
+        match self {
+            Self::Single => &[],
+            Self::Coordinator => &Self::FOLDERS[..2],
+            Self::Worker => &Self::FOLDERS[1..],
+        }
+    }
+}
+
 /// All files that define the schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Files {
@@ -22,6 +64,8 @@ pub struct Files {
     pub(super) migrations: Vec<File>,
     /// `sql/functions/*.sql` and `sql/views/*.sql`.
     pub(super) objects: Vec<File>,
+    /// `sql/cluster/*/*.sql`: the functions that differ on the servers of a cluster.
+    pub(super) overrides: Vec<File>,
     /// `sql/grants.sql`: the privileges on all objects, applied after they exist.
     pub(super) grants: File,
 }
@@ -36,6 +80,7 @@ impl Files {
         Self {
             migrations: list(embedded::MIGRATIONS),
             objects: list(embedded::OBJECTS),
+            overrides: list(embedded::OVERRIDES),
             grants: (Cow::Borrowed(GRANTS), Cow::Borrowed(include_str!("../../../sql/grants.sql"))),
         }
     }
@@ -46,8 +91,27 @@ impl Files {
     pub fn read(root: &Path) -> Result<Self> {
         let mut objects = list(root, "sql/functions")?;
         objects.append(&mut list(root, "sql/views")?);
+        let mut overrides = Vec::new();
+        for folder in Server::FOLDERS {
+            overrides.append(&mut list(root, folder)?);
+        }
         let text = fs::read_to_string(root.join(GRANTS)).map_err(|error| unreadable(GRANTS, &error))?;
-        Ok(Self { migrations: list(root, "migrations")?, objects, grants: (Cow::Borrowed(GRANTS), Cow::Owned(text)) })
+        let grants = (Cow::Borrowed(GRANTS), Cow::Owned(text));
+        Ok(Self { migrations: list(root, "migrations")?, objects, overrides, grants })
+    }
+
+    /// Returns the functions and views for a server.
+    pub(super) fn objects_of(&self, server: Server) -> Vec<&File> {
+        let overrides: HashMap<&str, &File> = self
+            .overrides
+            .iter()
+            .filter_map(|file| {
+                let (folder, name) = file.0.rsplit_once('/')?;
+                server.folders().contains(&folder).then_some((name, file))
+            })
+            .collect();
+        let name = |file: &File| file.0.rsplit_once('/').map_or("", |(_, name)| name).to_owned();
+        self.objects.iter().map(|file| overrides.get(name(file).as_str()).copied().unwrap_or(file)).collect()
     }
 }
 

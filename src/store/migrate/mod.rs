@@ -8,6 +8,7 @@
 //! session that others use next.
 
 mod check;
+mod cluster;
 mod files;
 mod lock_retry;
 mod objects;
@@ -15,6 +16,7 @@ mod search_index;
 
 pub(super) use check::Edition;
 pub use check::check_url;
+pub use cluster::init_cluster;
 pub use files::Files;
 
 pub(super) use check::edition;
@@ -34,7 +36,10 @@ use crate::{
     Code, Error, Result,
     store::{
         hosts::Hosts,
-        migrate::lock_retry::{LOCK_TIMEOUT, LockRetry, is_locked},
+        migrate::{
+            files::Server,
+            lock_retry::{LOCK_TIMEOUT, LockRetry, is_locked},
+        },
     },
 };
 
@@ -106,7 +111,7 @@ impl fmt::Display for Report {
 /// fails or a newer program has migrated the database.
 pub async fn migrate(pool: &PgPool) -> Result<Report> {
     let connection = pool.acquire().await.map_err(unavailable)?.detach();
-    migrate_and_close(connection, &Files::embedded(), LOCK_WAIT).await
+    migrate_and_close(connection, &pool.connect_options(), &Files::embedded(), LOCK_WAIT).await
 }
 
 /// Migrates the database at `database_url`, like [`migrate`].
@@ -116,14 +121,15 @@ pub async fn migrate_url(database_url: &str) -> Result<Report> {
 
 /// Migrates like [`migrate`], and fails when other sessions hold a needed lock for `lock_wait`.
 pub async fn migrate_within(database_url: &str, lock_wait: Duration) -> Result<Report> {
-    migrate_and_close(connect(database_url).await?, &Files::embedded(), lock_wait).await
+    migrate_to(database_url, &Files::embedded(), lock_wait).await
 }
 
 /// Migrates the database at `database_url` to the schema of `files`, like [`migrate_within`].
 ///
 /// For tools that work on the files.
 pub async fn migrate_to(database_url: &str, files: &Files, lock_wait: Duration) -> Result<Report> {
-    migrate_and_close(connect(database_url).await?, files, lock_wait).await
+    let options = Hosts::parse(database_url)?.primary();
+    migrate_and_close(connect(database_url).await?, &options, files, lock_wait).await
 }
 
 /// Connects to the database at `url`.
@@ -182,20 +188,48 @@ async fn backend(connection: &mut PgConnection) -> sqlx::Result<i32> {
     sqlx::raw_sql("SELECT pg_backend_pid()").fetch_one(connection).await?.try_get(0)
 }
 
-async fn migrate_and_close(mut connection: PgConnection, files: &Files, lock_wait: Duration) -> Result<Report> {
-    let report = run(&mut connection, files, lock_wait).await;
+async fn migrate_and_close(
+    mut connection: PgConnection,
+    options: &PgConnectOptions,
+    files: &Files,
+    lock_wait: Duration,
+) -> Result<Report> {
+    let report = run(&mut connection, options, files, lock_wait).await;
     // Closing releases the lock, also after an error. If it fails, the server notices the lost
     // connection.
     connection.close().await.ok();
     report
 }
 
-async fn run(connection: &mut PgConnection, files: &Files, lock_wait: Duration) -> Result<Report> {
+async fn run(
+    connection: &mut PgConnection,
+    options: &PgConnectOptions,
+    files: &Files,
+    lock_wait: Duration,
+) -> Result<Report> {
+    lock(connection).await?;
+    let mut retry = LockRetry::new(lock_wait);
+    let server = Server::of(connection).await?;
+    if server != Server::Single {
+        return cluster::replace_functions(connection, options, files, server, &mut retry).await;
+    }
+    let migrations = apply_migrations(connection, files, &mut retry).await?;
+    let objects = objects::apply(connection, files, server, &mut retry).await?;
+    search_index::create(connection, lock_wait).await?;
+    Ok(Report { migrations, objects })
+}
+
+/// Prepares a session for a run, and waits for the end of other runs.
+async fn lock(connection: &mut PgConnection) -> Result<()> {
     // Waiting for another `migrate`, and building an index, may exceed the timeouts of a service.
-    sqlx::raw_sql("SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0")
-        .execute(&mut *connection)
-        .await
-        .map_err(failed("prepare the session"))?;
+    // Citus must not copy definitions to other servers: each server of a cluster is migrated.
+    sqlx::raw_sql(
+        "SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0;
+         SET citus.enable_ddl_propagation = off",
+    )
+    .execute(&mut *connection)
+    .await
+    .map_err(failed("prepare the session"))?;
     // A waiting statement would have a snapshot, for whose end CREATE INDEX CONCURRENTLY waits.
     loop {
         let query = sqlx::query_scalar("SELECT pg_try_advisory_lock($1)").bind(LOCK);
@@ -204,12 +238,7 @@ async fn run(connection: &mut PgConnection, files: &Files, lock_wait: Duration) 
         }
         tokio::time::sleep(OTHER_RUN_PAUSE).await;
     }
-    sqlx::raw_sql(LOCK_TIMEOUT).execute(&mut *connection).await.map_err(failed("limit waiting for locks"))?;
-    let mut retry = LockRetry::new(lock_wait);
-    let migrations = apply_migrations(connection, files, &mut retry).await?;
-    let objects = objects::apply(connection, files, &mut retry).await?;
-    search_index::create(connection, lock_wait).await?;
-    Ok(Report { migrations, objects })
+    sqlx::raw_sql(LOCK_TIMEOUT).execute(connection).await.map(drop).map_err(failed("limit waiting for locks"))
 }
 
 /// Applies the migrations that the database lacks; returns their names.

@@ -13,7 +13,7 @@ use crate::{
     Code, Error, Result,
     store::migrate::{
         failed,
-        files::{File, Files},
+        files::{File, Files, Server},
         internal,
         lock_retry::{LockRetry, is_locked},
     },
@@ -123,10 +123,15 @@ const DOUBLED: &str = "
 /// number of files.
 ///
 /// Retries while other sessions hold locks that it needs.
-pub(super) async fn apply(connection: &mut PgConnection, files: &Files, retry: &mut LockRetry) -> Result<usize> {
+pub(super) async fn apply(
+    connection: &mut PgConnection,
+    files: &Files,
+    server: Server,
+    retry: &mut LockRetry,
+) -> Result<usize> {
     let hash = hash_of(files);
     loop {
-        match replace(connection, files, &hash).await {
+        match replace(connection, files, server, &hash).await {
             Err(Failure::Locked) => retry.wait(connection).await?,
             Err(Failure::Other(error)) => return Err(error),
             Ok(objects) => return Ok(objects),
@@ -152,7 +157,7 @@ fn failure(error: &sqlx::Error, describe: impl FnOnce(&sqlx::Error) -> Error) ->
     if is_locked(error) { Failure::Locked } else { Failure::Other(describe(error)) }
 }
 
-async fn replace(connection: &mut PgConnection, files: &Files, hash: &str) -> Result<usize, Failure> {
+async fn replace(connection: &mut PgConnection, files: &Files, server: Server, hash: &str) -> Result<usize, Failure> {
     let mut transaction = connection.begin().await.map_err(failed("begin"))?;
     let applied: Option<String> = sqlx::query_scalar("SELECT hash FROM centile_store.applied_sql")
         .fetch_optional(&mut *transaction)
@@ -166,9 +171,10 @@ async fn replace(connection: &mut PgConnection, files: &Files, hash: &str) -> Re
     sqlx::raw_sql(PREPARE).execute(&mut *transaction).await.map_err(|error| {
         failure(&error, |error| Error::Internal(format!("cannot prepare the functions and views: {error}")))
     })?;
+    let objects = files.objects_of(server);
     let mut dropped: Vec<String> = Vec::new();
     loop {
-        let (names, error) = create(&mut transaction, files).await?;
+        let (names, error) = create(&mut transaction, &objects).await?;
         if let Some(error) = error
             && (names.is_empty() || names.iter().any(|name| dropped.contains(name)))
         {
@@ -196,7 +202,21 @@ async fn replace(connection: &mut PgConnection, files: &Files, hash: &str) -> Re
         .await
         .map_err(failed("write centile_store.applied_sql"))?;
     transaction.commit().await.map_err(failed("commit the functions and views"))?;
-    Ok(files.objects.len())
+    Ok(objects.len())
+}
+
+/// Drops all functions and views.
+pub(super) async fn drop_all(connection: &mut PgConnection) -> Result<()> {
+    let mut transaction = connection.begin().await.map_err(failed("begin"))?;
+    let dropped = async {
+        sqlx::raw_sql(PREPARE).execute(&mut *transaction).await.map_err(failed("prepare the functions and views"))?;
+        drop_objects(&mut transaction, &[]).await
+    };
+    match dropped.await {
+        Err(Failure::Locked) => Err(Error::unavailable(Code::Unavailable, "other sessions use functions or views")),
+        Err(Failure::Other(error)) => Err(error),
+        Ok(()) => transaction.commit().await.map_err(failed("commit the removal of functions and views")),
+    }
 }
 
 /// Drops the functions and views of these names, or, without names, those that lack a comment.
@@ -219,8 +239,8 @@ async fn drop_objects(transaction: &mut PgConnection, names: &[String]) -> Resul
 ///
 /// Returns the names of the objects that have to be dropped before all files can run, and the first
 /// error. Without names and error all files have run.
-async fn create(connection: &mut PgConnection, files: &Files) -> Result<(Vec<String>, Option<Error>), Failure> {
-    let mut left: Vec<&File> = files.objects.iter().collect();
+async fn create(connection: &mut PgConnection, files: &[&File]) -> Result<(Vec<String>, Option<Error>), Failure> {
+    let mut left: Vec<&File> = files.to_vec();
     let mut names: Vec<String> = Vec::new();
     let mut refused = None;
     loop {
@@ -268,7 +288,7 @@ fn object_name(path: &str) -> &str {
 /// files.
 pub(super) fn hash_of(files: &Files) -> String {
     let mut hasher = Sha256::new();
-    for (path, text) in files.objects.iter().chain([&files.grants]) {
+    for (path, text) in files.objects.iter().chain(&files.overrides).chain([&files.grants]) {
         hasher.update(path.as_bytes());
         hasher.update([0]);
         hasher.update(text.as_bytes());

@@ -250,7 +250,14 @@ async fn a_schema_older_than_the_baseline_is_refused_in_one_line() {
 /// Returns a copy of the files that make the schema, after `change` has changed the copy.
 fn changed_files(change: impl FnOnce(&Path)) -> Files {
     let root = folder("changed-files");
-    for path in ["migrations", "sql/functions", "sql/views"] {
+    for path in [
+        "migrations",
+        "sql/functions",
+        "sql/views",
+        "sql/cluster/coordinator",
+        "sql/cluster/every_server",
+        "sql/cluster/worker",
+    ] {
         fs::create_dir_all(root.join(path)).unwrap();
         for entry in fs::read_dir(path).unwrap() {
             let entry = entry.unwrap();

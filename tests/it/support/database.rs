@@ -1,16 +1,16 @@
 //! Databases for tests.
 
-use std::{fs, path::Path, process::Command, thread};
+use std::{env, fs, path::Path, process::Command, thread};
 
 use centile::{
-    dev::local::{LocalPostgres, LocalRedis, PostgresOptions},
+    dev::local::{LocalCluster, LocalPostgres, LocalRedis, PostgresOptions},
     store::migrate::migrate_url,
 };
 use deadpool_redis::redis::{AsyncConnectionConfig, Client, aio::MultiplexedConnection};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, PgPool, postgres::PgPoolOptions};
 use tokio::{sync::OnceCell, task::JoinHandle};
 
-use super::{folder, folder_on_disk, next_number, wait::until};
+use super::{cluster, folder, folder_on_disk, next_number, wait::until};
 
 /// The migrated database from which tests get their copies.
 const TEMPLATE: &str = "centile_template";
@@ -32,8 +32,31 @@ const SHARED_SETTINGS: [(&str, &str); 7] = [
 
 /// The servers that the tests of this process share.
 struct Servers {
-    postgres: LocalPostgres,
+    postgres: Postgres,
     redis: LocalRedis,
+}
+
+/// The PostgreSQL that tests share.
+enum Postgres {
+    /// One server. Databases are copies of a migrated one.
+    Single(LocalPostgres),
+    /// A cluster, if `CENTILE_TEST_CLUSTER` is set.
+    Cluster(LocalCluster),
+}
+
+impl Postgres {
+    /// Returns the server that clients connect to.
+    fn server(&self) -> &LocalPostgres {
+        match self {
+            Self::Single(server) => server,
+            Self::Cluster(cluster) => &cluster.coordinator,
+        }
+    }
+}
+
+/// Returns whether the databases of tests are clusters.
+pub fn is_cluster() -> bool {
+    env::var_os("CENTILE_TEST_CLUSTER").is_some()
 }
 
 /// Starts the servers at first use. A static is never dropped; the servers' watchdogs stop them
@@ -42,14 +65,17 @@ async fn servers() -> &'static Servers {
     static SERVERS: OnceCell<Servers> = OnceCell::const_new();
     SERVERS
         .get_or_init(|| async {
+            let redis = LocalRedis::start(&folder("redis")).unwrap();
+            if is_cluster() {
+                return Servers { postgres: Postgres::Cluster(cluster::start()), redis };
+            }
             let settings = SHARED_SETTINGS.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
             let options = PostgresOptions { settings, ..PostgresOptions::ephemeral() };
             let postgres = LocalPostgres::start(&folder("postgres"), options).unwrap();
-            let redis = LocalRedis::start(&folder("redis")).unwrap();
             execute(&postgres.url("postgres"), format!("CREATE DATABASE {TEMPLATE}")).await.unwrap();
             migrate_url(&postgres.url(TEMPLATE)).await.unwrap();
             execute(&postgres.url(TEMPLATE), TESTING.to_owned()).await.unwrap();
-            Servers { postgres, redis }
+            Servers { postgres: Postgres::Single(postgres), redis }
         })
         .await
 }
@@ -130,11 +156,21 @@ impl TestDb {
     }
 
     async fn create(template: &str) -> Self {
-        let postgres = &servers().await.postgres;
         let name = format!("test_{}", next_number());
-        let admin_url = postgres.url("postgres");
-        execute(&admin_url, format!("CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")).await.unwrap();
-        Self { url: postgres.url(&name), name, admin_url, pg_dump: postgres.program("pg_dump") }
+        let postgres = &servers().await.postgres;
+        let server = postgres.server();
+        let admin_url = server.url("postgres");
+        match postgres {
+            Postgres::Cluster(servers) if template == TEMPLATE => {
+                let url = cluster::create_database(servers, &name).await;
+                execute(&url, TESTING.to_owned()).await.unwrap();
+            }
+            _ => {
+                let create = format!("CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy");
+                execute(&admin_url, create).await.unwrap();
+            }
+        }
+        Self { url: server.url(&name), name, admin_url, pg_dump: server.program("pg_dump") }
     }
 
     /// Exchanges the contents of two databases like a restore: each address leads to the other's

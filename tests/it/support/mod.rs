@@ -9,6 +9,7 @@
 pub mod audit;
 pub mod balancer;
 pub mod boundary;
+pub mod cluster;
 mod command;
 pub mod corrupter;
 pub mod cutting;
@@ -34,7 +35,7 @@ pub mod verdict;
 pub mod wait;
 
 pub use command::{Ran, make_key, run, run_at, spawn};
-pub use database::{TESTING, TestDb, own_postgres, own_redis, redis_connection, redis_url};
+pub use database::{TESTING, TestDb, is_cluster, own_postgres, own_redis, redis_connection, redis_url};
 pub use import::{Files, Imported, import, import_stdin, spawn_import};
 pub use serve::{PATIENT, Serve, spawn_serve};
 

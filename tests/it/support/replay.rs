@@ -9,7 +9,10 @@ use chrono::{DateTime, Utc};
 use sha2::{Digest as _, Sha256};
 use sqlx::PgPool;
 
-use super::oracle::{Act, Entry, Mode, Oracle, Row, Rules, Slice, Ties};
+use super::{
+    is_cluster,
+    oracle::{Act, Entry, Mode, Oracle, Row, Rules, Slice, Ties},
+};
 
 /// A row of the ledger with its lane, batch and reason.
 #[derive(Debug, Clone)]
@@ -131,16 +134,23 @@ impl Ledger {
 
 /// Returns the digests of all vectors of last batches that may have been visible at one moment.
 /// Batches are in the order of their write times; the last one of a lane is invisible until its
-/// commit.
+/// commit. On a cluster each server has its own snapshot, so a lane may be some batches behind.
 fn versions(lanes: usize, batches: &[(i16, i64)]) -> HashMap<String, Vec<i64>> {
+    let visible = if is_cluster() { 10 } else { 2 };
     let mut states = BTreeSet::from([vec![0; lanes]]);
-    let mut last = vec![[0, 0]; lanes];
+    let mut last = vec![vec![0; visible]; lanes];
     for &(lane, batch) in batches {
-        let lane = &mut last[usize::from(lane.unsigned_abs())];
-        *lane = [lane[1], batch];
-        for choice in 0..1_usize << lanes {
-            states.insert(last.iter().enumerate().map(|(lane, seen)| seen[(choice >> lane) & 1]).collect());
+        let changed = usize::from(lane.unsigned_abs());
+        last[changed].rotate_left(1);
+        last[changed][visible - 1] = batch;
+        // Each vector with the new batch; those without it are known.
+        let mut vectors = vec![Vec::with_capacity(lanes)];
+        for (lane, seen) in last.iter().enumerate() {
+            let seen = if lane == changed { &seen[visible - 1..] } else { &seen[..] };
+            vectors =
+                vectors.iter().flat_map(|vector| seen.iter().map(|batch| [&vector[..], &[*batch]].concat())).collect();
         }
+        states.extend(vectors);
     }
     states.into_iter().map(|state| (digest(&state), state)).collect()
 }
@@ -185,8 +195,13 @@ impl<'a> View<'a> {
         Self { ledger, slice, taken, players: HashMap::new(), entries: HashMap::new(), order: Vec::new() }
     }
 
-    /// Advances to a version, given as the last batch of each lane. No lane may go back.
+    /// Advances to a version, given as the last batch of each lane. If a lane goes back, as between the
+    /// snapshots of a cluster, it starts from the beginning.
     pub fn advance(&mut self, batches: &[i64]) {
+        let mut lanes = batches.iter().zip(&self.taken).zip(&self.ledger.lanes);
+        if lanes.any(|((batch, taken), rows)| taken.checked_sub(1).is_some_and(|last| rows[last].batch > *batch)) {
+            *self = Self::new(self.ledger, self.slice);
+        }
         let mut touched = BTreeSet::new();
         for (lane, batch) in batches.iter().enumerate() {
             let rows = &self.ledger.lanes[lane];

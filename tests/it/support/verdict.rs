@@ -12,6 +12,7 @@ use sqlx::PgPool;
 
 use super::{
     freshness::{LaterVersions, MinimumVersions},
+    is_cluster,
     load::{Load, parsed},
     oracle::{Act, Oracle, Place, Slice, Ties, tenth_percentiles},
     record::{Acknowledged, Answer, Change, Question, Record},
@@ -119,10 +120,12 @@ struct Versioned<'a> {
 fn read(answers: &[&Answer], changes: &[&Acknowledged], ledger: &Ledger, epoch: &str, verdict: &mut Verdict) {
     let mut versions: Vec<Versioned<'_>> =
         answers.iter().filter_map(|answer| versioned(answer, epoch, ledger)).collect();
+    let with_body = answers.iter().filter(|answer| answer.body.is_some()).count();
+    assert!(versions.len() * 20 >= with_body * 19, "{} of {with_body} answers have a known version", versions.len());
     versions.sort_by_key(|version| (version.batches.iter().sum::<i64>(), version.layout));
     for pair in versions.windows(2) {
         let later = pair[0].batches.iter().zip(&pair[1].batches).all(|(earlier, later)| earlier <= later);
-        assert!(later, "no state can be between {:?} and {:?}", pair[0].batches, pair[1].batches);
+        assert!(later || is_cluster(), "no state can be between {:?} and {:?}", pair[0].batches, pair[1].batches);
     }
     let minimum = MinimumVersions::new(changes, ledger);
     let mut views: HashMap<String, (View<'_>, i64)> = HashMap::new();
@@ -186,7 +189,11 @@ fn versioned<'a>(answer: &'a Answer, epoch: &str, ledger: &Ledger) -> Option<Ver
     let parts: Vec<&str> = body["version"].as_str().expect("a version").split('.').collect();
     let [of, layout, batches] = parts[..] else { panic!("{parts:?} is no version") };
     assert_eq!(of, epoch, "another epoch");
-    let batches = ledger.versions.get(batches).unwrap_or_else(|| panic!("{parts:?} never was a version")).clone();
+    let Some(batches) = ledger.versions.get(batches).cloned() else {
+        // The snapshots of slow reads may be further apart than the known versions of a cluster.
+        assert!(is_cluster(), "{parts:?} never was a version");
+        return None;
+    };
     let layout = layout.parse().expect("a layout");
     Some(Versioned { answer, body, layout, batches })
 }

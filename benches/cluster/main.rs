@@ -1,0 +1,184 @@
+//! Compares a cluster of a coordinator and one worker with a single server, on the same cores:
+//! scores in large requests, the processor time that they cost, and ranks from an index. `cargo
+//! bench --bench cluster` prints a table. The PostgreSQL that is found first must have Citus.
+//!
+//! `BENCH_PLAYERS` (100,000), `BENCH_SECONDS` (10) and `BENCH_ROUNDS` (3) set the size.
+#![allow(clippy::print_stdout, reason = "a command-line tool")]
+
+use std::{
+    path::Path,
+    process::Command,
+    sync::atomic::{AtomicU64, Ordering},
+    time::{Duration, Instant},
+};
+
+use centile::{
+    dev::local::{LocalCluster, LocalPostgres, PostgresOptions},
+    store::migrate::{init_cluster, migrate_url},
+};
+use rand::RngExt as _;
+use serde_json::json;
+
+#[path = "../common/mod.rs"]
+mod common;
+
+use common::{Bench, CENTILE, Outcome, RECOMMENDED, Serve, median, number_of, output, percentile, processor};
+
+const BOARD: &str = "main";
+/// Lanes of the board, on both systems.
+const LANES: u16 = 4;
+/// Concurrent requests, and scores per request: a quarter of them for each lane.
+const CALLERS: usize = 4;
+const SCORES: u32 = 1_000;
+/// Ranks read one after the other.
+const RANKS: usize = 500;
+
+/// A service with its PostgreSQL servers.
+struct System<'a> {
+    name: &'static str,
+    serve: Serve,
+    key: String,
+    /// The servers that write scores.
+    writer: &'a LocalPostgres,
+    coordinator: Option<&'a LocalPostgres>,
+}
+
+/// Results of a round.
+struct Round {
+    scores_per_second: f64,
+    writer_us: f64,
+    coordinator_us: f64,
+    rank_ms: f64,
+}
+
+#[tokio::main]
+async fn main() -> Outcome<()> {
+    let (players, seconds) = (number_of("BENCH_PLAYERS", 100_000)?, number_of("BENCH_SECONDS", 10)?);
+    let rounds = number_of("BENCH_ROUNDS", 3)?;
+    Bench::in_folder(async |dir| {
+        let settings = RECOMMENDED.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let options = PostgresOptions { settings, shared_buffers_mb: common::memory_mb()? / 8, ..Bench::ephemeral() };
+        let single = LocalPostgres::start(&dir.join("single"), options.clone())?;
+        migrate_url(&single.url("postgres")).await?;
+        let cluster = LocalCluster::start(&dir.join("cluster"), 1, &options)?;
+        let url = cluster.create_database("boards")?;
+        init_cluster(&url, LANES, LANES).await?;
+        let systems = [
+            System::start("single server", &single.url("postgres"), &single, None)?,
+            System::start("cluster", &url, &cluster.workers[0], Some(&cluster.coordinator))?,
+        ];
+        for system in &systems {
+            system.fill(players).await?;
+        }
+        let mut results: [Vec<Round>; 2] = Default::default();
+        for _ in 0..rounds {
+            for (system, results) in systems.iter().zip(&mut results) {
+                results.push(system.measure(players, Duration::from_secs(seconds.into())).await?);
+            }
+        }
+        report(dir, players, &systems, &results)
+    })
+    .await
+}
+
+fn report(dir: &Path, players: u32, systems: &[System<'_>], results: &[Vec<Round>]) -> Outcome<()> {
+    let version = output(Command::new(systems[0].writer.program("postgres")).arg("--version").current_dir(dir))?;
+    let version = version.trim().trim_start_matches("postgres (PostgreSQL) ");
+    println!("{}\n", common::machine_with(version));
+    println!("{players} players, 3 periods, {LANES} lanes, {CALLERS} callers with {SCORES} scores each\n");
+    println!(
+        "| | scores per second | processor time of the writing server per score | of the coordinator | rank, p50 |"
+    );
+    println!("| --- | --- | --- | --- | --- |");
+    for (system, rounds) in systems.iter().zip(results) {
+        let middle = |of: fn(&Round) -> f64| median(rounds.iter().map(of).collect());
+        println!(
+            "| {} | {:.0} | {:.0} µs | {:.1} µs | {:.2} ms |",
+            system.name,
+            middle(|round| round.scores_per_second),
+            middle(|round| round.writer_us),
+            middle(|round| round.coordinator_us),
+            middle(|round| round.rank_ms)
+        );
+    }
+    Ok(())
+}
+
+impl<'a> System<'a> {
+    fn start(
+        name: &'static str,
+        url: &str,
+        writer: &'a LocalPostgres,
+        coordinator: Option<&'a LocalPostgres>,
+    ) -> Outcome<Self> {
+        let command = || {
+            let mut command = Command::new(CENTILE);
+            command.env("DATABASE_URL", url).env("CENTILE_WRITE_WAIT", "60000");
+            command
+        };
+        let lanes = LANES.to_string();
+        output(command().args(["board", "create", BOARD, "--lanes", &lanes, "--periods", "all_time,week,month"]))?;
+        let key = output(command().args(["key", "create", "--name", "bench", "--role", "server", "--all-boards"]))?;
+        let flags = ["--listen", "127.0.0.1:0", "--address-rate", "0", "--key-rate", "0", "--no-maintenance"];
+        let serve = Serve::spawn(command().arg("serve").args(flags))?;
+        Ok(Self { name, serve, key: key.trim().to_owned(), writer, coordinator })
+    }
+
+    /// Gives each player a score.
+    async fn fill(&self, players: u32) -> Outcome<()> {
+        let mut next = 1;
+        while next <= players {
+            let last = (next + SCORES - 1).min(players);
+            self.send((next..=last).collect()).await?;
+            next = last + 1;
+        }
+        Ok(())
+    }
+
+    async fn measure(&self, players: u32, stretch: Duration) -> Outcome<Round> {
+        let processor = || -> Outcome<(f64, f64)> {
+            let coordinator = self.coordinator.map_or(Ok(0.0), processor::server_seconds)?;
+            Ok((processor::server_seconds(self.writer)?, coordinator))
+        };
+        let (began, before, accepted) = (Instant::now(), processor()?, AtomicU64::new(0));
+        let caller = async || {
+            while began.elapsed() < stretch {
+                let chosen = (0..SCORES).map(|_| rand::rng().random_range(1..=players)).collect();
+                self.send(chosen).await?;
+                accepted.fetch_add(SCORES.into(), Ordering::Relaxed);
+            }
+            Ok::<_, Box<dyn std::error::Error>>(())
+        };
+        futures::future::try_join_all((0..CALLERS).map(|_| caller())).await?;
+        let (seconds, scores) = (began.elapsed().as_secs_f64(), accepted.load(Ordering::Relaxed) as f64);
+        let after = processor()?;
+        let client = reqwest::Client::new();
+        let mut times = Vec::with_capacity(RANKS);
+        for _ in 0..RANKS {
+            let player = rand::rng().random_range(1..=players);
+            let url = format!("{}/v1/boards/{BOARD}/scores/player-{player}?period=week", self.serve.address);
+            let asked = Instant::now();
+            client.get(url).send().await?.error_for_status()?.bytes().await?;
+            times.push(asked.elapsed().as_secs_f64() * 1e3);
+        }
+        Ok(Round {
+            scores_per_second: scores / seconds,
+            writer_us: (after.0 - before.0) * 1e6 / scores,
+            coordinator_us: (after.1 - before.1) * 1e6 / scores,
+            rank_ms: percentile(&mut times, 50.0),
+        })
+    }
+
+    async fn send(&self, players: Vec<u32>) -> Outcome<()> {
+        let points = || rand::rng().random_range(0..=1_000);
+        let events: Vec<_> =
+            players.iter().map(|player| json!({"user_id": format!("player-{player}"), "points": points()})).collect();
+        let url = format!("{}/v1/boards/{BOARD}/scores/batch", self.serve.address);
+        let request = reqwest::Client::new().post(url).bearer_auth(&self.key).json(&json!({"events": events}));
+        let text = request.send().await?.error_for_status()?.text().await?;
+        if text.contains("\"error\"") {
+            return Err(format!("{}: a score was refused: {text}", self.name).into());
+        }
+        Ok(())
+    }
+}

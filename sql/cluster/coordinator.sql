@@ -1,0 +1,110 @@
+-- Run on the coordinator after server.sql. Its partitions are foreign tables that lead to the shards.
+-- The servers must accept each other's connections as the owner of the database, as Citus requires.
+
+CREATE EXTENSION IF NOT EXISTS postgres_fdw;
+
+DO $$
+DECLARE
+    v_group record;
+    v_shard record;
+BEGIN
+    FOR v_group IN
+        SELECT g.number, g.lanes, 'centile_lanes_' || g.number AS server, n.nodename AS host, n.nodeport AS port, s.colocationid
+        FROM centile_lanes.groups g
+        JOIN pg_dist_placement y ON y.shardid = g.shard
+        JOIN pg_dist_node n ON n.groupid = y.groupid AND n.noderole = 'primary'
+        JOIN pg_dist_shard x ON x.shardid = g.shard
+        JOIN pg_dist_partition s ON s.logicalrelid = x.logicalrelid
+    LOOP
+        EXECUTE format('CREATE SERVER %I FOREIGN DATA WRAPPER postgres_fdw
+                            OPTIONS (host %L, port %L, dbname %L, use_remote_estimate ''true'', async_capable ''true'', fetch_size ''10000'')',
+            v_group.server, v_group.host, v_group.port, current_database());
+        EXECUTE format('CREATE USER MAPPING FOR CURRENT_USER SERVER %I OPTIONS (user %L)', v_group.server, current_user);
+        FOR v_shard IN
+            SELECT c.relname AS name, left(c.relname, -length('_' || v_group.number)) AS parent, s.shardid
+            FROM pg_dist_partition p JOIN pg_class c ON c.oid = p.logicalrelid JOIN pg_dist_shard s USING (logicalrelid)
+            WHERE p.colocationid = v_group.colocationid
+        LOOP
+            EXECUTE format('CREATE FOREIGN TABLE centile_lanes.%I PARTITION OF centile_store.%I FOR VALUES IN (%s) SERVER %I OPTIONS (schema_name %L, table_name %L)',
+                v_shard.name || '_rows', v_shard.parent, array_to_string(v_group.lanes, ', '), v_group.server, 'centile_lanes', v_shard.name || '_' || v_shard.shardid);
+        END LOOP;
+    END LOOP;
+END
+$$;
+
+-- Keeps all lanes on their servers until the transaction ends: a foreign table leads to one of them.
+CREATE FUNCTION centile_lanes.hold_groups() RETURNS trigger
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    -- 5 is ShareLock. A move takes ExclusiveLock.
+    PERFORM lock_shard_metadata(5, array_agg(g.shard ORDER BY g.shard)) FROM centile_lanes.groups g;
+    IF EXISTS (SELECT FROM centile_lanes.groups g JOIN pg_dist_placement p ON p.shardid = g.shard WHERE p.groupid IS DISTINCT FROM g.node) THEN
+        RAISE EXCEPTION 'a lane is being moved to another server' USING ERRCODE = 'CB001', HINT = 'Retry.';
+    END IF;
+    RETURN NULL;
+END
+$$;
+DO $$
+DECLARE
+    v_table text;
+BEGIN
+    FOREACH v_table IN ARRAY '{board_lanes,batch_changes,board_players,bucket_counts,leaderboard,leaderboard_bucket,quarantine,score_transactions,segment_members,transaction_ids,users}'::text[] LOOP
+        EXECUTE format('CREATE TRIGGER hold_groups BEFORE INSERT OR UPDATE OR DELETE ON centile_store.%I
+                            FOR EACH STATEMENT EXECUTE FUNCTION centile_lanes.hold_groups()', v_table);
+    END LOOP;
+END
+$$;
+
+-- All boards of a cluster have the same lanes, because users are placed by lane, too.
+CREATE FUNCTION centile_lanes.set_lanes() RETURNS trigger
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    NEW.lanes := (SELECT sum(cardinality(g.lanes)) FROM centile_lanes.groups g);
+    RETURN NEW;
+END
+$$;
+CREATE TRIGGER set_lanes BEFORE INSERT OR UPDATE ON centile_store.boards
+    FOR EACH ROW WHEN (NEW.mode <> 'combined') EXECUTE FUNCTION centile_lanes.set_lanes();
+
+-- Runs a statement on all workers, and fails unless all succeed.
+CREATE FUNCTION centile_lanes.on_workers(p_statement text) RETURNS void
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    v_errors text;
+BEGIN
+    SELECT string_agg(format('%s:%s: %s', r.nodename, r.nodeport, r.result), '; ') INTO v_errors
+    FROM run_command_on_workers(p_statement) r WHERE NOT r.success;
+    IF v_errors IS NOT NULL THEN
+        RAISE EXCEPTION 'cannot move lanes: %', v_errors USING ERRCODE = 'CB001';
+    END IF;
+END
+$$;
+
+-- Completes the moves of groups that Citus has moved. In this order, so that nobody reads the lanes on
+-- the former worker, and all new snapshots of the coordinator read the new one, before scores are
+-- written there. Safe to run again.
+CREATE PROCEDURE centile_lanes.follow_moves()
+LANGUAGE plpgsql
+AS $$
+DECLARE
+    v_group record;
+BEGIN
+    FOR v_group IN
+        SELECT g.number, g.lanes, p.groupid AS node, n.nodename AS host, n.nodeport AS port
+        FROM centile_lanes.groups g
+        JOIN pg_dist_placement p ON p.shardid = g.shard
+        JOIN pg_dist_node n ON n.groupid = p.groupid AND n.noderole = 'primary'
+        WHERE p.groupid IS DISTINCT FROM g.node
+    LOOP
+        PERFORM centile_lanes.on_workers(format('SELECT centile_lanes.release(%L, %s)', v_group.lanes, v_group.node));
+        EXECUTE format('ALTER SERVER %I OPTIONS (SET host %L, SET port %L)', 'centile_lanes_' || v_group.number, v_group.host, v_group.port);
+        COMMIT;
+        PERFORM centile_lanes.on_workers(format('SELECT centile_lanes.attach(%s, %L, %s)', v_group.number, v_group.lanes, v_group.node));
+        UPDATE centile_lanes.groups g SET node = v_group.node WHERE g.number = v_group.number;
+        COMMIT;
+    END LOOP;
+END
+$$;

@@ -1,0 +1,15 @@
+-- Each server draws ids from a sequence of its own. Stores the highest id for all of them: whoever
+-- gets the structure lock next draws higher ones.
+CREATE OR REPLACE FUNCTION centile_store.ledger_end() RETURNS bigint
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    v_id bigint := (SELECT max(r.result::bigint) FROM run_command_on_workers('SELECT last_value FROM centile_lanes.ids') r);
+BEGIN
+    EXECUTE format('UPDATE centile_lanes.last_id SET id = %s WHERE id < %1$s', v_id);
+    RETURN v_id;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.ledger_end() IS
+'The highest id in the ledger.';

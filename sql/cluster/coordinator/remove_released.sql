@@ -1,0 +1,23 @@
+-- All rows of one ranking at once.
+CREATE OR REPLACE FUNCTION centile_store.remove_released(p_limit integer DEFAULT 10000) RETURNS bigint
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    v_ranking_id bigint;
+BEGIN
+    SELECT r.id INTO v_ranking_id FROM centile_store.rankings r
+    WHERE r.released_at IS NOT NULL AND NOT EXISTS (SELECT FROM centile_store.periods p WHERE p.ranking_id = r.id)
+    ORDER BY r.id LIMIT 1 FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        RETURN 0;
+    END IF;
+    DELETE FROM centile_store.leaderboard l WHERE l.ranking_id = v_ranking_id;
+    DELETE FROM centile_store.leaderboard_bucket b WHERE b.ranking_id = v_ranking_id;
+    DELETE FROM centile_store.bucket_counts c WHERE c.ranking_id = v_ranking_id;
+    DELETE FROM centile_store.rankings r WHERE r.id = v_ranking_id;
+    RETURN 1;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.remove_released(integer) IS
+'Removes rows of a released ranking, and returns their number.';

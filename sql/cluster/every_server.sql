@@ -1,0 +1,32 @@
+-- Run on every server of a cluster after distribute.sql. Replaces the tables whose rows belong to a
+-- lane by partitioned tables of the same names, so that all functions run unchanged on every server.
+-- centile.lanes: the number of lanes of each board.
+
+-- Citus numbers its servers, the coordinator with 0.
+CREATE SEQUENCE centile_lanes.ids INCREMENT BY 64;
+CREATE SEQUENCE centile_lanes.user_ids INCREMENT BY 64;
+DO $$
+BEGIN
+    IF (SELECT groupid FROM pg_dist_local_group) > 63 THEN
+        RAISE EXCEPTION 'a cluster can have 63 workers, including those that were removed' USING ERRCODE = 'CB409';
+    END IF;
+END
+$$;
+SELECT setval(s, 64 + groupid, false) FROM pg_dist_local_group CROSS JOIN (VALUES ('centile_lanes.ids'::regclass), ('centile_lanes.user_ids')) AS t (s);
+
+DO $$
+DECLARE
+    v_table text;
+BEGIN
+    FOREACH v_table IN ARRAY '{board_lanes,batch_changes,board_players,bucket_counts,leaderboard,leaderboard_bucket,quarantine,score_transactions,segment_members,transaction_ids,users}'::text[] LOOP
+        EXECUTE format('DROP TABLE centile_store.%I CASCADE', v_table);
+        EXECUTE format('CREATE TABLE centile_store.%1$I (LIKE centile_lanes.%2$I INCLUDING DEFAULTS INCLUDING STORAGE) PARTITION BY LIST (%3$s)',
+            v_table, v_table || '_0', CASE v_table WHEN 'users' THEN format('(lane_hash %% %s)', current_setting('centile.lanes')) ELSE 'lane' END);
+    END LOOP;
+    -- The rows of each bucket under the name that functions use.
+    FOR v_bucket IN 0..99 LOOP
+        EXECUTE format('CREATE VIEW centile_store.leaderboard_bucket_%s AS SELECT * FROM centile_store.leaderboard_bucket WHERE bucket = %s',
+            to_char(v_bucket, 'FM00'), v_bucket);
+    END LOOP;
+END
+$$;

@@ -1,0 +1,152 @@
+-- Run on each worker after server.sql. Its partitions are the shards that the worker has.
+-- The servers must accept each other's connections as the owner of the database, as Citus requires.
+
+CREATE EXTENSION IF NOT EXISTS postgres_fdw;
+
+-- The lanes that this server writes, and the shard of board_lanes that has each.
+CREATE TABLE centile_lanes.lanes (
+    lane  smallint NOT NULL,
+    shard bigint   NOT NULL,
+    CONSTRAINT lanes_pkey PRIMARY KEY (lane)
+);
+
+-- From now on this server draws higher ids. ALTER SEQUENCE waits for other sessions that draw ids.
+CREATE FUNCTION centile_lanes.draw_above(p_id bigint) RETURNS void
+LANGUAGE plpgsql VOLATILE
+SET citus.enable_ddl_propagation = off
+AS $$
+BEGIN
+    IF p_id >= (SELECT last_value FROM centile_lanes.ids) THEN
+        EXECUTE format('ALTER SEQUENCE centile_lanes.ids RESTART WITH %s', (p_id / 64 + 1) * 64 + (SELECT groupid FROM pg_dist_local_group));
+    END IF;
+END
+$$;
+
+-- Runs a statement that returns a number on the coordinator, in a transaction of its own.
+CREATE FUNCTION centile_lanes.on_coordinator(p_statement text) RETURNS integer
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    v_answer record;
+BEGIN
+    SELECT * INTO v_answer FROM run_command_on_coordinator(p_statement);
+    IF NOT v_answer.success THEN
+        RAISE EXCEPTION '%', v_answer.result USING ERRCODE = 'CB001', HINT = 'Retry.';
+    END IF;
+    RETURN v_answer.result;
+END
+$$;
+
+-- Keeps a lane on this server until the transaction ends. Fails if the lane is on another server.
+CREATE FUNCTION centile_lanes.hold(p_lane integer) RETURNS void
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    v_shard bigint := (SELECT l.shard FROM centile_lanes.lanes l WHERE l.lane = p_lane);
+BEGIN
+    -- 5 is ShareLock. A move takes ExclusiveLock.
+    PERFORM lock_shard_metadata(5, ARRAY[v_shard]) WHERE v_shard IS NOT NULL;
+    IF NOT EXISTS (SELECT FROM pg_dist_placement p JOIN pg_dist_local_group l USING (groupid) WHERE p.shardid = v_shard) THEN
+        RAISE EXCEPTION 'lane % is being moved to another server', p_lane USING ERRCODE = 'CB001', HINT = 'Retry.';
+    END IF;
+END
+$$;
+
+-- Changes of users take no lock of a board.
+CREATE FUNCTION centile_lanes.hold_user() RETURNS trigger
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM centile_lanes.hold(NEW.lane_hash % TG_ARGV[0]::integer);
+    RETURN NEW;
+END
+$$;
+DO $$
+BEGIN
+    EXECUTE format('CREATE TRIGGER hold_user BEFORE INSERT OR UPDATE ON centile_store.users FOR EACH ROW EXECUTE FUNCTION centile_lanes.hold_user(%L)',
+        current_setting('centile.lanes'));
+END
+$$;
+
+-- Ends the group's lanes on this server, unless it is p_node.
+CREATE FUNCTION centile_lanes.release(p_lanes smallint[], p_node integer) RETURNS void
+LANGUAGE sql VOLATILE
+AS $$
+    DELETE FROM centile_lanes.lanes l
+    WHERE l.lane = ANY (p_lanes) AND p_node <> (SELECT g.groupid FROM pg_dist_local_group g)
+$$;
+
+-- Makes the shards of a group partitions, if this server is p_node. Citus drops the former ones. Safe
+-- to run again.
+CREATE FUNCTION centile_lanes.attach(p_group integer, p_lanes smallint[], p_node integer) RETURNS void
+LANGUAGE plpgsql VOLATILE
+SET citus.enable_ddl_propagation = off
+SET citus.enable_manual_changes_to_shards = on
+AS $$
+DECLARE
+    v_shard   record;
+    v_last_id bigint;
+BEGIN
+    IF p_node <> (SELECT g.groupid FROM pg_dist_local_group g) THEN
+        RETURN;
+    END IF;
+    LOCK TABLE centile_lanes.lanes IN SHARE ROW EXCLUSIVE MODE;
+    FOR v_shard IN
+        SELECT s.shardid, left(c.relname, -length('_' || p_group)) AS parent, x.shard
+        FROM pg_dist_partition p
+        JOIN pg_class c ON c.oid = p.logicalrelid
+        JOIN pg_dist_shard s USING (logicalrelid)
+        CROSS JOIN LATERAL (SELECT to_regclass(format('centile_lanes.%I', c.relname || '_' || s.shardid)) AS shard) x
+        WHERE p.colocationid = (SELECT p.colocationid FROM pg_dist_partition p WHERE p.logicalrelid = format('centile_lanes.%I', 'board_lanes_' || p_group)::regclass)
+          AND NOT EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = x.shard)
+    LOOP
+        EXECUTE format('ALTER TABLE centile_store.%I ATTACH PARTITION %s FOR VALUES IN (%s)', v_shard.parent, v_shard.shard, array_to_string(p_lanes, ', '));
+        IF v_shard.parent = 'score_transactions' THEN
+            EXECUTE format('SELECT max(id) FROM %s', v_shard.shard) INTO v_last_id;
+            PERFORM centile_lanes.draw_above(v_last_id);
+        END IF;
+    END LOOP;
+    INSERT INTO centile_lanes.lanes (lane, shard)
+    SELECT l, s.shardid FROM unnest(p_lanes) AS l CROSS JOIN pg_dist_shard s
+    WHERE s.logicalrelid = format('centile_lanes.%I', 'board_lanes_' || p_group)::regclass
+    ON CONFLICT DO NOTHING;
+END
+$$;
+
+-- Copies that the coordinator keeps. Only it changes them.
+CREATE FUNCTION centile_lanes.refuse_change() RETURNS trigger
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    RAISE EXCEPTION 'only the coordinator of a cluster changes %', TG_TABLE_NAME USING ERRCODE = 'CB409';
+END
+$$;
+DO $$
+DECLARE
+    v_copy record;
+BEGIN
+    FOR v_copy IN
+        SELECT c.relname AS name, s.shardid FROM pg_dist_shard s JOIN pg_class c ON c.oid = s.logicalrelid
+        WHERE c.relnamespace = 'centile_lanes'::regnamespace AND c.relname = ANY ('{boards,periods,rankings,profile_revision,last_id}')
+    LOOP
+        EXECUTE format('DROP TABLE IF EXISTS centile_store.%I CASCADE', v_copy.name);
+        EXECUTE format('CREATE VIEW centile_store.%I AS SELECT * FROM centile_lanes.%I', v_copy.name, v_copy.name || '_' || v_copy.shardid);
+        EXECUTE format('CREATE TRIGGER refuse_change INSTEAD OF INSERT OR UPDATE OR DELETE ON centile_store.%I
+                            FOR EACH ROW EXECUTE FUNCTION centile_lanes.refuse_change()', v_copy.name);
+    END LOOP;
+END
+$$;
+
+-- The tables of the coordinator that acts change.
+DO $$
+BEGIN
+    EXECUTE (SELECT format('CREATE SERVER centile_coordinator FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host %L, port %L, dbname %L)',
+                 n.nodename, n.nodeport, current_database())
+             FROM pg_dist_node n WHERE n.groupid = 0);
+    EXECUTE format('CREATE USER MAPPING FOR CURRENT_USER SERVER centile_coordinator OPTIONS (user %L)', current_user);
+END
+$$;
+DROP TABLE centile_store.audit_log CASCADE;
+IMPORT FOREIGN SCHEMA centile_store LIMIT TO (audit_log) FROM SERVER centile_coordinator INTO centile_store OPTIONS (import_collate 'false');
+CREATE FOREIGN TABLE centile_lanes.coordinator_periods (id bigint, corrected_at timestamptz)
+    SERVER centile_coordinator OPTIONS (schema_name 'centile_store', table_name 'periods');

@@ -1,0 +1,31 @@
+-- As on plain PostgreSQL, but only for writers, and only while the lane is on this server. The lock on
+-- the board's row takes the place of the advisory lock: the coordinator updates this row on every
+-- server.
+CREATE OR REPLACE FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean, p_lane smallint DEFAULT NULL) RETURNS centile_store.boards
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    v_board   centile_store.boards;
+    v_last_id bigint;
+BEGIN
+    IF p_exclusive THEN
+        RAISE EXCEPTION 'only the coordinator of a cluster changes the structure of a board' USING ERRCODE = 'CB409';
+    ELSIF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'Centile writes under READ COMMITTED only' USING ERRCODE = 'CB409', HINT = 'SET default_transaction_isolation = ''read committed''.';
+    END IF;
+    IF current_setting('synchronous_commit') IN ('off', 'local') THEN
+        PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
+    SELECT * INTO v_board FROM centile_store.boards b WHERE b.id = p_board_id FOR SHARE;
+    PERFORM centile_lanes.hold(p_lane);
+    -- Later rows of the board get higher ids than those that the coordinator has seen.
+    SELECT i.id INTO v_last_id FROM centile_store.last_id i;
+    IF v_last_id > (SELECT last_value FROM centile_lanes.ids) THEN
+        PERFORM centile_lanes.draw_above(v_last_id);
+    END IF;
+    RETURN v_board;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.lock_structure(integer, boolean, smallint) IS
+'Takes a board''s structure lock for this transaction and returns the board.';

@@ -1,0 +1,63 @@
+//! `centile cluster`: distributes boards over several servers.
+#![allow(clippy::print_stdout, reason = "a command prints its result")]
+
+use clap::{Args, Subcommand};
+
+use crate::{
+    Code, Error, Result,
+    cli::with_instance,
+    config::Config,
+    store::{cluster::Worker, migrate},
+};
+
+/// Subcommands of `cluster`.
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Make a cluster of an empty database with Citus
+    ///
+    /// The database URL names the coordinator. Its workers must be registered with Citus. Safe to
+    /// interrupt and to run again.
+    Init(Init),
+    /// Show the workers of a cluster and their lanes
+    Status,
+}
+
+/// Options of a new cluster.
+#[derive(Debug, Args)]
+pub(super) struct Init {
+    /// Lanes of each board. All boards of a cluster have the same number
+    #[arg(long, value_name = "NUMBER", default_value_t = 64)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=64))]
+    lanes: u16,
+    /// Groups of lanes: the lanes of a group are on one server, and move together
+    #[arg(long, value_name = "NUMBER", default_value_t = 8)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=64))]
+    groups: u16,
+}
+
+/// Runs a subcommand.
+pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
+    match command {
+        Command::Init(Init { lanes, groups }) => {
+            migrate::init_cluster(config.database_url()?, lanes, groups).await?;
+            println!("the database is a cluster");
+            Ok(())
+        }
+        Command::Status => with_instance(config, async |instance| show(&instance.store.cluster_status().await?)).await,
+    }
+}
+
+/// Prints a line for each worker.
+fn show(workers: &[Worker]) -> Result<()> {
+    if workers.is_empty() {
+        return Err(Error::conflict(Code::Conflict, "the database is a single server"));
+    }
+    println!("WORKER                 STATE  LANES  SIZE      GROUPS");
+    for Worker { host, port, answers, groups, lanes, bytes } in workers {
+        let state = if *answers { "up" } else { "down" };
+        let megabytes = bytes.map_or_else(|| "unknown".to_owned(), |bytes| format!("{} MB", bytes >> 20));
+        let groups: Vec<String> = groups.iter().map(ToString::to_string).collect();
+        println!("{:<22} {state:<6} {lanes:<6} {megabytes:<9} {}", format!("{host}:{port}"), groups.join(" "));
+    }
+    Ok(())
+}

@@ -1,0 +1,271 @@
+//! The servers of a cluster: which of them has which lanes.
+//!
+//! On a single server, all of this is empty.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, PoisonError},
+    time::Duration,
+};
+
+use sqlx::{FromRow, PgConnection, postgres::PgConnectOptions};
+
+use crate::{
+    Error, Result,
+    model::user::lane_hash,
+    store::{Store, pool::Pool},
+};
+
+/// The lane of a user, by the internal id.
+pub(super) const LANE_OF_USER: &str =
+    "SELECT (u.lane_hash % (SELECT sum(cardinality(g.lanes)) FROM centile_lanes.groups g))::smallint
+     FROM centile_store.users u WHERE u.id = $1";
+
+/// The lane of a transaction.
+pub(super) const LANE_OF_TRANSACTION: &str = "SELECT lane FROM centile_store.score_transactions WHERE id = $1";
+
+/// The lane of an event in quarantine.
+pub(super) const LANE_OF_QUARANTINED: &str = "SELECT lane FROM centile_store.quarantine WHERE id = $1";
+
+/// Interval of looking for lanes that have moved.
+const FOLLOW_INTERVAL: Duration = Duration::from_millis(250);
+
+/// A worker of a cluster.
+#[derive(Debug, FromRow)]
+pub(crate) struct Worker {
+    /// Host, as Citus knows it.
+    pub(crate) host: String,
+    /// Port.
+    pub(crate) port: i32,
+    /// Whether it answers.
+    pub(crate) answers: bool,
+    /// Numbers of the groups of lanes that it has.
+    pub(crate) groups: Vec<i16>,
+    /// Number of its lanes.
+    pub(crate) lanes: i64,
+    /// Size of its database, if it answers.
+    pub(crate) bytes: Option<i64>,
+}
+
+/// Ids and names of users, and the connections that create them.
+type UsersOfServer = (Pool, Vec<String>, Vec<Option<String>>);
+
+/// Creates a pool whose sessions have an epoch.
+type OpenPool = Box<dyn Fn(PgConnectOptions, &str) -> Pool + Send + Sync>;
+
+/// Connections to a server, and which lanes it has; `None` for all.
+pub(super) type LanesOfPool = (Pool, Option<Arc<[bool]>>);
+
+/// The writers of each lane's server.
+pub(super) struct Owners {
+    /// A pool per worker, by host and port.
+    pools: HashMap<(String, i32), Pool>,
+    /// The pool of each lane.
+    lanes: Vec<Pool>,
+    /// The pools that have lanes, and which.
+    rounds: Vec<LanesOfPool>,
+    /// The groups from which all this follows.
+    groups: Vec<Group>,
+    /// Raised by each change.
+    revision: u64,
+    /// Epoch of the coordinator, which versions carry.
+    epoch: String,
+    /// Creates a pool.
+    open: OpenPool,
+}
+
+impl Owners {
+    /// Creates the writers of a single server, with its pool for rounds. On a cluster, `open` creates
+    /// a pool for each worker, whose sessions have the epoch of the coordinator.
+    pub(super) fn new(rounds: Pool, open: impl Fn(PgConnectOptions, &str) -> Pool + Send + Sync + 'static) -> Self {
+        Self {
+            pools: HashMap::new(),
+            lanes: Vec::new(),
+            rounds: vec![(rounds, None)],
+            groups: Vec::new(),
+            revision: 0,
+            epoch: String::new(),
+            open: Box::new(open),
+        }
+    }
+
+    /// Returns the lane of a player on all boards of a cluster: users are placed by lane, too.
+    fn lane_of(&self, user_id: &str) -> usize {
+        usize::from(lane_hash(user_id)) % self.lanes.len()
+    }
+
+    /// Returns the connections that change a player; `None` on a single server.
+    fn pool_of(&self, user_id: &str) -> Option<&Pool> {
+        (!self.lanes.is_empty()).then(|| &self.lanes[self.lane_of(user_id)])
+    }
+
+    /// Sets the servers of the lanes.
+    fn set(&mut self, options: &PgConnectOptions, epoch: String, groups: Vec<Group>) {
+        if (&self.epoch, &self.groups) == (&epoch, &groups) {
+            return;
+        }
+        if self.epoch != epoch {
+            self.pools.clear();
+        }
+        let mut servers: HashMap<(String, i32), Vec<i16>> = HashMap::new();
+        for Group { lanes, host, port } in &groups {
+            servers.entry((host.clone(), *port)).or_default().extend(lanes);
+        }
+        let count = servers.values().map(Vec::len).sum();
+        let mut numbered: Vec<(i16, Pool)> = Vec::with_capacity(count);
+        self.rounds.clear();
+        for ((host, port), lanes) in servers {
+            let options = at(options, &host, port);
+            let pool = self.pools.entry((host, port)).or_insert_with(|| (self.open)(options, &epoch)).clone();
+            numbered.extend(lanes.iter().map(|lane| (*lane, pool.clone())));
+            let has: Arc<[bool]> =
+                (0..count).map(|lane| lanes.iter().any(|one| usize::try_from(*one) == Ok(lane))).collect();
+            self.rounds.push((pool, Some(has)));
+        }
+        numbered.sort_by_key(|(lane, _)| *lane);
+        self.lanes = numbered.into_iter().map(|(_, pool)| pool).collect();
+        (self.epoch, self.groups) = (epoch, groups);
+        self.revision += 1;
+    }
+}
+
+/// A group of lanes and its worker.
+#[derive(Debug, PartialEq, Eq, FromRow)]
+struct Group {
+    lanes: Vec<i16>,
+    host: String,
+    port: i32,
+}
+
+impl Store {
+    /// Returns the connections that write scores of a lane.
+    pub(super) fn writers_of(&self, lane: i16) -> Pool {
+        let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        usize::try_from(lane).ok().and_then(|lane| owners.lanes.get(lane)).unwrap_or(&self.score_writers).clone()
+    }
+
+    /// Returns the connections that change a player.
+    pub(super) fn writers_of_user(&self, user_id: &str) -> Pool {
+        let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        owners.pool_of(user_id).unwrap_or(&self.writers).clone()
+    }
+
+    /// Returns the connections that change the player of a row. `query` reads the row's lane by its id.
+    pub(super) async fn writers_of_row(&self, query: &'static str, id: i64) -> Result<Pool> {
+        if !self.is_cluster() {
+            return Ok(self.writers.clone());
+        }
+        let lane: Option<i16> = sqlx::query_scalar(query).bind(id).fetch_optional(&self.readers).await?;
+        Ok(lane.map_or_else(|| self.writers.clone(), |lane| self.writers_of(lane)))
+    }
+
+    /// Divides users by the connections that create them.
+    pub(super) fn by_server(&self, users: &[String], names: &[Option<String>]) -> Vec<UsersOfServer> {
+        if !self.is_cluster() {
+            return vec![(self.score_writers.clone(), users.to_vec(), names.to_vec())];
+        }
+        let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lanes: HashMap<usize, UsersOfServer> = HashMap::new();
+        for (user, name) in users.iter().zip(names) {
+            let lane = owners.lane_of(user);
+            let (_, users, names) =
+                lanes.entry(lane).or_insert_with(|| (owners.lanes[lane].clone(), Vec::new(), Vec::new()));
+            users.push(user.clone());
+            names.push(name.clone());
+        }
+        lanes.into_values().collect()
+    }
+
+    /// Returns whether the lanes are on several servers.
+    pub(crate) fn is_cluster(&self) -> bool {
+        !self.owners.lock().unwrap_or_else(PoisonError::into_inner).lanes.is_empty()
+    }
+
+    /// Returns the pools for rounds with the lanes that each has (`None`: all), and the revision of
+    /// this list.
+    pub(super) fn round_pools(&self) -> (u64, Vec<LanesOfPool>) {
+        let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        (owners.revision, owners.rounds.clone())
+    }
+
+    /// Returns the connections to the servers that have lanes.
+    pub(super) fn lane_pools(&self) -> Vec<Pool> {
+        let workers = self.worker_pools();
+        if workers.is_empty() { vec![self.writers.clone()] } else { workers }
+    }
+
+    /// Returns the connections to workers.
+    pub(super) fn worker_pools(&self) -> Vec<Pool> {
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner).pools.values().cloned().collect()
+    }
+
+    /// Reads which servers have which lanes.
+    pub(crate) async fn find_owners(&self) -> Result<()> {
+        let is_cluster: bool = sqlx::query_scalar("SELECT to_regclass('centile_lanes.groups') IS NOT NULL")
+            .fetch_one(&self.readers)
+            .await?;
+        if !is_cluster {
+            return Ok(());
+        }
+        let groups: Vec<Group> = sqlx::query_as(
+            "SELECT g.lanes, n.nodename AS host, n.nodeport AS port
+             FROM centile_lanes.groups g JOIN pg_dist_node n ON n.groupid = g.node AND n.noderole = 'primary' ORDER BY g.number",
+        )
+        .fetch_all(&self.readers)
+        .await?;
+        let epoch = sqlx::query_scalar("SELECT centile.epoch()").fetch_one(&self.readers).await?;
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner).set(&self.hosts.primary(), epoch, groups);
+        Ok(())
+    }
+
+    /// Returns the workers; none on a single server.
+    pub(crate) async fn cluster_status(&self) -> Result<Vec<Worker>> {
+        if !self.is_cluster() {
+            return Ok(Vec::new());
+        }
+        let query = include_str!("../../sql/queries/cluster_status.sql");
+        Ok(sqlx::query_as(query).fetch_all(&self.readers).await?)
+    }
+
+    /// Follows lanes that Citus moves. Ends at once on a single server.
+    pub(crate) async fn follow_lanes(self) {
+        if !self.is_cluster() {
+            return;
+        }
+        let mut ticks = tokio::time::interval(FOLLOW_INTERVAL);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let followed = async {
+                sqlx::query("CALL centile_lanes.follow_moves()").execute(&self.layout_writers).await?;
+                self.find_owners().await
+            };
+            match followed.await {
+                Ok(()) => {}
+                // Another instance follows the same move, or a worker is down.
+                Err(error @ Error::Unavailable { .. }) => {
+                    tracing::debug!(%error, "cannot find the servers of the lanes");
+                }
+                Err(error) => tracing::warn!(%error, "cannot find the servers of the lanes"),
+            }
+        }
+    }
+}
+
+/// Returns options like `options` for another server.
+fn at(options: &PgConnectOptions, host: &str, port: i32) -> PgConnectOptions {
+    options.clone().host(host).port(u16::try_from(port).unwrap_or_default())
+}
+
+/// Returns how to connect to each worker.
+pub(super) async fn workers(
+    coordinator: &mut PgConnection,
+    options: &PgConnectOptions,
+) -> sqlx::Result<Vec<PgConnectOptions>> {
+    let workers: Vec<(String, i32)> = sqlx::query_as(
+        "SELECT nodename, nodeport FROM pg_dist_node WHERE groupid > 0 AND noderole = 'primary' AND isactive ORDER BY 1, 2",
+    )
+    .fetch_all(coordinator)
+    .await?;
+    Ok(workers.into_iter().map(|(host, port)| at(options, &host, port)).collect())
+}

@@ -1,0 +1,165 @@
+//! Clusters: boards whose lanes are on several servers. Citus creates and moves the shards.
+//!
+//! All servers have the same schema and almost the same functions. `sql/cluster/` has the tables of
+//! a cluster and the functions that differ.
+
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, PgConnection, postgres::PgConnectOptions};
+
+use crate::{
+    Code, Error, Result,
+    store::{
+        cluster,
+        hosts::Hosts,
+        migrate::{
+            Edition, Files, LOCK_WAIT, Report, apply_migrations, check, failed, files::Server, lock,
+            lock_retry::LockRetry, objects, unavailable,
+        },
+    },
+};
+
+const DISTRIBUTE: &str = include_str!("../../../sql/cluster/distribute.sql");
+const EVERY_SERVER: &str = include_str!("../../../sql/cluster/every_server.sql");
+const COORDINATOR: &str = include_str!("../../../sql/cluster/coordinator.sql");
+const WORKER: &str = include_str!("../../../sql/cluster/worker.sql");
+
+/// The step that finds the workers, in errors.
+const WORKERS: &str = "read the servers of the cluster";
+
+/// Whether the database has Citus, with workers, and is the coordinator.
+const HAS_WORKERS: &str = "
+    SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')
+       AND EXISTS (SELECT FROM pg_dist_local_group WHERE groupid = 0)
+       AND EXISTS (SELECT FROM pg_dist_node WHERE groupid > 0 AND noderole = 'primary' AND isactive)";
+
+/// Whether a database with Centile's tables has boards or players.
+const HAS_ROWS: &str = "SELECT EXISTS (SELECT FROM centile_store.boards) OR EXISTS (SELECT FROM centile_store.users)";
+
+/// Makes a cluster of an empty database at `database_url`, the coordinator, and of the same
+/// database on all workers that it knows. Each board gets this number of `lanes`,
+/// which are divided into `groups`.
+///
+/// Every step is a transaction that a repeated call skips. Returns [`Error::Conflict`] without
+/// Citus or workers, and for a database with boards or players.
+pub async fn init_cluster(database_url: &str, lanes: u16, groups: u16) -> Result<()> {
+    if groups > lanes {
+        return Err(Error::invalid("groups", "must not be above the number of lanes"));
+    }
+    // Creating hundreds of tables is one statement, which would be logged as slow.
+    let options = Hosts::parse(database_url)?.primary().disable_statement_logging();
+    let (files, mut retry) = (Files::embedded(), LockRetry::new(LOCK_WAIT));
+    let mut coordinator = PgConnection::connect_with(&options).await.map_err(unavailable)?;
+    lock(&mut coordinator).await?;
+    if Server::of(&mut coordinator).await? == Server::Single {
+        check_empty(&mut coordinator).await?;
+        apply_migrations(&mut coordinator, &files, &mut retry).await?;
+        configure(&mut coordinator, "centile.lanes", &lanes.to_string()).await?;
+        configure(&mut coordinator, "centile.groups", &groups.to_string()).await?;
+        // Citus creates the tables on the workers.
+        run_step(&mut coordinator, &["SET LOCAL citus.enable_ddl_propagation = on", DISTRIBUTE]).await?;
+    }
+    // A worker that was added since then has no reference tables yet.
+    sqlx::raw_sql("SELECT replicate_reference_tables('block_writes')")
+        .execute(&mut coordinator)
+        .await
+        .map_err(failed("copy tables to new workers"))?;
+    // A repeated call may name another number.
+    let lanes: i64 = sqlx::query_scalar("SELECT sum(cardinality(lanes)) FROM centile_lanes.groups")
+        .fetch_one(&mut coordinator)
+        .await
+        .map_err(failed("read the groups of lanes"))?;
+    configure(&mut coordinator, "centile.lanes", &lanes.to_string()).await?;
+    for worker in cluster::workers(&mut coordinator, &options).await.map_err(failed(WORKERS))? {
+        let mut worker = PgConnection::connect_with(&worker).await.map_err(unavailable)?;
+        lock(&mut worker).await?;
+        if Server::of(&mut worker).await? == Server::Single {
+            configure(&mut worker, "centile.lanes", &lanes.to_string()).await?;
+            apply_migrations(&mut worker, &files, &mut retry).await?;
+            run_step(&mut worker, &[EVERY_SERVER, WORKER]).await?;
+        }
+        objects::apply(&mut worker, &files, Server::Worker, &mut retry).await?;
+        worker.close().await.ok();
+    }
+    let is_attached: bool = sqlx::query_scalar("SELECT to_regclass('centile_lanes.ids') IS NOT NULL")
+        .fetch_one(&mut coordinator)
+        .await
+        .map_err(failed("look for the tables of the cluster"))?;
+    if !is_attached {
+        objects::drop_all(&mut coordinator).await?;
+        run_step(&mut coordinator, &[EVERY_SERVER, COORDINATOR]).await?;
+    }
+    objects::apply(&mut coordinator, &files, Server::Coordinator, &mut retry).await?;
+    sqlx::query("CALL centile_lanes.follow_moves()")
+        .execute(&mut coordinator)
+        .await
+        .map_err(failed("attach the lanes to their servers"))?;
+    coordinator.close().await.ok();
+    Ok(())
+}
+
+/// Replaces functions and views on all servers of a cluster.
+///
+/// Returns [`Error::Conflict`] if migrations are missing.
+pub(super) async fn replace_functions(
+    connection: &mut PgConnection,
+    options: &PgConnectOptions,
+    files: &Files,
+    server: Server,
+    retry: &mut LockRetry,
+) -> Result<Report> {
+    if server == Server::Worker {
+        return Err(Error::conflict(Code::Conflict, "this is a worker of a cluster: migrate its coordinator"));
+    }
+    if check::edition(&mut *connection).await? == Edition::Older {
+        return Err(Error::conflict(Code::Conflict, "this version cannot change the tables of a cluster"));
+    }
+    for worker in cluster::workers(connection, options).await.map_err(failed(WORKERS))? {
+        let mut worker = PgConnection::connect_with(&worker).await.map_err(unavailable)?;
+        lock(&mut worker).await?;
+        objects::apply(&mut worker, files, Server::Worker, retry).await?;
+        worker.close().await.ok();
+    }
+    let objects = objects::apply(connection, files, server, retry).await?;
+    Ok(Report { migrations: Vec::new(), objects })
+}
+
+/// Fails unless the database is a coordinator with workers, without boards or players.
+async fn check_empty(connection: &mut PgConnection) -> Result<()> {
+    let has_citus: bool = sqlx::query_scalar("SELECT to_regclass('pg_dist_node') IS NOT NULL")
+        .fetch_one(&mut *connection)
+        .await
+        .map_err(failed(WORKERS))?;
+    if !has_citus || !sqlx::query_scalar(HAS_WORKERS).fetch_one(&mut *connection).await.map_err(failed(WORKERS))? {
+        return Err(Error::conflict(
+            Code::Conflict,
+            "the database is not the coordinator of a Citus cluster with workers: see docs/cluster.md",
+        ));
+    }
+    let has_tables: bool = sqlx::query_scalar("SELECT to_regclass('centile_store.boards') IS NOT NULL")
+        .fetch_one(&mut *connection)
+        .await
+        .map_err(failed("look for tables"))?;
+    if has_tables && sqlx::query_scalar(HAS_ROWS).fetch_one(connection).await.map_err(failed("look for boards"))? {
+        return Err(Error::conflict(Code::Conflict, "the database has boards or players: a cluster begins empty"));
+    }
+    Ok(())
+}
+
+/// Sets a setting of the session, which the scripts read.
+async fn configure(connection: &mut PgConnection, name: &str, value: &str) -> Result<()> {
+    sqlx::query("SELECT set_config($1, $2, false)")
+        .bind(name)
+        .bind(value)
+        .execute(connection)
+        .await
+        .map(drop)
+        .map_err(failed("prepare the session"))
+}
+
+/// Runs scripts in one transaction.
+async fn run_step(connection: &mut PgConnection, scripts: &[&'static str]) -> Result<()> {
+    let mut transaction = connection.begin().await.map_err(failed("begin"))?;
+    for script in scripts {
+        sqlx::raw_sql(AssertSqlSafe(*script)).execute(&mut *transaction).await.map_err(failed("create the cluster"))?;
+    }
+    transaction.commit().await.map_err(failed("commit the cluster"))
+}

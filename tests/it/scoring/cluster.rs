@@ -1,0 +1,131 @@
+//! A cluster under load, while Citus moves its lanes and while its servers are killed. These tests
+//! need PostgreSQL with Citus, and start their own servers.
+
+use std::{sync::Arc, time::Duration};
+
+use centile::dev::local::LocalCluster;
+use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
+use sqlx::PgPool;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use crate::support::{
+    PATIENT, Serve, amount, audit, cluster,
+    load::{Load, key, stop_after},
+    record::Record,
+    verdict,
+    wait::within,
+};
+
+const BOARDS: &str = "
+    SELECT centile.create_board('shared', p_periods => '{all_time,week}', p_layout_bounds => '{-10,0,3,10,30,50}');
+    SELECT centile.create_board('first', p_mode => 'latest', p_order => 'asc', p_ties => 'first', p_periods => '{all_time,week}')";
+
+/// Moves a random group of lanes to another worker.
+const MOVE: &str = "
+    SELECT citus_move_shard_placement(m.shard, m.from_host, m.from_port, m.to_host, m.to_port, m.mode::citus.shard_transfer_mode)
+    FROM (SELECT g.shard, f.nodename AS from_host, f.nodeport AS from_port, t.nodename AS to_host, t.nodeport AS to_port,
+                 CASE WHEN random() < 0.5 THEN 'block_writes' ELSE 'force_logical' END AS mode
+          FROM centile_lanes.groups g
+          JOIN pg_dist_placement p ON p.shardid = g.shard
+          JOIN pg_dist_node f ON f.groupid = p.groupid
+          JOIN pg_dist_node t ON t.groupid NOT IN (0, p.groupid)
+          ORDER BY random() LIMIT 1) m";
+
+/// A cluster with two instances of the service.
+struct Trial {
+    cluster: LocalCluster,
+    pool: PgPool,
+    load: Arc<Load>,
+    _instances: [Serve; 2],
+}
+
+impl Trial {
+    async fn begin() -> Self {
+        let cluster = cluster::start();
+        let url = cluster::create_database(&cluster, "boards").await;
+        let pool = PgPool::connect(&url).await.expect("a connection");
+        sqlx::raw_sql(BOARDS).execute(&pool).await.expect("the boards");
+        let spawn = async |name: &'static str| {
+            let (url, flags) = (url.clone(), PATIENT.map(ToOwned::to_owned));
+            tokio::task::spawn_blocking(move || Serve::spawn(&url, None, name, &flags)).await.expect("an instance")
+        };
+        let instances = [spawn("one").await, spawn("two").await];
+        let urls = instances.iter().map(|instance| instance.url.clone()).collect();
+        let mut load = Load::new(urls, &["shared", "first"], key(&url, "admin"));
+        load.may_fail = true;
+        Self { cluster, pool, load: Arc::new(load), _instances: instances }
+    }
+
+    /// Compares all answers with the ledger, and audits the rankings.
+    async fn check(&self, record: &Record, what: &str) {
+        let verdict = verdict::of(&self.pool, &self.load, record).await;
+        verdict.expect_right(what);
+        assert!(verdict.answers.values().sum::<usize>() > 100, "few answers: {:?}", verdict.answers);
+        assert_eq!(audit::rankings_are_sound(&self.pool).await, 2 * self.load.boards.len());
+        eprintln!("{what}: {} answers in {} versions are right", record.answers.len(), verdict.versions);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs Citus: make cluster-test"]
+async fn answers_are_exact_while_lanes_move() {
+    let trial = Trial::begin().await;
+    let mut record = trial.load.begin().await;
+    let moves = amount(6, 100);
+    let stop = CancellationToken::new();
+    let (load, stopped) = (Arc::clone(&trial.load), stop.clone());
+    let running = tokio::spawn(async move { load.run(&stopped).await });
+    for _ in 0..moves {
+        sqlx::raw_sql(MOVE).execute(&trial.pool).await.expect("a move");
+        record.join(within("scores are accepted after a move", accepted_everywhere(&trial.load)).await);
+    }
+    stop.cancel();
+    record.join(running.await.expect("the load"));
+    trial.check(&record, &format!("{moves} moves")).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs Citus: make cluster-test"]
+async fn answers_are_exact_while_servers_are_killed() {
+    let mut trial = Trial::begin().await;
+    let mut record = trial.load.begin().await;
+    let seed = rand::random();
+    eprintln!("kills from seed {seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    let kills = amount(6, 20);
+    for kill in 0..kills {
+        let (load, part) = (Arc::clone(&trial.load), Duration::from_secs(2));
+        let running = tokio::spawn(async move { load.run(&stop_after(part)).await });
+        // At a random moment of the load.
+        sleep(Duration::from_millis(random.random_range(0..1_500))).await;
+        let server = match kill % 3 {
+            0 => &mut trial.cluster.coordinator,
+            worker => &mut trial.cluster.workers[worker - 1],
+        };
+        tokio::task::block_in_place(|| server.kill_hard().and_then(|()| server.start_again())).expect("a start");
+        record.join(running.await.expect("the load"));
+        record.join(within("scores are accepted after a kill", accepted_everywhere(&trial.load)).await);
+    }
+    let answered = async {
+        while record.answers.len() < 200 {
+            record.join(trial.load.run(&stop_after(Duration::from_secs(1))).await);
+        }
+    };
+    within("questions are answered after the kills", answered).await;
+    trial.check(&record, &format!("{kills} kills")).await;
+}
+
+/// Writes scores of most players until no lane refuses them; returns the record.
+async fn accepted_everywhere(load: &Load) -> Record {
+    let mut record = Record::default();
+    loop {
+        let part = load.begin().await;
+        // Each player has two scores in it, unless banned. A lane has a quarter of the players.
+        let accepted = part.acknowledged.len();
+        record.join(part);
+        if accepted * 2 > load.players * 3 {
+            return record;
+        }
+    }
+}
