@@ -23,7 +23,7 @@ if [ $# -ne 1 ]; then
     echo "usage: $0 FOLDER" >&2
     exit 2
 fi
-source=$(realpath -e -- "$1" 2>/dev/null) || fail "$1 does not exist"
+source=$(realpath -e -- "$1" 2>/dev/null) || fail "no such folder: '$1'; give Citus' source or a PostgreSQL with Citus"
 cd "$(dirname "$0")/.."
 readonly source target=$PWD/.centile/citus
 
@@ -141,6 +141,6 @@ fi
 bin=$(realpath "$folder/bin")
 # PostgreSQL refuses to run as root, so another account must be able to run it.
 if [ "$(id -u)" -eq 0 ] && ! setpriv --reuid=65534 --regid=65534 --clear-groups test -x "$bin/postgres"; then
-    fail "other accounts cannot run $bin/postgres: a folder above it is private"
+    fail "other accounts cannot run $bin/postgres: run chmod o+x on the folders above it"
 fi
 echo "$bin"

@@ -1,6 +1,7 @@
 //! Compares a cluster of a coordinator and one worker with a single server, on the same cores:
 //! scores in large requests, the processor time that they cost, and ranks from an index. `cargo
-//! bench --bench cluster` prints a table. The PostgreSQL that is found first must have Citus.
+//! bench --bench cluster` prints a table. The newest installed PostgreSQL must have Citus; of equal
+//! versions, the first in `PATH`.
 //!
 //! `BENCH_PLAYERS` (100,000), `BENCH_SECONDS` (10) and `BENCH_ROUNDS` (3) set the size.
 #![allow(clippy::print_stdout, reason = "a command-line tool")]

@@ -1,7 +1,8 @@
--- Run on the coordinator after server.sql. Its partitions are foreign tables that lead to the shards.
+-- Run on the coordinator after every_server.sql. Makes foreign tables the partitions of its tables;
+-- each foreign table reads a shard on a worker.
 -- The servers must accept each other's connections as the owner of the database, as Citus requires.
 
-CREATE EXTENSION IF NOT EXISTS postgres_fdw;
+CREATE EXTENSION IF NOT EXISTS postgres_fdw WITH SCHEMA public;
 
 DO $$
 DECLARE
@@ -39,7 +40,9 @@ AS $$
 BEGIN
     -- 5 is ShareLock. A move takes ExclusiveLock.
     PERFORM lock_shard_metadata(5, array_agg(g.shard ORDER BY g.shard)) FROM centile_lanes.groups g;
-    IF EXISTS (SELECT FROM centile_lanes.groups g JOIN pg_dist_placement p ON p.shardid = g.shard WHERE p.groupid IS DISTINCT FROM g.node) THEN
+    IF EXISTS (SELECT FROM centile_lanes.groups g JOIN pg_dist_placement p ON p.shardid = g.shard WHERE p.placementid IS DISTINCT FROM g.placement)
+       -- A connection of this transaction that leads to a former worker.
+       OR EXISTS (SELECT FROM public.postgres_fdw_get_connections() c WHERE NOT c.valid) THEN
         RAISE EXCEPTION 'a lane is being moved to another server' USING ERRCODE = 'CB001', HINT = 'Retry.';
     END IF;
     RETURN NULL;
@@ -78,14 +81,14 @@ BEGIN
     SELECT string_agg(format('%s:%s: %s', r.nodename, r.nodeport, r.result), '; ') INTO v_errors
     FROM run_command_on_workers(p_statement) r WHERE NOT r.success;
     IF v_errors IS NOT NULL THEN
-        RAISE EXCEPTION 'cannot move lanes: %', v_errors USING ERRCODE = 'CB001';
+        RAISE EXCEPTION 'cannot attach moved lanes: %', v_errors USING ERRCODE = 'CB001', HINT = 'Retry when all workers are up.';
     END IF;
 END
 $$;
 
--- Completes the moves of groups that Citus has moved. In this order, so that nobody reads the lanes on
--- the former worker, and all new snapshots of the coordinator read the new one, before scores are
--- written there. Safe to run again.
+-- Attaches groups that Citus has moved to their new workers. The order matters. Before the new worker
+-- accepts scores, the former worker releases the lanes, and new snapshots of the coordinator read the
+-- new worker. Safe to run again.
 CREATE PROCEDURE centile_lanes.follow_moves()
 LANGUAGE plpgsql
 AS $$
@@ -93,17 +96,22 @@ DECLARE
     v_group record;
 BEGIN
     FOR v_group IN
-        SELECT g.number, g.lanes, p.groupid AS node, n.nodename AS host, n.nodeport AS port
+        SELECT g.number, g.lanes, g.shard, p.placementid, p.groupid AS node, n.nodename AS host, n.nodeport AS port
         FROM centile_lanes.groups g
         JOIN pg_dist_placement p ON p.shardid = g.shard
         JOIN pg_dist_node n ON n.groupid = p.groupid AND n.noderole = 'primary'
-        WHERE p.groupid IS DISTINCT FROM g.node
+        WHERE p.placementid IS DISTINCT FROM g.placement
     LOOP
+        -- In both transactions, Citus cannot move the group again. 5 is ShareLock.
+        PERFORM lock_shard_metadata(5, ARRAY[v_group.shard]);
+        CONTINUE WHEN NOT EXISTS (SELECT FROM pg_dist_placement p WHERE p.placementid = v_group.placementid);
         PERFORM centile_lanes.on_workers(format('SELECT centile_lanes.release(%L, %s)', v_group.lanes, v_group.node));
         EXECUTE format('ALTER SERVER %I OPTIONS (SET host %L, SET port %L)', 'centile_lanes_' || v_group.number, v_group.host, v_group.port);
         COMMIT;
+        PERFORM lock_shard_metadata(5, ARRAY[v_group.shard]);
+        CONTINUE WHEN NOT EXISTS (SELECT FROM pg_dist_placement p WHERE p.placementid = v_group.placementid);
         PERFORM centile_lanes.on_workers(format('SELECT centile_lanes.attach(%s, %L, %s)', v_group.number, v_group.lanes, v_group.node));
-        UPDATE centile_lanes.groups g SET node = v_group.node WHERE g.number = v_group.number;
+        UPDATE centile_lanes.groups g SET node = v_group.node, placement = v_group.placementid WHERE g.number = v_group.number;
         COMMIT;
     END LOOP;
 END

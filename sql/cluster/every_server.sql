@@ -1,8 +1,9 @@
 -- Run on every server of a cluster after distribute.sql. Replaces the tables whose rows belong to a
--- lane by partitioned tables of the same names, so that all functions run unchanged on every server.
--- centile.lanes: the number of lanes of each board.
+-- lane with partitioned tables of the same names, so that all functions run unchanged on every server.
+-- The setting centile.lanes is the number of lanes of each board.
 
--- Citus numbers its servers, the coordinator with 0.
+-- Each server draws ids with its own remainder modulo 64, the number that Citus gave it. The
+-- coordinator has 0.
 CREATE SEQUENCE centile_lanes.ids INCREMENT BY 64;
 CREATE SEQUENCE centile_lanes.user_ids INCREMENT BY 64;
 DO $$

@@ -1,4 +1,4 @@
--- Run on each worker after server.sql. Its partitions are the shards that the worker has.
+-- Run on each worker after every_server.sql. Prepares the worker to attach its shards as partitions.
 -- The servers must accept each other's connections as the owner of the database, as Citus requires.
 
 CREATE EXTENSION IF NOT EXISTS postgres_fdw;
@@ -10,12 +10,14 @@ CREATE TABLE centile_lanes.lanes (
     CONSTRAINT lanes_pkey PRIMARY KEY (lane)
 );
 
--- From now on this server draws higher ids. ALTER SEQUENCE waits for other sessions that draw ids.
+-- From now on this server draws ids above p_id. ALTER SEQUENCE waits for sessions that draw ids, and
+-- others then wait for this transaction.
 CREATE FUNCTION centile_lanes.draw_above(p_id bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET citus.enable_ddl_propagation = off
 AS $$
 BEGIN
+    ALTER SEQUENCE centile_lanes.ids INCREMENT BY 64;
     IF p_id >= (SELECT last_value FROM centile_lanes.ids) THEN
         EXECUTE format('ALTER SEQUENCE centile_lanes.ids RESTART WITH %s', (p_id / 64 + 1) * 64 + (SELECT groupid FROM pg_dist_local_group));
     END IF;
@@ -31,7 +33,7 @@ DECLARE
 BEGIN
     SELECT * INTO v_answer FROM run_command_on_coordinator(p_statement);
     IF NOT v_answer.success THEN
-        RAISE EXCEPTION '%', v_answer.result USING ERRCODE = 'CB001', HINT = 'Retry.';
+        RAISE EXCEPTION 'the coordinator of the cluster failed: %', v_answer.result USING ERRCODE = 'CB001', HINT = 'Retry.';
     END IF;
     RETURN v_answer.result;
 END
@@ -76,12 +78,13 @@ AS $$
     WHERE l.lane = ANY (p_lanes) AND p_node <> (SELECT g.groupid FROM pg_dist_local_group g)
 $$;
 
--- Makes the shards of a group partitions, if this server is p_node. Citus drops the former ones. Safe
--- to run again.
+-- Attaches the shards of a group as partitions, if this server is p_node. Citus drops the shards on
+-- the former worker. Safe to run again.
 CREATE FUNCTION centile_lanes.attach(p_group integer, p_lanes smallint[], p_node integer) RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET citus.enable_ddl_propagation = off
 SET citus.enable_manual_changes_to_shards = on
+SET lock_timeout = '1s'
 AS $$
 DECLARE
     v_shard   record;
@@ -118,7 +121,7 @@ CREATE FUNCTION centile_lanes.refuse_change() RETURNS trigger
 LANGUAGE plpgsql
 AS $$
 BEGIN
-    RAISE EXCEPTION 'only the coordinator of a cluster changes %', TG_TABLE_NAME USING ERRCODE = 'CB409';
+    RAISE EXCEPTION 'cannot change % on a worker of a cluster', TG_TABLE_NAME USING ERRCODE = 'CB409', HINT = 'Connect to the coordinator.';
 END
 $$;
 DO $$
@@ -137,7 +140,25 @@ BEGIN
 END
 $$;
 
--- The tables of the coordinator that acts change.
+-- The structure lock. Each change of a board's copy takes it exclusively; writers share it
+-- (centile_store.lock_structure).
+CREATE FUNCTION centile_lanes.lock_board() RETURNS trigger
+LANGUAGE plpgsql
+AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock(1128615508, NEW.id);
+    RETURN NEW;
+END
+$$;
+SET LOCAL citus.enable_manual_changes_to_shards = on;
+DO $$
+BEGIN
+    EXECUTE (SELECT format('CREATE TRIGGER lock_board BEFORE UPDATE ON centile_lanes.%I FOR EACH ROW EXECUTE FUNCTION centile_lanes.lock_board()', 'boards_' || s.shardid)
+             FROM pg_dist_shard s WHERE s.logicalrelid = 'centile_lanes.boards'::regclass);
+END
+$$;
+
+-- Tables of the coordinator to which acts on this worker write.
 DO $$
 BEGIN
     EXECUTE (SELECT format('CREATE SERVER centile_coordinator FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host %L, port %L, dbname %L)',

@@ -11,7 +11,7 @@ BEGIN
     FROM unnest(p_external_ids, p_names) AS n (external_id, name)
     WHERE NOT EXISTS (SELECT FROM centile_store.users u WHERE u.external_id = n.external_id)
     ORDER BY n.external_id COLLATE "C"
-    ON CONFLICT DO NOTHING;
+    ON CONFLICT ON CONSTRAINT users_external_id_key DO NOTHING;
     GET DIAGNOSTICS v_made = ROW_COUNT;
     RETURN v_made;
 END

@@ -49,7 +49,7 @@ BEGIN
         GET DIAGNOSTICS v_deleted = ROW_COUNT;
         IF v_written + v_new + v_deleted < cardinality(entry_rankings) THEN
             IF (SELECT count(*) FROM unnest(entry_rankings, entry_users) AS e (ranking_id, user_id)
-                JOIN centile_store.leaderboard l USING (ranking_id, user_id)) < cardinality(entry_rankings) - v_deleted THEN
+                JOIN centile_store.leaderboard l USING (ranking_id, user_id) WHERE l.lane = p_lane) < cardinality(entry_rankings) - v_deleted THEN
                 RAISE EXCEPTION 'entries are missing'
                     USING ERRCODE = 'CB900', HINT = 'Run centile rebuild: it computes the ranking from the ledger.';
             END IF;

@@ -25,7 +25,7 @@ pub(super) enum Command {
 /// Options of a new cluster.
 #[derive(Debug, Args)]
 pub(super) struct Init {
-    /// Lanes of each board. All boards of a cluster have the same number
+    /// Lanes of each board. All boards of a cluster have the same number, which cannot change later
     #[arg(long, value_name = "NUMBER", default_value_t = 64)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=64))]
     lanes: u16,
@@ -50,7 +50,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
 /// Prints a line for each worker.
 fn show(workers: &[Worker]) -> Result<()> {
     if workers.is_empty() {
-        return Err(Error::conflict(Code::Conflict, "the database is a single server"));
+        return Err(Error::conflict(Code::Conflict, "the database is not a cluster: see `centile cluster init`"));
     }
     println!("WORKER                 STATE  LANES  SIZE      GROUPS");
     for Worker { host, port, answers, groups, lanes, bytes } in workers {

@@ -159,7 +159,7 @@ impl Store {
         Ok(lane.map_or_else(|| self.writers.clone(), |lane| self.writers_of(lane)))
     }
 
-    /// Divides users by the connections that create them.
+    /// Divides users by lane; returns each part with the connections to the lane's server.
     pub(super) fn by_server(&self, users: &[String], names: &[Option<String>]) -> Vec<UsersOfServer> {
         if !self.is_cluster() {
             return vec![(self.score_writers.clone(), users.to_vec(), names.to_vec())];
@@ -229,16 +229,20 @@ impl Store {
 
     /// Follows lanes that Citus moves. Ends at once on a single server.
     pub(crate) async fn follow_lanes(self) {
+        let mut ticks = tokio::time::interval(FOLLOW_INTERVAL);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        while self.find_owners().await.is_err() {
+            ticks.tick().await;
+        }
         if !self.is_cluster() {
             return;
         }
-        let mut ticks = tokio::time::interval(FOLLOW_INTERVAL);
-        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
             let followed = async {
-                sqlx::query("CALL centile_lanes.follow_moves()").execute(&self.layout_writers).await?;
-                self.find_owners().await
+                let moved = sqlx::query("CALL centile_lanes.follow_moves()").execute(&self.layout_writers).await;
+                self.find_owners().await?;
+                moved.map(drop).map_err(Error::from)
             };
             match followed.await {
                 Ok(()) => {}

@@ -202,7 +202,7 @@ macro_rules! round_of {
     }};
 }
 
-/// What one server answers to a round.
+/// The answer of one server to a round.
 struct Part {
     epoch: String,
     read_at: DateTime<Utc>,
@@ -275,7 +275,7 @@ impl Changes {
 }
 
 fn lane_moves() -> Error {
-    Error::unavailable(Code::ConcurrentChange, "a lane is being moved to another server")
+    Error::unavailable(Code::ConcurrentChange, "a lane is being moved to another server; retry")
 }
 
 impl Store {
@@ -319,13 +319,18 @@ impl Store {
         let read = pools
             .iter()
             .map(|(pool, _)| sqlx::query_file!("sql/queries/profiles.sql", user_ids, external_ids).fetch_all(pool));
-        let rows: Vec<_> = try_join_all(read).await?.into_iter().flatten().collect();
-        let epoch = rows.first().map(|row| row.epoch.clone());
+        let rows = try_join_all(read).await?;
+        let epoch = rows.first().and_then(|rows| rows.first()).map(|row| row.epoch.clone());
         let (epoch, revision) = epoch
-            .zip(rows.iter().map(|row| row.revision).min())
+            .zip(rows.iter().flatten().map(|row| row.revision).min())
             .ok_or_else(|| Error::Internal("there is no profile revision".to_owned()))?;
-        let profiles = rows.into_iter().filter_map(|row| {
-            Some(StoredProfile { id: row.id?, external_id: row.external_id?, name: row.name?, avatar: row.avatar })
+        let profiles = rows.into_iter().zip(&pools).flat_map(|(rows, (_, lanes))| {
+            rows.into_iter().filter_map(move |row| {
+                let external_id = row.external_id?;
+                // After a move, a server may still have copies.
+                let is_own = lanes.as_ref().is_none_or(|lanes| has_user(lanes, &external_id));
+                is_own.then_some(StoredProfile { id: row.id?, external_id, name: row.name?, avatar: row.avatar })
+            })
         });
         let profiles: Vec<StoredProfile> = profiles.collect();
         if self.is_cluster() && user_ids.iter().any(|id| !profiles.iter().any(|profile| profile.id == *id)) {

@@ -1,5 +1,5 @@
--- Each server draws ids from a sequence of its own. Stores the highest id for all of them: whoever
--- gets the structure lock next draws higher ones.
+-- Each server draws ids from a sequence of its own. Stores the highest id on all servers, so that
+-- writers that get the structure lock later draw higher ones.
 CREATE OR REPLACE FUNCTION centile_store.ledger_end() RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 AS $$

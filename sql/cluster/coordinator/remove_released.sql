@@ -20,4 +20,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.remove_released(integer) IS
-'Removes rows of a released ranking, and returns their number.';
+'Removes a released ranking with all its rows, and returns 1; 0 when nothing is left.';

@@ -1,6 +1,5 @@
--- As on plain PostgreSQL, but only for writers, and only while the lane is on this server. The lock on
--- the board's row takes the place of the advisory lock: the coordinator updates this row on every
--- server.
+-- As on a single server, but only for writers, and only while the lane is on this server. When the
+-- coordinator takes the lock, it updates the board's copy on every server, and a trigger takes it there.
 CREATE OR REPLACE FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean, p_lane smallint DEFAULT NULL) RETURNS centile_store.boards
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -16,7 +15,8 @@ BEGIN
     IF current_setting('synchronous_commit') IN ('off', 'local') THEN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
-    SELECT * INTO v_board FROM centile_store.boards b WHERE b.id = p_board_id FOR SHARE;
+    PERFORM pg_advisory_xact_lock_shared(1128615508, p_board_id);
+    SELECT * INTO v_board FROM centile_store.boards b WHERE b.id = p_board_id;
     PERFORM centile_lanes.hold(p_lane);
     -- Later rows of the board get higher ids than those that the coordinator has seen.
     SELECT i.id INTO v_last_id FROM centile_store.last_id i;

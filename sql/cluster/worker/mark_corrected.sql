@@ -9,4 +9,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.mark_corrected(bigint[]) IS
-'Marks periods whose ledger has changed since their cut-off.';
+'Marks closed periods whose archives lack a correction until their next refresh.';

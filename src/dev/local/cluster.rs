@@ -35,7 +35,7 @@ pub struct LocalCluster {
 
 impl LocalCluster {
     /// Starts the servers with their data in folders beside `dir`, whose names begin with its name. The
-    /// PostgreSQL that is found first must have Citus.
+    /// newest installed PostgreSQL must have Citus; of equal versions, the first in `PATH`.
     pub fn start(dir: &Path, workers: usize, options: &PostgresOptions) -> Result<Self> {
         let mut options = options.clone();
         options.settings.extend(SETTINGS.map(|(name, value)| (name.to_owned(), value.to_owned())));

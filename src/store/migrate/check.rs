@@ -104,7 +104,10 @@ pub(crate) async fn edition(executor: impl PgExecutor<'_>) -> Result<Edition> {
 
 async fn check(connection: &mut PgConnection) -> Result<()> {
     if Server::of(connection).await? == Server::Worker {
-        return Err(Error::conflict(Code::Conflict, "the database is a worker of a cluster: name its coordinator"));
+        return Err(Error::conflict(
+            Code::Conflict,
+            "the database is a worker of a cluster: use its coordinator's URL",
+        ));
     }
     let refusal = match edition(connection).await? {
         Edition::Same => return Ok(()),

@@ -34,12 +34,13 @@ const HAS_WORKERS: &str = "
 /// Whether a database with Centile's tables has boards or players.
 const HAS_ROWS: &str = "SELECT EXISTS (SELECT FROM centile_store.boards) OR EXISTS (SELECT FROM centile_store.users)";
 
-/// Makes a cluster of an empty database at `database_url`, the coordinator, and of the same
-/// database on all workers that it knows. Each board gets this number of `lanes`,
-/// which are divided into `groups`.
+/// Makes a cluster of an empty database at `database_url`, the coordinator, and of the databases of
+/// the same name on all workers that it knows. Each board gets `lanes` lanes, which are divided into
+/// `groups`. Call it again after a worker was added.
 ///
-/// Every step is a transaction that a repeated call skips. Returns [`Error::Conflict`] without
-/// Citus or workers, and for a database with boards or players.
+/// Each step is a transaction. A repeated call skips completed steps, and ignores its numbers if the
+/// lanes exist. Returns [`Error::Conflict`] without Citus or workers, and for a database with boards
+/// or players.
 pub async fn init_cluster(database_url: &str, lanes: u16, groups: u16) -> Result<()> {
     if groups > lanes {
         return Err(Error::invalid("groups", "must not be above the number of lanes"));
@@ -107,10 +108,16 @@ pub(super) async fn replace_functions(
     retry: &mut LockRetry,
 ) -> Result<Report> {
     if server == Server::Worker {
-        return Err(Error::conflict(Code::Conflict, "this is a worker of a cluster: migrate its coordinator"));
+        return Err(Error::conflict(
+            Code::Conflict,
+            "the database is a worker of a cluster: run `centile migrate` with the URL of its coordinator",
+        ));
     }
     if check::edition(&mut *connection).await? == Edition::Older {
-        return Err(Error::conflict(Code::Conflict, "this version cannot change the tables of a cluster"));
+        return Err(Error::conflict(
+            Code::Conflict,
+            "cannot change the tables of a cluster: import its scores into a new one, see docs/cluster.md#upgrade",
+        ));
     }
     for worker in cluster::workers(connection, options).await.map_err(failed(WORKERS))? {
         let mut worker = PgConnection::connect_with(&worker).await.map_err(unavailable)?;

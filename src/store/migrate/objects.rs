@@ -213,7 +213,10 @@ pub(super) async fn drop_all(connection: &mut PgConnection) -> Result<()> {
         drop_objects(&mut transaction, &[]).await
     };
     match dropped.await {
-        Err(Failure::Locked) => Err(Error::unavailable(Code::Unavailable, "other sessions use functions or views")),
+        Err(Failure::Locked) => Err(Error::unavailable(
+            Code::Unavailable,
+            "other sessions use the functions or views: end them, and run `centile cluster init` again",
+        )),
         Err(Failure::Other(error)) => Err(error),
         Ok(()) => transaction.commit().await.map_err(failed("commit the removal of functions and views")),
     }
