@@ -1,0 +1,91 @@
+//! The answers of several servers to one round, and how they are joined.
+
+use chrono::{DateTime, Utc};
+
+use crate::{
+    Code, Error, Result,
+    model::user::lane_hash,
+    store::index::{BoardState, Changes, CurrentRanking, Round, StoredProfile},
+};
+
+/// The answer of one server to a round.
+pub(super) struct Part {
+    pub(super) epoch: String,
+    pub(super) read_at: DateTime<Utc>,
+    pub(super) snapshot: Option<String>,
+    pub(super) state: Option<PartState>,
+}
+
+/// The state of a board on one server.
+pub(super) struct PartState {
+    /// `None` for lanes that the server does not have.
+    pub(super) batches: Vec<Option<i64>>,
+    pub(super) revision: i64,
+    pub(super) rankings: Vec<CurrentRanking>,
+    pub(super) changes: Option<Changes>,
+    pub(super) profiles: Option<Vec<StoredProfile>>,
+}
+
+impl Part {
+    /// Joins the answers of all servers. Fails while a lane is being moved.
+    pub(super) fn join(parts: Vec<Self>) -> Result<Round> {
+        let mut parts = parts.into_iter();
+        let Some(Self { epoch, mut read_at, mut snapshot, mut state }) = parts.next() else {
+            return Err(lane_moves());
+        };
+        for part in parts {
+            read_at = read_at.max(part.read_at);
+            // Each server has snapshots of its own.
+            snapshot = None;
+            state = state.zip(part.state).map(|(one, other)| one.join(other));
+        }
+        let state = state.map(|state| {
+            let PartState { batches, revision, rankings, changes, profiles } = state;
+            let batches = batches.into_iter().collect::<Option<_>>().ok_or_else(lane_moves)?;
+            Ok::<_, Error>(BoardState { batches, revision, rankings, changes, profiles })
+        });
+        Ok(Round { epoch, read_at, snapshot, state: state.transpose()? })
+    }
+}
+
+impl PartState {
+    /// Joins the states of two servers. Only rankings that are current on both remain: a server may
+    /// learn a little later that a ranking was replaced.
+    fn join(self, other: Self) -> Self {
+        let (ours, theirs) = (self.rankings, other.rankings);
+        let rankings: Vec<CurrentRanking> = ours.iter().filter(|one| theirs.contains(one)).copied().collect();
+        let changes = self.changes.zip(other.changes).map(|(one, two)| {
+            let keys = rankings.iter().flat_map(|ranking| {
+                one.keys_of(&ours, ranking).iter().chain(two.keys_of(&theirs, ranking)).copied().collect::<Vec<_>>()
+            });
+            let keys = keys.collect();
+            Changes { user_ids: [one.user_ids, two.user_ids].concat(), keys }
+        });
+        Self {
+            batches: self.batches.into_iter().zip(other.batches).map(|(one, two)| one.or(two)).collect(),
+            revision: self.revision.min(other.revision),
+            rankings,
+            changes,
+            profiles: self.profiles.zip(other.profiles).map(|(one, two)| [one, two].concat()),
+        }
+    }
+}
+
+impl Changes {
+    /// Returns the keys in one of `rankings`.
+    fn keys_of(&self, rankings: &[CurrentRanking], ranking: &CurrentRanking) -> &[Option<(i64, i64)>] {
+        let users = self.user_ids.len();
+        let place = rankings.iter().position(|one| one == ranking).unwrap_or_default();
+        self.keys.get(place * users..(place + 1) * users).unwrap_or_default()
+    }
+}
+
+/// The error while a lane is on no server.
+pub(super) fn lane_moves() -> Error {
+    Error::unavailable(Code::ConcurrentChange, "a lane is being moved to another server; retry")
+}
+
+/// Returns whether a player's lane is among the lanes of a server.
+pub(super) fn has_user(lanes: &[bool], user_id: &str) -> bool {
+    lanes.get(usize::from(lane_hash(user_id)) % lanes.len().max(1)).copied().unwrap_or_default()
+}
