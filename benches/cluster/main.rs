@@ -63,7 +63,7 @@ async fn main() -> Outcome<()> {
         migrate_url(&single.url("postgres")).await?;
         let cluster = LocalCluster::start(&dir.join("cluster"), 1, &options)?;
         let url = cluster.create_database("boards")?;
-        init_cluster(&url, LANES, LANES).await?;
+        init_cluster(&url, LANES, LANES, None).await?;
         let systems = [
             System::start("single server", &single.url("postgres"), &single, None)?,
             System::start("cluster", &url, &cluster.workers[0], Some(&cluster.coordinator))?,

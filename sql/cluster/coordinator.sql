@@ -106,11 +106,12 @@ BEGIN
         PERFORM lock_shard_metadata(5, ARRAY[v_group.shard]);
         CONTINUE WHEN NOT EXISTS (SELECT FROM pg_dist_placement p WHERE p.placementid = v_group.placementid);
         PERFORM centile_lanes.on_workers(format('SELECT centile_lanes.release(%L, %s)', v_group.lanes, v_group.node));
+        PERFORM centile_lanes.on_workers(format('SELECT centile_lanes.attach(%s, %L, %s)', v_group.number, v_group.lanes, v_group.node));
         EXECUTE format('ALTER SERVER %I OPTIONS (SET host %L, SET port %L)', 'centile_lanes_' || v_group.number, v_group.host, v_group.port);
         COMMIT;
         PERFORM lock_shard_metadata(5, ARRAY[v_group.shard]);
         CONTINUE WHEN NOT EXISTS (SELECT FROM pg_dist_placement p WHERE p.placementid = v_group.placementid);
-        PERFORM centile_lanes.on_workers(format('SELECT centile_lanes.attach(%s, %L, %s)', v_group.number, v_group.lanes, v_group.node));
+        PERFORM centile_lanes.on_workers(format('SELECT centile_lanes.accept(%s, %L, %s)', v_group.number, v_group.lanes, v_group.node));
         UPDATE centile_lanes.groups g SET node = v_group.node, placement = v_group.placementid WHERE g.number = v_group.number;
         COMMIT;
     END LOOP;

@@ -79,7 +79,8 @@ AS $$
 $$;
 
 -- Attaches the shards of a group as partitions, if this server is p_node. Citus drops the shards on
--- the former worker. Safe to run again.
+-- the former worker. Nobody reads the shards yet, so the exclusive locks on them do not wait. Safe to
+-- run again.
 CREATE FUNCTION centile_lanes.attach(p_group integer, p_lanes smallint[], p_node integer) RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET citus.enable_ddl_propagation = off
@@ -87,15 +88,14 @@ SET citus.enable_manual_changes_to_shards = on
 SET lock_timeout = '1s'
 AS $$
 DECLARE
-    v_shard   record;
-    v_last_id bigint;
+    v_shard record;
 BEGIN
     IF p_node <> (SELECT g.groupid FROM pg_dist_local_group g) THEN
         RETURN;
     END IF;
     LOCK TABLE centile_lanes.lanes IN SHARE ROW EXCLUSIVE MODE;
     FOR v_shard IN
-        SELECT s.shardid, left(c.relname, -length('_' || p_group)) AS parent, x.shard
+        SELECT left(c.relname, -length('_' || p_group)) AS parent, x.shard
         FROM pg_dist_partition p
         JOIN pg_class c ON c.oid = p.logicalrelid
         JOIN pg_dist_shard s USING (logicalrelid)
@@ -104,11 +104,22 @@ BEGIN
           AND NOT EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = x.shard)
     LOOP
         EXECUTE format('ALTER TABLE centile_store.%I ATTACH PARTITION %s FOR VALUES IN (%s)', v_shard.parent, v_shard.shard, array_to_string(p_lanes, ', '));
-        IF v_shard.parent = 'score_transactions' THEN
-            EXECUTE format('SELECT max(id) FROM %s', v_shard.shard) INTO v_last_id;
-            PERFORM centile_lanes.draw_above(v_last_id);
-        END IF;
     END LOOP;
+END
+$$;
+
+-- Begins to accept scores for the attached lanes of a group, if this server is p_node. Its ids will be
+-- above those in the group's ledger. Safe to run again.
+CREATE FUNCTION centile_lanes.accept(p_group integer, p_lanes smallint[], p_node integer) RETURNS void
+LANGUAGE plpgsql VOLATILE
+SET lock_timeout = '1s'
+AS $$
+BEGIN
+    IF p_node <> (SELECT g.groupid FROM pg_dist_local_group g) THEN
+        RETURN;
+    END IF;
+    LOCK TABLE centile_lanes.lanes IN SHARE ROW EXCLUSIVE MODE;
+    PERFORM centile_lanes.draw_above((SELECT max(t.id) FROM centile_store.score_transactions t WHERE t.lane = ANY (p_lanes)));
     INSERT INTO centile_lanes.lanes (lane, shard)
     SELECT l, s.shardid FROM unnest(p_lanes) AS l CROSS JOIN pg_dist_shard s
     WHERE s.logicalrelid = format('centile_lanes.%I', 'board_lanes_' || p_group)::regclass

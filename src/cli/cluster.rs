@@ -13,7 +13,7 @@ use crate::{
 /// Subcommands of `cluster`.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Make a cluster of an empty database with Citus
+    /// Make a cluster of an empty database with Citus, or copy a single server into one
     ///
     /// The database URL names the coordinator. Its workers must be registered with Citus. Safe to
     /// interrupt and to run again.
@@ -33,13 +33,18 @@ pub(super) struct Init {
     #[arg(long, value_name = "NUMBER", default_value_t = 8)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=64))]
     groups: u16,
+    /// URL of a single server's database: copy its boards and players into the cluster
+    ///
+    /// Stop its instances first. The database itself does not change.
+    #[arg(long, env = "CENTILE_CLUSTER_FROM", value_name = "URL", hide_env_values = true)]
+    from: Option<String>,
 }
 
 /// Runs a subcommand.
 pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
-        Command::Init(Init { lanes, groups }) => {
-            migrate::init_cluster(config.database_url()?, lanes, groups).await?;
+        Command::Init(Init { lanes, groups, from }) => {
+            migrate::init_cluster(config.database_url()?, lanes, groups, from.as_deref()).await?;
             println!("the database is a cluster");
             Ok(())
         }
@@ -53,11 +58,8 @@ fn show(workers: &[Worker]) -> Result<()> {
         return Err(Error::conflict(Code::Conflict, "the database is not a cluster: see `centile cluster init`"));
     }
     println!("WORKER                 STATE  LANES  SIZE      GROUPS");
-    for Worker { host, port, answers, groups, lanes, bytes } in workers {
-        let state = if *answers { "up" } else { "down" };
-        let megabytes = bytes.map_or_else(|| "unknown".to_owned(), |bytes| format!("{} MB", bytes >> 20));
-        let groups: Vec<String> = groups.iter().map(ToString::to_string).collect();
-        println!("{:<22} {state:<6} {lanes:<6} {megabytes:<9} {}", format!("{host}:{port}"), groups.join(" "));
+    for [address, state, lanes, size, groups] in workers.iter().map(Worker::cells) {
+        println!("{address:<22} {state:<6} {lanes:<6} {size:<9} {groups}");
     }
     Ok(())
 }

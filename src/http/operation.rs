@@ -12,7 +12,7 @@ use crate::{
         outbox::{Message, MessageFilter},
     },
     ranking::IndexStatus,
-    store::upkeep::StoredUpkeep,
+    store::{cluster::Worker, upkeep::StoredUpkeep},
     telemetry::recent::{self, Minute},
 };
 
@@ -42,6 +42,8 @@ pub(crate) struct Operation {
     /// Latest administrative actions, newest first.
     pub(crate) acts: Vec<AuditEntry>,
     pub(crate) status: InstanceStatus,
+    /// The workers of a cluster; none on a single server.
+    pub(crate) workers: Vec<Worker>,
     /// The last minutes of this process, oldest first.
     pub(crate) minutes: Vec<Minute>,
 }
@@ -88,16 +90,18 @@ pub(crate) async fn read(instance: &Instance, selected: Option<&BoardSlug>) -> R
         }
     };
     let filter = MessageFilter { board: None, waiting: true, limit: LATEST };
-    let (upkeep, ledger, periods, selected, waiting, acts) = futures::try_join!(
+    let (upkeep, ledger, periods, selected, waiting, acts, workers) = futures::try_join!(
         instance.store.upkeep(),
         instance.store.ledger_ahead(),
         instance.store.period_status(PERIODS_MAX.into()),
         buckets,
         outbox::list(&instance.boards, &filter),
         instance.store.last_acts(LATEST.into()),
+        instance.store.cluster_status(),
     )?;
     let status = status(instance).await;
-    Ok(Operation { boards, upkeep, ledger, periods, selected, waiting, acts, status, minutes: recent::minutes() })
+    let minutes = recent::minutes();
+    Ok(Operation { boards, upkeep, ledger, periods, selected, waiting, acts, status, workers, minutes })
 }
 
 async fn status(instance: &Instance) -> InstanceStatus {

@@ -34,17 +34,28 @@ const FOLLOW_INTERVAL: Duration = Duration::from_millis(250);
 #[derive(Debug, FromRow)]
 pub(crate) struct Worker {
     /// Host, as Citus knows it.
-    pub(crate) host: String,
+    host: String,
     /// Port.
-    pub(crate) port: i32,
+    port: i32,
     /// Whether it answers.
-    pub(crate) answers: bool,
+    answers: bool,
     /// Numbers of the groups of lanes that it has.
-    pub(crate) groups: Vec<i16>,
+    groups: Vec<i16>,
     /// Number of its lanes.
-    pub(crate) lanes: i64,
+    lanes: i64,
     /// Size of its database, if it answers.
-    pub(crate) bytes: Option<i64>,
+    bytes: Option<i64>,
+}
+
+impl Worker {
+    /// Returns the address, state, number of lanes, size, and groups as text.
+    pub(crate) fn cells(&self) -> [String; 5] {
+        let size = self.bytes.map_or_else(|| "unknown".to_owned(), |bytes| format!("{} MB", bytes >> 20));
+        let groups: Vec<String> = self.groups.iter().map(ToString::to_string).collect();
+        let state = if self.answers { "up" } else { "down" };
+        let address = format!("{}:{}", self.host, self.port);
+        [address, state.to_owned(), self.lanes.to_string(), size, groups.join(" ")]
+    }
 }
 
 /// Ids and names of users, and the connections that create them.
@@ -257,7 +268,7 @@ impl Store {
 }
 
 /// Returns options like `options` for another server.
-fn at(options: &PgConnectOptions, host: &str, port: i32) -> PgConnectOptions {
+pub(super) fn at(options: &PgConnectOptions, host: &str, port: i32) -> PgConnectOptions {
     options.clone().host(host).port(u16::try_from(port).unwrap_or_default())
 }
 

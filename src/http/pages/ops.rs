@@ -22,6 +22,7 @@ use crate::{
         presentation::ScoreFormat,
     },
     ranking::IndexStatus,
+    store::cluster::Worker,
     telemetry::recent::Minute,
 };
 
@@ -64,6 +65,7 @@ pub(crate) fn page(operation: &Operation, now: DateTime<Utc>) -> Markup {
             (messages(&operation.waiting))
             (acts(&operation.acts))
             (instance(&operation.status))
+            @if !operation.workers.is_empty() { (workers(&operation.workers)) }
         }
     };
     crate::http::pages::styled("Operation · Centile", &[&asset::OPS_STYLE], &main)
@@ -464,6 +466,27 @@ fn instance(status: &InstanceStatus) -> Markup {
     }
 }
 
+/// The workers of a cluster.
+fn workers(workers: &[Worker]) -> Markup {
+    let row = |worker: &Worker| {
+        let [address, state, lanes, size, groups] = worker.cells();
+        html! {
+            th scope="row" { (address) }
+            td { (state) }
+            td.number { (lanes) }
+            td.number { (size) }
+            td { (groups) }
+        }
+    };
+    let columns = [("Worker", false), ("State", false), ("Lanes", true), ("Size", true), ("Groups", false)];
+    html! {
+        section {
+            h2 { "Cluster" }
+            (table("Workers, their lanes and the sizes of their databases", &columns, &workers.iter().map(row).collect::<Vec<_>>()))
+        }
+    }
+}
+
 /// The rank indexes, and those refused for lack of memory.
 fn indexes(indexes: &[IndexStatus]) -> Markup {
     let row = |index: &IndexStatus| {
@@ -521,6 +544,7 @@ mod tests {
                 waiting: Vec::new(),
                 acts: Vec::new(),
                 status: InstanceStatus::default(),
+                workers: Vec::new(),
                 minutes: Vec::new(),
             };
             let named: Vec<_> =

@@ -11,7 +11,7 @@ use crate::{
         cluster,
         hosts::Hosts,
         migrate::{
-            Edition, Files, LOCK_WAIT, Report, apply_migrations, check, failed, files::Server, lock,
+            Edition, Files, LOCK_WAIT, Report, apply_migrations, check, failed, files::Server, fill, lock,
             lock_retry::LockRetry, objects, unavailable,
         },
     },
@@ -32,16 +32,18 @@ const HAS_WORKERS: &str = "
        AND EXISTS (SELECT FROM pg_dist_node WHERE groupid > 0 AND noderole = 'primary' AND isactive)";
 
 /// Whether a database with Centile's tables has boards or players.
-const HAS_ROWS: &str = "SELECT EXISTS (SELECT FROM centile_store.boards) OR EXISTS (SELECT FROM centile_store.users)";
+pub(super) const HAS_ROWS: &str =
+    "SELECT EXISTS (SELECT FROM centile_store.boards) OR EXISTS (SELECT FROM centile_store.users)";
 
 /// Makes a cluster of an empty database at `database_url`, the coordinator, and of the databases of
 /// the same name on all workers that it knows. Each board gets `lanes` lanes, which are divided into
-/// `groups`. Call it again after a worker was added.
+/// `groups`. Then copies the database of a single server at `from` into it. Call it again after a
+/// worker was added.
 ///
 /// Each step is a transaction. A repeated call skips completed steps, and ignores its numbers if the
-/// lanes exist. Returns [`Error::Conflict`] without Citus or workers, and for a database with boards
-/// or players.
-pub async fn init_cluster(database_url: &str, lanes: u16, groups: u16) -> Result<()> {
+/// lanes exist. Returns [`Error::Conflict`] without Citus or workers, for a database with boards or
+/// players, and if the one to copy is in use.
+pub async fn init_cluster(database_url: &str, lanes: u16, groups: u16, from: Option<&str>) -> Result<()> {
     if groups > lanes {
         return Err(Error::invalid("groups", "must not be above the number of lanes"));
     }
@@ -50,7 +52,12 @@ pub async fn init_cluster(database_url: &str, lanes: u16, groups: u16) -> Result
     let (files, mut retry) = (Files::embedded(), LockRetry::new(LOCK_WAIT));
     let mut coordinator = PgConnection::connect_with(&options).await.map_err(unavailable)?;
     lock(&mut coordinator).await?;
-    if Server::of(&mut coordinator).await? == Server::Single {
+    let is_cluster = Server::of(&mut coordinator).await? != Server::Single;
+    if let Some(from) = from {
+        let lanes = if is_cluster { number_of_lanes(&mut coordinator).await? } else { lanes.into() };
+        fill::check_source(from, lanes).await?;
+    }
+    if !is_cluster {
         check_empty(&mut coordinator).await?;
         apply_migrations(&mut coordinator, &files, &mut retry).await?;
         configure(&mut coordinator, "centile.lanes", &lanes.to_string()).await?;
@@ -64,10 +71,7 @@ pub async fn init_cluster(database_url: &str, lanes: u16, groups: u16) -> Result
         .await
         .map_err(failed("copy tables to new workers"))?;
     // A repeated call may name another number.
-    let lanes: i64 = sqlx::query_scalar("SELECT sum(cardinality(lanes)) FROM centile_lanes.groups")
-        .fetch_one(&mut coordinator)
-        .await
-        .map_err(failed("read the groups of lanes"))?;
+    let lanes = number_of_lanes(&mut coordinator).await?;
     configure(&mut coordinator, "centile.lanes", &lanes.to_string()).await?;
     for worker in cluster::workers(&mut coordinator, &options).await.map_err(failed(WORKERS))? {
         let mut worker = PgConnection::connect_with(&worker).await.map_err(unavailable)?;
@@ -93,6 +97,9 @@ pub async fn init_cluster(database_url: &str, lanes: u16, groups: u16) -> Result
         .execute(&mut coordinator)
         .await
         .map_err(failed("attach the lanes to their servers"))?;
+    if let Some(from) = from {
+        fill::fill(&mut coordinator, &options, from, lanes).await?;
+    }
     coordinator.close().await.ok();
     Ok(())
 }
@@ -149,6 +156,14 @@ async fn check_empty(connection: &mut PgConnection) -> Result<()> {
         return Err(Error::conflict(Code::Conflict, "the database has boards or players: a cluster begins empty"));
     }
     Ok(())
+}
+
+/// Returns the number of lanes of a cluster.
+async fn number_of_lanes(coordinator: &mut PgConnection) -> Result<i64> {
+    sqlx::query_scalar("SELECT sum(cardinality(lanes)) FROM centile_lanes.groups")
+        .fetch_one(coordinator)
+        .await
+        .map_err(failed("read the groups of lanes"))
 }
 
 /// Sets a setting of the session, which the scripts read.

@@ -10,6 +10,7 @@
 mod check;
 mod cluster;
 mod files;
+mod fill;
 mod lock_retry;
 mod objects;
 mod search_index;

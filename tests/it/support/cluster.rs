@@ -31,6 +31,6 @@ pub async fn create_database(cluster: &LocalCluster, name: &str) -> String {
     static ONE: Mutex<()> = Mutex::const_new(());
     let _one = ONE.lock().await;
     let url = cluster.create_database(name).unwrap();
-    init_cluster(&url, 4, 4).await.unwrap();
+    init_cluster(&url, 4, 4, None).await.unwrap();
     url
 }

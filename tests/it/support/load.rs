@@ -62,6 +62,8 @@ pub struct Load {
     /// Whether the test kills servers during the load. The record then omits requests without an
     /// answer or with status 503.
     pub may_fail: bool,
+    /// Pause of each writer after a change, so that more questions are answered per change.
+    pub pause: Duration,
     /// A key with the role admin.
     pub key: String,
     /// Number of players.
@@ -86,6 +88,7 @@ impl Load {
             read_only: false,
             cursors: true,
             may_fail: false,
+            pause: Duration::ZERO,
             key,
             players: amount(1_000, 3_000),
             client: super::client(),
@@ -135,8 +138,12 @@ impl Load {
                             load.write_many(&mut record, board, instance, events).await;
                         }
                         4 | 5 => load.administer(&mut record, &mut rng, instance).await,
-                        _ => reader.ask(&load, &mut record, &mut rng, instance).await,
+                        _ => {
+                            reader.ask(&load, &mut record, &mut rng, instance).await;
+                            continue;
+                        }
                     }
+                    tokio::time::sleep(load.pause).await;
                 }
                 record
             });

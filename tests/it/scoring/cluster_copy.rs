@@ -1,0 +1,121 @@
+//! Copies of a single server's database into a cluster. The test needs PostgreSQL with Citus, and
+//! starts its own servers, one of which also has the database to copy.
+
+use std::{fs, sync::Arc, time::Duration};
+
+use centile::store::migrate::{init_cluster, migrate_url};
+use rand::RngExt as _;
+use serde_json::json;
+use sqlx::{Connection as _, PgConnection, PgPool};
+use tokio::time::timeout;
+
+use super::cluster::serve;
+use crate::support::{
+    audit, cluster, folder,
+    load::{Load, key, stop_after},
+    record::Record,
+    run_at, verdict,
+    wait::within,
+};
+
+/// Boards with fewer lanes than the cluster, and one that is computed from them.
+const BOARDS: &str = "
+    SELECT centile.create_board('shared', p_periods => '{all_time,week}', p_layout_bounds => '{-10,0,3,10,30,50}', p_lanes => 2::smallint);
+    SELECT centile.create_board('first', p_mode => 'latest', p_order => 'asc', p_ties => 'first', p_periods => '{all_time,week}', p_lanes => 1::smallint);
+    SELECT centile.create_board('window', p_periods => '{all_time,week}', p_rolling => '{7d}', p_lanes => 4::smallint);
+    SELECT centile.create_board('segments', p_periods => '{all_time,week}', p_segments => '{country}')";
+
+/// Every ranking, except of the combined board: board, period, state, and all of its rows.
+const RANKINGS: &str = "
+    SELECT p.board, p.period, p.state, (SELECT jsonb_agg(r ORDER BY r.position) FROM centile.ranking(p.board, p.period) r)
+    FROM (SELECT p.board, centile_store.period_name(p.kind, p.label, p.segment) AS period, p.state FROM centile.periods p WHERE p.state <> 'preparing' AND p.board <> 'both') p
+    ORDER BY 1, 2";
+
+type Rankings = Vec<(String, String, String, Option<serde_json::Value>)>;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs Citus: make cluster-test"]
+async fn a_database_is_copied_into_a_cluster() {
+    let cluster = cluster::start();
+    let mut server = PgConnection::connect(&cluster.coordinator.url("postgres")).await.unwrap();
+    sqlx::raw_sql("CREATE DATABASE single").execute(&mut server).await.unwrap();
+    let single = cluster.coordinator.url("single");
+    migrate_url(&single).await.unwrap();
+    let source = PgPool::connect(&single).await.unwrap();
+    sqlx::raw_sql(BOARDS).execute(&source).await.unwrap();
+    fill_past_weeks(&single);
+    let (mut load, mut record) = write_scores(&single).await;
+    let before: Rankings = sqlx::query_as(RANKINGS).fetch_all(&source).await.unwrap();
+    assert!(before.iter().filter(|(_, _, state, _)| state == "closed").count() > 3, "{before:?}");
+
+    let url = cluster.create_database("boards").unwrap();
+    // Three lanes are no multiple of two.
+    run_at(&url, &["cluster", "init", "--lanes", "3", "--groups", "3", "--from", &single])
+        .refused(1, &["board", "lanes"]);
+    // Interrupted runs, at random moments.
+    for _ in 0..4 {
+        let part = Duration::from_millis(rand::rng().random_range(0..8_000));
+        let copying = timeout(part, init_cluster(&url, 4, 4, Some(&single))).await;
+        eprintln!("interrupted after {part:?}: {}", copying.is_err());
+        if let Ok(done) = copying {
+            done.unwrap();
+            break;
+        }
+    }
+    let copied = PgPool::connect(&url).await.unwrap();
+    if sqlx::query_scalar("SELECT NOT EXISTS (SELECT FROM centile_store.boards)")
+        .fetch_one(&copied)
+        .await
+        .unwrap_or(true)
+    {
+        within("the database is copied", init_cluster(&url, 4, 4, Some(&single))).await.unwrap();
+    }
+    run_at(&url, &["cluster", "init", "--from", &single]).refused(1, &["has boards or players"]);
+
+    let after: Rankings = sqlx::query_as(RANKINGS).fetch_all(&copied).await.unwrap();
+    assert_eq!(before, after);
+    let unlike = run_at(&url, &["verify"]);
+    assert_eq!(unlike.code, Some(0), "{unlike:?}");
+
+    // The cluster continues where the server ended: repeated events, bans and ids are known.
+    let instance = serve(&url, "copied").await;
+    Arc::get_mut(&mut load).unwrap().instances = vec![instance.url.clone()];
+    record.join(load.run(&stop_after(Duration::from_secs(2))).await);
+    // The versions of answers contain batches in which some lanes have no rows.
+    record.answers.clear();
+    verdict::of(&copied, &load, &record).await.expect_right("after the copy");
+    assert!(audit::rankings_are_sound(&copied).await > 3);
+}
+
+/// Imports scores of weeks in 2024, and closes these weeks.
+fn fill_past_weeks(url: &str) {
+    let events = (0..600).map(|n| {
+        let day = 1 + n % 28;
+        json!({"user_id": format!("p{}", n % 150), "points": n % 17, "occurred_at": format!("2024-01-{day:02}T12:00:00Z")})
+            .to_string()
+    });
+    for (user, country) in [("p1", "de"), ("p2", "de"), ("p3", "fr")] {
+        run_at(url, &["user", "set", user, "--attribute", &format!("country={country}")]).well();
+    }
+    let folder = folder("events");
+    fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("events.ndjson");
+    fs::write(&file, events.collect::<Vec<_>>().join("\n")).unwrap();
+    for board in ["shared", "first", "window", "segments"] {
+        run_at(url, &["import", "--board", board, file.to_str().unwrap()]).well();
+    }
+    fs::remove_dir_all(&folder).unwrap();
+    run_at(url, &["board", "combine", "both", "--source", "shared@all_time", "--source", "segments@all_time*2"]).well();
+    run_at(url, &["close", "--due"]).well();
+}
+
+/// Writes scores, bans, voids and resets. Returns the load and its changes: its answers have versions
+/// of the single server.
+async fn write_scores(url: &str) -> (Arc<Load>, Record) {
+    let instance = serve(url, "single").await;
+    let load = Arc::new(Load::new(vec![instance.url.clone()], &["shared", "first"], key(url, "admin")));
+    let mut record = load.begin().await;
+    record.join(load.run(&stop_after(Duration::from_secs(2))).await);
+    record.answers.clear();
+    (load, record)
+}
