@@ -6,7 +6,7 @@ use crate::{
     Code, Error, Resource, Result, boards,
     model::{
         act::{Act, Actor},
-        board::BoardSlug,
+        board::{BoardSlug, Mode},
         segment::check_value,
         user::{METADATA_MAX_BYTES, Profile, User, UserId, check_text},
     },
@@ -208,7 +208,9 @@ async fn set_banned(rankings: &Rankings, user_id: &UserId, banned: bool, act: &A
     let ban = rankings.store.begin_ban(user_id.as_str(), banned, act).await?;
     // A board that cannot be changed now does not delay the others.
     let mut failed = None;
-    for board in boards::list(&rankings.store, None).await? {
+    // Nobody has scores on a combined board.
+    let boards = boards::list(&rankings.store, None).await?;
+    for board in boards.iter().filter(|board| board.mode != Mode::Combined) {
         match rankings.store.ban_on_board(board.slug.as_str(), ban, act).await {
             Ok(()) => rankings.acknowledge_all(board.id).await?,
             Err(Error::Unavailable { code, message, retry_after }) => {

@@ -165,6 +165,8 @@ impl From<sqlx::Error> for Error {
             {
                 unavailable(&error)
             }
+            // Citus lost the connection to another server of a cluster.
+            "XX000" if message.starts_with("failure on connection marked as essential") => unavailable(&error),
             _ if has_other_columns(database.as_ref()) => {
                 Self::unavailable(Code::ConcurrentChange, "the schema has just been replaced; retry")
             }
