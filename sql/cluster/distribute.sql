@@ -18,14 +18,16 @@ BEGIN
 END
 $$;
 
--- The highest id that any server had drawn when the coordinator last asked (centile_store.ledger_end).
+-- The highest id that any server had drawn when the coordinator last asked (centile_store.ledger_end),
+-- and the highest id of a user that was copied from a single server.
 CREATE TABLE centile_lanes.last_id (
     one_row boolean NOT NULL DEFAULT true,
     id      bigint  NOT NULL,
+    user_id bigint  NOT NULL,
     CONSTRAINT last_id_pkey PRIMARY KEY (one_row)
 );
 SELECT create_reference_table('centile_lanes.last_id');
-INSERT INTO centile_lanes.last_id (id) VALUES (0);
+INSERT INTO centile_lanes.last_id (id, user_id) VALUES (0, 0);
 
 -- Repeats each change of a table in its copies on all servers, in the same transaction. Citus accepts
 -- only constants in such a statement. Leaves out frozen tops (bytea), which workers do not need.

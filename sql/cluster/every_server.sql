@@ -7,13 +7,18 @@
 CREATE SEQUENCE centile_lanes.ids INCREMENT BY 64;
 CREATE SEQUENCE centile_lanes.user_ids INCREMENT BY 64;
 DO $$
+DECLARE
+    v_server  integer := (SELECT groupid FROM pg_dist_local_group);
+    v_user_id bigint := (SELECT user_id FROM centile_lanes.last_id);
+    v_id      bigint := (SELECT id FROM centile_lanes.last_id);
 BEGIN
-    IF (SELECT groupid FROM pg_dist_local_group) > 63 THEN
+    IF v_server > 63 THEN
         RAISE EXCEPTION 'a cluster can have 63 workers, including those that were removed' USING ERRCODE = 'CB409';
     END IF;
+    PERFORM setval('centile_lanes.user_ids', (v_user_id / 64 + 1) * 64 + v_server, false);
+    PERFORM setval('centile_lanes.ids', (v_id / 64 + 1) * 64 + v_server, false);
 END
 $$;
-SELECT setval(s, 64 + groupid, false) FROM pg_dist_local_group CROSS JOIN (VALUES ('centile_lanes.ids'::regclass), ('centile_lanes.user_ids')) AS t (s);
 
 DO $$
 DECLARE

@@ -13,7 +13,7 @@ use crate::{
 /// Subcommands of `cluster`.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Make a cluster of an empty database with Citus, or copy a single server into one
+    /// Make a cluster of an empty database with Citus; `--from` copies a single server into it
     ///
     /// The database URL names the coordinator. Its workers must be registered with Citus. Safe to
     /// interrupt and to run again.
@@ -35,7 +35,7 @@ pub(super) struct Init {
     groups: u16,
     /// URL of a single server's database: copy its boards and players into the cluster
     ///
-    /// Stop its instances first. The database itself does not change.
+    /// Stop its instances first. The copy does not change this database.
     #[arg(long, env = "CENTILE_CLUSTER_FROM", value_name = "URL", hide_env_values = true)]
     from: Option<String>,
 }

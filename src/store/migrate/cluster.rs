@@ -32,17 +32,16 @@ const HAS_WORKERS: &str = "
        AND EXISTS (SELECT FROM pg_dist_node WHERE groupid > 0 AND noderole = 'primary' AND isactive)";
 
 /// Whether a database with Centile's tables has boards or players.
-pub(super) const HAS_ROWS: &str =
-    "SELECT EXISTS (SELECT FROM centile_store.boards) OR EXISTS (SELECT FROM centile_store.users)";
+const HAS_ROWS: &str = "SELECT EXISTS (SELECT FROM centile_store.boards) OR EXISTS (SELECT FROM centile_store.users)";
 
 /// Makes a cluster of an empty database at `database_url`, the coordinator, and of the databases of
 /// the same name on all workers that it knows. Each board gets `lanes` lanes, which are divided into
-/// `groups`. Then copies the database of a single server at `from` into it. Call it again after a
-/// worker was added.
+/// `groups`. With `from`, also copies the database of a single server at this URL into the cluster.
+/// After adding a worker, call it again without `from`.
 ///
 /// Each step is a transaction. A repeated call skips completed steps, and ignores its numbers if the
-/// lanes exist. Returns [`Error::Conflict`] without Citus or workers, for a database with boards or
-/// players, and if the one to copy is in use.
+/// lanes exist. Returns [`Error::Conflict`] without Citus or workers, and for a database with boards
+/// or players. Also returns it if the database at `from` is in use or cannot be copied.
 pub async fn init_cluster(database_url: &str, lanes: u16, groups: u16, from: Option<&str>) -> Result<()> {
     if groups > lanes {
         return Err(Error::invalid("groups", "must not be above the number of lanes"));
@@ -53,10 +52,16 @@ pub async fn init_cluster(database_url: &str, lanes: u16, groups: u16, from: Opt
     let mut coordinator = PgConnection::connect_with(&options).await.map_err(unavailable)?;
     lock(&mut coordinator).await?;
     let is_cluster = Server::of(&mut coordinator).await? != Server::Single;
-    if let Some(from) = from {
-        let lanes = if is_cluster { number_of_lanes(&mut coordinator).await? } else { lanes.into() };
-        fill::check_source(from, lanes).await?;
-    }
+    let source = match from {
+        Some(from) => {
+            let lanes = if is_cluster { number_of_lanes(&mut coordinator).await? } else { lanes.into() };
+            Some(fill::check_source(from, lanes).await?)
+        }
+        None => {
+            fill::check_filled(&mut coordinator).await?;
+            None
+        }
+    };
     if !is_cluster {
         check_empty(&mut coordinator).await?;
         apply_migrations(&mut coordinator, &files, &mut retry).await?;
@@ -97,8 +102,8 @@ pub async fn init_cluster(database_url: &str, lanes: u16, groups: u16, from: Opt
         .execute(&mut coordinator)
         .await
         .map_err(failed("attach the lanes to their servers"))?;
-    if let Some(from) = from {
-        fill::fill(&mut coordinator, &options, from, lanes).await?;
+    if let Some(source) = source {
+        fill::fill(&mut coordinator, &options, source, lanes).await?;
     }
     coordinator.close().await.ok();
     Ok(())

@@ -1,27 +1,24 @@
 //! Copies the database of a single server into an empty cluster.
 //!
-//! The source is read in one transaction, which locks its tables against changes. Each server of the
-//! cluster is written in one transaction. The coordinator commits last, and only its commit makes
-//! boards visible. After an interruption the next run deletes what workers have committed.
+//! One transaction reads the source, and locks its tables against changes. Each server of the
+//! cluster is filled in one transaction. The coordinator commits last, and only its commit makes
+//! boards visible. After an interruption, the next run deletes the rows that workers committed.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use futures::TryStreamExt as _;
-use sqlx::{
-    AssertSqlSafe, ConnectOptions as _, Connection as _, PgConnection, Postgres, Transaction,
-    postgres::PgConnectOptions,
-};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Postgres, Transaction, postgres::PgConnectOptions};
+use tokio::time::{Instant, sleep};
 
 use crate::{
     Code, Error, Result,
     store::{
         cluster,
-        hosts::Hosts,
-        migrate::{Edition, check, cluster::HAS_ROWS, connect, failed, files::Server, unavailable},
+        migrate::{Edition, check, connect, failed, files::Server, unavailable},
     },
 };
 
-/// Tables whose rows belong to a player's lane, and the player's id in a row `t`.
+/// Tables whose rows belong to a player's lane, and the expression of the player's id in a row `t`.
 const PLAYER_TABLES: [(&str, &str); 8] = [
     ("users", "t.id"),
     ("board_players", "t.user_id"),
@@ -33,8 +30,9 @@ const PLAYER_TABLES: [(&str, &str); 8] = [
     ("transaction_ids", "t.user_id"),
 ];
 
-/// Rows of `board_lanes` for the lanes `$lanes` of `$count`. The number of lanes is a multiple of the
-/// board's, so each new lane has players of one old lane, and continues its batches.
+/// Rows of `board_lanes` for the lanes `$lanes`, in a cluster of `$count` lanes. `$count` is a
+/// multiple of each board's number of lanes. So all players of a new lane come from one old lane,
+/// and the new lane continues its batch numbers.
 const BOARD_LANES: &str = "
     SELECT l.board_id, n, l.batch, l.last_at
     FROM centile_store.board_lanes l
@@ -42,7 +40,7 @@ const BOARD_LANES: &str = "
     CROSS JOIN generate_series(0, CASE b.mode WHEN 'combined' THEN 0 ELSE $count - 1 END) n
     WHERE l.lane = n % b.lanes AND n = ANY ('$lanes')";
 
-/// Rows of `bucket_counts`, likewise.
+/// Rows of `bucket_counts` for the lanes `$lanes`, in a cluster of `$count` lanes.
 const BUCKET_COUNTS: &str = "
     SELECT r.id, n.lane, 1, array_agg(coalesce(c.players, 0) ORDER BY b.bucket)
     FROM centile_store.rankings r
@@ -50,12 +48,13 @@ const BUCKET_COUNTS: &str = "
     CROSS JOIN generate_series(0, 99) AS b (bucket)
     LEFT JOIN (SELECT t.ranking_id, u.lane_hash % $count AS lane, t.bucket, count(*) AS players
                FROM centile_store.leaderboard_bucket t JOIN centile_store.users u ON u.id = -t.user_key
+               WHERE u.lane_hash % $count = ANY ('$lanes')
                GROUP BY t.ranking_id, u.lane_hash % $count, t.bucket) c
       ON (c.ranking_id, c.lane, c.bucket) = (r.id, n.lane, b.bucket)
     GROUP BY r.id, n.lane";
 
 /// Columns that differ in a cluster of `$count` lanes: table, column, expression for a row `t`.
-const CHANGED: [(&str, &str, &str); 5] = [
+const CHANGED: [(&str, &str, &str); 9] = [
     ("boards", "lanes", "CASE t.mode WHEN 'combined' THEN 1 ELSE $count END"),
     ("rankings", "lanes", "$count"),
     (
@@ -64,13 +63,30 @@ const CHANGED: [(&str, &str, &str); 5] = [
         "ARRAY(SELECT t.batches[n % cardinality(t.batches) + 1] FROM generate_series(0, $count - 1) n)",
     ),
     ("combinations", "next_view", "NULL"),
+    ("combinations", "next_as_of", "NULL"),
+    ("combinations", "next_sources", "NULL"),
+    ("combinations", "next_batches", "NULL"),
+    ("combinations", "next_end", "NULL"),
     ("combinations", "old_views", "'{}'"),
 ];
 
-/// Tables that neither the coordinator nor the workers take over.
+/// Tables that are not copied: those about the schema and the database itself, and a feed for rank
+/// indexes, which load anew.
 const SKIPPED: [&str; 4] = ["applied_sql", "batch_changes", "epochs", "schema_history"];
 
-/// Prepares a session that writes rows as they are. Foreign keys and triggers do not apply.
+/// Prepares a session that may be idle while others copy, and whose commit is durable.
+const PATIENT: &str =
+    "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; SET synchronous_commit = on";
+
+/// Sessions of Centile in the same database.
+const OTHER_SESSIONS: &str = "
+    SELECT count(*) FROM pg_stat_activity a
+    WHERE a.datname = current_database() AND a.application_name = 'centile' AND a.pid <> pg_backend_pid()";
+
+/// How long to wait for the end of other sessions.
+const SESSIONS_WAIT: Duration = Duration::from_secs(5);
+
+/// Disables foreign keys and triggers for the transaction, so that rows are copied unchanged.
 const AS_THEY_ARE: &str = "SET LOCAL session_replication_role = replica";
 
 /// Fills the copies of tables that workers read.
@@ -103,7 +119,7 @@ const ARCHIVES: &str = "
     JOIN pg_class c ON c.relnamespace = 'centile_archive'::regnamespace AND c.relname = p.archive_name
     ORDER BY p.id";
 
-/// Computes the rankings of combined boards, like the service: their sources are those of now.
+/// Computes the rankings of combined boards from the copied sources, as the service does.
 const COMBINE: &str = "
     UPDATE centile_store.periods p SET archive_name = NULL
     FROM centile_store.boards b WHERE b.id = p.board_id AND b.mode = 'combined';
@@ -111,7 +127,7 @@ const COMBINE: &str = "
     DECLARE
         v_board_id integer;
     BEGIN
-        FOR v_board_id IN SELECT c.board_id FROM centile_store.combinations c WHERE c.as_of IS NOT NULL ORDER BY c.board_id LOOP
+        FOR v_board_id IN SELECT c.board_id FROM centile_store.combined_boards() c WHERE c.as_of IS NOT NULL LOOP
             PERFORM centile_store.build_combination(v_board_id);
             PERFORM centile_store.finish_combination(v_board_id, NULL, 0);
         END LOOP;
@@ -135,9 +151,10 @@ struct Source<'a> {
 
 /// Checks that the database at `source_url` can be copied into a cluster of `lanes` lanes.
 ///
-/// Returns [`Error::Conflict`] if its schema is of another release, or the number of lanes is no
-/// multiple of a board's.
-pub(super) async fn check_source(source_url: &str, lanes: i64) -> Result<()> {
+/// Returns the connection. Returns [`Error::Conflict`] if the database is a cluster or has no tables
+/// of Centile, if its schema is of another release, if `lanes` is not a multiple of each board's
+/// number of lanes, or if a combined board cannot be computed again.
+pub(super) async fn check_source(source_url: &str, lanes: i64) -> Result<PgConnection> {
     let mut source = connect(source_url).await?;
     let refused = |message: String| Err(Error::conflict(Code::Conflict, message));
     if Server::of(&mut source).await? != Server::Single {
@@ -158,29 +175,38 @@ pub(super) async fn check_source(source_url: &str, lanes: i64) -> Result<()> {
     .fetch_optional(&mut source)
     .await
     .map_err(failed("read the boards to copy"))?;
-    source.close().await.ok();
-    board.map_or(Ok(()), |(slug, own)| {
-        refused(format!("the board {slug} has {own} lanes, and {lanes} is no multiple of that: choose other --lanes"))
-    })
+    if let Some((slug, own)) = board {
+        return refused(format!("the cluster's {lanes} lanes are not a multiple of the {own} lanes of board {slug}"));
+    }
+    let problem: Option<(String, String)> = sqlx::query_as(
+        "SELECT c.board, r.problem FROM centile_store.combined_boards() c CROSS JOIN LATERAL centile_store.resolve_sources(c.board_id) r
+         WHERE c.as_of IS NOT NULL AND r.problem IS NOT NULL LIMIT 1",
+    )
+    .fetch_optional(&mut source)
+    .await
+    .map_err(failed("read the sources of combined boards"))?;
+    if let Some((slug, problem)) = problem {
+        return refused(format!("the combined board {slug} cannot be computed again: {problem}"));
+    }
+    Ok(source)
 }
 
-/// Copies the database at `source_url` into the cluster of `coordinator`.
+/// Copies the database that `source` is connected to into the cluster of `coordinator`.
 ///
 /// Returns [`Error::Conflict`] if the cluster has boards or players, or the source is in use.
 pub(super) async fn fill(
     coordinator: &mut PgConnection,
     options: &PgConnectOptions,
-    source_url: &str,
+    mut source: PgConnection,
     lanes: i64,
 ) -> Result<()> {
     begin_filling(coordinator).await?;
-    let from = Hosts::parse(source_url)?.primary().disable_statement_logging();
-    let mut source = PgConnection::connect_with(&from).await.map_err(unavailable)?;
     let mut source = Source::lock(&mut source, lanes).await?;
-    let mut workers = workers(coordinator, options).await?;
+    let mut workers = workers(coordinator, options, lanes).await?;
     for worker in &mut workers {
         source.copy_lanes(worker).await?;
     }
+    run(coordinator, "SET synchronous_commit = on").await?;
     let mut coordinator = coordinator.begin().await.map_err(failed("begin"))?;
     source.copy_rest(&mut coordinator).await?;
     source.advance_sequences(&mut coordinator, &mut workers).await?;
@@ -190,38 +216,63 @@ pub(super) async fn fill(
     // The views read the workers in transactions of their own.
     source.create_archives(&mut coordinator).await?;
     run(&mut coordinator, "DROP TABLE centile_lanes.filling").await?;
+    // Fails if the source is no longer locked.
+    run(&mut source.transaction, "SELECT").await?;
     coordinator.commit().await.map_err(failed("commit the copied boards"))
 }
 
-/// Notes that the cluster is being filled. Fails if it has rows of its own.
-async fn begin_filling(coordinator: &mut PgConnection) -> Result<()> {
-    let query = format!("SELECT to_regclass('centile_lanes.filling') IS NULL AND ({HAS_ROWS})");
-    let is_used: bool = sqlx::query_scalar(AssertSqlSafe(query))
-        .fetch_one(&mut *coordinator)
+/// Fails if a copy into the cluster was interrupted.
+pub(super) async fn check_filled(coordinator: &mut PgConnection) -> Result<()> {
+    let is_partial: bool = sqlx::query_scalar("SELECT to_regclass('centile_lanes.filling') IS NOT NULL")
+        .fetch_one(coordinator)
         .await
-        .map_err(failed("look for boards"))?;
+        .map_err(failed("look for an interrupted copy"))?;
+    if is_partial {
+        return Err(Error::conflict(
+            Code::Conflict,
+            "a copy into the cluster was interrupted: run it again with --from",
+        ));
+    }
+    Ok(())
+}
+
+/// Marks the cluster as being filled. Fails if it has boards, or players that no interrupted copy has
+/// left.
+async fn begin_filling(coordinator: &mut PgConnection) -> Result<()> {
+    let is_used: bool = sqlx::query_scalar(
+        "SELECT EXISTS (SELECT FROM centile_store.boards)
+             OR to_regclass('centile_lanes.filling') IS NULL AND EXISTS (SELECT FROM centile_store.users)",
+    )
+    .fetch_one(&mut *coordinator)
+    .await
+    .map_err(failed("look for boards"))?;
     if is_used {
         return Err(Error::conflict(Code::Conflict, "the cluster has boards or players"));
     }
     run(coordinator, "CREATE TABLE IF NOT EXISTS centile_lanes.filling ()").await
 }
 
-/// Connects to the workers that have lanes, and begins a transaction on each.
-async fn workers(coordinator: &mut PgConnection, options: &PgConnectOptions) -> Result<Vec<Worker>> {
+/// Connects to the workers, and begins a transaction on each.
+async fn workers(coordinator: &mut PgConnection, options: &PgConnectOptions, count: i64) -> Result<Vec<Worker>> {
     let servers: Vec<(String, i32, Vec<i16>)> = sqlx::query_as(
-        "SELECT n.nodename, n.nodeport, array_agg(l.lane)
-         FROM centile_lanes.groups g
-         JOIN pg_dist_node n ON n.groupid = g.node AND n.noderole = 'primary'
-         CROSS JOIN LATERAL unnest(g.lanes) AS l (lane)
+        "SELECT n.nodename, n.nodeport, array_remove(array_agg(l.lane), NULL)
+         FROM pg_dist_node n
+         LEFT JOIN centile_lanes.groups g ON g.node = n.groupid
+         LEFT JOIN LATERAL unnest(g.lanes) AS l (lane) ON true
+         WHERE n.groupid > 0 AND n.noderole = 'primary' AND n.isactive
          GROUP BY n.nodename, n.nodeport",
     )
     .fetch_all(coordinator)
     .await
     .map_err(failed("read the servers of the lanes"))?;
+    if i64::try_from(servers.iter().map(|(.., lanes)| lanes.len()).sum::<usize>()) != Ok(count) {
+        return Err(Error::unavailable(Code::ConcurrentChange, "lanes are being moved: run the command again"));
+    }
     let mut workers = Vec::with_capacity(servers.len());
     for (host, port, lanes) in servers {
         let options = cluster::at(options, &host, port);
         let mut connection = PgConnection::connect_with(&options).await.map_err(unavailable)?;
+        run(&mut connection, PATIENT).await?;
         run(&mut connection, "BEGIN").await?;
         run(&mut connection, AS_THEY_ARE).await?;
         sqlx::query("SELECT centile_lanes.hold(l) FROM unnest($1) AS l")
@@ -235,8 +286,9 @@ async fn workers(coordinator: &mut PgConnection, options: &PgConnectOptions) -> 
 }
 
 impl<'a> Source<'a> {
-    /// Locks all tables against changes.
+    /// Locks all tables against changes. Fails if instances or commands are connected.
     async fn lock(connection: &'a mut PgConnection, lanes: i64) -> Result<Self> {
+        run(connection, PATIENT).await?;
         let columns: Vec<(String, Vec<String>)> = sqlx::query_as(
             "SELECT c.relname::text, array_agg(a.attname::text ORDER BY a.attnum)
              FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
@@ -252,9 +304,27 @@ impl<'a> Source<'a> {
         run(&mut transaction, "SET LOCAL lock_timeout = '10s'; SET LOCAL search_path = pg_catalog").await?;
         let tables: Vec<String> = columns.keys().map(|table| format!("centile_store.{table}")).collect();
         let lock = format!("LOCK TABLE {} IN SHARE MODE", tables.join(", "));
-        sqlx::raw_sql(AssertSqlSafe(lock)).execute(&mut *transaction).await.map_err(|error| {
-            Error::conflict(Code::Conflict, format!("cannot lock the database to copy; stop all instances: {error}"))
-        })?;
+        sqlx::raw_sql(AssertSqlSafe(lock))
+            .execute(&mut *transaction)
+            .await
+            .map_err(|error| Error::conflict(Code::Conflict, format!("cannot lock the database to copy: {error}")))?;
+        let begun = Instant::now();
+        loop {
+            // Each look at the activity needs its own copy of the statistics.
+            run(&mut transaction, "SELECT pg_stat_clear_snapshot()").await?;
+            let sessions: i64 = sqlx::query_scalar(OTHER_SESSIONS)
+                .fetch_one(&mut *transaction)
+                .await
+                .map_err(failed("look for other sessions"))?;
+            if sessions == 0 {
+                break;
+            } else if begun.elapsed() > SESSIONS_WAIT {
+                let message =
+                    format!("the database to copy has {sessions} other sessions of Centile: stop all instances");
+                return Err(Error::conflict(Code::Conflict, message));
+            }
+            sleep(Duration::from_millis(100)).await;
+        }
         Ok(Self { transaction, columns, lanes })
     }
 
@@ -324,7 +394,7 @@ impl<'a> Source<'a> {
         run(target, &format!("ANALYZE centile_store.{table}")).await
     }
 
-    /// Makes all servers draw ids above those of the source.
+    /// Advances the sequences of all servers beyond the ids of the source.
     async fn advance_sequences(&mut self, coordinator: &mut PgConnection, workers: &mut [Worker]) -> Result<()> {
         let (user, transaction): (i64, i64) = sqlx::query_as(
             "SELECT (SELECT coalesce(max(id), 0) FROM centile_store.users),
@@ -342,7 +412,7 @@ impl<'a> Source<'a> {
             run(&mut worker.connection, &next).await?;
         }
         run(coordinator, &next).await?;
-        run(coordinator, &format!("UPDATE centile_lanes.last_id SET id = {transaction}")).await?;
+        run(coordinator, &format!("UPDATE centile_lanes.last_id SET id = {transaction}, user_id = {user}")).await?;
         let others: Vec<(String, i64)> = sqlx::query_as(
             "SELECT format('%I.%I', schemaname, sequencename), last_value FROM pg_sequences WHERE schemaname = 'centile_store' AND last_value IS NOT NULL",
         )

@@ -18,17 +18,17 @@ use crate::support::{
     wait::within,
 };
 
-/// Boards with fewer lanes than the cluster, and one that is computed from them.
+/// Boards with fewer lanes than the cluster.
 const BOARDS: &str = "
     SELECT centile.create_board('shared', p_periods => '{all_time,week}', p_layout_bounds => '{-10,0,3,10,30,50}', p_lanes => 2::smallint);
     SELECT centile.create_board('first', p_mode => 'latest', p_order => 'asc', p_ties => 'first', p_periods => '{all_time,week}', p_lanes => 1::smallint);
     SELECT centile.create_board('window', p_periods => '{all_time,week}', p_rolling => '{7d}', p_lanes => 4::smallint);
     SELECT centile.create_board('segments', p_periods => '{all_time,week}', p_segments => '{country}')";
 
-/// Every ranking, except of the combined board: board, period, state, and all of its rows.
+/// Every ranking, except those of combined boards: board, period, state, and all of its rows.
 const RANKINGS: &str = "
     SELECT p.board, p.period, p.state, (SELECT jsonb_agg(r ORDER BY r.position) FROM centile.ranking(p.board, p.period) r)
-    FROM (SELECT p.board, centile_store.period_name(p.kind, p.label, p.segment) AS period, p.state FROM centile.periods p WHERE p.state <> 'preparing' AND p.board <> 'both') p
+    FROM (SELECT p.board, centile_store.period_name(p.kind, p.label, p.segment) AS period, p.state FROM centile.periods p WHERE p.state <> 'preparing' AND p.board NOT IN ('both', 'inner')) p
     ORDER BY 1, 2";
 
 type Rankings = Vec<(String, String, String, Option<serde_json::Value>)>;
@@ -52,9 +52,14 @@ async fn a_database_is_copied_into_a_cluster() {
     // Three lanes are no multiple of two.
     run_at(&url, &["cluster", "init", "--lanes", "3", "--groups", "3", "--from", &single])
         .refused(1, &["board", "lanes"]);
+    let idle = serve(&single, "idle").await;
+    run_at(&url, &["cluster", "init", "--lanes", "4", "--groups", "4", "--from", &single])
+        .refused(1, &["stop all instances"]);
+    run_at(&url, &["cluster", "init"]).refused(1, &["interrupted", "--from"]);
+    drop(idle);
     // Interrupted runs, at random moments.
     for _ in 0..4 {
-        let part = Duration::from_millis(rand::rng().random_range(0..8_000));
+        let part = Duration::from_millis(rand::rng().random_range(0..6_000));
         let copying = timeout(part, init_cluster(&url, 4, 4, Some(&single))).await;
         eprintln!("interrupted after {part:?}: {}", copying.is_err());
         if let Ok(done) = copying {
@@ -105,12 +110,19 @@ fn fill_past_weeks(url: &str) {
         run_at(url, &["import", "--board", board, file.to_str().unwrap()]).well();
     }
     fs::remove_dir_all(&folder).unwrap();
-    run_at(url, &["board", "combine", "both", "--source", "shared@all_time", "--source", "segments@all_time*2"]).well();
+    // A board that is computed from a later one.
+    run_at(url, &["board", "combine", "both", "--source", "shared@all_time"]).well();
+    run_at(url, &["board", "combine", "inner", "--source", "segments@all_time*2"]).well();
+    run_at(
+        url,
+        &["board", "combine", "both", "--replace", "--source", "shared@all_time", "--source", "inner@all_time"],
+    )
+    .well();
     run_at(url, &["close", "--due"]).well();
 }
 
-/// Writes scores, bans, voids and resets. Returns the load and its changes: its answers have versions
-/// of the single server.
+/// Writes scores, bans, voids and resets. Returns the load and a record of its changes, without
+/// answers: their versions are those of the single server.
 async fn write_scores(url: &str) -> (Arc<Load>, Record) {
     let instance = serve(url, "single").await;
     let load = Arc::new(Load::new(vec![instance.url.clone()], &["shared", "first"], key(url, "admin")));
