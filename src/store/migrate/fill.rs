@@ -134,7 +134,7 @@ const COMBINE: &str = "
     END
     $$";
 
-/// A server of the cluster that has lanes.
+/// A worker of the cluster, with the lanes that it has.
 struct Worker {
     connection: PgConnection,
     lanes: Vec<i16>,
