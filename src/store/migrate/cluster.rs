@@ -52,15 +52,12 @@ pub async fn init_cluster(database_url: &str, lanes: u16, groups: u16, from: Opt
     let mut coordinator = PgConnection::connect_with(&options).await.map_err(unavailable)?;
     lock(&mut coordinator).await?;
     let is_cluster = Server::of(&mut coordinator).await? != Server::Single;
-    let source = match from {
-        Some(from) => {
-            let lanes = if is_cluster { number_of_lanes(&mut coordinator).await? } else { lanes.into() };
-            Some(fill::check_source(from, lanes).await?)
-        }
-        None => {
-            fill::check_filled(&mut coordinator).await?;
-            None
-        }
+    let source = if let Some(from) = from {
+        let lanes = if is_cluster { number_of_lanes(&mut coordinator).await? } else { lanes.into() };
+        Some(fill::check_source(from, lanes).await?)
+    } else {
+        fill::check_filled(&mut coordinator).await?;
+        None
     };
     if !is_cluster {
         check_empty(&mut coordinator).await?;
