@@ -86,6 +86,51 @@ BEGIN
 END
 $$;
 
+-- Stores the timeline of a server. A new timeline begins a new epoch of the cluster, because the server
+-- may have lost commits: its next batches can have the numbers of lost ones.
+CREATE FUNCTION centile_lanes.register(p_node integer, p_timeline text) RETURNS integer
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    v_timelines text[];
+BEGIN
+    IF (SELECT c.timelines[p_node + 1] = p_timeline FROM centile_lanes.cluster c) THEN
+        RETURN 0;
+    END IF;
+    -- One server after the other.
+    LOCK TABLE centile_lanes.groups IN SHARE ROW EXCLUSIVE MODE;
+    v_timelines := (SELECT c.timelines FROM centile_lanes.cluster c);
+    v_timelines[p_node + 1] := p_timeline;
+    EXECUTE (SELECT format('UPDATE centile_lanes.cluster SET timelines = %L, epoch = %L', v_timelines,
+                        left(encode(sha256(convert_to(concat_ws(':', s.system_identifier, d.oid, array_to_string(v_timelines, ':', '')), 'UTF8')), 'hex'), 12))
+             FROM pg_control_system() s, pg_database d WHERE d.datname = current_database());
+    RETURN 1;
+END
+$$;
+
+-- Stores the timelines of the coordinator and of new workers. Later, workers call
+-- centile_lanes.register themselves (centile_lanes.hold).
+CREATE FUNCTION centile_lanes.register_servers() RETURNS void
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    v_worker record;
+BEGIN
+    PERFORM centile_lanes.register(0, centile_lanes.timeline());
+    IF EXISTS (SELECT FROM pg_dist_node n CROSS JOIN centile_lanes.cluster c
+               WHERE n.groupid > 0 AND n.noderole = 'primary' AND n.isactive AND c.timelines[n.groupid + 1] IS NULL) THEN
+        FOR v_worker IN
+            SELECT n.groupid AS node, r.result AS timeline
+            FROM run_command_on_workers('SELECT centile_lanes.timeline()') r
+            JOIN pg_dist_node n ON n.nodename = r.nodename AND n.nodeport = r.nodeport
+            WHERE r.success
+        LOOP
+            PERFORM centile_lanes.register(v_worker.node, v_worker.timeline);
+        END LOOP;
+    END IF;
+END
+$$;
+
 -- Attaches groups that Citus has moved to their new workers. The order matters. Before the new worker
 -- accepts scores, the former worker releases the lanes, and new snapshots of the coordinator read the
 -- new worker. Safe to run again.
@@ -95,6 +140,8 @@ AS $$
 DECLARE
     v_group record;
 BEGIN
+    PERFORM centile_lanes.register_servers();
+    COMMIT;
     FOR v_group IN
         SELECT g.number, g.lanes, g.shard, p.placementid, p.groupid AS node, n.nodename AS host, n.nodeport AS port
         FROM centile_lanes.groups g

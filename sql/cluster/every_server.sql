@@ -9,8 +9,8 @@ CREATE SEQUENCE centile_lanes.user_ids INCREMENT BY 64;
 DO $$
 DECLARE
     v_server  integer := (SELECT groupid FROM pg_dist_local_group);
-    v_user_id bigint := (SELECT user_id FROM centile_lanes.last_id);
-    v_id      bigint := (SELECT id FROM centile_lanes.last_id);
+    v_user_id bigint := (SELECT last_user_id FROM centile_lanes.cluster);
+    v_id      bigint := (SELECT last_id FROM centile_lanes.cluster);
 BEGIN
     IF v_server > 63 THEN
         RAISE EXCEPTION 'a cluster can have 63 workers, including those that were removed' USING ERRCODE = 'CB409';
@@ -35,4 +35,11 @@ BEGIN
             to_char(v_bucket, 'FM00'), v_bucket);
     END LOOP;
 END
+$$;
+
+-- The timeline of this server. A failover or a restore begins a new one.
+CREATE FUNCTION centile_lanes.timeline() RETURNS text
+LANGUAGE sql VOLATILE
+AS $$
+    SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8)
 $$;

@@ -1,9 +1,14 @@
--- The workers of a cluster, with the sizes of the databases that answer.
-SELECT n.nodename AS host, n.nodeport AS port, a.success AS answers, a.bytes, coalesce(g.groups, '{}') AS groups, coalesce(g.lanes, 0) AS lanes
+-- The workers of a cluster, with the sizes of the databases that answer, and the WAL in bytes that the
+-- last of their replicas has not replayed; NULL without replicas. Citus' own subscriptions do not count.
+SELECT n.nodename AS host, n.nodeport AS port, a.success AS answers, a.numbers[1] AS bytes, a.numbers[2] AS lag, coalesce(g.groups, '{}') AS groups, coalesce(g.lanes, 0) AS lanes
 FROM pg_dist_node n
 LEFT JOIN LATERAL (
-    SELECT r.success, CASE WHEN r.success THEN r.result::bigint END AS bytes
-    FROM run_command_on_all_nodes('SELECT pg_database_size(current_database())', give_warning_for_connection_errors => true) r
+    SELECT r.success, CASE WHEN r.success THEN r.result::bigint[] END AS numbers
+    FROM run_command_on_all_nodes('
+        SELECT ARRAY[pg_database_size(current_database()),
+                     (SELECT max(pg_wal_lsn_diff(pg_current_wal_lsn(), p.replay_lsn))::bigint FROM pg_stat_replication p
+                      WHERE NOT EXISTS (SELECT FROM pg_replication_slots s WHERE s.active_pid = p.pid AND s.slot_type = ''logical''))]',
+        give_warning_for_connection_errors => true) r
     WHERE r.nodeid = n.nodeid) a ON true
 LEFT JOIN LATERAL (
     SELECT array_agg(g.number ORDER BY g.number) AS groups, sum(cardinality(g.lanes)) AS lanes FROM centile_lanes.groups g WHERE g.node = n.groupid) g ON true

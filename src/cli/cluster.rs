@@ -57,9 +57,9 @@ fn show(workers: &[Worker]) -> Result<()> {
     if workers.is_empty() {
         return Err(Error::conflict(Code::Conflict, "the database is not a cluster: see `centile cluster init`"));
     }
-    println!("WORKER                 STATE  LANES  SIZE      GROUPS");
-    for [address, state, lanes, size, groups] in workers.iter().map(Worker::cells) {
-        println!("{address:<22} {state:<6} {lanes:<6} {size:<9} {groups}");
+    println!("WORKER                 STATE  LANES  SIZE      LAG        GROUPS");
+    for [address, state, lanes, size, lag, groups] in workers.iter().map(Worker::cells) {
+        println!("{address:<22} {state:<6} {lanes:<6} {size:<9} {lag:<10} {groups}");
     }
     Ok(())
 }

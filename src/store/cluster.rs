@@ -45,24 +45,28 @@ pub(crate) struct Worker {
     lanes: i64,
     /// Size of its database, if it answers.
     bytes: Option<i64>,
+    /// WAL in bytes that the last of its replicas has not replayed; `None` without replicas.
+    lag: Option<i64>,
 }
 
 impl Worker {
-    /// Returns the address, state, number of lanes, size, and groups as text.
-    pub(crate) fn cells(&self) -> [String; 5] {
+    /// Returns the address, state, number of lanes, size, lag of replicas, and groups as text.
+    pub(crate) fn cells(&self) -> [String; 6] {
         let size = self.bytes.map_or_else(|| "unknown".to_owned(), |bytes| format!("{} MB", bytes >> 20));
+        let no_lag = if self.answers { "no replica" } else { "unknown" };
+        let lag = self.lag.map_or_else(|| no_lag.to_owned(), |bytes| format!("{} kB", bytes >> 10));
         let groups: Vec<String> = self.groups.iter().map(ToString::to_string).collect();
         let state = if self.answers { "up" } else { "down" };
         let address = format!("{}:{}", self.host, self.port);
-        [address, state.to_owned(), self.lanes.to_string(), size, groups.join(" ")]
+        [address, state.to_owned(), self.lanes.to_string(), size, lag, groups.join(" ")]
     }
 }
 
 /// Ids and names of users, and the connections that create them.
 type UsersOfServer = (Pool, Vec<String>, Vec<Option<String>>);
 
-/// Creates a pool whose sessions have an epoch.
-type OpenPool = Box<dyn Fn(PgConnectOptions, &str) -> Pool + Send + Sync>;
+/// Creates a pool.
+type OpenPool = Box<dyn Fn(PgConnectOptions) -> Pool + Send + Sync>;
 
 /// Connections to a server, and which lanes it has; `None` for all.
 pub(super) type LanesOfPool = (Pool, Option<Arc<[bool]>>);
@@ -79,23 +83,20 @@ pub(super) struct Owners {
     groups: Vec<Group>,
     /// Raised by each change.
     revision: u64,
-    /// Epoch of the coordinator, which versions carry.
-    epoch: String,
     /// Creates a pool.
     open: OpenPool,
 }
 
 impl Owners {
     /// Creates the writers of a single server, with its pool for rounds. On a cluster, `open` creates
-    /// a pool for each worker, whose sessions have the epoch of the coordinator.
-    pub(super) fn new(rounds: Pool, open: impl Fn(PgConnectOptions, &str) -> Pool + Send + Sync + 'static) -> Self {
+    /// a pool for each worker.
+    pub(super) fn new(rounds: Pool, open: impl Fn(PgConnectOptions) -> Pool + Send + Sync + 'static) -> Self {
         Self {
             pools: HashMap::new(),
             lanes: Vec::new(),
             rounds: vec![(rounds, None)],
             groups: Vec::new(),
             revision: 0,
-            epoch: String::new(),
             open: Box::new(open),
         }
     }
@@ -111,12 +112,9 @@ impl Owners {
     }
 
     /// Sets the servers of the lanes.
-    fn set(&mut self, options: &PgConnectOptions, epoch: String, groups: Vec<Group>) {
-        if (&self.epoch, &self.groups) == (&epoch, &groups) {
+    fn set(&mut self, options: &PgConnectOptions, groups: Vec<Group>) {
+        if self.groups == groups {
             return;
-        }
-        if self.epoch != epoch {
-            self.pools.clear();
         }
         let mut servers: HashMap<(String, i32), Vec<i16>> = HashMap::new();
         for Group { lanes, host, port } in &groups {
@@ -127,7 +125,7 @@ impl Owners {
         self.rounds.clear();
         for ((host, port), lanes) in servers {
             let options = at(options, &host, port);
-            let pool = self.pools.entry((host, port)).or_insert_with(|| (self.open)(options, &epoch)).clone();
+            let pool = self.pools.entry((host, port)).or_insert_with(|| (self.open)(options)).clone();
             numbered.extend(lanes.iter().map(|lane| (*lane, pool.clone())));
             let has: Arc<[bool]> =
                 (0..count).map(|lane| lanes.iter().any(|one| usize::try_from(*one) == Ok(lane))).collect();
@@ -135,7 +133,7 @@ impl Owners {
         }
         numbered.sort_by_key(|(lane, _)| *lane);
         self.lanes = numbered.into_iter().map(|(_, pool)| pool).collect();
-        (self.epoch, self.groups) = (epoch, groups);
+        self.groups = groups;
         self.revision += 1;
     }
 }
@@ -224,8 +222,7 @@ impl Store {
         )
         .fetch_all(&self.readers)
         .await?;
-        let epoch = sqlx::query_scalar("SELECT centile.epoch()").fetch_one(&self.readers).await?;
-        self.owners.lock().unwrap_or_else(PoisonError::into_inner).set(&self.hosts.primary(), epoch, groups);
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner).set(&self.hosts.primary(), groups);
         Ok(())
     }
 

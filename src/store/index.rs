@@ -19,7 +19,7 @@ use crate::{
     model::board::PeriodKind,
     store::{
         Store,
-        index::part::{Part, PartState, has_user, lane_moves},
+        index::part::{Part, PartState, epoch_changes, has_user, lane_moves},
         period::RankingRef,
         pool::Session,
         rank::Version,
@@ -247,7 +247,11 @@ impl Store {
             .iter()
             .map(|(pool, _)| sqlx::query_file!("sql/queries/profiles.sql", user_ids, external_ids).fetch_all(pool));
         let rows = try_join_all(read).await?;
-        let epoch = rows.first().and_then(|rows| rows.first()).map(|row| row.epoch.clone());
+        let mut epochs = rows.iter().flatten().map(|row| &row.epoch);
+        let epoch = epochs.next().cloned();
+        if epochs.any(|other| Some(other) != epoch.as_ref()) {
+            return Err(epoch_changes());
+        }
         let (epoch, revision) = epoch
             .zip(rows.iter().flatten().map(|row| row.revision).min())
             .ok_or_else(|| Error::Internal("there is no profile revision".to_owned()))?;

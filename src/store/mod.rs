@@ -148,7 +148,7 @@ impl Store {
         let (pool_wait, statement_limit) = (*pool_wait, *statement_timeout + RESPONSE_GRACE);
         let open = {
             let (hosts, last_loss, last_switch) = (Arc::clone(&hosts), last_loss.clone(), last_switch.clone());
-            move |options: PgConnectOptions, connections, settings: SessionSettings, epoch: Option<Arc<str>>| {
+            move |options: PgConnectOptions, connections, settings: SessionSettings, is_worker: bool| {
                 let hosts = Arc::clone(&hosts);
                 let pool = pool::tested(PgPoolOptions::new(), &last_loss, &last_switch)
                     .max_connections(connections)
@@ -157,23 +157,20 @@ impl Store {
                     // fails soon enough.
                     .test_before_acquire(false)
                     .after_connect(move |connection, _| {
-                        let (settings, hosts, epoch) = (settings.clone(), Arc::clone(&hosts), epoch.clone());
+                        let (settings, hosts) = (settings.clone(), Arc::clone(&hosts));
                         Box::pin(async move {
-                            if hosts.are_several() && epoch.is_none() {
+                            if hosts.are_several() && !is_worker {
                                 check_primary(connection, &hosts).await?;
                             }
                             settings.apply(connection).await?;
-                            match epoch {
-                                Some(epoch) => set_epoch(connection, "centile.epoch", &epoch).await,
-                                None => keep_epoch(connection).await,
-                            }
+                            if is_worker { Ok(()) } else { keep_epoch(connection).await }
                         })
                     });
                 Pool::new(pool.connect_lazy_with(options), statement_limit, last_loss.clone())
             }
         };
         let pool = |connections, settings: &[(&str, &str)]| {
-            open(options.clone(), connections, SessionSettings::new(settings), None)
+            open(options.clone(), connections, SessionSettings::new(settings), false)
         };
         // Long work has no statement timeout, and its statements are not logged as slow.
         let unlimited = [("statement_timeout", "0"), ("idle_in_transaction_session_timeout", "0")];
@@ -187,7 +184,7 @@ impl Store {
         let kept = Arc::new(Mutex::new(Some(Vec::new())));
         let owners = Owners::new(rounds.clone(), {
             let (connections, settings) = (write_connections + ROUND_CONNECTIONS, SessionSettings::new(&quick));
-            move |options, epoch| open(options, connections, settings.clone(), Some(epoch.into()))
+            move |options| open(options, connections, settings.clone(), true)
         });
         Ok(Self {
             readers,
@@ -373,7 +370,7 @@ impl SessionSettings {
 }
 
 /// Stores the epoch in the session. After a promotion, `centile.epoch` ignores the setting of a
-/// session on a replica.
+/// session on a replica; on a cluster, it ignores all settings.
 async fn keep_epoch(connection: &mut PgConnection) -> sqlx::Result<()> {
     // The function is missing before the first migration, when no statement needs the epoch.
     let setting: Option<String> = sqlx::query_scalar(
@@ -384,11 +381,7 @@ async fn keep_epoch(connection: &mut PgConnection) -> sqlx::Result<()> {
     .await?;
     if let Some(setting) = setting {
         let epoch: String = sqlx::query_scalar("SELECT centile.epoch()").fetch_one(&mut *connection).await?;
-        set_epoch(connection, &setting, &epoch).await?;
+        sqlx::query("SELECT set_config($1, $2, false)").bind(setting).bind(epoch).execute(connection).await?;
     }
     Ok(())
-}
-
-async fn set_epoch(connection: &mut PgConnection, setting: &str, epoch: &str) -> sqlx::Result<()> {
-    sqlx::query("SELECT set_config($1, $2, false)").bind(setting).bind(epoch).execute(connection).await.map(drop)
 }

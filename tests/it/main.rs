@@ -4,6 +4,7 @@
 mod access;
 mod cache;
 mod cli;
+mod cluster;
 mod delivery;
 mod dependencies;
 mod dev;

@@ -2,6 +2,8 @@
 //! periods, buckets, webhooks, administrative actions, and the state of this instance. It is
 //! read-only and works without a script. Longer time series belong to `/metrics`.
 
+mod buckets;
+
 use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 
@@ -12,12 +14,11 @@ use crate::{
             asset,
             axis::Axis,
             figure::lines,
-            number::{age, count, grouped, instant, number},
+            number::{age, count, instant, number},
         },
     },
-    maintenance::rebalance::UNIT_MIN,
     model::{
-        operation::{AuditEntry, BucketStatus, LedgerAhead, PeriodStatus},
+        operation::{AuditEntry, LedgerAhead, PeriodStatus},
         outbox::Message,
         presentation::ScoreFormat,
     },
@@ -28,14 +29,6 @@ use crate::{
 
 /// Seconds after which a waiting task needs attention, as in `docs/alerts.yml`.
 const ATTENTION_AFTER_SECONDS: f64 = 600.0;
-
-/// Size of a bucket chart, in units that scale with the page.
-const WIDTH: f64 = 400.0;
-
-const HEIGHT: f64 = 100.0;
-
-/// Minimum height of a bucket with players.
-const LEAST: f64 = 1.5;
 
 /// The page, read at `now`.
 pub(crate) fn page(operation: &Operation, now: DateTime<Utc>) -> Markup {
@@ -61,7 +54,7 @@ pub(crate) fn page(operation: &Operation, now: DateTime<Utc>) -> Markup {
             (task_list(&tasks))
             (charts(&operation.minutes))
             (periods(&operation.periods))
-            (buckets(operation))
+            (buckets::section(operation))
             (messages(&operation.waiting))
             (acts(&operation.acts))
             (instance(&operation.status))
@@ -325,66 +318,6 @@ fn periods(periods: &[PeriodStatus]) -> Markup {
     }
 }
 
-fn buckets(operation: &Operation) -> Markup {
-    let Some((selected, buckets)) = &operation.selected else { return html! {} };
-    let is_same = |one: &BucketStatus, other: &BucketStatus| (&one.kind, &one.label) == (&other.kind, &other.label);
-    html! {
-        section #buckets {
-            h2 { "Buckets of board " (selected) }
-            nav.boards-of aria-label="Board" {
-                ul {
-                    @for board in &operation.boards {
-                        li { a href={ "?board=" (board.slug) "#buckets" } aria-current=[(board.slug == *selected).then_some("true")] { (board.slug) } }
-                    }
-                }
-            }
-            @if buckets.is_empty() { p.empty { "None of its periods has players." } }
-            @else { p.quiet { "Worst scores on the left. The line marks the height of even buckets." } }
-            div.rankings { @for ranking in buckets.chunk_by(is_same) { (bars(ranking)) } }
-        }
-    }
-}
-
-/// The buckets of a ranking as bars, worst scores on the left. A line marks the height of even
-/// buckets.
-fn bars(buckets: &[BucketStatus]) -> Markup {
-    let Some(first) = buckets.first() else { return html! {} };
-    let name = if first.kind == "all_time" { first.kind.clone() } else { format!("{}:{}", first.kind, first.label) };
-    let players: i64 = buckets.iter().map(|bucket| bucket.players).sum();
-    let used = buckets.iter().filter(|bucket| bucket.players > 0).count();
-    let fullest = buckets.iter().map(|bucket| bucket.players).max().unwrap_or(0);
-    let unit = (players as f64 / buckets.len() as f64).max(UNIT_MIN as f64);
-    let width = WIDTH / buckets.len() as f64;
-    let highest = (fullest as f64).max(1.0);
-    html! {
-        figure.buckets {
-            svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } preserveAspectRatio="none" role="img"
-                aria-label={ (name) ": " (used) " of " (buckets.len()) " buckets have players, the fullest " (grouped(fullest)) } {
-                @for (place, bucket) in buckets.iter().enumerate() {
-                    @let height = if bucket.players > 0 { (HEIGHT * bucket.players as f64 / highest).max(LEAST) } else { 0.0 };
-                    rect x=(two(place as f64 * width + width * 0.06)) y=(two(HEIGHT - height)) width=(two(width * 0.88)) height=(two(height)) {
-                        title {
-                            "bucket " (bucket.bucket) ": " (grouped(bucket.players)) " players"
-                            @if let Some(from) = bucket.from_score { ", from score " (grouped(from)) }
-                            @if let Some(to) = bucket.to_score { " to " (grouped(to)) }
-                        }
-                    }
-                }
-                @if unit <= highest {
-                    @let y = two(HEIGHT - HEIGHT * unit / highest);
-                    line.here x1="0" x2=(WIDTH) y1=(y) y2=(y) {}
-                }
-            }
-            figcaption {
-                strong { (name) }
-                span { (number(players)) " players" }
-                span { (count(used as u64)) " buckets" }
-                span { "fullest " (number(fullest)) @if players > 0 { " (" (two(fullest as f64 / unit)) " × the even size)" } }
-            }
-        }
-    }
-}
-
 fn messages(waiting: &[Message]) -> Markup {
     let row = |message: &Message| {
         html! {
@@ -469,20 +402,28 @@ fn instance(status: &InstanceStatus) -> Markup {
 /// The workers of a cluster.
 fn workers(workers: &[Worker]) -> Markup {
     let row = |worker: &Worker| {
-        let [address, state, lanes, size, groups] = worker.cells();
+        let [address, state, lanes, size, lag, groups] = worker.cells();
         html! {
             th scope="row" { (address) }
             td { (state) }
             td.number { (lanes) }
             td.number { (size) }
+            td.number { (lag) }
             td { (groups) }
         }
     };
-    let columns = [("Worker", false), ("State", false), ("Lanes", true), ("Size", true), ("Groups", false)];
+    let columns = [
+        ("Worker", false),
+        ("State", false),
+        ("Lanes", true),
+        ("Size", true),
+        ("Lag of replicas", true),
+        ("Groups", false),
+    ];
     html! {
         section {
             h2 { "Cluster" }
-            (table("Workers, their lanes and the sizes of their databases", &columns, &workers.iter().map(row).collect::<Vec<_>>()))
+            (table("Workers, their lanes, the sizes of their databases, and the lag of their replicas", &columns, &workers.iter().map(row).collect::<Vec<_>>()))
         }
     }
 }
@@ -503,11 +444,6 @@ fn indexes(indexes: &[IndexStatus]) -> Markup {
     };
     let columns = [("Ranking", false), ("Players", true), ("Bytes", true), ("Last round", false)];
     table("Rank indexes", &columns, &indexes.iter().map(row).collect::<Vec<_>>())
-}
-
-fn two(number: f64) -> String {
-    let text = format!("{number:.2}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 #[cfg(test)]
@@ -583,23 +519,5 @@ mod tests {
         ] {
             assert!(text.contains(part), "no {part} in {text}");
         }
-    }
-
-    #[test]
-    fn a_bucket_is_as_high_as_it_is_full() {
-        let bucket = |bucket: i16, players: i64| BucketStatus {
-            kind: "week".into(),
-            label: "2024-01-15".into(),
-            bucket,
-            players,
-            from_score: None,
-            to_score: None,
-        };
-        let text = bars(&[bucket(0, 0), bucket(1, 20), bucket(2, 2_000), bucket(3, 1_980)]).into_string();
-        let heights: Vec<&str> =
-            text.split(" height=\"").skip(1).map(|part| part.split('"').next().unwrap_or_default()).collect();
-        assert_eq!(heights, ["0", "1.5", "100", "99"]);
-        assert!(text.contains("y1=\"50\""), "a unit of 1,000 players is half of the fullest: {text}");
-        assert!(text.contains("3 of 4 buckets have players"), "{text}");
     }
 }

@@ -27,13 +27,16 @@ pub(super) struct PartState {
 }
 
 impl Part {
-    /// Joins the answers of all servers. Fails while a lane is being moved.
+    /// Joins the answers of all servers. Fails while a lane is being moved or the epoch changes.
     pub(super) fn join(parts: Vec<Self>) -> Result<Round> {
         let mut parts = parts.into_iter();
         let Some(Self { epoch, mut read_at, mut snapshot, mut state }) = parts.next() else {
             return Err(lane_moves());
         };
         for part in parts {
+            if part.epoch != epoch {
+                return Err(epoch_changes());
+            }
             read_at = read_at.max(part.read_at);
             // Each server has snapshots of its own.
             snapshot = None;
@@ -83,6 +86,11 @@ impl Changes {
 /// The error while a lane is on no server.
 pub(super) fn lane_moves() -> Error {
     Error::unavailable(Code::ConcurrentChange, "a lane is being moved to another server; retry")
+}
+
+/// The error while not all servers know the epoch yet.
+pub(super) fn epoch_changes() -> Error {
+    Error::unavailable(Code::ConcurrentChange, "a server of the cluster has failed over; retry")
 }
 
 /// Returns whether a player's lane is among the lanes of a server.

@@ -14,7 +14,7 @@ use sqlx::{AssertSqlSafe, PgPool, query_as, query_scalar};
 use crate::support::{Serve, amount, killing::Killing, own_postgres, own_redis, run_at};
 
 /// A board of 1,000 players and four lanes over five past weeks, with ties, a ban and a void.
-const PAST: &str = "
+pub const PAST: &str = "
     SELECT centile.create_board('arena', p_periods => '{all_time,week}', p_lanes => 4::smallint);
     SELECT centile.ensure_users(ARRAY(SELECT 'p' || n FROM generate_series(1, 1000) n));
     SELECT centile.ensure_ledger_months('2024-01-01', '2024-02-28');
@@ -37,12 +37,16 @@ const DIGESTS: &str = "
                WHERE i.schemaname = 'centile_archive' AND i.tablename = p.archive_name)
     FROM centile_store.periods p WHERE p.state = 'closed' ORDER BY p.id";
 
-async fn digests(pool: &PgPool) -> Vec<String> {
+/// Reads [`DIGESTS`].
+pub async fn digests(pool: &PgPool) -> Vec<String> {
     sqlx::query_scalar(DIGESTS).fetch_all(pool).await.expect("digests")
 }
 
+/// Statements of the steps of closing.
+pub const STEPS: [&str; 4] = ["cut_off_period", "build_archive", "compare_archive", "finish_close"];
+
 /// Closing, killed in the steps that these statements begin.
-fn closing<'a>(steps: &'a [&'a str], kills: usize) -> Killing<'a> {
+pub fn closing<'a>(steps: &'a [&'a str], kills: usize) -> Killing<'a> {
     Killing { command: &["close", "--due"], steps, kills, busy: "another process is closing" }
 }
 
@@ -52,22 +56,27 @@ async fn a_killed_close_ends_like_an_undisturbed_one() {
     let pool = PgPool::connect(&postgres.url("postgres")).await.expect("a connection");
     sqlx::raw_sql(PAST).execute(&pool).await.expect("scores of the past");
     pool.close().await;
-    let steps = ["cut_off_period", "build_archive", "compare_archive", "finish_close"];
     let wanted = OnceCell::new();
-    closing(&steps, amount(3, 9))
+    closing(&STEPS, amount(3, 9))
         .run(
             &postgres,
             async |_| {},
             async |pool| {
                 let found = digests(pool).await;
-                assert_eq!(found.len(), 5);
-                assert_eq!(wanted.get_or_init(|| found.clone()), &found);
-                let messages = "SELECT count(*) FROM centile_store.outbox";
-                assert_eq!(query_scalar::<_, i64>(messages).fetch_one(pool).await.expect("the outbox"), 5);
-                assert_eq!(archives(pool).await, 5);
+                expect_closed(pool, wanted.get_or_init(|| found)).await;
             },
         )
         .await;
+}
+
+/// Fails unless the weeks of [`PAST`] are closed once, with these digests.
+pub async fn expect_closed(pool: &PgPool, wanted: &[String]) {
+    let found = digests(pool).await;
+    assert_eq!(found.len(), 5);
+    assert_eq!(found, wanted);
+    let messages = "SELECT count(*) FROM centile_store.outbox";
+    assert_eq!(query_scalar::<_, i64>(messages).fetch_one(pool).await.expect("the outbox"), 5);
+    assert_eq!(archives(pool).await, 5);
 }
 
 /// Number of archives, also of those that no period names.

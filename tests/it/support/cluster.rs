@@ -2,11 +2,12 @@
 
 use centile::{
     dev::local::{LocalCluster, PostgresOptions},
-    store::migrate::init_cluster,
+    store::migrate::{init_cluster, migrate_url},
 };
+use sqlx::{Connection as _, PgConnection};
 use tokio::sync::Mutex;
 
-use super::folder;
+use super::{PATIENT, Serve, folder};
 
 /// Settings of each server.
 const SETTINGS: [(&str, &str); 4] = [
@@ -33,4 +34,19 @@ pub async fn create_database(cluster: &LocalCluster, name: &str) -> String {
     let url = cluster.create_database(name).unwrap();
     init_cluster(&url, 4, 4, None).await.unwrap();
     url
+}
+
+/// Creates a database of a single server on the coordinator's server. Returns its address.
+pub async fn create_single(cluster: &LocalCluster) -> String {
+    let mut server = PgConnection::connect(&cluster.coordinator.url("postgres")).await.unwrap();
+    sqlx::raw_sql("CREATE DATABASE single").execute(&mut server).await.unwrap();
+    let url = cluster.coordinator.url("single");
+    migrate_url(&url).await.unwrap();
+    url
+}
+
+/// Starts an instance.
+pub async fn serve(url: &str, name: &'static str) -> Serve {
+    let (url, flags) = (url.to_owned(), PATIENT.map(ToOwned::to_owned));
+    tokio::task::spawn_blocking(move || Serve::spawn(&url, None, name, &flags)).await.expect("an instance")
 }

@@ -5,7 +5,7 @@
 //! PostgreSQL stops there, so that the kill falls into this step, and not near it.
 
 use std::{
-    net::{Ipv4Addr, SocketAddr},
+    net::Ipv4Addr,
     os::unix::process::ExitStatusExt as _,
     time::{Duration, Instant},
 };
@@ -63,15 +63,25 @@ impl Killing<'_> {
     /// the repetition.
     pub async fn run(&self, postgres: &LocalPostgres, between: impl AsyncFn(&PgPool), check: impl AsyncFn(&PgPool)) {
         let admin = PgPool::connect(&postgres.url("template1")).await.expect("a connection");
-        let url = postgres.url("killed");
         let copy = async || {
             admin.execute("DROP DATABASE IF EXISTS killed WITH (FORCE)").await.expect("no copy");
             admin.execute("CREATE DATABASE killed TEMPLATE postgres STRATEGY file_copy").await.expect("a copy");
+            postgres.url("killed")
         };
-        let connect = async || PgPool::connect(&url).await.expect("a connection");
-        copy().await;
+        self.run_on(copy, between, check).await;
+    }
+
+    /// Like [`Self::run`], with the database that `copy` creates and whose address it returns.
+    pub async fn run_on(
+        &self,
+        copy: impl AsyncFn() -> String,
+        between: impl AsyncFn(&PgPool),
+        check: impl AsyncFn(&PgPool),
+    ) {
+        let connect = async |url: &str| PgPool::connect(url).await.expect("a connection");
+        let url = copy().await;
         run_at(&url, self.command).well();
-        check(&connect().await).await;
+        check(&connect(&url).await).await;
         let seed: u64 = rand::random();
         let mut random = StdRng::seed_from_u64(seed);
         for step in self.steps {
@@ -79,15 +89,15 @@ impl Killing<'_> {
             for moment in MOMENTS.iter().cycle().take(self.kills) {
                 eprintln!("seed {seed}: {step}, {moment:?}");
                 // A statement may end before the kill, and the command too.
-                loop {
-                    copy().await;
+                let url = loop {
+                    let url = copy().await;
                     let wait = usual.mul_f64(random.random_range(0.0..1.0));
-                    if let Some(time) = self.kill(&url, postgres.port(), step, *moment, wait).await {
+                    if let Some(time) = self.kill(&url, step, *moment, wait).await {
                         usual = usual.max(time);
-                        break;
+                        break url;
                     }
-                }
-                let pool = connect().await;
+                };
+                let pool = connect(&url).await;
                 between(&pool).await;
                 until_blocking("the command runs again", || !run_at(&url, self.command).well().contains(self.busy));
                 check(&pool).await;
@@ -98,9 +108,9 @@ impl Killing<'_> {
 
     /// Runs the command and kills it at this moment of a step, `During` after a `wait`. Returns how
     /// long the statement took, if it has ended, or `None` if the command ended before the kill.
-    async fn kill(&self, url: &str, port: u16, step: &str, moment: Moment, wait: Duration) -> Option<Duration> {
-        let mut gate = Gate::new(port, step, moment).await;
-        let mut child = spawn(&gate.instead(url), self.command);
+    async fn kill(&self, url: &str, step: &str, moment: Moment, wait: Duration) -> Option<Duration> {
+        let mut gate = Gate::new(url, step, moment).await;
+        let mut child = spawn(&gate.url, self.command);
         let time = tokio::select! {
             time = gate.reached.recv() => time.expect("a time"),
             () = until("the command ends", async || child.try_wait().expect("its state").is_some()) => {
@@ -118,16 +128,22 @@ impl Killing<'_> {
 
 /// A proxy that recognises a step. Its connections end when it is dropped.
 struct Gate {
-    address: SocketAddr,
+    /// Address of the database through the proxy.
+    url: String,
     /// Receives the time for which the statement has run, once the moment is reached.
     reached: UnboundedReceiver<Duration>,
     accepting: JoinHandle<()>,
 }
 
 impl Gate {
-    async fn new(port: u16, step: &str, moment: Moment) -> Self {
+    async fn new(url: &str, step: &str, moment: Moment) -> Self {
+        let (before, rest) = url.split_once('@').expect("an account");
+        let (place, database) = rest.split_once('/').expect("a database");
+        let (_, port) = place.rsplit_once(':').expect("a port");
+        let port = port.parse().expect("a number");
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
         let address = listener.local_addr().expect("its address");
+        let url = format!("{before}@{address}/{database}");
         let (tell, reached) = unbounded_channel();
         let step = step.to_owned();
         let accepting = tokio::spawn(async move {
@@ -136,14 +152,7 @@ impl Gate {
                 connections.spawn(carry(near, port, step.clone(), moment, tell.clone()));
             }
         });
-        Self { address, reached, accepting }
-    }
-
-    /// Returns `url` with the address of the proxy.
-    fn instead(&self, url: &str) -> String {
-        let (before, rest) = url.split_once('@').expect("an account");
-        let (_, database) = rest.split_once('/').expect("a database");
-        format!("{before}@{}/{database}", self.address)
+        Self { url, reached, accepting }
     }
 }
 

@@ -9,7 +9,7 @@ use sqlx::PgPool;
 
 use super::{Player, client::Client, find_players};
 use crate::support::{
-    layout,
+    is_cluster, layout,
     oracle::{Act, Entry, Event, Mode, Oracle, Row, Slice, Ties, Verdict},
     random::Source,
 };
@@ -30,8 +30,8 @@ pub struct Board {
     output: HashMap<i64, PeriodResults>,
     /// Transaction ids of events, by their number in [`Source::sent`].
     ids: HashMap<usize, i64>,
-    /// Id of the last ledger row that was read.
-    last_id: i64,
+    /// Ids of the ledger rows that were read. In a cluster, a later row may have a lower id.
+    known: Vec<i64>,
 }
 
 impl Board {
@@ -55,7 +55,7 @@ impl Board {
         let (status, answer) = client.post("/v1/boards", &body, &mut source.rng).await;
         assert_eq!(status, 201, "{answer}");
         let (periods, output, ids) = (BTreeMap::new(), HashMap::new(), HashMap::new());
-        Self { slug: slug.to_owned(), oracle: Oracle::new(rules), periods, output, ids, last_id: 0 }
+        Self { slug: slug.to_owned(), oracle: Oracle::new(rules), periods, output, ids, known: Vec::new() }
     }
 
     /// Sends the latest events of `source` in one request; a single event as an object.
@@ -257,8 +257,12 @@ impl Board {
         self.oracle.is_banned(player.internal_id) && self.oracle.out_of_range(player.internal_id, None, &slices)
     }
 
-    /// Changes the layouts of all rankings in SQL, without the service.
+    /// Changes the layouts of all rankings in SQL, without the service. In a cluster, only a rebuild
+    /// changes layouts.
     pub async fn scatter(&self, pool: &PgPool, seed: u64) {
+        if is_cluster() {
+            return;
+        }
         let mut connection = pool.acquire().await.unwrap();
         let mut random = StdRng::seed_from_u64(seed);
         let statement = "SELECT ranking_id FROM centile.periods WHERE board = $1 AND ranking_id IS NOT NULL";
@@ -288,14 +292,14 @@ impl Board {
         let rows: Vec<Written> = sqlx::query_as(
             "SELECT t.id, t.user_id, t.kind, t.points, t.tiebreak, t.voids_id, t.occurred_at
              FROM centile_store.score_transactions t JOIN centile.boards b USING (board_id)
-             WHERE b.slug = $1 AND t.id > $2 ORDER BY t.id",
+             WHERE b.slug = $1 AND t.id <> ALL ($2) ORDER BY t.id",
         )
         .bind(&self.slug)
-        .bind(self.last_id)
+        .bind(&self.known)
         .fetch_all(pool)
         .await
         .unwrap();
-        self.last_id = rows.last().map_or(self.last_id, |row| row.0);
+        self.known.extend(rows.iter().map(|row| row.0));
         let act = |kind: &str, points: Option<i64>, tiebreak, voids: Option<i64>| match kind {
             "score" => Act::Score { points: points.unwrap(), tiebreak },
             "void" => Act::Void(voids.unwrap()),

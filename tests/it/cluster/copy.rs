@@ -3,19 +3,18 @@
 
 use std::{fs, sync::Arc, time::Duration};
 
-use centile::store::migrate::{init_cluster, migrate_url};
+use centile::store::migrate::init_cluster;
 use rand::RngExt as _;
 use serde_json::json;
-use sqlx::{Connection as _, PgConnection, PgPool};
+use sqlx::PgPool;
 use tokio::time::timeout;
 
-use super::cluster::serve;
 use crate::support::{
     audit, cluster, folder,
     load::{Load, key, stop_after},
     record::Record,
     run_at, verdict,
-    wait::within,
+    wait::{until, within},
 };
 
 /// Boards with fewer lanes than the cluster.
@@ -37,10 +36,7 @@ type Rankings = Vec<(String, String, String, Option<serde_json::Value>)>;
 #[ignore = "needs Citus: make cluster-test"]
 async fn a_database_is_copied_into_a_cluster() {
     let cluster = cluster::start();
-    let mut server = PgConnection::connect(&cluster.coordinator.url("postgres")).await.unwrap();
-    sqlx::raw_sql("CREATE DATABASE single").execute(&mut server).await.unwrap();
-    let single = cluster.coordinator.url("single");
-    migrate_url(&single).await.unwrap();
+    let single = cluster::create_single(&cluster).await;
     let source = PgPool::connect(&single).await.unwrap();
     sqlx::raw_sql(BOARDS).execute(&source).await.unwrap();
     fill_past_weeks(&single);
@@ -52,11 +48,12 @@ async fn a_database_is_copied_into_a_cluster() {
     // Three lanes are no multiple of two.
     run_at(&url, &["cluster", "init", "--lanes", "3", "--groups", "3", "--from", &single])
         .refused(1, &["board", "lanes"]);
-    let idle = serve(&single, "idle").await;
+    let idle = cluster::serve(&single, "idle").await;
     run_at(&url, &["cluster", "init", "--lanes", "4", "--groups", "4", "--from", &single])
         .refused(1, &["stop all instances"]);
     run_at(&url, &["cluster", "init"]).refused(1, &["interrupted", "--from"]);
     drop(idle);
+    interrupt_before_the_last_commit(&url, &single).await;
     // Interrupted runs, at random moments.
     for _ in 0..4 {
         let part = Duration::from_millis(rand::rng().random_range(0..6_000));
@@ -83,13 +80,28 @@ async fn a_database_is_copied_into_a_cluster() {
     assert_eq!(unlike.code, Some(0), "{unlike:?}");
 
     // The cluster continues where the server ended: repeated events, bans and ids are known.
-    let instance = serve(&url, "copied").await;
+    let instance = cluster::serve(&url, "copied").await;
     Arc::get_mut(&mut load).unwrap().instances = vec![instance.url.clone()];
     record.join(load.run(&stop_after(Duration::from_secs(2))).await);
     // The versions of answers contain batches in which some lanes have no rows.
     record.answers.clear();
     verdict::of(&copied, &load, &record).await.expect_right("after the copy");
     assert!(audit::rankings_are_sound(&copied).await > 3);
+}
+
+/// Copies the database, and ends when the workers have committed and the coordinator has not.
+async fn interrupt_before_the_last_commit(url: &str, single: &str) {
+    let (to, from) = (url.to_owned(), single.to_owned());
+    let copying = tokio::spawn(async move { init_cluster(&to, 4, 4, Some(&from)).await });
+    let coordinator = PgPool::connect(url).await.unwrap();
+    let asks = async |question: &'static str| sqlx::query_scalar(question).fetch_one(&coordinator).await.unwrap();
+    until("the copy begins", async || asks("SELECT to_regclass('centile_lanes.filling') IS NOT NULL").await).await;
+    let mut lock = coordinator.begin().await.unwrap();
+    sqlx::query("LOCK TABLE centile_lanes.filling IN ACCESS SHARE MODE").execute(&mut *lock).await.unwrap();
+    let waits = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'DROP TABLE centile_lanes.filling%')";
+    until("the workers have committed", async || asks(waits).await).await;
+    copying.abort();
+    assert!(copying.await.is_err_and(|error| error.is_cancelled()));
 }
 
 /// Imports scores of weeks in 2024, and closes these weeks.
@@ -124,7 +136,7 @@ fn fill_past_weeks(url: &str) {
 /// Writes scores, bans, voids and resets. Returns the load and a record of its changes, without
 /// answers: their versions are those of the single server.
 async fn write_scores(url: &str) -> (Arc<Load>, Record) {
-    let instance = serve(url, "single").await;
+    let instance = cluster::serve(url, "single").await;
     let load = Arc::new(Load::new(vec![instance.url.clone()], &["shared", "first"], key(url, "admin")));
     let mut record = load.begin().await;
     record.join(load.run(&stop_after(Duration::from_secs(2))).await);

@@ -1,0 +1,6 @@
+//! Clusters with Citus. Each test starts its own servers.
+
+pub mod copy;
+pub mod failover;
+pub mod killed_close;
+pub mod under_load;

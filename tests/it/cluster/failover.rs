@@ -1,0 +1,106 @@
+//! A worker of a cluster loses commits. The test needs PostgreSQL with Citus.
+
+use std::{fs, path::Path, process::Command};
+
+use centile::dev::local::LocalPostgres;
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+use sqlx::PgPool;
+
+use crate::support::{Serve, cluster, load::key, wait::until};
+
+/// Names of players whose lane is on the worker with this port, all in one lane.
+const PLAYERS: &str = "
+    SELECT 'p' || n FROM generate_series(1, 100) n
+    WHERE centile.lane_hash('p' || n) % 4 = (SELECT min(l) FROM centile_lanes.groups g CROSS JOIN unnest(g.lanes) AS l
+                                            JOIN pg_dist_node d ON d.groupid = g.node WHERE d.nodeport = $1)
+    LIMIT 3";
+
+/// A client of an instance.
+struct Client {
+    serve: Serve,
+    key: String,
+}
+
+impl Client {
+    /// Sends a score until it is accepted.
+    async fn score(&self, user: &str, points: i64) {
+        until("the score is accepted", async || {
+            let request = self.serve.client.post(self.serve.at("/v1/boards/arena/scores")).bearer_auth(&self.key);
+            let answer = request.json(&json!({"user_id": user, "points": points})).send().await.unwrap();
+            assert!([StatusCode::OK, StatusCode::SERVICE_UNAVAILABLE].contains(&answer.status()), "{answer:?}");
+            answer.status() == StatusCode::OK
+        })
+        .await;
+    }
+
+    /// Returns the version of a player's rank, once an index gives it, and the players above with their
+    /// scores.
+    async fn above(&self, user: &str) -> (String, Vec<(String, i64)>) {
+        let mut answered = (String::new(), Vec::new());
+        until("an index answers", async || {
+            let answer = self.serve.client.get(self.serve.at(&format!("/v1/boards/arena/scores/{user}"))).send();
+            let answer = answer.await.unwrap();
+            if answer.headers().get("centile-source").is_none_or(|source| source != "index") {
+                return false;
+            }
+            let body: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
+            let row = |row: &Value| (row["user_id"].as_str().unwrap().to_owned(), row["score"].as_i64().unwrap());
+            let above = body["above"].as_array().unwrap().iter().map(row).collect();
+            answered = (body["version"].as_str().unwrap().to_owned(), above);
+            true
+        })
+        .await;
+        answered
+    }
+}
+
+/// After the loss, other scores get the numbers of the lost batches, and another player gets the
+/// internal id of a lost one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs Citus: make cluster-test"]
+async fn a_worker_that_lost_commits_begins_a_new_epoch() {
+    let mut cluster = cluster::start();
+    let url = cluster::create_database(&cluster, "boards").await;
+    let pool = PgPool::connect(&url).await.unwrap();
+    sqlx::raw_sql("SELECT centile.create_board('arena', p_periods => '{all_time}')").execute(&pool).await.unwrap();
+    let client = Client { serve: cluster::serve(&url, "one").await, key: key(&url, "server") };
+    let port = i32::from(cluster.workers[0].port());
+    let players: Vec<String> = sqlx::query_scalar(PLAYERS).bind(port).fetch_all(&pool).await.unwrap();
+    let [kept, lost, found] = &players[..] else { panic!("{players:?}") };
+    client.score(kept, 10).await;
+    client.above(kept).await;
+
+    let worker = &mut cluster.workers[0];
+    let (data, backup) = (worker.home().join("data"), worker.home().join("backup"));
+    tokio::task::block_in_place(|| back_up(worker, &data, &backup));
+    client.score(lost, 20).await;
+    let (version, above) = client.above(kept).await;
+    assert_eq!(above, [(lost.clone(), 20)]);
+
+    tokio::task::block_in_place(|| restore(worker, &data, &backup));
+    client.score(found, 30).await;
+    let (later, above) = client.above(kept).await;
+    assert_eq!(above, [(found.clone(), 30)]);
+    assert_ne!(version, later);
+}
+
+/// Copies the data of a worker.
+fn back_up(worker: &mut LocalPostgres, data: &Path, backup: &Path) {
+    worker.shut_down().unwrap();
+    let status = Command::new("cp").arg("-a").arg(data).arg(backup).status();
+    assert!(status.unwrap().success());
+    worker.start_again().unwrap();
+}
+
+/// Restores the backup of a worker, which thereby gets a new timeline, as by a failover.
+fn restore(worker: &mut LocalPostgres, data: &Path, backup: &Path) {
+    worker.kill_hard().unwrap();
+    fs::remove_dir_all(data).unwrap();
+    fs::rename(backup, data).unwrap();
+    fs::write(data.join("recovery.signal"), "").unwrap();
+    let settings = data.join("postgresql.auto.conf");
+    let old = fs::read_to_string(&settings).unwrap();
+    fs::write(&settings, format!("{old}restore_command = 'false'\n")).unwrap();
+    worker.start_again().unwrap();
+}
