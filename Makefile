@@ -44,7 +44,7 @@ kafka-test: setup ## Lint and test the feature kafka, which is off by default; 1
 
 CLUSTER_TESTS := cluster:: http::concurrency::answers_are_exact_with http::concurrency::an_id http::property \
 	real_data scoring::kill::a_killed_service
-cluster-test: setup ## Test a cluster; CITUS=FOLDER has the source of Citus, or a PostgreSQL with Citus; 5 minutes
+cluster-test: setup ## Test a cluster; CITUS=FOLDER has the source of Citus, or a PostgreSQL with Citus; 15 minutes
 	@scripts/setup.sh test
 	@if [ -z "$(CITUS)" ]; then echo 'cluster-test: skipped, because CITUS names no folder: see docs/cluster.md'; exit; fi; \
 	programs=$$(scripts/citus.sh "$(CITUS)") && \

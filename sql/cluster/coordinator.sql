@@ -86,48 +86,50 @@ BEGIN
 END
 $$;
 
--- Stores the timeline of a server. A new timeline begins a new epoch of the cluster, because the server
--- may have lost commits: its next batches can have the numbers of lost ones.
-CREATE FUNCTION centile_lanes.register(p_node integer, p_timeline text) RETURNS integer
+-- Begins a new epoch on all servers, because a server with a new timeline may have lost commits: its
+-- next batches can have the numbers of lost ones. A new server keeps the epoch.
+CREATE FUNCTION centile_lanes.begin_epoch(p_node integer, p_timeline text) RETURNS integer
 LANGUAGE plpgsql VOLATILE
+SET lock_timeout = '1s'
 AS $$
 DECLARE
     v_timelines text[];
+    v_epoch     text;
 BEGIN
-    IF (SELECT c.timelines[p_node + 1] = p_timeline FROM centile_lanes.cluster c) THEN
-        RETURN 0;
-    END IF;
-    -- One server after the other.
-    LOCK TABLE centile_lanes.groups IN SHARE ROW EXCLUSIVE MODE;
-    v_timelines := (SELECT c.timelines FROM centile_lanes.cluster c);
+    PERFORM set_config('synchronous_commit', 'on', true);
+    PERFORM pg_advisory_xact_lock(1128615508, -1);
+    SELECT e.timelines, CASE WHEN e.timelines[p_node + 1] IS NULL AND e.epoch <> '' THEN e.epoch ELSE left(replace(gen_random_uuid()::text, '-', ''), 12) END
+    INTO STRICT v_timelines, v_epoch FROM centile_lanes.cluster_epoch e;
     v_timelines[p_node + 1] := p_timeline;
-    EXECUTE (SELECT format('UPDATE centile_lanes.cluster SET timelines = %L, epoch = %L', v_timelines,
-                        left(encode(sha256(convert_to(concat_ws(':', s.system_identifier, d.oid, array_to_string(v_timelines, ':', '')), 'UTF8')), 'hex'), 12))
-             FROM pg_control_system() s, pg_database d WHERE d.datname = current_database());
+    EXECUTE format('UPDATE centile_lanes.cluster_epoch SET epoch = %L, timelines = %L', v_epoch, v_timelines);
     RETURN 1;
 END
 $$;
 
--- Stores the timelines of the coordinator and of new workers. Later, workers call
--- centile_lanes.register themselves (centile_lanes.hold).
-CREATE FUNCTION centile_lanes.register_servers() RETURNS void
+-- Begins a new epoch if a server has a new timeline. A worker that takes scores does not wait for this
+-- (centile_lanes.check_epoch).
+CREATE FUNCTION centile_lanes.check_timelines() RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
-    v_worker record;
+    v_server record;
 BEGIN
-    PERFORM centile_lanes.register(0, centile_lanes.timeline());
-    IF EXISTS (SELECT FROM pg_dist_node n CROSS JOIN centile_lanes.cluster c
-               WHERE n.groupid > 0 AND n.noderole = 'primary' AND n.isactive AND c.timelines[n.groupid + 1] IS NULL) THEN
-        FOR v_worker IN
-            SELECT n.groupid AS node, r.result AS timeline
-            FROM run_command_on_workers('SELECT centile_lanes.timeline()') r
-            JOIN pg_dist_node n ON n.nodename = r.nodename AND n.nodeport = r.nodeport
-            WHERE r.success
-        LOOP
-            PERFORM centile_lanes.register(v_worker.node, v_worker.timeline);
-        END LOOP;
-    END IF;
+    FOR v_server IN
+        SELECT s.node, s.timeline
+        FROM (SELECT 0 AS node, centile_lanes.timeline() AS timeline
+              UNION ALL
+              SELECT n.groupid, r.result
+              FROM run_command_on_workers('SELECT centile_lanes.timeline()') r
+              JOIN pg_dist_node n ON n.nodename = r.nodename AND n.nodeport = r.nodeport
+              WHERE r.success) s
+        CROSS JOIN centile_lanes.cluster_epoch e
+        WHERE s.timeline IS DISTINCT FROM e.timelines[s.node + 1]
+    LOOP
+        -- Another instance may have seen it, too.
+        PERFORM pg_advisory_xact_lock(1128615508, -1);
+        PERFORM centile_lanes.begin_epoch(v_server.node, v_server.timeline)
+        FROM centile_lanes.cluster_epoch e WHERE e.timelines[v_server.node + 1] IS DISTINCT FROM v_server.timeline;
+    END LOOP;
 END
 $$;
 
@@ -140,7 +142,7 @@ AS $$
 DECLARE
     v_group record;
 BEGIN
-    PERFORM centile_lanes.register_servers();
+    PERFORM centile_lanes.check_timelines();
     COMMIT;
     FOR v_group IN
         SELECT g.number, g.lanes, g.shard, p.placementid, p.groupid AS node, n.nodename AS host, n.nodeport AS port

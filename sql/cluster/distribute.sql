@@ -18,21 +18,27 @@ BEGIN
 END
 $$;
 
--- What all servers know.
-CREATE TABLE centile_lanes.cluster (
+-- The highest id that any server had drawn when the coordinator last asked (centile_store.ledger_end),
+-- and the highest id of a user that was copied from a single server.
+CREATE TABLE centile_lanes.last_id (
     one_row boolean NOT NULL DEFAULT true,
-    -- The highest id that any server had drawn when the coordinator last asked (centile_store.ledger_end).
-    last_id bigint  NOT NULL,
-    -- The highest id of a user that was copied from a single server.
-    last_user_id bigint NOT NULL,
-    -- The timeline of each server, by the number that Citus gave it; the coordinator has 0.
-    timelines text[] NOT NULL,
-    -- Follows from the timelines: centile.epoch().
-    epoch   text    NOT NULL,
-    CONSTRAINT cluster_pkey PRIMARY KEY (one_row)
+    id      bigint  NOT NULL,
+    user_id bigint  NOT NULL,
+    CONSTRAINT last_id_pkey PRIMARY KEY (one_row)
 );
-SELECT create_reference_table('centile_lanes.cluster');
-INSERT INTO centile_lanes.cluster (last_id, last_user_id, timelines, epoch) VALUES (0, 0, '{}', '');
+SELECT create_reference_table('centile_lanes.last_id');
+INSERT INTO centile_lanes.last_id (id, user_id) VALUES (0, 0);
+
+-- The epoch of the cluster, and the timeline in which each server has it. The index is the server's
+-- groupid in Citus plus 1; the coordinator has 0. Not in the table above, whose row is locked longer.
+CREATE TABLE centile_lanes.cluster_epoch (
+    one_row   boolean NOT NULL DEFAULT true,
+    epoch     text    NOT NULL,
+    timelines text[]  NOT NULL,
+    CONSTRAINT cluster_epoch_pkey PRIMARY KEY (one_row)
+);
+SELECT create_reference_table('centile_lanes.cluster_epoch');
+INSERT INTO centile_lanes.cluster_epoch (epoch, timelines) VALUES ('', '{}');
 
 -- Repeats each change of a table in its copies on all servers, in the same transaction. Citus accepts
 -- only constants in such a statement. Leaves out frozen tops (bytea), which workers do not need.

@@ -9,8 +9,8 @@ CREATE SEQUENCE centile_lanes.user_ids INCREMENT BY 64;
 DO $$
 DECLARE
     v_server  integer := (SELECT groupid FROM pg_dist_local_group);
-    v_user_id bigint := (SELECT last_user_id FROM centile_lanes.cluster);
-    v_id      bigint := (SELECT last_id FROM centile_lanes.cluster);
+    v_user_id bigint := (SELECT user_id FROM centile_lanes.last_id);
+    v_id      bigint := (SELECT id FROM centile_lanes.last_id);
 BEGIN
     IF v_server > 63 THEN
         RAISE EXCEPTION 'a cluster can have 63 workers, including those that were removed' USING ERRCODE = 'CB409';

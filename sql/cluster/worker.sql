@@ -39,22 +39,46 @@ BEGIN
 END
 $$;
 
+-- Fails until all servers have a new epoch after a failover of this server.
+CREATE FUNCTION centile_lanes.check_epoch() RETURNS void
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    v_node     integer := (SELECT groupid FROM pg_dist_local_group);
+    v_timeline text;
+BEGIN
+    IF pg_is_in_recovery() THEN
+        RAISE EXCEPTION 'the server is in recovery' USING ERRCODE = 'read_only_sql_transaction';
+    END IF;
+    v_timeline := centile_lanes.timeline();
+    IF (SELECT e.timelines[v_node + 1] = v_timeline FROM centile_store.cluster_epoch e) THEN
+        RETURN;
+    END IF;
+    -- One session asks for the epoch; the others wait.
+    PERFORM pg_advisory_xact_lock(1128615508, -1);
+    IF (SELECT e.timelines[v_node + 1] IS DISTINCT FROM v_timeline FROM centile_store.cluster_epoch e) THEN
+        PERFORM centile_lanes.on_coordinator(format('SELECT centile_lanes.begin_epoch(%s, %L)', v_node, v_timeline));
+    END IF;
+    -- The coordinator's commit may not have reached this server yet.
+    IF (SELECT e.timelines[v_node + 1] IS DISTINCT FROM v_timeline FROM centile_store.cluster_epoch e) THEN
+        RAISE EXCEPTION 'the server has failed over' USING ERRCODE = 'CB001', HINT = 'Retry.';
+    END IF;
+END
+$$;
+
 -- Keeps a lane on this server until the transaction ends. Fails if the lane is on another server.
--- After a failover of this server, all servers learn the new epoch before the transaction commits.
 CREATE FUNCTION centile_lanes.hold(p_lane integer) RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
-    v_node  integer := (SELECT groupid FROM pg_dist_local_group);
     v_shard bigint := (SELECT l.shard FROM centile_lanes.lanes l WHERE l.lane = p_lane);
 BEGIN
     -- 5 is ShareLock. A move takes ExclusiveLock.
     PERFORM lock_shard_metadata(5, ARRAY[v_shard]) WHERE v_shard IS NOT NULL;
     IF NOT EXISTS (SELECT FROM pg_dist_placement p JOIN pg_dist_local_group l USING (groupid) WHERE p.shardid = v_shard) THEN
         RAISE EXCEPTION 'lane % is being moved to another server', p_lane USING ERRCODE = 'CB001', HINT = 'Retry.';
-    ELSIF (SELECT c.timelines[v_node + 1] IS DISTINCT FROM centile_lanes.timeline() FROM centile_store.cluster c) THEN
-        PERFORM centile_lanes.on_coordinator(format('SELECT centile_lanes.register(%s, %L)', v_node, centile_lanes.timeline()));
     END IF;
+    PERFORM centile_lanes.check_epoch();
 END
 $$;
 
@@ -145,7 +169,7 @@ DECLARE
 BEGIN
     FOR v_copy IN
         SELECT c.relname AS name, s.shardid FROM pg_dist_shard s JOIN pg_class c ON c.oid = s.logicalrelid
-        WHERE c.relnamespace = 'centile_lanes'::regnamespace AND c.relname = ANY ('{boards,periods,rankings,profile_revision,cluster}')
+        WHERE c.relnamespace = 'centile_lanes'::regnamespace AND c.relname = ANY ('{boards,periods,rankings,profile_revision,last_id,cluster_epoch}')
     LOOP
         EXECUTE format('DROP TABLE IF EXISTS centile_store.%I CASCADE', v_copy.name);
         EXECUTE format('CREATE VIEW centile_store.%I AS SELECT * FROM centile_lanes.%I', v_copy.name, v_copy.name || '_' || v_copy.shardid);

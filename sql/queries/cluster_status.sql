@@ -1,5 +1,6 @@
--- The workers of a cluster, with the sizes of the databases that answer, and the WAL in bytes that the
--- last of their replicas has not replayed; NULL without replicas. Citus' own subscriptions do not count.
+-- The workers of a cluster, with the size of each database that answers, and the bytes of WAL that the
+-- slowest replica of the worker has not replayed: NULL without replicas. Subscriptions of Citus do not
+-- count.
 SELECT n.nodename AS host, n.nodeport AS port, a.success AS answers, a.numbers[1] AS bytes, a.numbers[2] AS lag, coalesce(g.groups, '{}') AS groups, coalesce(g.lanes, 0) AS lanes
 FROM pg_dist_node n
 LEFT JOIN LATERAL (

@@ -45,7 +45,7 @@ pub(crate) struct Worker {
     lanes: i64,
     /// Size of its database, if it answers.
     bytes: Option<i64>,
-    /// WAL in bytes that the last of its replicas has not replayed; `None` without replicas.
+    /// Bytes of WAL that the slowest of its replicas has not replayed; `None` without replicas.
     lag: Option<i64>,
 }
 

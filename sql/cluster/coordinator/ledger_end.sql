@@ -6,7 +6,7 @@ AS $$
 DECLARE
     v_id bigint := (SELECT max(r.result::bigint) FROM run_command_on_workers('SELECT last_value FROM centile_lanes.ids') r);
 BEGIN
-    EXECUTE format('UPDATE centile_lanes.cluster SET last_id = %s WHERE last_id < %1$s', v_id);
+    EXECUTE format('UPDATE centile_lanes.last_id SET id = %s WHERE id < %1$s', v_id);
     RETURN v_id;
 END
 $$;

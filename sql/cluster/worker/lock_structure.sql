@@ -19,7 +19,7 @@ BEGIN
     SELECT * INTO v_board FROM centile_store.boards b WHERE b.id = p_board_id;
     PERFORM centile_lanes.hold(p_lane);
     -- Later rows of the board get higher ids than those that the coordinator has seen.
-    SELECT c.last_id INTO v_last_id FROM centile_store.cluster c;
+    SELECT i.id INTO v_last_id FROM centile_store.last_id i;
     IF v_last_id > (SELECT last_value FROM centile_lanes.ids) THEN
         PERFORM centile_lanes.draw_above(v_last_id);
     END IF;

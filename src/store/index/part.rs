@@ -88,7 +88,7 @@ pub(super) fn lane_moves() -> Error {
     Error::unavailable(Code::ConcurrentChange, "a lane is being moved to another server; retry")
 }
 
-/// The error while not all servers know the epoch yet.
+/// The error until all servers know the new epoch.
 pub(super) fn epoch_changes() -> Error {
     Error::unavailable(Code::ConcurrentChange, "a server of the cluster has failed over; retry")
 }

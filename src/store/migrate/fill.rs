@@ -249,7 +249,7 @@ async fn begin_filling(coordinator: &mut PgConnection) -> Result<()> {
     if is_used {
         return Err(Error::conflict(
             Code::Conflict,
-            "the cluster has boards or players; if they are those of an interrupted copy, it is complete",
+            "the cluster has boards or players; if an interrupted copy created them, the copy is complete",
         ));
     }
     run(coordinator, "CREATE TABLE IF NOT EXISTS centile_lanes.filling ()").await
@@ -415,8 +415,7 @@ impl<'a> Source<'a> {
             run(&mut worker.connection, &next).await?;
         }
         run(coordinator, &next).await?;
-        run(coordinator, &format!("UPDATE centile_lanes.cluster SET last_id = {transaction}, last_user_id = {user}"))
-            .await?;
+        run(coordinator, &format!("UPDATE centile_lanes.last_id SET id = {transaction}, user_id = {user}")).await?;
         let others: Vec<(String, i64)> = sqlx::query_as(
             "SELECT format('%I.%I', schemaname, sequencename), last_value FROM pg_sequences WHERE schemaname = 'centile_store' AND last_value IS NOT NULL",
         )

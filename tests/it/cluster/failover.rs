@@ -23,19 +23,18 @@ struct Client {
 }
 
 impl Client {
-    /// Sends a score until it is accepted.
+    /// Sends a score until it is accepted. The id keeps it from counting twice.
     async fn score(&self, user: &str, points: i64) {
         until("the score is accepted", async || {
             let request = self.serve.client.post(self.serve.at("/v1/boards/arena/scores")).bearer_auth(&self.key);
-            let answer = request.json(&json!({"user_id": user, "points": points})).send().await.unwrap();
+            let answer = request.json(&json!({"user_id": user, "points": points, "id": user})).send().await.unwrap();
             assert!([StatusCode::OK, StatusCode::SERVICE_UNAVAILABLE].contains(&answer.status()), "{answer:?}");
             answer.status() == StatusCode::OK
         })
         .await;
     }
 
-    /// Returns the version of a player's rank, once an index gives it, and the players above with their
-    /// scores.
+    /// Waits until a rank index answers. Returns the version, and the players above with their scores.
     async fn above(&self, user: &str) -> (String, Vec<(String, i64)>) {
         let mut answered = (String::new(), Vec::new());
         until("an index answers", async || {
@@ -77,12 +76,20 @@ async fn a_worker_that_lost_commits_begins_a_new_epoch() {
     client.score(lost, 20).await;
     let (version, above) = client.above(kept).await;
     assert_eq!(above, [(lost.clone(), 20)]);
+    let numbers = numbers_of(&pool, lost).await;
 
     tokio::task::block_in_place(|| restore(worker, &data, &backup));
     client.score(found, 30).await;
     let (later, above) = client.above(kept).await;
     assert_eq!(above, [(found.clone(), 30)]);
     assert_ne!(version, later);
+    assert_eq!(numbers, numbers_of(&pool, found).await);
+}
+
+/// Returns the internal id of a player, and the last batches of the board.
+async fn numbers_of(pool: &PgPool, user: &str) -> (i64, Vec<i64>) {
+    let numbers = "SELECT u.internal_id, centile_store.lane_batches(1, 4) FROM centile.users u WHERE u.user_id = $1";
+    sqlx::query_as(numbers).bind(user).fetch_one(pool).await.unwrap()
 }
 
 /// Copies the data of a worker.
@@ -93,7 +100,7 @@ fn back_up(worker: &mut LocalPostgres, data: &Path, backup: &Path) {
     worker.start_again().unwrap();
 }
 
-/// Restores the backup of a worker, which thereby gets a new timeline, as by a failover.
+/// Restores the backup of a worker. As after a failover, the worker has a new timeline.
 fn restore(worker: &mut LocalPostgres, data: &Path, backup: &Path) {
     worker.kill_hard().unwrap();
     fs::remove_dir_all(data).unwrap();

@@ -70,6 +70,7 @@ async fn a_close_with_killed_servers_ends_like_one_of_a_single_server() {
     eprintln!("kills from seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);
     let command = ["close", "--due"];
+    let mut interrupted = 0;
     for kill in 0..amount(6, 30) {
         let url = past.copy().await;
         let mut child = spawn(&url, &command);
@@ -82,6 +83,7 @@ async fn a_close_with_killed_servers_ends_like_one_of_a_single_server() {
         };
         tokio::task::block_in_place(|| server.kill_hard().and_then(|()| server.start_again())).unwrap();
         let ran = tokio::task::block_in_place(|| child.wait_with_output()).unwrap();
+        interrupted += u32::from(is_running);
         eprintln!("kill {kill}: running: {is_running}, {}", ran.status);
         until_blocking("the command succeeds", || {
             let again = run_at(&url, &command);
@@ -89,4 +91,5 @@ async fn a_close_with_killed_servers_ends_like_one_of_a_single_server() {
         });
         expect_closed(&PgPool::connect(&url).await.unwrap(), &past.wanted).await;
     }
+    assert!(interrupted > 0, "each close had ended before the kill");
 }

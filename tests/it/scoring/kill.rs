@@ -21,8 +21,8 @@ const CALLERS: usize = 4;
 
 const BOARD: &str = "SELECT centile.create_board('arena', p_lanes => 4::smallint, p_layout_bounds => '{0,20,100}')";
 
-/// Records the `synchronous_commit` setting of every transaction that writes to the ledger. In a
-/// cluster, it would miss the workers, which write the ledger.
+/// Records the `synchronous_commit` setting of every transaction that writes to the ledger. Not for a
+/// cluster: a trigger on the coordinator does not fire when workers write to the ledger.
 const WATCH_COMMITS: &str = "
     CREATE TABLE public.seen (synchronous_commit text PRIMARY KEY);
     CREATE FUNCTION public.see() RETURNS trigger LANGUAGE plpgsql AS $$
