@@ -33,6 +33,9 @@ BEGIN
 END
 $$;
 
+-- The name that workers use, too.
+CREATE VIEW centile_store.cluster_epoch AS SELECT * FROM centile_lanes.cluster_epoch;
+
 -- Keeps all lanes on their servers until the transaction ends: a foreign table leads to one of them.
 CREATE FUNCTION centile_lanes.hold_groups() RETURNS trigger
 LANGUAGE plpgsql

@@ -31,9 +31,22 @@ const LATEST: u32 = 20;
 /// Data of the page. Each part is read separately, at a slightly different time.
 #[derive(Debug)]
 pub(crate) struct Operation {
+    /// `None` while a worker of a cluster is down: views need all lanes.
+    pub(crate) stored: Option<Stored>,
+    pub(crate) status: InstanceStatus,
+    /// The workers of a cluster; none on a single server.
+    pub(crate) workers: Vec<Worker>,
+    /// The last minutes of this process, oldest first.
+    pub(crate) minutes: Vec<Minute>,
+}
+
+/// Data from views.
+#[derive(Debug)]
+pub(crate) struct Stored {
     pub(crate) boards: Vec<Board>,
     pub(crate) upkeep: StoredUpkeep,
-    pub(crate) ledger: LedgerAhead,
+    /// `None` on a cluster, whose ledger needs no months.
+    pub(crate) ledger: Option<LedgerAhead>,
     pub(crate) periods: Vec<PeriodStatus>,
     /// The selected board, or the first, with the buckets of its rankings; `None` without boards.
     pub(crate) selected: Option<(BoardSlug, Vec<BucketStatus>)>,
@@ -41,11 +54,6 @@ pub(crate) struct Operation {
     pub(crate) waiting: Vec<Message>,
     /// Latest administrative actions, newest first.
     pub(crate) acts: Vec<AuditEntry>,
-    pub(crate) status: InstanceStatus,
-    /// The workers of a cluster; none on a single server.
-    pub(crate) workers: Vec<Worker>,
-    /// The last minutes of this process, oldest first.
-    pub(crate) minutes: Vec<Minute>,
 }
 
 /// State of this instance.
@@ -75,6 +83,13 @@ pub(crate) enum MaintenanceStatus {
 /// Reads the data of the page, with the buckets of the board `selected`, or of the first board.
 /// [`Error::NotFound`](crate::Error::NotFound) for an unknown board.
 pub(crate) async fn read(instance: &Instance, selected: Option<&BoardSlug>) -> Result<Operation> {
+    let workers = instance.store.cluster_status().await?;
+    let stored =
+        if workers.iter().all(|worker| worker.answers) { Some(stored(instance, selected).await?) } else { None };
+    Ok(Operation { stored, status: status(instance).await, workers, minutes: recent::minutes() })
+}
+
+async fn stored(instance: &Instance, selected: Option<&BoardSlug>) -> Result<Stored> {
     let boards = boards::list(&instance.store, None).await?;
     let selected = match selected {
         Some(slug) => Some(boards::find(&instance.boards, slug).await?.slug.clone()),
@@ -90,18 +105,15 @@ pub(crate) async fn read(instance: &Instance, selected: Option<&BoardSlug>) -> R
         }
     };
     let filter = MessageFilter { board: None, waiting: true, limit: LATEST };
-    let (upkeep, ledger, periods, selected, waiting, acts, workers) = futures::try_join!(
+    let (upkeep, ledger, periods, selected, waiting, acts) = futures::try_join!(
         instance.store.upkeep(),
         instance.store.ledger_ahead(),
         instance.store.period_status(PERIODS_MAX.into()),
         buckets,
         outbox::list(&instance.boards, &filter),
         instance.store.last_acts(LATEST.into()),
-        instance.store.cluster_status(),
     )?;
-    let status = status(instance).await;
-    let minutes = recent::minutes();
-    Ok(Operation { boards, upkeep, ledger, periods, selected, waiting, acts, status, workers, minutes })
+    Ok(Stored { boards, upkeep, ledger, periods, selected, waiting, acts })
 }
 
 async fn status(instance: &Instance) -> InstanceStatus {

@@ -38,7 +38,7 @@ pub(crate) struct Worker {
     /// Port.
     port: i32,
     /// Whether it answers.
-    answers: bool,
+    pub(crate) answers: bool,
     /// Numbers of the groups of lanes that it has.
     groups: Vec<i16>,
     /// Number of its lanes.

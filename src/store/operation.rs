@@ -13,10 +13,13 @@ impl Store {
         Ok(rows.await?)
     }
 
-    /// Returns how far ahead ledger partitions exist.
-    pub(crate) async fn ledger_ahead(&self) -> Result<LedgerAhead> {
+    /// Returns how far ahead ledger partitions exist; `None` on a cluster, which needs none.
+    pub(crate) async fn ledger_ahead(&self) -> Result<Option<LedgerAhead>> {
+        if self.is_cluster() {
+            return Ok(None);
+        }
         let row = sqlx::query_file_as!(LedgerAhead, "sql/queries/ledger_ahead.sql").fetch_one(&self.readers).await?;
-        Ok(row)
+        Ok(Some(row))
     }
 
     /// Returns up to `limit` buckets of a board's open rankings, by ranking and in bucket order.

@@ -3,4 +3,6 @@
 pub mod copy;
 pub mod failover;
 pub mod killed_close;
+pub mod killed_rebuild;
 pub mod under_load;
+pub mod worker_down;

@@ -9,7 +9,7 @@ use maud::{Markup, html};
 
 use crate::{
     http::{
-        operation::{InstanceStatus, MaintenanceStatus, Operation, PERIODS_MAX},
+        operation::{InstanceStatus, MaintenanceStatus, Operation, PERIODS_MAX, Stored},
         pages::{
             asset,
             axis::Axis,
@@ -32,9 +32,7 @@ const ATTENTION_AFTER_SECONDS: f64 = 600.0;
 
 /// The page, read at `now`.
 pub(crate) fn page(operation: &Operation, now: DateTime<Utc>) -> Markup {
-    let mut tasks = tasks(operation);
-    tasks.sort_by_key(|task| !task.needs_attention);
-    let alarms = tasks.iter().filter(|task| task.needs_attention).count();
+    let stored = operation.stored.as_ref();
     let main = html! {
         div.ops {
             div.head {
@@ -44,19 +42,17 @@ pub(crate) fn page(operation: &Operation, now: DateTime<Utc>) -> Markup {
                     a href="" { "Refresh" }
                 }
             }
-            p.verdict.warning[alarms > 0] {
-                @match alarms {
-                    0 => "Nothing needs attention."
-                    1 => "1 task needs attention."
-                    more => { (more) " tasks need attention." }
-                }
+            @match stored {
+                Some(stored) => (task_list(tasks(stored, &operation.status)))
+                None => p.verdict.warning { "A worker is down. Tasks, periods and buckets need all workers." }
             }
-            (task_list(&tasks))
             (charts(&operation.minutes))
-            (periods(&operation.periods))
-            (buckets::section(operation))
-            (messages(&operation.waiting))
-            (acts(&operation.acts))
+            @if let Some(stored) = stored {
+                (periods(&stored.periods))
+                (buckets::section(stored))
+                (messages(&stored.waiting))
+                (acts(&stored.acts))
+            }
             (instance(&operation.status))
             @if !operation.workers.is_empty() { (workers(&operation.workers)) }
         }
@@ -91,10 +87,10 @@ struct Task {
 }
 
 #[expect(clippy::too_many_lines, reason = "a list of tasks")]
-fn tasks(operation: &Operation) -> Vec<Task> {
-    let upkeep = &operation.upkeep;
+fn tasks(stored: &Stored, status: &InstanceStatus) -> Vec<Task> {
+    let upkeep = &stored.upkeep;
     let (due, waiting) = (upkeep.oldest_due_age_seconds, upkeep.outbox_oldest_age_seconds);
-    let wrong = i64::try_from(operation.status.count_differences).unwrap_or(i64::MAX);
+    let wrong = i64::try_from(status.count_differences).unwrap_or(i64::MAX);
     let task = |what, name, count: i64, remark: &str, is_alarm: bool, runbook| Task {
         what,
         name,
@@ -104,7 +100,7 @@ fn tasks(operation: &Operation) -> Vec<Task> {
         runbook,
     };
     let oldest = |seconds: f64| format!("the oldest for {}", age(seconds));
-    vec![
+    let mut tasks = vec![
         task(
             "Periods due",
             "periods_due",
@@ -185,7 +181,6 @@ fn tasks(operation: &Operation) -> Vec<Task> {
             waiting > ATTENTION_AFTER_SECONDS,
             "messages-waiting",
         ),
-        ledger_task(&operation.ledger),
         task(
             "Events in quarantine",
             "quarantine_waiting",
@@ -202,7 +197,9 @@ fn tasks(operation: &Operation) -> Vec<Task> {
             true,
             "count-differences",
         ),
-    ]
+    ];
+    tasks.extend(stored.ledger.as_ref().map(ledger_task));
+    tasks
 }
 
 /// Unlike the other tasks, it needs attention if its count is low.
@@ -217,7 +214,10 @@ fn ledger_task(ledger: &LedgerAhead) -> Task {
     }
 }
 
-fn task_list(tasks: &[Task]) -> Markup {
+/// How many tasks need attention, and the list of tasks, these first.
+fn task_list(mut tasks: Vec<Task>) -> Markup {
+    tasks.sort_by_key(|task| !task.needs_attention);
+    let alarms = tasks.iter().filter(|task| task.needs_attention).count();
     let rows: Vec<_> = tasks
         .iter()
         .filter(|task| !task.remark.is_empty())
@@ -233,6 +233,13 @@ fn task_list(tasks: &[Task]) -> Markup {
         .collect();
     let columns = [("Task", false), ("Count", true), ("Remark", false), ("Name", false), ("Runbook", false)];
     html! {
+        p.verdict.warning[alarms > 0] {
+            @match alarms {
+                0 => "Nothing needs attention."
+                1 => "1 task needs attention."
+                more => { (more) " tasks need attention." }
+            }
+        }
         section {
             h2 { "Tasks" }
             @if rows.is_empty() { p.empty { "No task is open." } } @else { (table("Open tasks of all boards", &columns, &rows)) }
@@ -471,20 +478,17 @@ mod tests {
                 outbox_oldest_age_seconds: 1.0,
                 quarantine_waiting: 1,
             };
-            let operation = Operation {
+            let stored = Stored {
                 boards: Vec::new(),
                 upkeep,
-                ledger: LedgerAhead { months: 1, ends_soon },
+                ledger: Some(LedgerAhead { months: 1, ends_soon }),
                 periods: Vec::new(),
                 selected: None,
                 waiting: Vec::new(),
                 acts: Vec::new(),
-                status: InstanceStatus::default(),
-                workers: Vec::new(),
-                minutes: Vec::new(),
             };
-            let named: Vec<_> =
-                tasks(&operation).iter().filter(|task| task.needs_attention).map(|task| task.name).collect();
+            let tasks = tasks(&stored, &InstanceStatus::default());
+            let named: Vec<_> = tasks.iter().filter(|task| task.needs_attention).map(|task| task.name).collect();
             named.join(" ")
         };
         assert_eq!(seen(0, 0.0, false), "");

@@ -54,7 +54,7 @@ pub async fn init_cluster(database_url: &str, lanes: u16, groups: u16, from: Opt
     let is_cluster = Server::of(&mut coordinator).await? != Server::Single;
     let source = if let Some(from) = from {
         let lanes = if is_cluster { number_of_lanes(&mut coordinator).await? } else { lanes.into() };
-        Some(fill::check_source(from, lanes).await?)
+        Some(fill::source::check(from, lanes).await?)
     } else {
         fill::check_filled(&mut coordinator).await?;
         None

@@ -1,90 +1,22 @@
 //! Copies the database of a single server into an empty cluster.
 //!
-//! One transaction reads the source, and locks its tables against changes. Each server of the
-//! cluster is filled in one transaction. The coordinator commits last, and only its commit makes
-//! boards visible. After an interruption, the next run deletes the rows that workers committed.
+//! One transaction reads the source, and locks its tables against changes. Each table of a worker is
+//! a step, with a transaction of its own. After an interruption, the next run skips completed steps
+//! if the source is unchanged. The last step fills the coordinator, and only its commit makes boards
+//! visible.
 
-use std::{collections::BTreeMap, time::Duration};
+pub(super) mod source;
 
-use futures::TryStreamExt as _;
-use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Postgres, Transaction, postgres::PgConnectOptions};
-use tokio::time::{Instant, sleep};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection, postgres::PgConnectOptions};
 
+use self::source::{PATIENT, Source};
 use crate::{
     Code, Error, Result,
     store::{
         cluster,
-        migrate::{Edition, check, connect, failed, files::Server, unavailable},
+        migrate::{failed, unavailable},
     },
 };
-
-/// Tables whose rows belong to a player's lane, and the expression of the player's id in a row `t`.
-const PLAYER_TABLES: [(&str, &str); 8] = [
-    ("users", "t.id"),
-    ("board_players", "t.user_id"),
-    ("leaderboard", "t.user_id"),
-    ("leaderboard_bucket", "-t.user_key"),
-    ("quarantine", "t.user_id"),
-    ("score_transactions", "t.user_id"),
-    ("segment_members", "t.user_id"),
-    ("transaction_ids", "t.user_id"),
-];
-
-/// Rows of `board_lanes` for the lanes `$lanes`, in a cluster of `$count` lanes. `$count` is a
-/// multiple of each board's number of lanes. So all players of a new lane come from one old lane,
-/// and the new lane continues its batch numbers.
-const BOARD_LANES: &str = "
-    SELECT l.board_id, n, l.batch, l.last_at
-    FROM centile_store.board_lanes l
-    JOIN centile_store.boards b ON b.id = l.board_id
-    CROSS JOIN generate_series(0, CASE b.mode WHEN 'combined' THEN 0 ELSE $count - 1 END) n
-    WHERE l.lane = n % b.lanes AND n = ANY ('$lanes')";
-
-/// Rows of `bucket_counts` for the lanes `$lanes`, in a cluster of `$count` lanes.
-const BUCKET_COUNTS: &str = "
-    SELECT r.id, n.lane, 1, array_agg(coalesce(c.players, 0) ORDER BY b.bucket)
-    FROM centile_store.rankings r
-    CROSS JOIN unnest('$lanes'::integer[]) AS n (lane)
-    CROSS JOIN generate_series(0, 99) AS b (bucket)
-    LEFT JOIN (SELECT t.ranking_id, u.lane_hash % $count AS lane, t.bucket, count(*) AS players
-               FROM centile_store.leaderboard_bucket t JOIN centile_store.users u ON u.id = -t.user_key
-               WHERE u.lane_hash % $count = ANY ('$lanes')
-               GROUP BY t.ranking_id, u.lane_hash % $count, t.bucket) c
-      ON (c.ranking_id, c.lane, c.bucket) = (r.id, n.lane, b.bucket)
-    GROUP BY r.id, n.lane";
-
-/// Columns that differ in a cluster of `$count` lanes: table, column, expression for a row `t`.
-const CHANGED: [(&str, &str, &str); 9] = [
-    ("boards", "lanes", "CASE t.mode WHEN 'combined' THEN 1 ELSE $count END"),
-    ("rankings", "lanes", "$count"),
-    (
-        "cut_offs",
-        "batches",
-        "ARRAY(SELECT t.batches[n % cardinality(t.batches) + 1] FROM generate_series(0, $count - 1) n)",
-    ),
-    ("combinations", "next_view", "NULL"),
-    ("combinations", "next_as_of", "NULL"),
-    ("combinations", "next_sources", "NULL"),
-    ("combinations", "next_batches", "NULL"),
-    ("combinations", "next_end", "NULL"),
-    ("combinations", "old_views", "'{}'"),
-];
-
-/// Tables that are not copied: those about the schema and the database itself, and a feed for rank
-/// indexes, which load anew.
-const SKIPPED: [&str; 4] = ["applied_sql", "batch_changes", "epochs", "schema_history"];
-
-/// Prepares a session that may be idle while others copy, and whose commit is durable.
-const PATIENT: &str =
-    "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; SET synchronous_commit = on";
-
-/// Sessions of Centile in the same database.
-const OTHER_SESSIONS: &str = "
-    SELECT count(*) FROM pg_stat_activity a
-    WHERE a.datname = current_database() AND a.application_name = 'centile' AND a.pid <> pg_backend_pid()";
-
-/// How long to wait for the end of other sessions.
-const SESSIONS_WAIT: Duration = Duration::from_secs(5);
 
 /// Disables foreign keys and triggers for the transaction, so that rows are copied unchanged.
 const AS_THEY_ARE: &str = "SET LOCAL session_replication_role = replica";
@@ -140,57 +72,6 @@ struct Worker {
     lanes: Vec<i16>,
 }
 
-/// The database to copy, locked against changes.
-struct Source<'a> {
-    transaction: Transaction<'a, Postgres>,
-    /// Columns of each table.
-    columns: BTreeMap<String, Vec<String>>,
-    /// Lanes of each board in the cluster.
-    lanes: i64,
-}
-
-/// Checks that the database at `source_url` can be copied into a cluster of `lanes` lanes.
-///
-/// Returns the connection. Returns [`Error::Conflict`] if the database is a cluster or has no tables
-/// of Centile, if its schema is of another release, if `lanes` is not a multiple of each board's
-/// number of lanes, or if a combined board cannot be computed again.
-pub(super) async fn check_source(source_url: &str, lanes: i64) -> Result<PgConnection> {
-    let mut source = connect(source_url).await?;
-    let refused = |message: String| Err(Error::conflict(Code::Conflict, message));
-    if Server::of(&mut source).await? != Server::Single {
-        return refused("the database to copy is a cluster itself".to_owned());
-    }
-    match check::edition(&mut source).await? {
-        Edition::Same | Edition::Other => {}
-        Edition::Missing => return refused("the database to copy has no tables of Centile".to_owned()),
-        Edition::Older => {
-            return refused("the database to copy is of an older release: run `centile migrate` on it".to_owned());
-        }
-        Edition::Newer => return refused("the database to copy is of a newer release".to_owned()),
-    }
-    let board: Option<(String, i16)> = sqlx::query_as(
-        "SELECT slug, lanes FROM centile_store.boards WHERE mode <> 'combined' AND $1 % lanes <> 0 ORDER BY slug LIMIT 1",
-    )
-    .bind(lanes)
-    .fetch_optional(&mut source)
-    .await
-    .map_err(failed("read the boards to copy"))?;
-    if let Some((slug, own)) = board {
-        return refused(format!("the cluster's {lanes} lanes are not a multiple of the {own} lanes of board {slug}"));
-    }
-    let problem: Option<(String, String)> = sqlx::query_as(
-        "SELECT c.board, r.problem FROM centile_store.combined_boards() c CROSS JOIN LATERAL centile_store.resolve_sources(c.board_id) r
-         WHERE c.as_of IS NOT NULL AND r.problem IS NOT NULL LIMIT 1",
-    )
-    .fetch_optional(&mut source)
-    .await
-    .map_err(failed("read the sources of combined boards"))?;
-    if let Some((slug, problem)) = problem {
-        return refused(format!("the combined board {slug} cannot be computed again: {problem}"));
-    }
-    Ok(source)
-}
-
 /// Copies the database that `source` is connected to into the cluster of `coordinator`.
 ///
 /// Returns [`Error::Conflict`] if the cluster has boards or players, or the source is in use.
@@ -202,19 +83,16 @@ pub(super) async fn fill(
 ) -> Result<()> {
     begin_filling(coordinator).await?;
     let mut source = Source::lock(&mut source, lanes).await?;
+    let state = state(coordinator, &mut source).await?;
     let mut workers = workers(coordinator, options, lanes).await?;
     for worker in &mut workers {
-        source.copy_lanes(worker).await?;
+        copy_lanes(coordinator, &mut source, worker, &state).await?;
     }
     run(coordinator, "SET synchronous_commit = on").await?;
     let mut coordinator = coordinator.begin().await.map_err(failed("begin"))?;
-    source.copy_rest(&mut coordinator).await?;
-    source.advance_sequences(&mut coordinator, &mut workers).await?;
-    for worker in &mut workers {
-        run(&mut worker.connection, "COMMIT").await?;
-    }
-    // The views read the workers in transactions of their own.
-    source.create_archives(&mut coordinator).await?;
+    copy_rest(&mut coordinator, &mut source).await?;
+    advance_sequences(&mut coordinator, &mut source, &mut workers).await?;
+    create_archives(&mut coordinator, &mut source).await?;
     run(&mut coordinator, "DROP TABLE centile_lanes.filling").await?;
     // Fails if the source is no longer locked.
     run(&mut source.transaction, "SELECT").await?;
@@ -252,13 +130,23 @@ async fn begin_filling(coordinator: &mut PgConnection) -> Result<()> {
             "the cluster has boards or players; if an interrupted copy created them, the copy is complete",
         ));
     }
-    run(coordinator, "CREATE TABLE IF NOT EXISTS centile_lanes.filling ()").await
+    // The completed steps, each with the state in which it is valid.
+    run(coordinator, "CREATE TABLE IF NOT EXISTS centile_lanes.filling (step text NOT NULL, state text NOT NULL)").await
 }
 
-/// Connects to the workers, and begins a transaction on each.
+/// Returns a text that differs if the source has changed, or if a worker may have lost commits.
+async fn state(coordinator: &mut PgConnection, source: &mut Source<'_>) -> Result<String> {
+    let epoch: String = sqlx::query_scalar("SELECT centile.epoch()")
+        .fetch_one(coordinator)
+        .await
+        .map_err(failed("read the epoch of the cluster"))?;
+    Ok(format!("{epoch} {}", source.state().await?))
+}
+
+/// Connects to the workers.
 async fn workers(coordinator: &mut PgConnection, options: &PgConnectOptions, count: i64) -> Result<Vec<Worker>> {
     let servers: Vec<(String, i32, Vec<i16>)> = sqlx::query_as(
-        "SELECT n.nodename, n.nodeport, array_remove(array_agg(l.lane), NULL)
+        "SELECT n.nodename, n.nodeport, array_remove(array_agg(l.lane ORDER BY l.lane), NULL)
          FROM pg_dist_node n
          LEFT JOIN centile_lanes.groups g ON g.node = n.groupid
          LEFT JOIN LATERAL unnest(g.lanes) AS l (lane) ON true
@@ -276,174 +164,108 @@ async fn workers(coordinator: &mut PgConnection, options: &PgConnectOptions, cou
         let options = cluster::at(options, &host, port);
         let mut connection = PgConnection::connect_with(&options).await.map_err(unavailable)?;
         run(&mut connection, PATIENT).await?;
-        run(&mut connection, "BEGIN").await?;
-        run(&mut connection, AS_THEY_ARE).await?;
-        sqlx::query("SELECT centile_lanes.hold(l) FROM unnest($1) AS l")
-            .bind(&lanes)
-            .execute(&mut connection)
-            .await
-            .map_err(failed("hold the lanes"))?;
         workers.push(Worker { connection, lanes });
     }
     Ok(workers)
 }
 
-impl<'a> Source<'a> {
-    /// Locks all tables against changes. Fails if instances or commands are connected.
-    async fn lock(connection: &'a mut PgConnection, lanes: i64) -> Result<Self> {
-        run(connection, PATIENT).await?;
-        let columns: Vec<(String, Vec<String>)> = sqlx::query_as(
-            "SELECT c.relname::text, array_agg(a.attname::text ORDER BY a.attnum)
-             FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-             WHERE c.relnamespace = 'centile_store'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
-             GROUP BY c.relname",
+/// Copies the rows of a worker's lanes, a table at a time. Skips the tables that are copied already.
+async fn copy_lanes(
+    coordinator: &mut PgConnection,
+    source: &mut Source<'_>,
+    worker: &mut Worker,
+    state: &str,
+) -> Result<()> {
+    let list = format!("{{{}}}", worker.lanes.iter().map(ToString::to_string).collect::<Vec<_>>().join(","));
+    for table in source.tables_of_lanes(&list) {
+        let step = format!("{} of lanes {list}", table.name);
+        let is_copied: bool = sqlx::query_scalar(
+            "SELECT EXISTS (SELECT FROM centile_lanes.filling f WHERE f.step = $1 AND f.state = $2)",
         )
-        .fetch_all(&mut *connection)
+        .bind(&step)
+        .bind(state)
+        .fetch_one(&mut *coordinator)
         .await
-        .map_err(failed("read the tables to copy"))?;
-        let columns: BTreeMap<_, _> = columns.into_iter().collect();
-        let mut transaction =
-            connection.begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ").await.map_err(failed("begin"))?;
-        run(&mut transaction, "SET LOCAL lock_timeout = '10s'; SET LOCAL search_path = pg_catalog").await?;
-        let tables: Vec<String> = columns.keys().map(|table| format!("centile_store.{table}")).collect();
-        let lock = format!("LOCK TABLE {} IN SHARE MODE", tables.join(", "));
-        sqlx::raw_sql(AssertSqlSafe(lock))
+        .map_err(failed("look for a completed step"))?;
+        if is_copied {
+            continue;
+        }
+        let mut transaction = worker.connection.begin().await.map_err(failed("begin"))?;
+        run(&mut transaction, AS_THEY_ARE).await?;
+        sqlx::query("SELECT centile_lanes.hold(l) FROM unnest($1) AS l")
+            .bind(&worker.lanes)
             .execute(&mut *transaction)
             .await
-            .map_err(|error| Error::conflict(Code::Conflict, format!("cannot lock the database to copy: {error}")))?;
-        let begun = Instant::now();
-        loop {
-            // Each look at the activity needs its own copy of the statistics.
-            run(&mut transaction, "SELECT pg_stat_clear_snapshot()").await?;
-            let sessions: i64 = sqlx::query_scalar(OTHER_SESSIONS)
-                .fetch_one(&mut *transaction)
-                .await
-                .map_err(failed("look for other sessions"))?;
-            if sessions == 0 {
-                break;
-            } else if begun.elapsed() > SESSIONS_WAIT {
-                let message =
-                    format!("the database to copy has {sessions} other sessions of Centile: stop all instances");
-                return Err(Error::conflict(Code::Conflict, message));
-            }
-            sleep(Duration::from_millis(100)).await;
-        }
-        Ok(Self { transaction, columns, lanes })
-    }
-
-    /// Copies the rows of a worker's lanes.
-    async fn copy_lanes(&mut self, worker: &mut Worker) -> Result<()> {
-        let list = format!("{{{}}}", worker.lanes.iter().map(ToString::to_string).collect::<Vec<_>>().join(","));
-        for (table, user) in PLAYER_TABLES {
-            let (names, values) = self.columns_of(table);
-            let query = format!(
-                "SELECT {values} FROM centile_store.{table} t JOIN centile_store.users u ON u.id = {user} \
-                 WHERE u.lane_hash % {} = ANY ('{list}')",
-                self.lanes
-            );
-            self.copy(&query, &mut worker.connection, table, &names).await?;
-        }
-        for (table, query) in [("board_lanes", BOARD_LANES), ("bucket_counts", BUCKET_COUNTS)] {
-            let query = query.replace("$lanes", &list).replace("$count", &self.lanes.to_string());
-            let names = self.columns[table].join(", ");
-            self.copy(&query, &mut worker.connection, table, &names).await?;
-        }
-        Ok(())
-    }
-
-    /// Copies all tables of the coordinator.
-    async fn copy_rest(&mut self, coordinator: &mut PgConnection) -> Result<()> {
-        run(coordinator, AS_THEY_ARE).await?;
-        let of_lanes = PLAYER_TABLES.map(|(table, _)| table);
-        let tables: Vec<String> = self.columns.keys().cloned().collect();
-        for table in tables {
-            let name = table.as_str();
-            if of_lanes.contains(&name) || ["board_lanes", "bucket_counts"].contains(&name) || SKIPPED.contains(&name) {
-                continue;
-            }
-            let (names, values) = self.columns_of(name);
-            self.copy(&format!("SELECT {values} FROM centile_store.{name} t"), coordinator, name, &names).await?;
-        }
-        run(coordinator, FILL_COPIES).await
-    }
-
-    /// Returns the columns of a table, and their values in the cluster.
-    fn columns_of(&self, table: &str) -> (String, String) {
-        let is_of_player = PLAYER_TABLES.iter().any(|(name, _)| *name == table);
-        let value = |column: &String| {
-            let changed = CHANGED.iter().find(|(of, name, _)| (*of, *name) == (table, column.as_str()));
-            match changed {
-                Some((.., expression)) => expression.replace("$count", &self.lanes.to_string()),
-                None if is_of_player && column == "lane" => format!("u.lane_hash % {}", self.lanes),
-                None => format!("t.{column}"),
-            }
-        };
-        let columns = &self.columns[table];
-        (columns.join(", "), columns.iter().map(value).collect::<Vec<_>>().join(", "))
-    }
-
-    /// Replaces the rows of a table by the result of a query.
-    async fn copy(&mut self, query: &str, target: &mut PgConnection, table: &str, columns: &str) -> Result<()> {
-        let wrong = |error: sqlx::Error| failed(&format!("copy {table}"))(error);
-        run(target, &format!("DELETE FROM centile_store.{table}")).await?;
-        let mut rows = self.transaction.copy_out_raw(&format!("COPY ({query}) TO STDOUT")).await.map_err(wrong)?;
-        let into = format!("COPY centile_store.{table} ({columns}) FROM STDIN");
-        let mut sink = target.copy_in_raw(&into).await.map_err(wrong)?;
-        while let Some(data) = rows.try_next().await.map_err(wrong)? {
-            sink.send(data).await.map_err(wrong)?;
-        }
-        let count = sink.finish().await.map_err(wrong)?;
-        tracing::info!(table, rows = count, "copied");
-        run(target, &format!("ANALYZE centile_store.{table}")).await
-    }
-
-    /// Advances the sequences of all servers beyond the ids of the source.
-    async fn advance_sequences(&mut self, coordinator: &mut PgConnection, workers: &mut [Worker]) -> Result<()> {
-        let (user, transaction): (i64, i64) = sqlx::query_as(
-            "SELECT (SELECT coalesce(max(id), 0) FROM centile_store.users),
-                    greatest((SELECT max(id) FROM centile_store.score_transactions), (SELECT max(id) FROM centile_store.quarantine), 0)",
-        )
-        .fetch_one(&mut *self.transaction)
-        .await
-        .map_err(failed("read the highest ids"))?;
-        let next = format!(
-            "SELECT setval(s, greatest(nextval(s), (v / 64 + 1) * 64 + groupid), false)
-             FROM pg_dist_local_group
-             CROSS JOIN (VALUES ('centile_lanes.user_ids'::regclass, {user}::bigint), ('centile_lanes.ids', {transaction})) AS t (s, v)"
-        );
-        for worker in workers {
-            run(&mut worker.connection, &next).await?;
-        }
-        run(coordinator, &next).await?;
-        run(coordinator, &format!("UPDATE centile_lanes.last_id SET id = {transaction}, user_id = {user}")).await?;
-        let others: Vec<(String, i64)> = sqlx::query_as(
-            "SELECT format('%I.%I', schemaname, sequencename), last_value FROM pg_sequences WHERE schemaname = 'centile_store' AND last_value IS NOT NULL",
-        )
-        .fetch_all(&mut *self.transaction)
-        .await
-        .map_err(failed("read the sequences"))?;
-        for (name, value) in others {
-            sqlx::query("SELECT setval(to_regclass($1), $2) WHERE to_regclass($1) IS NOT NULL")
-                .bind(&name)
-                .bind(value)
-                .execute(&mut *coordinator)
-                .await
-                .map_err(failed("set a sequence"))?;
-        }
-        Ok(())
-    }
-
-    /// Creates the archives from the copied ledger.
-    async fn create_archives(&mut self, coordinator: &mut PgConnection) -> Result<()> {
-        let archives: Vec<Vec<String>> = sqlx::query_scalar(ARCHIVES)
-            .fetch_all(&mut *self.transaction)
+            .map_err(failed("hold the lanes"))?;
+        source.copy(&table, &mut transaction).await?;
+        transaction.commit().await.map_err(failed("commit the copied rows"))?;
+        sqlx::query("INSERT INTO centile_lanes.filling (step, state) VALUES ($1, $2)")
+            .bind(&step)
+            .bind(state)
+            .execute(&mut *coordinator)
             .await
-            .map_err(failed("read the archives"))?;
-        for statements in archives {
-            run(coordinator, &statements.join(";\n")).await?;
-        }
-        run(coordinator, COMBINE).await
+            .map_err(failed("record a completed step"))?;
     }
+    Ok(())
+}
+
+/// Copies all other tables to the coordinator.
+async fn copy_rest(coordinator: &mut PgConnection, source: &mut Source<'_>) -> Result<()> {
+    run(coordinator, AS_THEY_ARE).await?;
+    for table in source.other_tables() {
+        source.copy(&table, coordinator).await?;
+    }
+    run(coordinator, FILL_COPIES).await
+}
+
+/// Advances the sequences of all servers beyond the ids of the source.
+async fn advance_sequences(
+    coordinator: &mut PgConnection,
+    source: &mut Source<'_>,
+    workers: &mut [Worker],
+) -> Result<()> {
+    let (user, transaction): (i64, i64) = sqlx::query_as(
+        "SELECT (SELECT coalesce(max(id), 0) FROM centile_store.users),
+                greatest((SELECT max(id) FROM centile_store.score_transactions), (SELECT max(id) FROM centile_store.quarantine), 0)",
+    )
+    .fetch_one(&mut *source.transaction)
+    .await
+    .map_err(failed("read the highest ids"))?;
+    let next = format!(
+        "SELECT setval(s, greatest(nextval(s), (v / 64 + 1) * 64 + groupid), false)
+         FROM pg_dist_local_group
+         CROSS JOIN (VALUES ('centile_lanes.user_ids'::regclass, {user}::bigint), ('centile_lanes.ids', {transaction})) AS t (s, v)"
+    );
+    for worker in workers {
+        run(&mut worker.connection, &next).await?;
+    }
+    run(coordinator, &next).await?;
+    run(coordinator, &format!("UPDATE centile_lanes.last_id SET id = {transaction}, user_id = {user}")).await?;
+    let others: Vec<(String, i64)> = sqlx::query_as(
+        "SELECT format('%I.%I', schemaname, sequencename), last_value FROM pg_sequences WHERE schemaname = 'centile_store' AND last_value IS NOT NULL",
+    )
+    .fetch_all(&mut *source.transaction)
+    .await
+    .map_err(failed("read the sequences"))?;
+    for (name, value) in others {
+        sqlx::query("SELECT setval(to_regclass($1), $2) WHERE to_regclass($1) IS NOT NULL")
+            .bind(&name)
+            .bind(value)
+            .execute(&mut *coordinator)
+            .await
+            .map_err(failed("set a sequence"))?;
+    }
+    Ok(())
+}
+
+/// Creates the archives from the copied ledger.
+async fn create_archives(coordinator: &mut PgConnection, source: &mut Source<'_>) -> Result<()> {
+    let archives: Vec<Vec<String>> =
+        sqlx::query_scalar(ARCHIVES).fetch_all(&mut *source.transaction).await.map_err(failed("read the archives"))?;
+    for statements in archives {
+        run(coordinator, &statements.join(";\n")).await?;
+    }
+    run(coordinator, COMBINE).await
 }
 
 /// Runs statements.

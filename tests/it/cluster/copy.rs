@@ -30,6 +30,12 @@ const RANKINGS: &str = "
     FROM (SELECT p.board, centile_store.period_name(p.kind, p.label, p.segment) AS period, p.state FROM centile.periods p WHERE p.state <> 'preparing' AND p.board NOT IN ('both', 'inner')) p
     ORDER BY 1, 2";
 
+/// The rows of each view without lanes, except views that show layouts, partitions or combined
+/// boards, which differ.
+const VIEWS: &str = "
+    SELECT v.viewname, query_to_xml(format('SELECT to_jsonb(v) - ''{lane,lanes}''::text[] AS columns FROM centile.%I v ORDER BY 1', v.viewname), true, false, '')::text
+    FROM pg_views v WHERE v.schemaname = 'centile' AND v.viewname NOT IN ('archive_index', 'bucket_occupancy', 'combinations', 'ledger_months', 'period_status', 'periods') ORDER BY 1";
+
 type Rankings = Vec<(String, String, String, Option<serde_json::Value>)>;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -41,8 +47,6 @@ async fn a_database_is_copied_into_a_cluster() {
     sqlx::raw_sql(BOARDS).execute(&source).await.unwrap();
     fill_past_weeks(&single);
     let (mut load, mut record) = write_scores(&single).await;
-    let before: Rankings = sqlx::query_as(RANKINGS).fetch_all(&source).await.unwrap();
-    assert!(before.iter().filter(|(_, _, state, _)| state == "closed").count() > 3, "{before:?}");
 
     let url = cluster.create_database("boards").unwrap();
     // Three lanes are no multiple of two.
@@ -53,28 +57,25 @@ async fn a_database_is_copied_into_a_cluster() {
         .refused(1, &["stop all instances"]);
     run_at(&url, &["cluster", "init"]).refused(1, &["interrupted", "--from"]);
     drop(idle);
-    interrupt_before_the_last_commit(&url, &single).await;
-    // Interrupted runs, at random moments.
-    for _ in 0..4 {
-        let part = Duration::from_millis(rand::rng().random_range(0..6_000));
-        let copying = timeout(part, init_cluster(&url, 4, 4, Some(&single))).await;
-        eprintln!("interrupted after {part:?}: {}", copying.is_err());
-        if copying.is_ok() {
-            break;
-        }
-    }
     let copied = PgPool::connect(&url).await.unwrap();
-    if sqlx::query_scalar("SELECT NOT EXISTS (SELECT FROM centile_store.boards)")
-        .fetch_one(&copied)
-        .await
-        .unwrap_or(true)
-    {
-        within("the database is copied", init_cluster(&url, 4, 4, Some(&single))).await.unwrap();
-    }
+    let begun = interrupt(&copied, &url, &single).await;
+    // Completed steps are valid until the source changes.
+    run_at(&single, &["user", "set", "p4", "--name", "Dora"]).well();
+    let before: Rankings = sqlx::query_as(RANKINGS).fetch_all(&source).await.unwrap();
+    assert!(before.iter().filter(|(_, _, state, _)| state == "closed").count() > 3, "{before:?}");
+    let again = interrupt(&copied, &url, &single).await;
+    assert!(begun.iter().zip(&again).all(|(begun, again)| begun < again), "{begun:?} {again:?}");
+    within("the database is copied", init_cluster(&url, 4, 4, Some(&single))).await.unwrap();
+    assert_eq!(again, writers_of_rows(&url).await);
     run_at(&url, &["cluster", "init", "--from", &single]).refused(1, &["has boards or players"]);
 
     let after: Rankings = sqlx::query_as(RANKINGS).fetch_all(&copied).await.unwrap();
     assert_eq!(before, after);
+    let [old, new] = [&source, &copied].map(|pool| sqlx::query_as::<_, (String, String)>(VIEWS).fetch_all(pool));
+    let (old, new) = (old.await.unwrap(), new.await.unwrap());
+    let has_rows = |view: &str| old.iter().any(|(name, rows)| name == view && rows.contains("<row>"));
+    assert!(["daily_points", "score_history", "standings"].into_iter().all(has_rows), "{old:?}");
+    assert_eq!(old, new);
     let unlike = run_at(&url, &["verify"]);
     assert_eq!(unlike.code, Some(0), "{unlike:?}");
 
@@ -88,18 +89,38 @@ async fn a_database_is_copied_into_a_cluster() {
     assert!(audit::rankings_are_sound(&copied).await > 3);
 }
 
-/// Interrupts a copy after the workers have committed and before the coordinator commits.
-async fn interrupt_before_the_last_commit(url: &str, single: &str) {
+/// Interrupts copies at random moments, and one before the coordinator commits. Returns
+/// [`writers_of_rows`].
+async fn interrupt(coordinator: &PgPool, url: &str, single: &str) -> Vec<i64> {
+    let mut lock = coordinator.begin().await.unwrap();
+    // The last statement of the coordinator waits for this.
+    sqlx::query("LOCK TABLE centile_lanes.filling IN ACCESS SHARE MODE").execute(&mut *lock).await.unwrap();
+    for _ in 0..3 {
+        let part = Duration::from_millis(rand::rng().random_range(0..3_000));
+        eprintln!("a copy is interrupted after {part:?}");
+        let copying = timeout(part, init_cluster(url, 4, 4, Some(single))).await;
+        // The last statement fails if it waits long.
+        assert!(!matches!(copying, Ok(Ok(()))));
+    }
     let (to, from) = (url.to_owned(), single.to_owned());
     let copying = tokio::spawn(async move { init_cluster(&to, 4, 4, Some(&from)).await });
-    let coordinator = PgPool::connect(url).await.unwrap();
-    let asks = async |question: &'static str| sqlx::query_scalar(question).fetch_one(&coordinator).await.unwrap();
-    let mut lock = coordinator.begin().await.unwrap();
-    sqlx::query("LOCK TABLE centile_lanes.filling IN ACCESS SHARE MODE").execute(&mut *lock).await.unwrap();
     let waits = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'DROP TABLE centile_lanes.filling%')";
-    until("the workers have committed", async || asks(waits).await).await;
+    let is_last = async || sqlx::query_scalar(waits).fetch_one(coordinator).await.unwrap();
+    until("the workers have committed", is_last).await;
     copying.abort();
-    assert!(copying.await.is_err_and(|error| error.is_cancelled()));
+    assert!(!matches!(copying.await, Ok(Ok(()))));
+    writers_of_rows(url).await
+}
+
+/// For each worker, the latest transaction that copied a table of players into it.
+async fn writers_of_rows(url: &str) -> Vec<i64> {
+    let mut found = Vec::new();
+    for worker in cluster::workers(url).await {
+        let latest = "SELECT max(w::text::bigint) FROM (
+            SELECT xmin FROM centile_store.users UNION ALL SELECT xmin FROM centile_store.leaderboard UNION ALL SELECT xmin FROM centile_store.bucket_counts) AS t (w)";
+        found.push(sqlx::query_scalar(latest).fetch_one(&worker).await.unwrap());
+    }
+    found
 }
 
 /// Imports scores of weeks in 2024, and closes these weeks.

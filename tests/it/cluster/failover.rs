@@ -9,13 +9,6 @@ use sqlx::PgPool;
 
 use crate::support::{Serve, cluster, load::key, wait::until};
 
-/// Names of players whose lane is on the worker with this port, all in one lane.
-const PLAYERS: &str = "
-    SELECT 'p' || n FROM generate_series(1, 100) n
-    WHERE centile.lane_hash('p' || n) % 4 = (SELECT min(l) FROM centile_lanes.groups g CROSS JOIN unnest(g.lanes) AS l
-                                            JOIN pg_dist_node d ON d.groupid = g.node WHERE d.nodeport = $1)
-    LIMIT 3";
-
 /// A client of an instance.
 struct Client {
     serve: Serve,
@@ -64,8 +57,7 @@ async fn a_worker_that_lost_commits_begins_a_new_epoch() {
     let pool = PgPool::connect(&url).await.unwrap();
     sqlx::raw_sql("SELECT centile.create_board('arena', p_periods => '{all_time}')").execute(&pool).await.unwrap();
     let client = Client { serve: cluster::serve(&url, "one").await, key: key(&url, "server") };
-    let port = i32::from(cluster.workers[0].port());
-    let players: Vec<String> = sqlx::query_scalar(PLAYERS).bind(port).fetch_all(&pool).await.unwrap();
+    let players = cluster::players(&pool, cluster.workers[0].port()).await;
     let [kept, lost, found] = &players[..] else { panic!("{players:?}") };
     client.score(kept, 10).await;
     client.above(kept).await;

@@ -1,5 +1,5 @@
-//! Closing on a cluster: if the command or a server is killed, the archives are still those of a single
-//! server. The tests need PostgreSQL with Citus.
+//! Closing and refreshing on a cluster: if the command or a server is killed, the archives are still
+//! those of a single server, or of the ledger. The tests need PostgreSQL with Citus.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
@@ -13,11 +13,11 @@ use tokio::time::sleep;
 
 use crate::{
     periods::killed_close::{PAST, STEPS, closing, digests, expect_closed},
-    support::{TESTING, amount, cluster, run_at, spawn, wait::until_blocking},
+    support::{TESTING, amount, cluster, killing::Killing, run_at, spawn, wait::until_blocking},
 };
 
 /// A cluster, and a single server with a board of the past.
-struct Past {
+pub struct Past {
     cluster: LocalCluster,
     /// Address of the single server.
     single: String,
@@ -28,7 +28,7 @@ struct Past {
 }
 
 impl Past {
-    async fn new() -> Self {
+    pub async fn new() -> Self {
         let cluster = cluster::start();
         let single = cluster::create_single(&cluster).await;
         let pool = PgPool::connect(&single).await.unwrap();
@@ -45,7 +45,7 @@ impl Past {
     }
 
     /// Copies the single server's database into the cluster. Returns the address of the copy.
-    async fn copy(&self) -> String {
+    pub async fn copy(&self) -> String {
         let name = format!("copy_{}", self.copies.fetch_add(1, Ordering::Relaxed));
         let url = self.cluster.create_database(&name).unwrap();
         init_cluster(&url, 4, 4, Some(&self.single)).await.unwrap();
@@ -92,4 +92,42 @@ async fn a_close_with_killed_servers_ends_like_one_of_a_single_server() {
         expect_closed(&PgPool::connect(&url).await.unwrap(), &past.wanted).await;
     }
     assert!(interrupted > 0, "each close had ended before the kill");
+}
+
+/// Whether an archive and its frozen top are those of the ledger. Counts scores within the week that
+/// are not voided, of players who are not banned.
+const IS_REFRESHED: &str = "
+    SELECT p.corrected_at IS NULL
+       AND (SELECT array_agg((a.user_id, a.score) ORDER BY a.position) FROM centile_archive.arena_week_2024_01_08 a)
+         = (SELECT array_agg((s.user_id, s.score) ORDER BY s.score DESC, s.reached_at, s.user_id)
+            FROM (SELECT t.user_id, sum(t.points)::bigint AS score, max(t.occurred_at) AS reached_at FROM centile_store.score_transactions t
+                  WHERE t.kind = 'score' AND t.occurred_at >= '2024-01-08Z' AND t.occurred_at < '2024-01-15Z'
+                    AND NOT EXISTS (SELECT FROM centile_store.score_transactions v WHERE v.voids_id = t.id)
+                    AND NOT EXISTS (SELECT FROM centile_store.score_transactions b WHERE b.kind = 'ban' AND b.user_id = t.user_id)
+                  GROUP BY t.user_id) s)
+       AND p.frozen_top = centile_store.freeze_top(p.id)
+    FROM centile_store.periods p WHERE p.kind = 'week' AND p.label = '2024-01-08'";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs Citus: make cluster-test"]
+async fn a_killed_refresh_adds_the_correction_in_the_end() {
+    let past = Past::new().await;
+    let url = past.copy().await;
+    run_at(&url, &["close", "--due"]).well();
+    let is_refreshed = async |pool: &PgPool| sqlx::query_scalar::<_, bool>(IS_REFRESHED).fetch_one(pool).await.unwrap();
+    let pool = PgPool::connect(&url).await.unwrap();
+    assert!(is_refreshed(&pool).await);
+    let corrected = async || {
+        let correction = ["correct", "p11", "100", "--board", "arena", "--at", "2024-01-09T00:00:00Z"];
+        run_at(&url, &[&correction[..], &["--reason", "x", "--by", "me"]].concat()).well();
+        assert!(!is_refreshed(&pool).await);
+        url.clone()
+    };
+    let killing = Killing {
+        command: &["refresh", "--board", "arena", "--period", "week:2024-01-08", "--by", "me"],
+        steps: &["refresh_archive"],
+        kills: amount(3, 9),
+        busy: "another process is closing",
+    };
+    killing.run_on(corrected, async |_| {}, async |pool| assert!(is_refreshed(pool).await)).await;
 }

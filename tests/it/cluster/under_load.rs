@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use centile::dev::local::LocalCluster;
+use centile::{dev::local::LocalCluster, store::migrate::init_cluster};
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use sqlx::{AssertSqlSafe, PgPool};
 use tokio::time::sleep;
@@ -51,9 +51,27 @@ impl Trial {
     async fn begin() -> Self {
         let cluster = cluster::start();
         let url = cluster::create_database(&cluster, "boards").await;
+        Self::serve(cluster, url).await
+    }
+
+    async fn serve(cluster: LocalCluster, url: String) -> Self {
         let pool = PgPool::connect(&url).await.expect("a connection");
         let instances = [cluster::serve(&url, "one").await, cluster::serve(&url, "two").await];
         Self { cluster, pool, url, instances }
+    }
+
+    /// Moves a random group of lanes, and waits until all lanes accept scores. Returns a record of these.
+    async fn move_group(&self, load: &Load) -> Record {
+        until("a group is moved", async || match sqlx::raw_sql(MOVE).execute(&self.pool).await {
+            Ok(_) => true,
+            Err(error) => {
+                let error = error.to_string();
+                assert!(BUSY.iter().any(|part| error.contains(part)), "{error}");
+                false
+            }
+        })
+        .await;
+        within("scores are accepted after a move", accepted_everywhere(load)).await
     }
 
     /// Creates boards and a load on them.
@@ -88,16 +106,7 @@ async fn answers_are_exact_while_lanes_move() {
         let running = tokio::spawn(async move { running.run(&stopped).await });
         let mut moves = 0;
         while moves < amount(6, 10) || load.answered() < amount(0, 60_000) {
-            until("a group is moved", async || match sqlx::raw_sql(MOVE).execute(&trial.pool).await {
-                Ok(_) => true,
-                Err(error) => {
-                    let error = error.to_string();
-                    assert!(BUSY.iter().any(|part| error.contains(part)), "{error}");
-                    false
-                }
-            })
-            .await;
-            record.join(within("scores are accepted after a move", accepted_everywhere(&load)).await);
+            record.join(trial.move_group(&load).await);
             moves += 1;
         }
         stop.cancel();
@@ -140,6 +149,32 @@ async fn answers_are_exact_while_servers_are_killed() {
         }
         trial.check(&load, &record, &format!("{kills} kills")).await;
     }
+}
+
+/// As docs/cluster.md describes it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs Citus: make cluster-test"]
+async fn answers_are_exact_while_a_worker_is_added() {
+    let cluster = cluster::start();
+    let url = cluster.create_database("boards").unwrap();
+    let pool = PgPool::connect(&url).await.unwrap();
+    let port = cluster.workers[1].port();
+    sqlx::query("SELECT citus_remove_node('127.0.0.1', $1)").bind(i32::from(port)).execute(&pool).await.unwrap();
+    init_cluster(&url, 4, 4, None).await.unwrap();
+    let trial = Trial::serve(cluster, url).await;
+    let load = trial.load(0).await;
+    let mut record = load.begin().await;
+    let stop = CancellationToken::new();
+    let (running, stopped) = (Arc::clone(&load), stop.clone());
+    let running = tokio::spawn(async move { running.run(&stopped).await });
+    sqlx::query("SELECT citus_add_node('127.0.0.1', $1)").bind(i32::from(port)).execute(&pool).await.unwrap();
+    within("the worker is prepared", init_cluster(&trial.url, 4, 4, None)).await.unwrap();
+    record.join(trial.move_group(&load).await);
+    stop.cancel();
+    record.join(running.await.expect("the load"));
+    let players = cluster::players(&pool, port).await;
+    assert_eq!(players.len(), 3, "the new worker has no lane");
+    trial.check(&load, &record, "a worker was added").await;
 }
 
 /// Writes scores of most players until no lane refuses them; returns the record.

@@ -9,7 +9,7 @@ use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{
-    PATIENT, Serve, TestDb, amount, audit, client, is_cluster,
+    PATIENT, Serve, TestDb, amount, audit, client, cluster, is_cluster,
     load::{key, parsed},
     own_postgres, redis_url,
     sender::Sender,
@@ -21,8 +21,7 @@ const CALLERS: usize = 4;
 
 const BOARD: &str = "SELECT centile.create_board('arena', p_lanes => 4::smallint, p_layout_bounds => '{0,20,100}')";
 
-/// Records the `synchronous_commit` setting of every transaction that writes to the ledger. Not for a
-/// cluster: a trigger on the coordinator does not fire when workers write to the ledger.
+/// Records the `synchronous_commit` setting of every transaction that writes to the ledger.
 const WATCH_COMMITS: &str = "
     CREATE TABLE public.seen (synchronous_commit text PRIMARY KEY);
     CREATE FUNCTION public.see() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -39,8 +38,10 @@ const WATCH_COMMITS: &str = "
 async fn a_killed_service_loses_and_repeats_no_event() {
     let db = TestDb::new().await;
     db.execute(BOARD).await;
-    if !is_cluster() {
-        db.execute(WATCH_COMMITS).await;
+    // On a cluster, the workers write to the ledger.
+    let writers = if is_cluster() { cluster::workers(db.url()).await } else { vec![db.pool().await] };
+    for writer in &writers {
+        sqlx::raw_sql(WATCH_COMMITS).execute(writer).await.expect("a trigger");
     }
     let redis = redis_url().await;
     let sender = Arc::new(Sender::new(key(db.url(), "server")));
@@ -62,8 +63,8 @@ async fn a_killed_service_loses_and_repeats_no_event() {
     assert!(repeated > 20, "only {repeated} repetitions");
     let pool = db.pool().await;
     sender.expect_all_once(&pool).await;
-    if !is_cluster() {
-        expect_synchronous(&pool).await;
+    for writer in &writers {
+        expect_synchronous(writer).await;
     }
     assert_eq!(audit::rankings_are_sound(&pool).await, 4);
 }

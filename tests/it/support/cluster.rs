@@ -4,7 +4,7 @@ use centile::{
     dev::local::{LocalCluster, PostgresOptions},
     store::migrate::{init_cluster, migrate_url},
 };
-use sqlx::{Connection as _, PgConnection};
+use sqlx::{Connection as _, PgConnection, PgPool, postgres::PgConnectOptions};
 use tokio::sync::Mutex;
 
 use super::{PATIENT, Serve, folder};
@@ -17,6 +17,13 @@ const SETTINGS: [(&str, &str); 4] = [
     ("checkpoint_timeout", "1h"),
     ("autovacuum", "off"),
 ];
+
+/// Players of [`players`].
+const PLAYERS: &str = "
+    SELECT 'p' || n FROM generate_series(1, 100) n
+    WHERE centile.lane_hash('p' || n) % 4 = (SELECT min(l) FROM centile_lanes.groups g CROSS JOIN unnest(g.lanes) AS l
+                                            JOIN pg_dist_node d ON d.groupid = g.node WHERE d.nodeport = $1)
+    LIMIT 3";
 
 /// Starts the servers.
 pub fn start() -> LocalCluster {
@@ -49,4 +56,22 @@ pub async fn create_single(cluster: &LocalCluster) -> String {
 pub async fn serve(url: &str, name: &'static str) -> Serve {
     let (url, flags) = (url.to_owned(), PATIENT.map(ToOwned::to_owned));
     tokio::task::spawn_blocking(move || Serve::spawn(&url, None, name, &flags)).await.expect("an instance")
+}
+
+/// Returns connections to the workers of the cluster whose coordinator is at `url`. They may create
+/// objects there.
+pub async fn workers(url: &str) -> Vec<PgPool> {
+    let coordinator: PgConnectOptions = url.parse().unwrap();
+    let mut connection = PgConnection::connect_with(&coordinator).await.unwrap();
+    let ports = "SELECT nodeport FROM pg_dist_node WHERE groupid > 0 ORDER BY nodeport";
+    let ports: Vec<i32> = sqlx::query_scalar(ports).fetch_all(&mut connection).await.unwrap();
+    let own = coordinator.options([("citus.enable_ddl_propagation", "off")]);
+    let pool = |port: i32| PgPool::connect_lazy_with(own.clone().port(port.try_into().unwrap()));
+    ports.into_iter().map(pool).collect()
+}
+
+/// Returns the names of three players whose lane is on the worker with this port, all in one lane.
+/// `pool` is connected to the coordinator of a cluster with four lanes.
+pub async fn players(pool: &PgPool, port: u16) -> Vec<String> {
+    sqlx::query_scalar(PLAYERS).bind(i32::from(port)).fetch_all(pool).await.unwrap()
 }

@@ -52,8 +52,8 @@ pub struct Killing<'a> {
     pub steps: &'a [&'a str],
     /// Kills in each step.
     pub kills: usize,
-    /// Output of the command when it does nothing, because the server is still ending a killed
-    /// command's session.
+    /// Part of the output or error of the command when it does nothing, because the server is still
+    /// ending a killed command's session.
     pub busy: &'a str,
 }
 
@@ -99,7 +99,14 @@ impl Killing<'_> {
                 };
                 let pool = connect(&url).await;
                 between(&pool).await;
-                until_blocking("the command runs again", || !run_at(&url, self.command).well().contains(self.busy));
+                until_blocking("the command runs again", || {
+                    let ran = run_at(&url, self.command);
+                    let is_busy = ran.out.contains(self.busy) || ran.err.contains(self.busy);
+                    if !is_busy {
+                        ran.well();
+                    }
+                    !is_busy
+                });
                 check(&pool).await;
             }
         }

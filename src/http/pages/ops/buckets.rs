@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use crate::{
     http::{
-        operation::Operation,
+        operation::Stored,
         pages::number::{count, grouped, number},
     },
     maintenance::rebalance::UNIT_MIN,
@@ -20,15 +20,15 @@ const HEIGHT: f64 = 100.0;
 const LEAST: f64 = 1.5;
 
 /// The buckets of the selected board's rankings.
-pub(super) fn section(operation: &Operation) -> Markup {
-    let Some((selected, buckets)) = &operation.selected else { return html! {} };
+pub(super) fn section(stored: &Stored) -> Markup {
+    let Some((selected, buckets)) = &stored.selected else { return html! {} };
     let is_same = |one: &BucketStatus, other: &BucketStatus| (&one.kind, &one.label) == (&other.kind, &other.label);
     html! {
         section #buckets {
             h2 { "Buckets of board " (selected) }
             nav.boards-of aria-label="Board" {
                 ul {
-                    @for board in &operation.boards {
+                    @for board in &stored.boards {
                         li { a href={ "?board=" (board.slug) "#buckets" } aria-current=[(board.slug == *selected).then_some("true")] { (board.slug) } }
                     }
                 }

@@ -1,0 +1,70 @@
+//! A worker of a cluster is down. The test needs PostgreSQL with Citus.
+
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+use sqlx::PgPool;
+
+use crate::support::{Serve, cluster, load::key, markup::text, run_at, wait::until};
+
+/// Requests a path with a key, or sends a score of `user` to it. Returns the status, whether the answer
+/// says when to retry, and the body.
+async fn ask(serve: &Serve, key: &str, path: &str, user: Option<&str>) -> (StatusCode, bool, String) {
+    let request = match user {
+        Some(user) => serve.client.post(serve.at(path)).json(&json!({"user_id": user, "points": 5})),
+        None => serve.client.get(serve.at(path)),
+    };
+    let answer = request.bearer_auth(key).send().await.unwrap();
+    (answer.status(), answer.headers().contains_key("retry-after"), answer.text().await.unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs Citus: make cluster-test"]
+async fn the_lanes_of_other_workers_accept_scores() {
+    let mut cluster = cluster::start();
+    let url = cluster::create_database(&cluster, "boards").await;
+    let pool = PgPool::connect(&url).await.unwrap();
+    sqlx::raw_sql("SELECT centile.create_board('arena', p_periods => '{all_time}')").execute(&pool).await.unwrap();
+    let ports = [0, 1].map(|worker| cluster.workers[worker].port());
+    let lost = cluster::players(&pool, ports[0]).await.remove(0);
+    let kept = cluster::players(&pool, ports[1]).await.remove(0);
+    let (database, key) = (url.clone(), key(&url, "admin"));
+    // With the usual timeouts.
+    let serve = tokio::task::spawn_blocking(move || Serve::spawn(&database, None, "one", &[])).await.unwrap();
+    let (scores, rank) = ("/v1/boards/arena/scores", format!("/v1/boards/arena/scores/{lost}"));
+    for user in [&lost, &kept] {
+        assert_eq!(ask(&serve, &key, scores, Some(user)).await.0, StatusCode::OK);
+    }
+    let is_well = async || text(&ask(&serve, &key, "/ops/", None).await.2).contains("Nothing needs attention.");
+    assert!(is_well().await);
+
+    cluster.workers[0].kill_hard().unwrap();
+    for _ in 0..3 {
+        let (status, retries, body) = ask(&serve, &key, scores, Some(&lost)).await;
+        assert_eq!((status, retries), (StatusCode::SERVICE_UNAVAILABLE, true), "{body}");
+        let (status, _, body) = ask(&serve, &key, scores, Some(&kept)).await;
+        assert_eq!(status, StatusCode::OK, "{body}");
+    }
+    let (status, retries, body) = ask(&serve, &key, &rank, None).await;
+    assert_eq!((status, retries), (StatusCode::SERVICE_UNAVAILABLE, true), "{body}");
+    let (status, _, page) = ask(&serve, &key, "/ops/", None).await;
+    assert_eq!(status, StatusCode::OK, "{page}");
+    let page = text(&page);
+    assert!(page.contains("A worker is down."), "{page}");
+    let shown = run_at(&url, &["cluster", "status"]).well();
+    for (port, state) in ports.iter().zip(["down", "up"]) {
+        let words = |line: &str| line.split_whitespace().take(2).map(ToOwned::to_owned).collect::<Vec<_>>();
+        assert!(shown.lines().any(|line| words(line) == [format!("127.0.0.1:{port}"), state.to_owned()]), "{shown}");
+        assert!(page.contains(&format!("127.0.0.1:{port}")), "{page}");
+    }
+
+    cluster.workers[0].start_again().unwrap();
+    until("the score is accepted", async || ask(&serve, &key, scores, Some(&lost)).await.0 == StatusCode::OK).await;
+    until("the rank is known", async || {
+        let (status, _, body) = ask(&serve, &key, &rank, None).await;
+        // Refused scores were not written.
+        let score = || serde_json::from_str::<Value>(&body).unwrap()["score"].as_i64();
+        status == StatusCode::OK && score() == Some(10)
+    })
+    .await;
+    assert!(is_well().await);
+}
