@@ -44,9 +44,9 @@ kafka-test: setup ## Lint and test the feature kafka, which is off by default; 1
 
 CLUSTER_TESTS := cluster:: http::concurrency::answers_are_exact_with http::concurrency::an_id http::property \
 	real_data scoring::kill::a_killed_service
-cluster-test: setup ## Test a cluster; CITUS=FOLDER has the source of Citus, or a PostgreSQL with Citus; 15 minutes
+cluster-test: setup ## Test a cluster; CITUS=FOLDER has the source of Citus, or a PostgreSQL with Citus; 20 minutes
 	@scripts/setup.sh test
-	@if [ -z "$(CITUS)" ]; then echo 'cluster-test: skipped, because CITUS names no folder: see docs/cluster.md'; exit; fi; \
+	@if [ -z "$(CITUS)" ]; then echo 'cluster-test: skipped, because CITUS names no folder: see CONTRIBUTING.md'; exit; fi; \
 	programs=$$(scripts/citus.sh "$(CITUS)") && \
 	PATH=$$programs:$$PATH CENTILE_TEST_CLUSTER=1 RUST_TEST_THREADS=1 cargo test --test it -- --include-ignored $(CLUSTER_TESTS)
 

@@ -33,7 +33,7 @@ BEGIN
 END
 $$;
 
--- The name that workers use, too.
+-- Workers have a view of this name, too: centile.epoch() is the same on every server.
 CREATE VIEW centile_store.cluster_epoch AS SELECT * FROM centile_lanes.cluster_epoch;
 
 -- Keeps all lanes on their servers until the transaction ends: a foreign table leads to one of them.

@@ -1,7 +1,7 @@
--- The workers of a cluster, with the size of each database that answers, and the bytes of WAL that the
--- slowest replica of the worker has not replayed: NULL without replicas. Subscriptions of Citus do not
+-- The servers of a cluster, with the size of each database that answers, and the bytes of WAL that the
+-- slowest replica of the server has not replayed: NULL without replicas. Subscriptions of Citus do not
 -- count.
-SELECT n.nodename AS host, n.nodeport AS port, a.success AS answers, a.numbers[1] AS bytes, a.numbers[2] AS lag, coalesce(g.groups, '{}') AS groups, coalesce(g.lanes, 0) AS lanes
+SELECT n.nodename AS host, n.nodeport AS port, coalesce(a.success, false) AS answers, a.numbers[1] AS bytes, a.numbers[2] AS lag, coalesce(g.groups, '{}') AS groups, coalesce(g.lanes, 0) AS lanes
 FROM pg_dist_node n
 LEFT JOIN LATERAL (
     SELECT r.success, CASE WHEN r.success THEN r.result::bigint[] END AS numbers
@@ -13,5 +13,5 @@ LEFT JOIN LATERAL (
     WHERE r.nodeid = n.nodeid) a ON true
 LEFT JOIN LATERAL (
     SELECT array_agg(g.number ORDER BY g.number) AS groups, sum(cardinality(g.lanes)) AS lanes FROM centile_lanes.groups g WHERE g.node = n.groupid) g ON true
-WHERE n.groupid > 0 AND n.noderole = 'primary'
-ORDER BY n.nodename, n.nodeport
+WHERE n.noderole = 'primary'
+ORDER BY n.groupid > 0, n.nodename, n.nodeport

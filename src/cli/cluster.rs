@@ -7,7 +7,7 @@ use crate::{
     Code, Error, Result,
     cli::with_instance,
     config::Config,
-    store::{cluster::Worker, migrate},
+    store::{cluster::Server, migrate},
 };
 
 /// Subcommands of `cluster`.
@@ -18,7 +18,7 @@ pub(super) enum Command {
     /// The database URL names the coordinator. Its workers must be registered with Citus. Safe to
     /// interrupt and to run again.
     Init(Init),
-    /// Show the workers of a cluster and their lanes
+    /// Show the servers of a cluster and their lanes
     Status,
 }
 
@@ -52,13 +52,13 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     }
 }
 
-/// Prints a line for each worker.
-fn show(workers: &[Worker]) -> Result<()> {
-    if workers.is_empty() {
+/// Prints a line for each server.
+fn show(servers: &[Server]) -> Result<()> {
+    if servers.is_empty() {
         return Err(Error::conflict(Code::Conflict, "the database is not a cluster: see `centile cluster init`"));
     }
-    println!("WORKER                 STATE  LANES  SIZE      LAG        GROUPS");
-    for [address, state, lanes, size, lag, groups] in workers.iter().map(Worker::cells) {
+    println!("SERVER                 STATE  LANES  SIZE      LAG        GROUPS");
+    for [address, state, lanes, size, lag, groups] in servers.iter().map(Server::cells) {
         println!("{address:<22} {state:<6} {lanes:<6} {size:<9} {lag:<10} {groups}");
     }
     Ok(())

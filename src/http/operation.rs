@@ -12,7 +12,7 @@ use crate::{
         outbox::{Message, MessageFilter},
     },
     ranking::IndexStatus,
-    store::{cluster::Worker, upkeep::StoredUpkeep},
+    store::{cluster::Server, upkeep::StoredUpkeep},
     telemetry::recent::{self, Minute},
 };
 
@@ -31,11 +31,11 @@ const LATEST: u32 = 20;
 /// Data of the page. Each part is read separately, at a slightly different time.
 #[derive(Debug)]
 pub(crate) struct Operation {
-    /// `None` while a worker of a cluster is down: views need all lanes.
+    /// `None` while a worker of a cluster is down: most views need all lanes.
     pub(crate) stored: Option<Stored>,
     pub(crate) status: InstanceStatus,
-    /// The workers of a cluster; none on a single server.
-    pub(crate) workers: Vec<Worker>,
+    /// The servers of a cluster; none on a single server.
+    pub(crate) servers: Vec<Server>,
     /// The last minutes of this process, oldest first.
     pub(crate) minutes: Vec<Minute>,
 }
@@ -81,12 +81,11 @@ pub(crate) enum MaintenanceStatus {
 }
 
 /// Reads the data of the page, with the buckets of the board `selected`, or of the first board.
-/// [`Error::NotFound`](crate::Error::NotFound) for an unknown board.
+/// [`Error::NotFound`](crate::Error::NotFound) for an unknown board, unless a worker is down.
 pub(crate) async fn read(instance: &Instance, selected: Option<&BoardSlug>) -> Result<Operation> {
-    let workers = instance.store.cluster_status().await?;
-    let stored =
-        if workers.iter().all(|worker| worker.answers) { Some(stored(instance, selected).await?) } else { None };
-    Ok(Operation { stored, status: status(instance).await, workers, minutes: recent::minutes() })
+    let servers = instance.store.cluster_status().await?;
+    let stored = if servers.iter().any(Server::hides_lanes) { None } else { Some(stored(instance, selected).await?) };
+    Ok(Operation { stored, status: status(instance).await, servers, minutes: recent::minutes() })
 }
 
 async fn stored(instance: &Instance, selected: Option<&BoardSlug>) -> Result<Stored> {

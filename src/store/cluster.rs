@@ -30,16 +30,16 @@ pub(super) const LANE_OF_QUARANTINED: &str = "SELECT lane FROM centile_store.qua
 /// Interval of looking for lanes that have moved.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(250);
 
-/// A worker of a cluster.
+/// A server of a cluster: the coordinator or a worker.
 #[derive(Debug, FromRow)]
-pub(crate) struct Worker {
+pub(crate) struct Server {
     /// Host, as Citus knows it.
     host: String,
     /// Port.
     port: i32,
     /// Whether it answers.
-    pub(crate) answers: bool,
-    /// Numbers of the groups of lanes that it has.
+    answers: bool,
+    /// Numbers of the groups of lanes that it has; none for the coordinator.
     groups: Vec<i16>,
     /// Number of its lanes.
     lanes: i64,
@@ -49,7 +49,12 @@ pub(crate) struct Worker {
     lag: Option<i64>,
 }
 
-impl Worker {
+impl Server {
+    /// Returns whether its lanes cannot be read.
+    pub(crate) fn hides_lanes(&self) -> bool {
+        !self.answers && self.lanes > 0
+    }
+
     /// Returns the address, state, number of lanes, size, lag of replicas, and groups as text.
     pub(crate) fn cells(&self) -> [String; 6] {
         let size = self.bytes.map_or_else(|| "unknown".to_owned(), |bytes| format!("{} MB", bytes >> 20));
@@ -226,13 +231,18 @@ impl Store {
         Ok(())
     }
 
-    /// Returns the workers; none on a single server.
-    pub(crate) async fn cluster_status(&self) -> Result<Vec<Worker>> {
+    /// Returns the servers, the coordinator first; none on a single server.
+    pub(crate) async fn cluster_status(&self) -> Result<Vec<Server>> {
         if !self.is_cluster() {
             return Ok(Vec::new());
         }
-        let query = include_str!("../../sql/queries/cluster_status.sql");
-        Ok(sqlx::query_as(query).fetch_all(&self.readers).await?)
+        let mut session = self.readers.hold().await?;
+        // Citus would wait for half a minute if a server's host is off.
+        session.begin("SET LOCAL citus.node_connection_timeout = '3s'").await?;
+        let servers =
+            sqlx::query_as(include_str!("../../sql/queries/cluster_status.sql")).fetch_all(&mut session).await?;
+        session.commit().await?;
+        Ok(servers)
     }
 
     /// Follows lanes that Citus moves. Ends at once on a single server.

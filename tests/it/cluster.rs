@@ -4,5 +4,6 @@ pub mod copy;
 pub mod failover;
 pub mod killed_close;
 pub mod killed_rebuild;
+pub mod past;
 pub mod under_load;
 pub mod worker_down;

@@ -8,7 +8,8 @@ DECLARE
     v_board centile_store.boards;
 BEGIN
     IF p_lane IS NOT NULL THEN
-        RAISE EXCEPTION 'the coordinator of a cluster does not write scores' USING ERRCODE = 'CB409', HINT = 'Use the service or its commands.';
+        -- An instance that has not found the workers yet may try again.
+        RAISE EXCEPTION 'the coordinator of a cluster does not write scores' USING ERRCODE = 'CB001', HINT = 'Use the service or its commands.';
     ELSIF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION 'Centile writes under READ COMMITTED only' USING ERRCODE = 'CB409', HINT = 'SET default_transaction_isolation = ''read committed''.';
     END IF;

@@ -23,7 +23,7 @@ use crate::{
         presentation::ScoreFormat,
     },
     ranking::IndexStatus,
-    store::cluster::Worker,
+    store::cluster::Server,
     telemetry::recent::Minute,
 };
 
@@ -44,7 +44,7 @@ pub(crate) fn page(operation: &Operation, now: DateTime<Utc>) -> Markup {
             }
             @match stored {
                 Some(stored) => (task_list(tasks(stored, &operation.status)))
-                None => p.verdict.warning { "A worker is down. Tasks, periods and buckets need all workers." }
+                None => p.verdict.warning { "A worker is down. Other parts of this page are hidden." }
             }
             (charts(&operation.minutes))
             @if let Some(stored) = stored {
@@ -54,7 +54,7 @@ pub(crate) fn page(operation: &Operation, now: DateTime<Utc>) -> Markup {
                 (acts(&stored.acts))
             }
             (instance(&operation.status))
-            @if !operation.workers.is_empty() { (workers(&operation.workers)) }
+            @if !operation.servers.is_empty() { (servers(&operation.servers)) }
         }
     };
     crate::http::pages::styled("Operation · Centile", &[&asset::OPS_STYLE], &main)
@@ -214,7 +214,7 @@ fn ledger_task(ledger: &LedgerAhead) -> Task {
     }
 }
 
-/// How many tasks need attention, and the list of tasks, these first.
+/// The number of tasks that need attention, and a list of open tasks that begins with them.
 fn task_list(mut tasks: Vec<Task>) -> Markup {
     tasks.sort_by_key(|task| !task.needs_attention);
     let alarms = tasks.iter().filter(|task| task.needs_attention).count();
@@ -406,10 +406,10 @@ fn instance(status: &InstanceStatus) -> Markup {
     }
 }
 
-/// The workers of a cluster.
-fn workers(workers: &[Worker]) -> Markup {
-    let row = |worker: &Worker| {
-        let [address, state, lanes, size, lag, groups] = worker.cells();
+/// The servers of a cluster.
+fn servers(servers: &[Server]) -> Markup {
+    let row = |server: &Server| {
+        let [address, state, lanes, size, lag, groups] = server.cells();
         html! {
             th scope="row" { (address) }
             td { (state) }
@@ -420,7 +420,7 @@ fn workers(workers: &[Worker]) -> Markup {
         }
     };
     let columns = [
-        ("Worker", false),
+        ("Server", false),
         ("State", false),
         ("Lanes", true),
         ("Size", true),
@@ -430,7 +430,7 @@ fn workers(workers: &[Worker]) -> Markup {
     html! {
         section {
             h2 { "Cluster" }
-            (table("Workers, their lanes, the sizes of their databases, and the lag of their replicas", &columns, &workers.iter().map(row).collect::<Vec<_>>()))
+            (table("Servers, their lanes, the sizes of their databases, and the lag of their replicas", &columns, &servers.iter().map(row).collect::<Vec<_>>()))
         }
     }
 }
@@ -495,6 +495,15 @@ mod tests {
         assert_eq!(seen(1, 600.0, false), "");
         assert_eq!(seen(1, 601.0, false), "periods_due");
         assert_eq!(seen(0, 0.0, true), "ledger_months");
+    }
+
+    #[test]
+    fn without_a_worker_the_page_shows_the_instance() {
+        let operation =
+            Operation { stored: None, status: InstanceStatus::default(), servers: Vec::new(), minutes: Vec::new() };
+        let text = page(&operation, DateTime::UNIX_EPOCH).into_string();
+        assert!(text.contains("A worker is down.") && text.contains("This instance"), "{text}");
+        assert!(!text.contains("Audit log"), "{text}");
     }
 
     #[test]

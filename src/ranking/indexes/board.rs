@@ -255,7 +255,7 @@ impl Loaded {
         changes: &Changes,
     ) -> bool {
         self.version.layout = self.version.layout.max(current.layout);
-        // Of two snapshots of one server, one is at least as new in every lane.
+        // A round is at least as new as an earlier one in every lane.
         if covers(&self.version.batches, batches) {
             return true;
         }

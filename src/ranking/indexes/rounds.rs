@@ -15,7 +15,7 @@ use crate::{
         batcher::Work,
         indexes::{
             Indexes,
-            board::{BoardIndexes, LastRound, RoundResult, Slot, covers},
+            board::{BoardIndexes, LastRound, RoundResult, Slot},
         },
     },
     store::{
@@ -178,7 +178,7 @@ impl Work<Vec<Arc<BoardIndexes>>, Result<JointResult>> for JointRounds {
 struct Known {
     /// The rankings with indexes.
     asked: Vec<i64>,
-    /// The version that all these indexes have reached.
+    /// The version that all these indexes have reached, lane by lane.
     version: Version,
     /// Maximum changed users, after the number of players in the largest index.
     most_users: i64,
@@ -187,14 +187,20 @@ struct Known {
 impl Known {
     fn of(board: &BoardIndexes) -> Self {
         let rankings = board.rankings();
-        let (mut asked, mut least, mut players, mut has_segments) = (Vec::new(), None::<&Version>, 0, false);
+        let (mut asked, mut least, mut players, mut has_segments) = (Vec::new(), None::<Version>, 0, false);
         for (id, slot) in rankings.iter() {
             if let Slot::Ready(loaded) = slot {
                 asked.push(*id);
                 players = players.max(loaded.index.len());
                 has_segments |= loaded.name.contains('@');
-                if least.is_none_or(|least| covers(&least.batches, &loaded.version.batches)) {
-                    least = Some(&loaded.version);
+                // On a cluster, a load may be ahead of other indexes in one lane and behind in another.
+                match &mut least {
+                    None => least = Some(loaded.version.clone()),
+                    Some(least) => {
+                        for (least, reached) in least.batches.iter_mut().zip(&loaded.version.batches) {
+                            *least = (*least).min(*reached);
+                        }
+                    }
                 }
             }
         }
@@ -203,6 +209,26 @@ impl Known {
         let most_users = (players / 50).clamp(*USER_LIMITS.start(), *USER_LIMITS.end());
         let within = ENTRIES_MAX / i64::try_from(asked.len().max(1)).unwrap_or(i64::MAX);
         let most_users = if has_segments { most_users.min(within) } else { most_users };
-        Self { asked, version: least.cloned().unwrap_or_else(none), most_users }
+        Self { asked, version: least.unwrap_or_else(none), most_users }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::runtime::Handle;
+    use tokio_util::task::TaskTracker;
+
+    use super::*;
+    use crate::ranking::{batcher::Batcher, index::RankIndex, indexes::Loaded};
+
+    #[tokio::test]
+    async fn a_round_begins_with_the_lowest_batch_of_each_lane() {
+        let board = BoardIndexes::new(1, Batcher::new(1, Handle::current(), TaskTracker::new()));
+        for (ranking_id, batches) in [(1, vec![10, 20, 7]), (2, vec![11, 19, 7])] {
+            let version = Version { epoch: "e".to_owned(), layout: 1, batches };
+            let loaded = Loaded::new("board all_time".into(), version, RankIndex::builder(0).finish(), 0);
+            board.put(ranking_id, Ok(Ok(loaded)), "board all_time".into());
+        }
+        assert_eq!(Known::of(&board).version.batches, [10, 19, 7]);
     }
 }

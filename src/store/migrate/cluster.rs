@@ -25,10 +25,9 @@ const WORKER: &str = include_str!("../../../sql/cluster/worker.sql");
 /// The step that finds the workers, in errors.
 const WORKERS: &str = "read the servers of the cluster";
 
-/// Whether the database has Citus, with workers, and is the coordinator.
+/// Whether a database with Citus is the coordinator of workers.
 const HAS_WORKERS: &str = "
-    SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')
-       AND EXISTS (SELECT FROM pg_dist_local_group WHERE groupid = 0)
+    SELECT EXISTS (SELECT FROM pg_dist_local_group WHERE groupid = 0)
        AND EXISTS (SELECT FROM pg_dist_node WHERE groupid > 0 AND noderole = 'primary' AND isactive)";
 
 /// Whether a database with Centile's tables has boards or players.
@@ -144,7 +143,11 @@ async fn check_empty(connection: &mut PgConnection) -> Result<()> {
         .fetch_one(&mut *connection)
         .await
         .map_err(failed(WORKERS))?;
-    if !has_citus || !sqlx::query_scalar(HAS_WORKERS).fetch_one(&mut *connection).await.map_err(failed(WORKERS))? {
+    if !has_citus {
+        let message = "the database has no extension citus: see docs/cluster.md";
+        return Err(Error::conflict(Code::Conflict, message));
+    }
+    if !sqlx::query_scalar(HAS_WORKERS).fetch_one(&mut *connection).await.map_err(failed(WORKERS))? {
         return Err(Error::conflict(
             Code::Conflict,
             "the database is not the coordinator of a Citus cluster with workers: see docs/cluster.md",
@@ -155,7 +158,10 @@ async fn check_empty(connection: &mut PgConnection) -> Result<()> {
         .await
         .map_err(failed("look for tables"))?;
     if has_tables && sqlx::query_scalar(HAS_ROWS).fetch_one(connection).await.map_err(failed("look for boards"))? {
-        return Err(Error::conflict(Code::Conflict, "the database has boards or players: a cluster begins empty"));
+        return Err(Error::conflict(
+            Code::Conflict,
+            "the database has boards or players: copy it into an empty cluster with --from",
+        ));
     }
     Ok(())
 }

@@ -1,15 +1,15 @@
 //! Copies the database of a single server into an empty cluster.
 //!
-//! One transaction reads the source, and locks its tables against changes. Each table of a worker is
-//! a step, with a transaction of its own. After an interruption, the next run skips completed steps
-//! if the source is unchanged. The last step fills the coordinator, and only its commit makes boards
-//! visible.
+//! One transaction reads the source, and locks its tables against changes. Each step copies one
+//! table to one worker, in its own transaction. After an interruption, the next run skips completed
+//! steps, unless the source has changed or a server of the cluster has failed over. The last step
+//! fills the coordinator, and only its commit makes boards visible.
 
 pub(super) mod source;
 
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, postgres::PgConnectOptions};
 
-use self::source::{PATIENT, Source};
+use self::source::Source;
 use crate::{
     Code, Error, Result,
     store::{
@@ -17,6 +17,11 @@ use crate::{
         migrate::{failed, unavailable},
     },
 };
+
+/// Prepares a session that may be idle while others copy, and whose commits are durable.
+const PATIENT: &str = "
+    SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; SET idle_session_timeout = 0;
+    SET synchronous_commit = on";
 
 /// Disables foreign keys and triggers for the transaction, so that rows are copied unchanged.
 const AS_THEY_ARE: &str = "SET LOCAL session_replication_role = replica";
@@ -81,20 +86,22 @@ pub(super) async fn fill(
     mut source: PgConnection,
     lanes: i64,
 ) -> Result<()> {
+    run(coordinator, PATIENT).await?;
     begin_filling(coordinator).await?;
     let mut source = Source::lock(&mut source, lanes).await?;
-    let state = state(coordinator, &mut source).await?;
     let mut workers = workers(coordinator, options, lanes).await?;
+    check_epoch(&mut workers).await?;
+    let state = state(coordinator, &mut source).await?;
     for worker in &mut workers {
         copy_lanes(coordinator, &mut source, worker, &state).await?;
     }
-    run(coordinator, "SET synchronous_commit = on").await?;
     let mut coordinator = coordinator.begin().await.map_err(failed("begin"))?;
     copy_rest(&mut coordinator, &mut source).await?;
     advance_sequences(&mut coordinator, &mut source, &mut workers).await?;
     create_archives(&mut coordinator, &mut source).await?;
     run(&mut coordinator, "DROP TABLE centile_lanes.filling").await?;
-    // Fails if the source is no longer locked.
+    // These fail if a worker has failed over, or the source is no longer locked.
+    check_epoch(&mut workers).await?;
     run(&mut source.transaction, "SELECT").await?;
     coordinator.commit().await.map_err(failed("commit the copied boards"))
 }
@@ -130,17 +137,33 @@ async fn begin_filling(coordinator: &mut PgConnection) -> Result<()> {
             "the cluster has boards or players; if an interrupted copy created them, the copy is complete",
         ));
     }
-    // The completed steps, each with the state in which it is valid.
+    // A row is a completed step. A later run skips the step only if it finds the same state.
     run(coordinator, "CREATE TABLE IF NOT EXISTS centile_lanes.filling (step text NOT NULL, state text NOT NULL)").await
 }
 
-/// Returns a text that differs if the source has changed, or if a worker may have lost commits.
+/// Forgets the steps of other states. Returns the state: a string that changes when the source changes, and when a server of the cluster fails
+/// over: a worker may then have lost commits.
 async fn state(coordinator: &mut PgConnection, source: &mut Source<'_>) -> Result<String> {
     let epoch: String = sqlx::query_scalar("SELECT centile.epoch()")
-        .fetch_one(coordinator)
+        .fetch_one(&mut *coordinator)
         .await
         .map_err(failed("read the epoch of the cluster"))?;
-    Ok(format!("{epoch} {}", source.state().await?))
+    let state = format!("{epoch} {}", source.state().await?);
+    // Another state may be of another source, whose rows then replaced those of earlier steps.
+    sqlx::query("DELETE FROM centile_lanes.filling f WHERE f.state <> $1")
+        .bind(&state)
+        .execute(coordinator)
+        .await
+        .map_err(failed("forget outdated steps"))?;
+    Ok(state)
+}
+
+/// Fails if a worker has failed over and not all servers have the new epoch.
+async fn check_epoch(workers: &mut [Worker]) -> Result<()> {
+    for worker in workers {
+        run(&mut worker.connection, "SELECT centile_lanes.check_epoch()").await?;
+    }
+    Ok(())
 }
 
 /// Connects to the workers.

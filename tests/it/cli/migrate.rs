@@ -223,6 +223,15 @@ async fn an_obsolete_object_under_a_users_view_stops_the_upgrade() {
 }
 
 #[tokio::test]
+async fn a_database_without_citus_is_no_cluster() {
+    let db = TestDb::empty().await;
+    run(&db, &["cluster", "init"]).refused(1, &["no extension citus"]);
+    let db = TestDb::new().await;
+    run(&db, &["cluster", "init"]).refused(1, &["no extension citus"]);
+    run(&db, &["cluster", "status"]).refused(1, &["not a cluster"]);
+}
+
+#[tokio::test]
 async fn an_unreachable_database_is_reported() {
     let output = centile_migrate("postgres://centile@127.0.0.1:1/none").wait_with_output().unwrap();
     assert!(!output.status.success());

@@ -1,57 +1,18 @@
-//! Closing and refreshing on a cluster: if the command or a server is killed, the archives are still
-//! those of a single server, or of the ledger. The tests need PostgreSQL with Citus.
+//! Closing and refreshing on a cluster. After a kill of `close` or of a server, the archives are those
+//! of a single server. After a kill of `refresh`, the archive is that of the ledger. The tests need
+//! PostgreSQL with Citus.
 
-use std::{
-    sync::atomic::{AtomicUsize, Ordering},
-    time::Duration,
-};
+use std::time::Duration;
 
-use centile::{dev::local::LocalCluster, store::migrate::init_cluster};
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use sqlx::PgPool;
 use tokio::time::sleep;
 
 use crate::{
-    periods::killed_close::{PAST, STEPS, closing, digests, expect_closed},
-    support::{TESTING, amount, cluster, killing::Killing, run_at, spawn, wait::until_blocking},
+    cluster::past::Past,
+    periods::killed_close::{STEPS, closing, expect_closed},
+    support::{amount, killing::Killing, run_at, spawn, wait::until_blocking},
 };
-
-/// A cluster, and a single server with a board of the past.
-pub struct Past {
-    cluster: LocalCluster,
-    /// Address of the single server.
-    single: String,
-    /// Digests of the archives that the single server creates.
-    wanted: Vec<String>,
-    /// Number of copies.
-    copies: AtomicUsize,
-}
-
-impl Past {
-    pub async fn new() -> Self {
-        let cluster = cluster::start();
-        let single = cluster::create_single(&cluster).await;
-        let pool = PgPool::connect(&single).await.unwrap();
-        for statements in [TESTING, PAST] {
-            sqlx::raw_sql(statements).execute(&pool).await.unwrap();
-        }
-        pool.close().await;
-        let admin = PgPool::connect(&cluster.coordinator.url("postgres")).await.unwrap();
-        sqlx::raw_sql("CREATE DATABASE closed TEMPLATE single").execute(&admin).await.unwrap();
-        let closed = cluster.coordinator.url("closed");
-        run_at(&closed, &["close", "--due"]).well();
-        let wanted = digests(&PgPool::connect(&closed).await.unwrap()).await;
-        Self { cluster, single, wanted, copies: AtomicUsize::new(0) }
-    }
-
-    /// Copies the single server's database into the cluster. Returns the address of the copy.
-    pub async fn copy(&self) -> String {
-        let name = format!("copy_{}", self.copies.fetch_add(1, Ordering::Relaxed));
-        let url = self.cluster.create_database(&name).unwrap();
-        init_cluster(&url, 4, 4, Some(&self.single)).await.unwrap();
-        url
-    }
-}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs Citus: make cluster-test"]
@@ -110,7 +71,7 @@ const IS_REFRESHED: &str = "
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs Citus: make cluster-test"]
-async fn a_killed_refresh_adds_the_correction_in_the_end() {
+async fn a_repeated_refresh_adds_the_correction_after_a_kill() {
     let past = Past::new().await;
     let url = past.copy().await;
     run_at(&url, &["close", "--due"]).well();

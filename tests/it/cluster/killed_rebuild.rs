@@ -4,7 +4,7 @@
 use sqlx::PgPool;
 
 use crate::{
-    cluster::killed_close::Past,
+    cluster::past::Past,
     support::{amount, audit, killing::Killing, run_at},
 };
 
@@ -17,7 +17,7 @@ const DAMAGE: &str = "
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs Citus: make cluster-test"]
-async fn a_killed_rebuild_repairs_the_ranking_in_the_end() {
+async fn a_repeated_rebuild_repairs_the_ranking_after_a_kill() {
     let past = Past::new().await;
     let url = past.copy().await;
     let pool = PgPool::connect(&url).await.unwrap();

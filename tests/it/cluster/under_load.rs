@@ -1,4 +1,4 @@
-//! A cluster under load, while Citus moves its lanes and while its servers are killed. These tests
+//! A cluster under load, while Citus moves its lanes, and while its servers are killed, too. These tests
 //! need PostgreSQL with Citus, and start their own servers.
 
 use std::{sync::Arc, time::Duration};
@@ -60,7 +60,8 @@ impl Trial {
         Self { cluster, pool, url, instances }
     }
 
-    /// Moves a random group of lanes, and waits until all lanes accept scores. Returns a record of these.
+    /// Moves a random group of lanes, and writes scores until all lanes accept them. Returns the record
+    /// of these scores.
     async fn move_group(&self, load: &Load) -> Record {
         until("a group is moved", async || match sqlx::raw_sql(MOVE).execute(&self.pool).await {
             Ok(_) => true,
@@ -117,7 +118,7 @@ async fn answers_are_exact_while_lanes_move() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs Citus: make cluster-test"]
-async fn answers_are_exact_while_servers_are_killed() {
+async fn answers_are_exact_while_lanes_move_and_servers_are_killed() {
     let mut trial = Trial::begin().await;
     let seed = rand::random();
     eprintln!("kills from seed {seed}");
@@ -129,7 +130,9 @@ async fn answers_are_exact_while_servers_are_killed() {
         for kill in 0..kills {
             let (running, part) = (Arc::clone(&load), Duration::from_secs(2));
             let running = tokio::spawn(async move { running.run(&stop_after(part)).await });
-            // At a random moment of the load.
+            let pool = trial.pool.clone();
+            let moving = tokio::spawn(async move { sqlx::raw_sql(MOVE).execute(&pool).await.is_ok() });
+            // At a random moment of the load and of the move.
             sleep(Duration::from_millis(random.random_range(0..1_500))).await;
             let server = match kill % 3 {
                 0 => &mut trial.cluster.coordinator,
@@ -137,7 +140,10 @@ async fn answers_are_exact_while_servers_are_killed() {
             };
             tokio::task::block_in_place(|| server.kill_hard().and_then(|()| server.start_again())).expect("a start");
             record.join(running.await.expect("the load"));
-            record.join(within("scores are accepted after a kill", accepted_everywhere(&load)).await);
+            eprintln!("kill {kill}: the move succeeded: {}", within("the move ends", moving).await.expect("a result"));
+            let moved = async || sqlx::raw_sql(MOVE).execute(&trial.pool).await.is_ok();
+            until("a group is moved after the kill", moved).await;
+            record.join(within("scores are accepted after a kill and a move", accepted_everywhere(&load)).await);
             // More answers before the next kill.
             let wanted = record.answers.len() + amount(40, 14_000);
             let answered = async {
@@ -151,7 +157,7 @@ async fn answers_are_exact_while_servers_are_killed() {
     }
 }
 
-/// As docs/cluster.md describes it.
+/// Adds a worker with the steps of docs/cluster.md.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs Citus: make cluster-test"]
 async fn answers_are_exact_while_a_worker_is_added() {
@@ -168,8 +174,10 @@ async fn answers_are_exact_while_a_worker_is_added() {
     let (running, stopped) = (Arc::clone(&load), stop.clone());
     let running = tokio::spawn(async move { running.run(&stopped).await });
     sqlx::query("SELECT citus_add_node('127.0.0.1', $1)").bind(i32::from(port)).execute(&pool).await.unwrap();
-    within("the worker is prepared", init_cluster(&trial.url, 4, 4, None)).await.unwrap();
+    // Instances may hold a lock for a moment.
+    until("the worker is prepared", async || init_cluster(&trial.url, 4, 4, None).await.is_ok()).await;
     record.join(trial.move_group(&load).await);
+    until("questions are answered", async || load.answered() > 150).await;
     stop.cancel();
     record.join(running.await.expect("the load"));
     let players = cluster::players(&pool, port).await;

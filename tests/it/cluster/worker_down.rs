@@ -4,10 +4,16 @@ use reqwest::StatusCode;
 use serde_json::{Value, json};
 use sqlx::PgPool;
 
-use crate::support::{Serve, cluster, load::key, markup::text, run_at, wait::until};
+use crate::support::{
+    Serve, cluster,
+    load::key,
+    markup::{table, text},
+    run_at,
+    wait::until,
+};
 
-/// Requests a path with a key, or sends a score of `user` to it. Returns the status, whether the answer
-/// says when to retry, and the body.
+/// Sends a GET request with a key or, with a `user`, posts a score of this user. Returns the status,
+/// whether the response has `Retry-After`, and the body.
 async fn ask(serve: &Serve, key: &str, path: &str, user: Option<&str>) -> (StatusCode, bool, String) {
     let request = match user {
         Some(user) => serve.client.post(serve.at(path)).json(&json!({"user_id": user, "points": 5})),
@@ -48,13 +54,15 @@ async fn the_lanes_of_other_workers_accept_scores() {
     assert_eq!((status, retries), (StatusCode::SERVICE_UNAVAILABLE, true), "{body}");
     let (status, _, page) = ask(&serve, &key, "/ops/", None).await;
     assert_eq!(status, StatusCode::OK, "{page}");
-    let page = text(&page);
-    assert!(page.contains("A worker is down."), "{page}");
+    assert!(text(&page).contains("A worker is down."), "{page}");
+    let rows = table(&page, "Servers, their lanes, the sizes of their databases, and the lag of their replicas");
     let shown = run_at(&url, &["cluster", "status"]).well();
-    for (port, state) in ports.iter().zip(["down", "up"]) {
+    let ports = [ports[0], ports[1], cluster.coordinator.port()];
+    for (port, state) in ports.iter().zip(["down", "up", "up"]) {
         let words = |line: &str| line.split_whitespace().take(2).map(ToOwned::to_owned).collect::<Vec<_>>();
-        assert!(shown.lines().any(|line| words(line) == [format!("127.0.0.1:{port}"), state.to_owned()]), "{shown}");
-        assert!(page.contains(&format!("127.0.0.1:{port}")), "{page}");
+        let wanted = [format!("127.0.0.1:{port}"), state.to_owned()];
+        assert!(shown.lines().any(|line| words(line) == wanted), "{shown}");
+        assert!(rows.iter().any(|row| row[..2] == wanted), "{rows:?}");
     }
 
     cluster.workers[0].start_again().unwrap();

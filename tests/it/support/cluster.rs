@@ -18,7 +18,7 @@ const SETTINGS: [(&str, &str); 4] = [
     ("autovacuum", "off"),
 ];
 
-/// Players of [`players`].
+/// Three players of the lowest lane on the worker with port `$1`, for [`players`].
 const PLAYERS: &str = "
     SELECT 'p' || n FROM generate_series(1, 100) n
     WHERE centile.lane_hash('p' || n) % 4 = (SELECT min(l) FROM centile_lanes.groups g CROSS JOIN unnest(g.lanes) AS l

@@ -77,9 +77,17 @@ fn judge(record: &Record, ledgers: &[Ledger], epoch: &str) -> Verdict {
 /// Compares the confirmed scores with the ledger: player, points, and resulting score.
 fn written(changes: &[&Acknowledged], ledger: &Ledger, verdict: &mut Verdict) {
     let mut wanted: HashMap<i64, Vec<(&Value, &Value)>> = HashMap::new();
+    let mut of_event: HashMap<&str, &Value> = HashMap::new();
     for change in changes {
         verdict.changes += 1;
         if let Change::Score { event, result } = &change.what {
+            let transaction = &result["transaction_id"];
+            if event["id"]
+                .as_str()
+                .is_some_and(|id| of_event.insert(id, transaction).is_some_and(|one| one != transaction))
+            {
+                verdict.wrong.push(format!("{event} has several transactions in the ledger"));
+            }
             verdict.repeated += usize::from(result["repeated"] == true);
             wanted.entry(number(&result["transaction_id"])).or_default().push((event, result));
         }

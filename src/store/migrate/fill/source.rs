@@ -8,7 +8,11 @@ use tokio::time::{Instant, sleep};
 
 use crate::{
     Code, Error, Result,
-    store::migrate::{Edition, check, connect, failed, files::Server, fill::run},
+    store::migrate::{
+        Edition, check, connect, failed,
+        files::Server,
+        fill::{PATIENT, run},
+    },
 };
 
 /// Tables whose rows belong to a player's lane, and the expression of the player's id in a row `t`.
@@ -70,10 +74,6 @@ const CHANGED: [(&str, &str, &str); 9] = [
 /// indexes, which load anew.
 const SKIPPED: [&str; 4] = ["applied_sql", "batch_changes", "epochs", "schema_history"];
 
-/// Prepares a session that may be idle while others copy, and whose commit is durable.
-pub(super) const PATIENT: &str =
-    "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; SET synchronous_commit = on";
-
 /// Sessions of Centile in the same database.
 const OTHER_SESSIONS: &str = "
     SELECT count(*) FROM pg_stat_activity a
@@ -89,6 +89,8 @@ pub(super) struct Table {
     columns: String,
     /// The query of the rows.
     query: String,
+    /// The condition of the rows to replace.
+    replaced: String,
 }
 
 /// The database to copy, locked against changes.
@@ -185,8 +187,8 @@ impl<'a> Source<'a> {
         Ok(Self { transaction, columns, lanes })
     }
 
-    /// Returns a text that differs after each change of the database: the number of each table's rows,
-    /// and the sum of the ids of the transactions that wrote them.
+    /// Returns a string that changes with each write to a table: the epoch, and for each table the
+    /// number of rows and the sum of their `xmin`. A later write has a higher `xmin`.
     pub(super) async fn state(&mut self) -> Result<String> {
         let row = |table: &String| {
             format!(
@@ -211,11 +213,13 @@ impl<'a> Source<'a> {
                  WHERE u.lane_hash % {} = ANY ('{list}')",
                 self.lanes
             );
-            Table { name: name.to_owned(), columns, query }
+            let lane = if name == "users" { format!("lane_hash % {}", self.lanes) } else { "lane".to_owned() };
+            Table { name: name.to_owned(), columns, query, replaced: format!("{lane} = ANY ('{list}')") }
         });
         let of_lane = LANE_TABLES.map(|(name, query)| {
             let query = query.replace("$lanes", list).replace("$count", &self.lanes.to_string());
-            Table { name: name.to_owned(), columns: self.columns[name].join(", "), query }
+            let columns = self.columns[name].join(", ");
+            Table { name: name.to_owned(), columns, query, replaced: format!("lane = ANY ('{list}')") }
         });
         of_player.into_iter().chain(of_lane).collect()
     }
@@ -228,16 +232,17 @@ impl<'a> Source<'a> {
         };
         let table = |name: &String| {
             let (columns, values) = self.columns_of(name);
-            Table { name: name.clone(), columns, query: format!("SELECT {values} FROM centile_store.{name} t") }
+            let query = format!("SELECT {values} FROM centile_store.{name} t");
+            Table { name: name.clone(), columns, query, replaced: "true".to_owned() }
         };
         self.columns.keys().filter(is_other).map(table).collect()
     }
 
     /// Replaces the rows of a table on a server of the cluster.
     pub(super) async fn copy(&mut self, table: &Table, target: &mut PgConnection) -> Result<()> {
-        let Table { name, columns, query } = table;
+        let Table { name, columns, query, replaced } = table;
         let wrong = |error: sqlx::Error| failed(&format!("copy {name}"))(error);
-        run(target, &format!("DELETE FROM centile_store.{name}")).await?;
+        run(target, &format!("DELETE FROM centile_store.{name} WHERE {replaced}")).await?;
         let mut rows = self.transaction.copy_out_raw(&format!("COPY ({query}) TO STDOUT")).await.map_err(wrong)?;
         let into = format!("COPY centile_store.{name} ({columns}) FROM STDIN");
         let mut sink = target.copy_in_raw(&into).await.map_err(wrong)?;
