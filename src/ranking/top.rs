@@ -215,6 +215,7 @@ async fn refill_list(
     let key = &(board.id, selector.clone(), limit, board.tiers.clone());
     // Before the state is read, so that the list is at most as old as it says.
     let asked_at = Instant::now();
+    let acknowledged = &rankings.acknowledged.of(board.id);
     period::read_current(rankings, board, selector, |resolved| async move {
         match resolved {
             Resolved::Players(resolved, PeriodSource::Live(ranking)) => {
@@ -233,7 +234,9 @@ async fn refill_list(
                 let page = read::page_of(board, read::header(&period, &state), Vec::new());
                 let segment = period.segment.as_ref().map(Segment::digest).unwrap_or_default();
                 let etag = format!("{}{segment}.{}", period.name().replace(':', "."), state.version.text());
-                CachedTop::new(board, page, etag, Coverage::from(&state), asked_at, render).map(Some)
+                // On a cluster, the snapshot without a ranking may be older than that of the batches.
+                let coverage = Coverage::Batches(acknowledged.as_slice().into());
+                CachedTop::new(board, page, etag, coverage, asked_at, render).map(Some)
             }
         }
     })

@@ -168,6 +168,8 @@ impl RoundServer {
 pub(crate) struct LoadSnapshot {
     connection: PgConnection,
     ranking: RankingRef,
+    /// Whether one table has all buckets, as on a cluster.
+    has_one_table: bool,
     /// Profile revision of the snapshot.
     pub(crate) revision: i64,
 }
@@ -316,7 +318,7 @@ impl Store {
             }
         }
         connection.execute(BEGIN_LOAD).await?;
-        let mut snapshot = LoadSnapshot { connection, ranking, revision: 0 };
+        let mut snapshot = LoadSnapshot { connection, ranking, has_one_table: self.is_cluster(), revision: 0 };
         let Round { epoch, state, .. } = snapshot.state().await?;
         let players = sqlx::query_scalar!(r#"SELECT centile_store.player_count($1) AS "players!""#, ranking.ranking_id)
             .fetch_one(&mut snapshot.connection)
@@ -445,10 +447,15 @@ impl LoadSnapshot {
         let buckets = sqlx::query_scalar!("SELECT buckets FROM centile_store.rankings WHERE id = $1", ranking_id)
             .fetch_one(&mut self.connection)
             .await?;
-        for bucket in buckets.into_iter().rev() {
-            // COPY takes no parameters. Both values are the service's own integers.
+        let tables: Vec<String> = if self.has_one_table {
+            vec!["leaderboard_bucket".to_owned()]
+        } else {
+            buckets.into_iter().rev().map(|bucket| format!("leaderboard_bucket_{bucket:02}")).collect()
+        };
+        for table in tables {
+            // COPY takes no parameters. Both values are the service's own.
             let copy = format!(
-                "COPY (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_{bucket:02} WHERE ranking_id = {ranking_id} \
+                "COPY (SELECT rank_key, tie_key, user_key FROM centile_store.{table} WHERE ranking_id = {ranking_id} \
                  ORDER BY ranking_id DESC, rank_key DESC, tie_key DESC, user_key DESC) TO STDOUT (FORMAT binary)"
             );
             self.copy(&copy, |row| {

@@ -5,4 +5,4 @@ pub mod copying;
 mod kafka;
 pub mod live;
 pub mod outbox;
-mod transactions;
+pub mod transactions;

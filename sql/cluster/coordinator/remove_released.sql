@@ -6,7 +6,8 @@ DECLARE
     v_ranking_id bigint;
 BEGIN
     SELECT r.id INTO v_ranking_id FROM centile_store.rankings r
-    WHERE r.released_at IS NOT NULL AND NOT EXISTS (SELECT FROM centile_store.periods p WHERE p.ranking_id = r.id)
+    -- A read may have begun before the release, and take its snapshots of the workers later.
+    WHERE r.released_at < now() - interval '1 minute' AND NOT EXISTS (SELECT FROM centile_store.periods p WHERE p.ranking_id = r.id)
     ORDER BY r.id LIMIT 1 FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
         RETURN 0;

@@ -4,8 +4,7 @@ CREATE OR REPLACE FUNCTION centile_store.lock_structure(p_board_id integer, p_ex
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
-    v_board   centile_store.boards;
-    v_last_id bigint;
+    v_board centile_store.boards;
 BEGIN
     IF p_exclusive THEN
         RAISE EXCEPTION 'only the coordinator of a cluster changes the structure of a board' USING ERRCODE = 'CB409';
@@ -18,11 +17,10 @@ BEGIN
     PERFORM pg_advisory_xact_lock_shared(1128615508, p_board_id);
     SELECT * INTO v_board FROM centile_store.boards b WHERE b.id = p_board_id;
     PERFORM centile_lanes.hold(p_lane);
-    -- Later rows of the board get higher ids than those that the coordinator has seen.
-    SELECT i.id INTO v_last_id FROM centile_store.last_id i;
-    IF v_last_id > (SELECT last_value FROM centile_lanes.ids) THEN
-        PERFORM centile_lanes.draw_above(v_last_id);
-    END IF;
+    -- Later rows of the board get higher ids than those that the coordinator has seen. It may have seen
+    -- a last_value that is not drawn yet.
+    PERFORM centile_lanes.draw_above(l.id) FROM centile_store.last_id l CROSS JOIN centile_lanes.ids i
+    WHERE l.id >= i.last_value + i.is_called::integer;
     RETURN v_board;
 END
 $$;
