@@ -2,8 +2,8 @@
 -- are those of the periods, which centile.local_start cuts.
 --
 -- The view computes the bounds of each day once, and finds the day of an event by its date in UTC.
--- So it reads the ledger once, or only the requested months or player (on a cluster, all of it). A filter on board, day or
--- user_id comes first.
+-- So it reads the ledger once, or only the requested months or player; on a cluster, all of it. A
+-- filter on board, day or user_id comes first.
 CREATE OR REPLACE VIEW centile.daily_points AS
 SELECT b.slug AS board, d.day, u.external_id AS user_id, u.name AS user_name, count(*) AS events, sum(t.points) AS points
 FROM centile_store.boards b

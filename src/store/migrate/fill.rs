@@ -141,8 +141,8 @@ async fn begin_filling(coordinator: &mut PgConnection) -> Result<()> {
     run(coordinator, "CREATE TABLE IF NOT EXISTS centile_lanes.filling (step text NOT NULL, state text NOT NULL)").await
 }
 
-/// Forgets the steps of other states. Returns the state: a string that changes when the source changes, and when a server of the cluster fails
-/// over: a worker may then have lost commits.
+/// Forgets the steps of other states. Returns the state: a string that changes when the source
+/// changes, and when a server of the cluster fails over, because a worker may then have lost commits.
 async fn state(coordinator: &mut PgConnection, source: &mut Source<'_>) -> Result<String> {
     let epoch: String = sqlx::query_scalar("SELECT centile.epoch()")
         .fetch_one(&mut *coordinator)
