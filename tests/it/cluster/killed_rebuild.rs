@@ -1,11 +1,11 @@
-//! Rebuilding on a cluster: if the command is killed and repeated, the ranking is repaired. The test
-//! needs PostgreSQL with Citus.
+//! Rebuilding on a cluster: if the command is killed and repeated, the ranking is repaired. The tests
+//! need PostgreSQL with Citus.
 
-use sqlx::PgPool;
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection, PgPool};
 
 use crate::{
     cluster::past::Past,
-    support::{amount, audit, killing::Killing, run_at},
+    support::{amount, audit, cluster, killing::Killing, run_at},
 };
 
 /// Damages the all-time ranking: a bucket row, and the counts of all lanes.
@@ -45,4 +45,41 @@ async fn a_repeated_rebuild_repairs_the_ranking_after_a_kill() {
     run_at(&url, &["maintain"]).well();
     let rankings = sqlx::query_scalar::<_, i64>("SELECT count(*) FROM centile_store.rankings");
     assert_eq!(rankings.fetch_one(&pool).await.unwrap(), 6, "rankings of killed rebuilds are left");
+}
+
+/// Gives a ranking on a worker its earlier layout, or the current one.
+const SET_LAYOUT: &str = "
+    DO $$ BEGIN
+        PERFORM set_config('citus.enable_manual_changes_to_shards', 'on', true);
+        EXECUTE (SELECT format('UPDATE centile_lanes.%I SET layout = layout + $1 WHERE id = $2', 'rankings_' || s.shardid)
+                 FROM pg_dist_shard s WHERE s.logicalrelid = 'centile_lanes.rankings'::regclass);
+    END $$";
+
+/// A worker that lost its connection may commit a new layout later than the coordinator.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs Citus: make cluster-test"]
+async fn rows_are_not_placed_by_an_earlier_layout() {
+    let past = Past::new().await;
+    let url = past.copy().await;
+    let mut session = PgConnection::connect(&url).await.unwrap();
+    let begin = "
+        SELECT r.ranking_id, r.ledger_end
+        FROM centile.periods p CROSS JOIN LATERAL centile_store.begin_rebuild(p.period_id) r WHERE p.kind = 'all_time'";
+    let (ranking, end): (i64, i64) = sqlx::query_as(begin).fetch_one(&mut session).await.unwrap();
+    for step in ["fill_entries", "fill_buckets"] {
+        let step = format!("SELECT centile_store.{step}({ranking})");
+        sqlx::raw_sql(AssertSqlSafe(step)).execute(&mut session).await.unwrap();
+    }
+    let catch_up = "SELECT sum(c.players)::bigint FROM generate_series(0, 3) l CROSS JOIN LATERAL centile_store.catch_up($1, l::smallint, 0, $2) c";
+    for (change, succeeds) in [(-1, false), (1, true)] {
+        for worker in cluster::workers(&url).await {
+            let set = SET_LAYOUT.replace("$1", &change.to_string()).replace("$2", &ranking.to_string());
+            sqlx::raw_sql(AssertSqlSafe(set)).execute(&worker).await.unwrap();
+        }
+        let players = sqlx::query_scalar::<_, i64>(catch_up).bind(ranking).bind(end).fetch_one(&mut session).await;
+        match players {
+            Ok(players) => assert!(succeeds && players > 0),
+            Err(error) => assert!(!succeeds && error.to_string().contains("older layout"), "{error}"),
+        }
+    }
 }
