@@ -3637,7 +3637,6 @@ CREATE FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at time
     AS $$
 DECLARE
     v_period   centile_store.periods;
-    v_revision bigint := (SELECT revision FROM centile_store.profile_revision);
     v_top      bytea;
     v_tiers    text[];
     v_changes  jsonb;
@@ -3650,14 +3649,10 @@ BEGIN
                 WHERE b.id = v_period.board_id);
     -- Before all locks, because it reads two archives. Snapshots and segments have no message.
     v_changes := CASE WHEN v_period.kind <> 'snapshot' AND v_period.segment = '' THEN centile_store.tier_changes(p_period_id, v_tiers) END;
+    -- Prevents name changes, because the top must not keep the name of an erased player. Before the
+    -- structure lock, because writers of the board wait for that.
+    PERFORM FROM centile_store.profile_revision FOR SHARE;
     v_top := centile_store.freeze_top(p_period_id);
-    -- Prevents name changes from now on. If a name has changed meanwhile, perhaps by an erasure,
-    -- freezes the top again. Before the structure lock, because writers of the board wait for that.
-    PERFORM FROM centile_store.profile_revision r WHERE r.revision = v_revision FOR SHARE;
-    IF NOT FOUND THEN
-        PERFORM FROM centile_store.profile_revision FOR SHARE;
-        v_top := centile_store.freeze_top(p_period_id);
-    END IF;
     v_changes := centile_store.named_changes(v_changes);
     PERFORM centile_store.lock_structure(v_period.board_id, true);
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id FOR UPDATE;
