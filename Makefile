@@ -42,9 +42,9 @@ kafka-test: setup ## Lint and test the feature kafka, which is off by default; 1
 	cargo clippy --features kafka --all-targets -- -D warnings
 	@$(MAKE) --no-print-directory test TESTARGS='--features kafka --lib --test it kafka'
 
-CLUSTER_TESTS := cluster:: http::concurrency::answers_are_exact_with http::concurrency::an_id http::property \
+CLUSTER_TESTS := cluster:: http::concurrency::answers_are_exact http::concurrency::an_id http::export http::property \
 	real_data scoring::kill::a_killed_service
-cluster-test: setup ## Test a cluster; CITUS=FOLDER has the source of Citus, or a PostgreSQL with Citus; 20 minutes
+cluster-test: setup ## Test a cluster; CITUS=FOLDER has the source of Citus, or a PostgreSQL with Citus; 25 minutes
 	@scripts/setup.sh test
 	@if [ -z "$(CITUS)" ]; then echo 'cluster-test: skipped, because CITUS names no folder: see CONTRIBUTING.md'; exit; fi; \
 	programs=$$(scripts/citus.sh "$(CITUS)") && \

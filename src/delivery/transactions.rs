@@ -2,8 +2,8 @@
 //!
 //! A writer draws ids of the ledger only while it holds its lane's lock, which it keeps until its
 //! commit. So the rows of a lane are committed in the order of their ids, and the last id that was
-//! read in each lane is an exact place in the ledger. Each page is one statement, so it sees all
-//! lanes in one snapshot.
+//! read in each lane is an exact place in the ledger. Each page is one statement, so it sees each
+//! lane in one snapshot.
 
 use std::{
     sync::{

@@ -16,7 +16,7 @@ use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{
-    Serve, TestDb, amount, audit,
+    Serve, TestDb, amount, audit, is_cluster,
     layout::{self, Step},
     load::{Load, PATIENT, key, parsed, stop_after},
     record::Record,
@@ -94,17 +94,18 @@ impl Done {
     /// Returns whether the load has probably met changes of each kind.
     fn is_enough(&self) -> bool {
         let [moved, repositioned, rebuilt] = self.counts();
-        moved > 20 && repositioned > 20 && rebuilt > amount(4, 20)
+        (is_cluster() || moved > 20 && repositioned > 20) && rebuilt > amount(4, 20)
     }
 }
 
-/// Changes the layout of random rankings, one short step after the other.
+/// Changes the layout of random rankings, one short step after the other. On a cluster, only rebuilds
+/// change layouts.
 async fn change_layouts(pool: PgPool, stop: CancellationToken, done: Arc<Done>) {
     let seed = rand::random();
     eprintln!("layouts from seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);
     let mut connection = pool.acquire().await.expect("a connection");
-    while !stop.is_cancelled() {
+    while !stop.is_cancelled() && !is_cluster() {
         let ranking: i64 = sqlx::query_scalar("SELECT ranking_id FROM centile.periods ORDER BY random() LIMIT 1")
             .fetch_one(&mut *connection)
             .await
