@@ -1,14 +1,16 @@
-//! Compares a cluster of a coordinator and one worker with a single server, on the same cores:
-//! scores in large requests, the processor time that they cost, and ranks from an index. `cargo
-//! bench --bench cluster` prints a table. The newest installed PostgreSQL must have Citus; of equal
-//! versions, the first in `PATH`.
+//! Compares a cluster of a coordinator and workers with a single server, on the same cores: scores in
+//! large requests, the processor time that they cost, and ranks from an index. `cargo bench --bench
+//! cluster` prints a table. The newest installed PostgreSQL must have Citus; of equal versions, the
+//! first in `PATH`.
 //!
-//! `BENCH_PLAYERS` (100,000), `BENCH_SECONDS` (10) and `BENCH_ROUNDS` (3) set the size.
+//! `BENCH_WORKERS` (1), `BENCH_PLAYERS` (100,000), `BENCH_SECONDS` (10) and `BENCH_ROUNDS` (3) set the
+//! size.
 #![allow(clippy::print_stdout, reason = "a command-line tool")]
 
 use std::{
     path::Path,
     process::Command,
+    slice,
     sync::atomic::{AtomicU64, Ordering},
     time::{Duration, Instant},
 };
@@ -31,6 +33,8 @@ const LANES: u16 = 4;
 /// Concurrent requests, and scores per request: a quarter of them for each lane.
 const CALLERS: usize = 4;
 const SCORES: u32 = 1_000;
+/// Scores per second of the paced part.
+const PACE: u32 = 2_500;
 /// Ranks read one after the other.
 const RANKS: usize = 500;
 
@@ -40,33 +44,35 @@ struct System<'a> {
     serve: Serve,
     key: String,
     /// The servers that write scores.
-    writer: &'a LocalPostgres,
+    writers: &'a [LocalPostgres],
     coordinator: Option<&'a LocalPostgres>,
 }
 
 /// Results of a round.
 struct Round {
     scores_per_second: f64,
-    writer_us: f64,
+    writers_us: f64,
     coordinator_us: f64,
+    /// Percent of a core that the coordinator uses at [`PACE`].
+    coordinator_percent: f64,
     rank_ms: f64,
 }
 
 #[tokio::main]
 async fn main() -> Outcome<()> {
     let (players, seconds) = (number_of("BENCH_PLAYERS", 100_000)?, number_of("BENCH_SECONDS", 10)?);
-    let rounds = number_of("BENCH_ROUNDS", 3)?;
+    let (rounds, workers) = (number_of("BENCH_ROUNDS", 3)?, number_of("BENCH_WORKERS", 1)?);
     Bench::in_folder(async |dir| {
         let settings = RECOMMENDED.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let options = PostgresOptions { settings, shared_buffers_mb: common::memory_mb()? / 8, ..Bench::ephemeral() };
         let single = LocalPostgres::start(&dir.join("single"), options.clone())?;
         migrate_url(&single.url("postgres")).await?;
-        let cluster = LocalCluster::start(&dir.join("cluster"), 1, &options)?;
+        let cluster = LocalCluster::start(&dir.join("cluster"), workers.try_into()?, &options)?;
         let url = cluster.create_database("boards")?;
         init_cluster(&url, LANES, LANES, None).await?;
         let systems = [
-            System::start("single server", &single.url("postgres"), &single, None)?,
-            System::start("cluster", &url, &cluster.workers[0], Some(&cluster.coordinator))?,
+            System::start("single server", &single.url("postgres"), slice::from_ref(&single), None)?,
+            System::start("cluster", &url, &cluster.workers, Some(&cluster.coordinator))?,
         ];
         for system in &systems {
             system.fill(players).await?;
@@ -77,39 +83,46 @@ async fn main() -> Outcome<()> {
                 results.push(system.measure(players, Duration::from_secs(seconds.into())).await?);
             }
         }
-        report(dir, players, &systems, &results)
+        report(dir, players, workers, &systems, &results)
     })
     .await
 }
 
-fn report(dir: &Path, players: u32, systems: &[System<'_>], results: &[Vec<Round>]) -> Outcome<()> {
-    let version = output(Command::new(systems[0].writer.program("postgres")).arg("--version").current_dir(dir))?;
+fn report(dir: &Path, players: u32, workers: u32, systems: &[System<'_>], results: &[Vec<Round>]) -> Outcome<()> {
+    let version = output(Command::new(systems[0].writers[0].program("postgres")).arg("--version").current_dir(dir))?;
     let version = version.trim().trim_start_matches("postgres (PostgreSQL) ");
     println!("{}\n", common::machine_with(version));
-    println!("{players} players, 3 periods, {LANES} lanes, {CALLERS} callers with {SCORES} scores each\n");
+    println!("{players} players, 3 periods, {LANES} lanes, {CALLERS} callers with {SCORES} scores each");
+    println!("workers of the cluster: {workers}\n");
     println!(
-        "| | scores per second | processor time of the writing server per score | of the coordinator | rank, p50 |"
+        "| | scores per second | processor time of the writing servers per score | of the coordinator | of the coordinator at {PACE} scores per second | rank, p50 |"
     );
-    println!("| --- | --- | --- | --- | --- |");
+    println!("| --- | --- | --- | --- | --- | --- |");
     for (system, rounds) in systems.iter().zip(results) {
         let middle = |of: fn(&Round) -> f64| median(rounds.iter().map(of).collect());
         println!(
-            "| {} | {:.0} | {:.0} µs | {:.1} µs | {:.2} ms |",
+            "| {} | {:.0} | {:.0} µs | {:.1} µs | {:.2} % of a core | {:.2} ms |",
             system.name,
             middle(|round| round.scores_per_second),
-            middle(|round| round.writer_us),
+            middle(|round| round.writers_us),
             middle(|round| round.coordinator_us),
+            middle(|round| round.coordinator_percent),
             middle(|round| round.rank_ms)
         );
     }
     Ok(())
 }
 
+/// Returns the players of a request.
+fn random_players(players: u32) -> Vec<u32> {
+    (0..SCORES).map(|_| rand::rng().random_range(1..=players)).collect()
+}
+
 impl<'a> System<'a> {
     fn start(
         name: &'static str,
         url: &str,
-        writer: &'a LocalPostgres,
+        writers: &'a [LocalPostgres],
         coordinator: Option<&'a LocalPostgres>,
     ) -> Outcome<Self> {
         let command = || {
@@ -122,7 +135,7 @@ impl<'a> System<'a> {
         let key = output(command().args(["key", "create", "--name", "bench", "--role", "server", "--all-boards"]))?;
         let flags = ["--listen", "127.0.0.1:0", "--address-rate", "0", "--key-rate", "0", "--no-maintenance"];
         let serve = Serve::spawn(command().arg("serve").args(flags))?;
-        Ok(Self { name, serve, key: key.trim().to_owned(), writer, coordinator })
+        Ok(Self { name, serve, key: key.trim().to_owned(), writers, coordinator })
     }
 
     /// Gives each player a score.
@@ -137,22 +150,27 @@ impl<'a> System<'a> {
     }
 
     async fn measure(&self, players: u32, stretch: Duration) -> Outcome<Round> {
-        let processor = || -> Outcome<(f64, f64)> {
-            let coordinator = self.coordinator.map_or(Ok(0.0), processor::server_seconds)?;
-            Ok((processor::server_seconds(self.writer)?, coordinator))
-        };
-        let (began, before, accepted) = (Instant::now(), processor()?, AtomicU64::new(0));
+        let coordinator = || self.coordinator.map_or(Ok(0.0), processor::server_seconds);
+        let writers = || -> Outcome<f64> { self.writers.iter().map(processor::server_seconds).sum() };
+        let before = (writers()?, coordinator()?);
+        let (began, accepted) = (Instant::now(), AtomicU64::new(0));
         let caller = async || {
             while began.elapsed() < stretch {
-                let chosen = (0..SCORES).map(|_| rand::rng().random_range(1..=players)).collect();
-                self.send(chosen).await?;
+                self.send(random_players(players)).await?;
                 accepted.fetch_add(SCORES.into(), Ordering::Relaxed);
             }
             Ok::<_, Box<dyn std::error::Error>>(())
         };
         futures::future::try_join_all((0..CALLERS).map(|_| caller())).await?;
         let (seconds, scores) = (began.elapsed().as_secs_f64(), accepted.load(Ordering::Relaxed) as f64);
-        let after = processor()?;
+        let after = (writers()?, coordinator()?);
+        let began = Instant::now();
+        let mut requests = tokio::time::interval(Duration::from_secs(1) * SCORES / PACE);
+        while began.elapsed() < stretch {
+            requests.tick().await;
+            self.send(random_players(players)).await?;
+        }
+        let coordinator_percent = (coordinator()? - after.1) * 1e2 / began.elapsed().as_secs_f64();
         let client = reqwest::Client::new();
         let mut times = Vec::with_capacity(RANKS);
         for _ in 0..RANKS {
@@ -164,8 +182,9 @@ impl<'a> System<'a> {
         }
         Ok(Round {
             scores_per_second: scores / seconds,
-            writer_us: (after.0 - before.0) * 1e6 / scores,
+            writers_us: (after.0 - before.0) * 1e6 / scores,
             coordinator_us: (after.1 - before.1) * 1e6 / scores,
+            coordinator_percent,
             rank_ms: percentile(&mut times, 50.0),
         })
     }

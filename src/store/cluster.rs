@@ -8,7 +8,9 @@ use std::{
     time::Duration,
 };
 
+use futures::future::join_all;
 use sqlx::{FromRow, PgConnection, postgres::PgConnectOptions};
+use tokio::time::timeout;
 
 use crate::{
     Error, Result,
@@ -27,8 +29,21 @@ pub(super) const LANE_OF_TRANSACTION: &str = "SELECT lane FROM centile_store.sco
 /// The lane of an event in quarantine.
 pub(super) const LANE_OF_QUARANTINED: &str = "SELECT lane FROM centile_store.quarantine WHERE id = $1";
 
-/// Interval of looking for lanes that have moved.
+/// Interval of looking for lanes that have moved, and for servers that have failed over.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Maximum wait for the timeline of a worker. A later look finds a failover of a slower one.
+const TIMELINE_WAIT: Duration = Duration::from_secs(1);
+
+/// Whether Citus has moved a group that is not attached to its new worker.
+const HAS_MOVED: &str = "
+    SELECT EXISTS (SELECT FROM centile_lanes.groups g JOIN pg_dist_placement p ON p.shardid = g.shard
+                   WHERE p.placementid IS DISTINCT FROM g.placement)";
+
+/// Whether a server has failed over since the epoch began.
+const HAS_NEW_TIMELINE: &str = "
+    SELECT e.timelines[l.groupid + 1] IS DISTINCT FROM centile_lanes.timeline()
+    FROM centile_store.cluster_epoch e CROSS JOIN pg_dist_local_group l";
 
 /// A server of a cluster: the coordinator or a worker.
 #[derive(Debug, FromRow)]
@@ -258,9 +273,9 @@ impl Store {
         loop {
             ticks.tick().await;
             let followed = async {
-                let moved = sqlx::query("CALL centile_lanes.follow_moves()").execute(&self.layout_writers).await;
+                let moved = self.follow_moves().await;
                 self.find_owners().await?;
-                moved.map(drop).map_err(Error::from)
+                moved
             };
             match followed.await {
                 Ok(()) => {}
@@ -271,6 +286,23 @@ impl Store {
                 Err(error) => tracing::warn!(%error, "cannot find the servers of the lanes"),
             }
         }
+    }
+
+    /// Attaches moved groups, and begins a new epoch after a failover. Usually there is nothing to do,
+    /// and the coordinator answers two short queries.
+    async fn follow_moves(&self) -> Result<()> {
+        let (_, workers) = self.round_pools();
+        let timelines = workers.iter().map(async |(worker, _)| {
+            let answer = sqlx::query_scalar(HAS_NEW_TIMELINE).fetch_one(worker);
+            // False if the worker is down: nobody reads its lanes until it is back.
+            timeout(TIMELINE_WAIT, answer).await.is_ok_and(|is_new: sqlx::Result<bool>| is_new.unwrap_or_default())
+        });
+        let has_new_timeline = join_all(timelines).await.into_iter().any(|is_new| is_new)
+            || sqlx::query_scalar(HAS_NEW_TIMELINE).fetch_one(&self.readers).await?;
+        if has_new_timeline || sqlx::query_scalar(HAS_MOVED).fetch_one(&self.readers).await? {
+            sqlx::query("CALL centile_lanes.follow_moves()").execute(&self.layout_writers).await?;
+        }
+        Ok(())
     }
 }
 

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Settings of each server.
-const SETTINGS: [(&str, &str); 9] = [
+const SETTINGS: [(&str, &str); 10] = [
     ("shared_preload_libraries", "citus"),
     ("wal_level", "logical"),
     ("max_connections", "1000"),
@@ -19,6 +19,8 @@ const SETTINGS: [(&str, &str); 9] = [
     ("max_worker_processes", "500"),
     ("max_replication_slots", "30"),
     ("max_wal_senders", "30"),
+    // Completes transactions that a crash has left prepared.
+    ("citus.recover_2pc_interval", "500ms"),
     // Otherwise Citus creates a certificate, which clients do not know.
     ("ssl", "off"),
     ("citus.node_conninfo", "sslmode=disable"),

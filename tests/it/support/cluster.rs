@@ -10,13 +10,7 @@ use tokio::sync::Mutex;
 use super::{PATIENT, Serve, folder};
 
 /// Settings of each server.
-const SETTINGS: [(&str, &str); 4] = [
-    // Completes transactions that a crash has left prepared.
-    ("citus.recover_2pc_interval", "500ms"),
-    ("full_page_writes", "off"),
-    ("checkpoint_timeout", "1h"),
-    ("autovacuum", "off"),
-];
+const SETTINGS: [(&str, &str); 3] = [("full_page_writes", "off"), ("checkpoint_timeout", "1h"), ("autovacuum", "off")];
 
 /// Three players of the lowest lane on the worker with port `$1`, for [`players`].
 const PLAYERS: &str = "
