@@ -101,7 +101,7 @@ fn report(dir: &Path, players: u32, workers: u32, systems: &[System<'_>], result
     for (system, rounds) in systems.iter().zip(results) {
         let middle = |of: fn(&Round) -> f64| median(rounds.iter().map(of).collect());
         println!(
-            "| {} | {:.0} | {:.0} µs | {:.1} µs | {:.2} % of a core | {:.2} ms |",
+            "| {} | {:.0} | {:.0} µs | {:.1} µs | {:.1} % of a core | {:.2} ms |",
             system.name,
             middle(|round| round.scores_per_second),
             middle(|round| round.writers_us),
@@ -165,10 +165,15 @@ impl<'a> System<'a> {
         let (seconds, scores) = (began.elapsed().as_secs_f64(), accepted.load(Ordering::Relaxed) as f64);
         let after = (writers()?, coordinator()?);
         let began = Instant::now();
-        let mut requests = tokio::time::interval(Duration::from_secs(1) * SCORES / PACE);
-        while began.elapsed() < stretch {
-            requests.tick().await;
+        let every = Duration::from_secs(1) * SCORES / PACE;
+        let mut times = tokio::time::interval(every);
+        while began.elapsed() + every < stretch {
+            times.tick().await;
             self.send(random_players(players)).await?;
+        }
+        times.tick().await;
+        if began.elapsed() > stretch + every {
+            return Err(format!("{}: cannot take {PACE} scores per second", self.name).into());
         }
         let coordinator_percent = (coordinator()? - after.1) * 1e2 / began.elapsed().as_secs_f64();
         let client = reqwest::Client::new();

@@ -32,18 +32,20 @@ pub(super) const LANE_OF_QUARANTINED: &str = "SELECT lane FROM centile_store.qua
 /// Interval of looking for lanes that have moved, and for servers that have failed over.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Maximum wait for the timeline of a worker. A later look finds a failover of a slower one.
+/// Maximum wait for a worker's timeline. If the worker answers later, a later look finds its failover.
 const TIMELINE_WAIT: Duration = Duration::from_secs(1);
+
+/// The number and the timeline of a server.
+const TIMELINE: &str = "SELECT l.groupid, centile_lanes.timeline() FROM pg_dist_local_group l";
+
+/// The timelines in which the servers have the epoch, by number. Only the coordinator's copy counts: a
+/// worker may have been restored with its copy.
+const TIMELINES: &str = "SELECT e.timelines FROM centile_store.cluster_epoch e";
 
 /// Whether Citus has moved a group that is not attached to its new worker.
 const HAS_MOVED: &str = "
     SELECT EXISTS (SELECT FROM centile_lanes.groups g JOIN pg_dist_placement p ON p.shardid = g.shard
                    WHERE p.placementid IS DISTINCT FROM g.placement)";
-
-/// Whether a server has failed over since the epoch began.
-const HAS_NEW_TIMELINE: &str = "
-    SELECT e.timelines[l.groupid + 1] IS DISTINCT FROM centile_lanes.timeline()
-    FROM centile_store.cluster_epoch e CROSS JOIN pg_dist_local_group l";
 
 /// A server of a cluster: the coordinator or a worker.
 #[derive(Debug, FromRow)]
@@ -288,19 +290,25 @@ impl Store {
         }
     }
 
-    /// Attaches moved groups, and begins a new epoch after a failover. Usually there is nothing to do,
-    /// and the coordinator answers two short queries.
+    /// Attaches moved groups, and begins a new epoch after a failover. Usually there is neither: then it
+    /// only reads.
     async fn follow_moves(&self) -> Result<()> {
         let (_, workers) = self.round_pools();
-        let timelines = workers.iter().map(async |(worker, _)| {
-            let answer = sqlx::query_scalar(HAS_NEW_TIMELINE).fetch_one(worker);
-            // False if the worker is down: nobody reads its lanes until it is back.
-            timeout(TIMELINE_WAIT, answer).await.is_ok_and(|is_new: sqlx::Result<bool>| is_new.unwrap_or_default())
+        let asked = workers.iter().map(async |(worker, _)| {
+            let timeline = sqlx::query_as(TIMELINE).fetch_one(worker);
+            // A worker that fails to answer begins the epoch itself before it writes.
+            timeout(TIMELINE_WAIT, timeline).await.ok()?.ok()
         });
-        let has_new_timeline = join_all(timelines).await.into_iter().any(|is_new| is_new)
-            || sqlx::query_scalar(HAS_NEW_TIMELINE).fetch_one(&self.readers).await?;
-        if has_new_timeline || sqlx::query_scalar(HAS_MOVED).fetch_one(&self.readers).await? {
-            sqlx::query("CALL centile_lanes.follow_moves()").execute(&self.layout_writers).await?;
+        let mut servers: Vec<(i32, String)> = join_all(asked).await.into_iter().flatten().collect();
+        let coordinator = &self.layout_writers;
+        servers.push(sqlx::query_as(TIMELINE).fetch_one(coordinator).await?);
+        let known: Vec<Option<String>> = sqlx::query_scalar(TIMELINES).fetch_one(coordinator).await?;
+        let is_known = |(node, timeline): &(i32, String)| {
+            let known = usize::try_from(*node).ok().and_then(|node| known.get(node));
+            known.is_some_and(|known| known.as_ref() == Some(timeline))
+        };
+        if !servers.iter().all(is_known) || sqlx::query_scalar(HAS_MOVED).fetch_one(coordinator).await? {
+            sqlx::query("CALL centile_lanes.follow_moves()").execute(coordinator).await?;
         }
         Ok(())
     }

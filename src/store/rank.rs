@@ -1,5 +1,5 @@
-//! SQL that reads rankings. Each call is one statement and so one snapshot, or one of each server of
-//! a cluster: its answer is exact for the version it names.
+//! SQL that reads rankings. Each call is one statement, with one snapshot, or on a cluster one per
+//! server: its answer is exact for the version it names.
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;

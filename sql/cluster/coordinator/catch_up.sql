@@ -1,5 +1,6 @@
 -- On the worker that has the lane, in a transaction of its own. Only the caller writes the ranking.
--- Fails if the worker has not committed the ranking's layout yet, because it lost a connection.
+-- Fails while the worker has not committed the ranking's layout: the coordinator may have lost the
+-- connection for that commit.
 CREATE OR REPLACE FUNCTION centile_store.catch_up(
     p_ranking_id bigint, p_lane smallint, p_after bigint, p_up_to bigint, p_after_user bigint DEFAULT 0, p_limit integer DEFAULT 2000,
     OUT players bigint, OUT last_user bigint)

@@ -1,11 +1,11 @@
-//! A worker of a cluster loses commits. The test needs PostgreSQL with Citus.
+//! A worker of a cluster loses commits. The tests need PostgreSQL with Citus.
 
 use std::{fs, path::Path, process::Command};
 
 use centile::dev::local::LocalPostgres;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
-use sqlx::PgPool;
+use sqlx::{PgPool, query_scalar};
 
 use crate::support::{Serve, cluster, load::key, wait::until};
 
@@ -47,11 +47,21 @@ impl Client {
     }
 }
 
-/// After the loss, other scores get the numbers of the lost batches, and another player gets the
-/// internal id of a lost one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs Citus: make cluster-test"]
-async fn a_worker_that_lost_commits_begins_a_new_epoch() {
+async fn a_score_on_a_worker_that_lost_commits_begins_a_new_epoch() {
+    lose_commits(false).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs Citus: make cluster-test"]
+async fn an_instance_sees_that_a_worker_lost_commits() {
+    lose_commits(true).await;
+}
+
+/// Restores a worker. After the loss, other scores get the numbers of the lost batches, and another
+/// player gets the internal id of a lost one. With `waits`, they come after the new epoch has begun.
+async fn lose_commits(waits: bool) {
     let mut cluster = cluster::start();
     let url = cluster::create_database(&cluster, "boards").await;
     let pool = PgPool::connect(&url).await.unwrap();
@@ -70,7 +80,14 @@ async fn a_worker_that_lost_commits_begins_a_new_epoch() {
     assert_eq!(above, [(lost.clone(), 20)]);
     let numbers = numbers_of(&pool, lost).await;
 
+    let epoch = async || -> String {
+        query_scalar("SELECT epoch FROM centile_lanes.cluster_epoch").fetch_one(&pool).await.unwrap()
+    };
+    let before = epoch().await;
     tokio::task::block_in_place(|| restore(worker, &data, &backup));
+    if waits {
+        until("a new epoch begins", async || epoch().await != before).await;
+    }
     client.score(found, 30).await;
     let (later, above) = client.above(kept).await;
     assert_eq!(above, [(found.clone(), 30)]);

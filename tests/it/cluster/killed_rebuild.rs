@@ -47,7 +47,7 @@ async fn a_repeated_rebuild_repairs_the_ranking_after_a_kill() {
     assert_eq!(rankings.fetch_one(&pool).await.unwrap(), 6, "rankings of killed rebuilds are left");
 }
 
-/// Gives a ranking on a worker its earlier layout, or the current one.
+/// Changes the number of a ranking's layout on a worker, which has its shard.
 const SET_LAYOUT: &str = "
     DO $$ BEGIN
         PERFORM set_config('citus.enable_manual_changes_to_shards', 'on', true);

@@ -94,7 +94,7 @@ impl Done {
     /// Returns whether the load has probably met changes of each kind.
     fn is_enough(&self) -> bool {
         let [moved, repositioned, rebuilt] = self.counts();
-        (is_cluster() || moved > 20 && repositioned > 20) && rebuilt > amount(4, 20)
+        (is_cluster() || moved > 20 && repositioned > 20) && rebuilt > amount(6, 20)
     }
 }
 

@@ -159,7 +159,7 @@ async fn an_erasure_reaches_a_top_that_is_being_frozen() {
          SELECT centile_store.compare_archive(1)"
     ))
     .await;
-    // The close builds the frozen top with the old name and waits for the erasure.
+    // The close waits for the erasure before it freezes the top.
     let mut erasure = db.hold(&format!("SELECT centile.erase_user('{OLD_ID}')")).await;
     let closing = db.spawn("SELECT centile_store.finish_close(id, cut_off_at) FROM centile_store.periods WHERE id = 1");
     db.until_waiting(1, || closing.is_finished()).await;
