@@ -20,8 +20,8 @@ BEGIN
                 WHERE b.id = v_period.board_id);
     -- Before all locks, because it reads two archives. Snapshots and segments have no message.
     v_changes := CASE WHEN v_period.kind <> 'snapshot' AND v_period.segment = '' THEN centile_store.tier_changes(p_period_id, v_tiers) END;
-    -- Prevents name changes, because the top must not keep the name of an erased player. Before the
-    -- structure lock, because writers of the board wait for that.
+    -- Prevents name changes, because the top must not keep the name of an erased player. Comes before
+    -- the structure lock, so that writers of the board do not wait for a name change.
     PERFORM FROM centile_store.profile_revision FOR SHARE;
     v_top := centile_store.freeze_top(p_period_id);
     v_changes := centile_store.named_changes(v_changes);

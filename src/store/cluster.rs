@@ -38,8 +38,8 @@ const TIMELINE_WAIT: Duration = Duration::from_secs(1);
 /// The number and the timeline of a server.
 const TIMELINE: &str = "SELECT l.groupid, centile_lanes.timeline() FROM pg_dist_local_group l";
 
-/// The timelines in which the servers have the epoch, by number. Only the coordinator's copy counts: a
-/// worker may have been restored with its copy.
+/// The timeline of each server when the epoch began, by the server's number. Only the coordinator's copy
+/// counts, because a restored worker has an old one.
 const TIMELINES: &str = "SELECT e.timelines FROM centile_store.cluster_epoch e";
 
 /// Whether Citus has moved a group that is not attached to its new worker.

@@ -47,7 +47,7 @@ async fn a_repeated_rebuild_repairs_the_ranking_after_a_kill() {
     assert_eq!(rankings.fetch_one(&pool).await.unwrap(), 6, "rankings of killed rebuilds are left");
 }
 
-/// Changes the number of a ranking's layout on a worker, which has its shard.
+/// Changes the number of a ranking's layout in a worker's copy.
 const SET_LAYOUT: &str = "
     DO $$ BEGIN
         PERFORM set_config('citus.enable_manual_changes_to_shards', 'on', true);
@@ -55,7 +55,7 @@ const SET_LAYOUT: &str = "
                  FROM pg_dist_shard s WHERE s.logicalrelid = 'centile_lanes.rankings'::regclass);
     END $$";
 
-/// A worker that lost its connection may commit a new layout later than the coordinator.
+/// If a connection is lost, a worker may commit a new layout later than the coordinator.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs Citus: make cluster-test"]
 async fn rows_are_not_placed_by_an_earlier_layout() {
