@@ -154,10 +154,10 @@ impl Instance {
         }
         let read = async || {
             let connects = self.connects.read((), || self.store.try_connect());
-            let (has_newer_schema, cache_is_reachable, connects) =
-                tokio::join!(self.store.has_newer_schema(), self.cache.is_reachable(), connects);
-            connects?;
-            Ok(Readiness { has_newer_schema: has_newer_schema?, cache_is_reachable })
+            let cache_is_reachable = async { Ok(self.cache.is_reachable().await) };
+            let (has_newer_schema, cache_is_reachable, ()) =
+                tokio::try_join!(self.store.has_newer_schema(), cache_is_reachable, connects)?;
+            Ok(Readiness { has_newer_schema, cache_is_reachable })
         };
         // Readiness needs no key and has no rate limit, so concurrent checks share one query.
         self.readiness.read((), read).await

@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use moka::policy::EvictionPolicy;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
@@ -85,7 +86,7 @@ pub(crate) enum Known {
 /// Looks up the key of an `Authorization` header in the cache, without asking PostgreSQL.
 pub(crate) fn known(keys: &ApiKeys, authorization: Option<&str>) -> Known {
     let Some((id, secret)) = authorization.and_then(bearer).and_then(parse) else { return Known::Invalid };
-    match keys.cache.get(id) {
+    match keys.cache.get(id, keys.store.cache_reference_time()) {
         None => Known::Unknown,
         Some(known) if known.accepts(secret) => Known::Works(known),
         Some(_) => Known::Invalid,
@@ -101,14 +102,17 @@ fn bearer(authorization: &str) -> Option<&str> {
 
 /// Returns the key with this id, at most [`MAX_AGE`] old. Concurrent look-ups of a key share one
 /// query.
+///
+/// While a cluster's coordinator is down, keys that were younger than [`MAX_AGE`] at its last answer
+/// remain valid until they are [`OUTAGE_MAX_AGE`] old.
 async fn look_up(keys: &ApiKeys, id: &str) -> Result<Option<Arc<CachedKey>>> {
     let cache = &keys.cache;
-    if let Some(known) = cache.get(id) {
+    if let Some(known) = cache.get(id, keys.store.cache_reference_time()) {
         return Ok(Some(known));
     }
     let read = async || {
         // Another task may have cached it while this one waited.
-        if let Some(known) = cache.get(id) {
+        if let Some(known) = cache.get(id, Instant::now()) {
             return Ok(Some(known));
         }
         let lookup = cache.begin_lookup();
@@ -124,7 +128,10 @@ async fn look_up(keys: &ApiKeys, id: &str) -> Result<Option<Arc<CachedKey>>> {
         cache.keep(&known, &lookup);
         Ok(Some(known))
     };
-    cache.lookups.read(id.to_owned(), read).await
+    cache.lookups.read(id.to_owned(), read).await.or_else(|error| {
+        let Error::Unavailable { .. } = error else { return Err(error) };
+        cache.get(id, keys.store.cache_reference_time()).map(Some).ok_or(error)
+    })
 }
 
 /// Splits a key's text into id and secret.
@@ -134,8 +141,12 @@ pub(crate) fn parse(text: &str) -> Option<(&str, &str)> {
         .then_some((id, secret))
 }
 
-/// Maximum age of a cached key. A revocation by another instance takes effect after it.
+/// Maximum age of a cached key, except while a cluster's coordinator is down. A revocation by another
+/// instance takes effect after it.
 const MAX_AGE: Duration = Duration::from_secs(4);
+
+/// Maximum age of a cached key while a cluster's coordinator is down.
+const OUTAGE_MAX_AGE: Duration = Duration::from_mins(10);
 
 /// Cache of recently used keys.
 #[derive(Debug)]
@@ -157,14 +168,19 @@ impl KeyCache {
     /// Creates an empty cache. A shared look-up fails after `timeout`.
     pub(crate) fn new(timeout: Duration) -> Self {
         Self {
-            known: moka::sync::Cache::builder().max_capacity(10_000).time_to_live(MAX_AGE).build(),
+            known: moka::sync::Cache::builder()
+                .max_capacity(10_000)
+                .time_to_live(OUTAGE_MAX_AGE)
+                .eviction_policy(EvictionPolicy::lru())
+                .build(),
             lookups: SingleFlight::new(timeout),
             revoked: Mutex::default(),
         }
     }
 
-    fn get(&self, id: &str) -> Option<Arc<CachedKey>> {
-        self.known.get(id).filter(|known| known.looked_up_at.elapsed() < MAX_AGE)
+    /// Returns the key if it was younger than [`MAX_AGE`] at the time `at`.
+    fn get(&self, id: &str, at: Instant) -> Option<Arc<CachedKey>> {
+        self.known.get(id).filter(|known| at.saturating_duration_since(known.looked_up_at) < MAX_AGE)
     }
 
     fn revoked(&self) -> MutexGuard<'_, u64> {

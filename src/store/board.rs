@@ -140,7 +140,7 @@ impl Store {
     pub(crate) async fn boards(&self, slug: Option<&BoardSlug>, tag: Option<&Tag>) -> Result<Vec<Board>> {
         let (slug, tag) = (slug.map(BoardSlug::as_str), tag.map(Tag::as_str));
         let query = sqlx::query_file_as!(StoredBoard, "sql/queries/boards.sql", slug, tag);
-        let rows = query.fetch_all(&self.readers).await?;
+        let rows = self.read_coordinator(query.fetch_all(&self.readers)).await?;
         rows.into_iter().map(Board::try_from).collect()
     }
 

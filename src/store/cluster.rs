@@ -4,18 +4,18 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, PoisonError},
-    time::Duration,
+    sync::{Arc, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
 
 use futures::future::join_all;
 use sqlx::{FromRow, PgConnection, postgres::PgConnectOptions};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::{
-    Error, Result,
+    Code, Error, Result,
     model::user::lane_hash,
-    store::{Store, pool::Pool},
+    store::{Store, accepts_connections, pool::Pool},
 };
 
 /// The lane of a user, by the internal id.
@@ -32,8 +32,8 @@ pub(super) const LANE_OF_QUARANTINED: &str = "SELECT lane FROM centile_store.qua
 /// Interval of looking for lanes that have moved, and for servers that have failed over.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Maximum wait for a worker's timeline. If the worker answers later, a later look finds its failover.
-const TIMELINE_WAIT: Duration = Duration::from_secs(1);
+/// Maximum wait for a server's answer to such a look. A later look may find what this one misses.
+const ANSWER_WAIT: Duration = Duration::from_secs(1);
 
 /// The number and the timeline of a server.
 const TIMELINE: &str = "SELECT l.groupid, centile_lanes.timeline() FROM pg_dist_local_group l";
@@ -105,6 +105,11 @@ pub(super) struct Owners {
     groups: Vec<Group>,
     /// Raised by each change.
     revision: u64,
+    /// Start of the last [`Store::find_owners`] that succeeded.
+    answered_at: Instant,
+    /// Whether the coordinator accepts no connection since a [`Store::find_owners`] or another read
+    /// failed.
+    is_coordinator_down: bool,
     /// Creates a pool.
     open: OpenPool,
 }
@@ -119,6 +124,8 @@ impl Owners {
             rounds: vec![(rounds, None)],
             groups: Vec::new(),
             revision: 0,
+            answered_at: Instant::now(),
+            is_coordinator_down: false,
             open: Box::new(open),
         }
     }
@@ -171,13 +178,13 @@ struct Group {
 impl Store {
     /// Returns the connections that write scores of a lane.
     pub(super) fn writers_of(&self, lane: i16) -> Pool {
-        let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        let owners = self.owners();
         usize::try_from(lane).ok().and_then(|lane| owners.lanes.get(lane)).unwrap_or(&self.score_writers).clone()
     }
 
     /// Returns the connections that change a player.
     pub(super) fn writers_of_user(&self, user_id: &str) -> Pool {
-        let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        let owners = self.owners();
         owners.pool_of(user_id).unwrap_or(&self.writers).clone()
     }
 
@@ -195,7 +202,7 @@ impl Store {
         if !self.is_cluster() {
             return vec![(self.score_writers.clone(), users.to_vec(), names.to_vec())];
         }
-        let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        let owners = self.owners();
         let mut lanes: HashMap<usize, UsersOfServer> = HashMap::new();
         for (user, name) in users.iter().zip(names) {
             let lane = owners.lane_of(user);
@@ -209,13 +216,13 @@ impl Store {
 
     /// Returns whether the lanes are on several servers.
     pub(crate) fn is_cluster(&self) -> bool {
-        !self.owners.lock().unwrap_or_else(PoisonError::into_inner).lanes.is_empty()
+        !self.owners().lanes.is_empty()
     }
 
     /// Returns the pools for rounds with the lanes that each has (`None`: all), and the revision of
     /// this list.
     pub(super) fn round_pools(&self) -> (u64, Vec<LanesOfPool>) {
-        let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        let owners = self.owners();
         (owners.revision, owners.rounds.clone())
     }
 
@@ -227,25 +234,90 @@ impl Store {
 
     /// Returns the connections to workers.
     pub(super) fn worker_pools(&self) -> Vec<Pool> {
-        self.owners.lock().unwrap_or_else(PoisonError::into_inner).pools.values().cloned().collect()
+        self.owners().pools.values().cloned().collect()
+    }
+
+    fn owners(&self) -> MutexGuard<'_, Owners> {
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the reference time for the age of cached rows: now or, while the coordinator is down, the
+    /// start of the last look-up that it answered.
+    pub(crate) fn cache_reference_time(&self) -> Instant {
+        let owners = self.owners();
+        if owners.is_coordinator_down { owners.answered_at } else { Instant::now() }
+    }
+
+    /// Fails while the coordinator is down, so that callers need not wait for it.
+    pub(super) fn require_coordinator(&self) -> Result<()> {
+        if self.owners().is_coordinator_down { Err(coordinator_is_silent()) } else { Ok(()) }
+    }
+
+    /// Runs `read` on the coordinator, for callers with a cache. Fails at once while it is down. On a
+    /// cluster, checks after a failure whether it is down.
+    pub(super) async fn read_coordinator<T>(&self, read: impl Future<Output = sqlx::Result<T>>) -> Result<T> {
+        if !self.is_cluster() {
+            return Ok(read.await?);
+        }
+        self.require_coordinator()?;
+        let read = timeout(self.pool_wait, read).await;
+        let result = read.map_or_else(|_| Err(coordinator_is_silent()), |result| result.map_err(Error::from));
+        if let Err(Error::Unavailable { .. }) = result {
+            self.check_coordinator().await;
+        }
+        result
+    }
+
+    /// Finds out whether the coordinator is down: it accepts no connection.
+    async fn check_coordinator(&self) {
+        let is_down = accepts_connections(&self.readers).await.is_err();
+        self.owners().is_coordinator_down = is_down;
+    }
+
+    /// Returns the pools that a readiness check tries: the readers or, while the coordinator is down,
+    /// those of the workers.
+    pub(super) fn readiness_pools(&self) -> Vec<Pool> {
+        let owners = self.owners();
+        if !owners.is_coordinator_down {
+            return vec![self.readers.clone()];
+        }
+        owners.rounds.iter().map(|(pool, _)| pool.clone()).collect()
     }
 
     /// Reads which servers have which lanes.
     pub(crate) async fn find_owners(&self) -> Result<()> {
-        let is_cluster: bool = sqlx::query_scalar("SELECT to_regclass('centile_lanes.groups') IS NOT NULL")
-            .fetch_one(&self.readers)
-            .await?;
-        if !is_cluster {
-            return Ok(());
+        let (asked_at, is_cluster) = (Instant::now(), self.is_cluster());
+        let wait = if is_cluster { ANSWER_WAIT } else { Duration::MAX };
+        let groups = timeout(wait, self.groups()).await.unwrap_or_else(|_| Err(coordinator_is_silent()));
+        if is_cluster && groups.is_err() {
+            self.check_coordinator().await;
         }
-        let groups: Vec<Group> = sqlx::query_as(
+        if let Some(groups) = groups? {
+            let mut owners = self.owners();
+            (owners.answered_at, owners.is_coordinator_down) = (asked_at, false);
+            owners.set(&self.hosts.primary(), groups);
+        }
+        Ok(())
+    }
+
+    /// Reads the groups of lanes; `None` on a single server.
+    async fn groups(&self) -> Result<Option<Vec<Group>>> {
+        let coordinator = &self.layout_writers;
+        if !self.is_cluster() {
+            let is_cluster: bool = sqlx::query_scalar("SELECT to_regclass('centile_lanes.groups') IS NOT NULL")
+                .fetch_one(coordinator)
+                .await?;
+            if !is_cluster {
+                return Ok(None);
+            }
+        }
+        let groups = sqlx::query_as(
             "SELECT g.lanes, n.nodename AS host, n.nodeport AS port
              FROM centile_lanes.groups g JOIN pg_dist_node n ON n.groupid = g.node AND n.noderole = 'primary' ORDER BY g.number",
         )
-        .fetch_all(&self.readers)
+        .fetch_all(coordinator)
         .await?;
-        self.owners.lock().unwrap_or_else(PoisonError::into_inner).set(&self.hosts.primary(), groups);
-        Ok(())
+        Ok(Some(groups))
     }
 
     /// Returns the servers, the coordinator first; none on a single server.
@@ -272,32 +344,34 @@ impl Store {
         if !self.is_cluster() {
             return;
         }
-        loop {
-            ticks.tick().await;
-            let followed = async {
-                let moved = self.follow_moves().await;
-                self.find_owners().await?;
-                moved
-            };
-            match followed.await {
-                Ok(()) => {}
-                // Another instance follows the same move, or a worker is down.
-                Err(error @ Error::Unavailable { .. }) => {
-                    tracing::debug!(%error, "cannot find the servers of the lanes");
-                }
-                Err(error) => tracing::warn!(%error, "cannot find the servers of the lanes"),
+        let find = async {
+            loop {
+                ticks.tick().await;
+                note(self.find_owners().await);
             }
-        }
+        };
+        let follow = async {
+            loop {
+                sleep(FOLLOW_INTERVAL).await;
+                match self.follow_moves().await {
+                    Ok(true) => note(self.find_owners().await),
+                    followed => note(followed.map(drop)),
+                }
+            }
+        };
+        // A worker that is down delays only one of them.
+        tokio::join!(find, follow);
     }
 
-    /// Attaches moved groups, and begins a new epoch after a failover. Usually there is neither: then it
-    /// only reads.
-    async fn follow_moves(&self) -> Result<()> {
+    /// Attaches moved groups, and begins a new epoch after a failover. Returns whether either was needed.
+    /// Usually, it only reads.
+    async fn follow_moves(&self) -> Result<bool> {
+        self.require_coordinator()?;
         let (_, workers) = self.round_pools();
         let asked = workers.iter().map(async |(worker, _)| {
             let timeline = sqlx::query_as(TIMELINE).fetch_one(worker);
             // A worker that fails to answer begins the epoch itself before it writes.
-            timeout(TIMELINE_WAIT, timeline).await.ok()?.ok()
+            timeout(ANSWER_WAIT, timeline).await.ok()?.ok()
         });
         let mut servers: Vec<(i32, String)> = join_all(asked).await.into_iter().flatten().collect();
         let coordinator = &self.layout_writers;
@@ -307,10 +381,25 @@ impl Store {
             let known = usize::try_from(*node).ok().and_then(|node| known.get(node));
             known.is_some_and(|known| known.as_ref() == Some(timeline))
         };
-        if !servers.iter().all(is_known) || sqlx::query_scalar(HAS_MOVED).fetch_one(coordinator).await? {
+        let is_needed = !servers.iter().all(is_known) || sqlx::query_scalar(HAS_MOVED).fetch_one(coordinator).await?;
+        if is_needed {
             sqlx::query("CALL centile_lanes.follow_moves()").execute(coordinator).await?;
         }
-        Ok(())
+        Ok(is_needed)
+    }
+}
+
+fn coordinator_is_silent() -> Error {
+    Error::unavailable(Code::DatabaseUnavailable, "the coordinator does not answer")
+}
+
+/// Logs a failed look for lanes or moves.
+fn note(result: Result<()>) {
+    match result {
+        Ok(()) => {}
+        // Another instance follows the same move, or a server is down.
+        Err(error @ Error::Unavailable { .. }) => tracing::debug!(%error, "cannot find the servers of the lanes"),
+        Err(error) => tracing::warn!(%error, "cannot find the servers of the lanes"),
     }
 }
 

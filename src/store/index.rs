@@ -51,16 +51,17 @@ const BEGIN_LOAD: &str = "SET application_name = 'centile index';
     SET LOCAL enable_sort = off;
     SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3; SET tcp_user_timeout = 30000";
 
-/// Result of a round, read in one snapshot.
+/// Result of a round, read in one snapshot per server.
 #[derive(Debug)]
 pub(crate) struct Round {
     /// Epoch of the database.
     pub(crate) epoch: String,
     /// The database's clock at the start of the statement.
     pub(crate) read_at: DateTime<Utc>,
-    /// Identifies the session and the transactions visible to it; `None` on a standby.
-    pub(crate) snapshot: Option<String>,
-    /// `None` if the snapshot equals the one passed to [`RoundConnection::read`].
+    /// The snapshot of each server, in the connection's order: its session, and the transactions
+    /// visible to it. `None` if a server is a standby.
+    pub(crate) snapshots: Option<Vec<String>>,
+    /// `None` if the snapshots equal those passed to [`RoundConnection::read`].
     pub(crate) state: Option<BoardState>,
 }
 
@@ -340,10 +341,10 @@ impl RoundConnection {
         ranking_ids: &[i64],
         batches: &[i64],
         revision: Option<i64>,
-        snapshot: Option<&str>,
+        snapshots: Option<&[String]>,
         (most_batches, most_users): (i32, i64),
     ) -> Result<Round> {
-        let parts = self.servers.iter_mut().map(async |server| {
+        let ask = async |server: &mut RoundServer, snapshot: Option<&String>| {
             let batches = server.batches(batches);
             let query = sqlx::query_file!(
                 "sql/queries/read_round.sql",
@@ -357,8 +358,19 @@ impl RoundConnection {
             );
             let row = query.fetch_one(&mut server.held).await?;
             Ok::<_, Error>(server.own(round_of!(row)))
-        });
-        let parts = try_join_all(parts).await?;
+        };
+        let snapshots = snapshots.filter(|snapshots| snapshots.len() == self.servers.len()).unwrap_or_default();
+        let parts = self.servers.iter_mut().enumerate().map(|(place, server)| ask(server, snapshots.get(place)));
+        let mut parts = try_join_all(parts).await?;
+        // `join` needs the states of all servers or of none, so read the unchanged ones, too.
+        if parts.iter().any(|part| part.state.is_some()) {
+            let unchanged = self.servers.iter_mut().zip(&mut parts).filter(|(_, part)| part.state.is_none());
+            try_join_all(unchanged.map(async |(server, part)| {
+                *part = ask(server, None).await?;
+                Ok::<_, Error>(())
+            }))
+            .await?;
+        }
         self.ran += 1;
         self.used_at = Instant::now();
         Part::join(parts)

@@ -108,7 +108,8 @@ impl Store {
 
     /// Returns the key with this id and the digest of its secret.
     pub(crate) async fn key(&self, id: &str) -> Result<Option<StoredApiKey>> {
-        let row = sqlx::query_file!("sql/queries/key_by_id.sql", id).fetch_optional(&self.readers).await?;
+        let query = sqlx::query_file!("sql/queries/key_by_id.sql", id);
+        let row = self.read_coordinator(query.fetch_optional(&self.readers)).await?;
         row.map(|row| Ok(stored!(row))).transpose()
     }
 
@@ -120,6 +121,7 @@ impl Store {
 
     /// Records the use of a key, to the minute.
     pub(crate) async fn touch_key(&self, id: &str) -> Result<()> {
+        self.require_coordinator()?;
         sqlx::query!(
             "UPDATE centile_store.api_keys SET last_used_at = date_trunc('minute', now())
              WHERE id = $1 AND last_used_at IS DISTINCT FROM date_trunc('minute', now())",

@@ -38,6 +38,7 @@ use std::{
     time::Duration,
 };
 
+use futures::{FutureExt as _, future::select_ok};
 use sqlx::{
     AssertSqlSafe, Executor as _, PgConnection,
     postgres::{PgConnectOptions, PgPoolOptions},
@@ -55,7 +56,8 @@ use crate::{
     },
 };
 
-/// Connections for steps that change a layout, taken by the timer and at the end of an import.
+/// Connections for steps that change a layout, taken by the timer and at the end of an import. On a
+/// cluster, they look for moved lanes.
 const LAYOUT_CONNECTIONS: u32 = 2;
 
 /// Connections for rounds of the rank indexes, and for profiles.
@@ -246,14 +248,11 @@ impl Store {
 
     /// Opens a connection and closes it. Returns [`Error::Unavailable`] if PostgreSQL accepts none.
     pub(crate) async fn try_connect(&self) -> Result<()> {
-        self.readers.try_connect().await.or_else(|error| {
-            // All connection slots are taken (SQLSTATE 53300), but the server is up and the pools
-            // keep theirs.
-            if error.as_database_error().is_some_and(|error| error.code().as_deref() == Some("53300")) {
-                return Ok(());
-            }
+        let pools = self.readiness_pools();
+        let connecting = select_ok(pools.iter().map(|pool| accepts_connections(pool).boxed()));
+        connecting.await.map(|((), _)| ()).map_err(|error| {
             tracing::warn!(%error, "PostgreSQL accepts no new connection");
-            Err(Error::unavailable(Code::DatabaseUnavailable, "PostgreSQL accepts no new connections"))
+            Error::unavailable(Code::DatabaseUnavailable, "PostgreSQL accepts no new connections")
         })
     }
 
@@ -267,7 +266,9 @@ impl Store {
     ///
     /// Returns [`Error::Unavailable`] when migrations are missing or PostgreSQL does not answer.
     pub(crate) async fn has_newer_schema(&self) -> Result<bool> {
-        match migrate::edition(&self.readers).await? {
+        let pools = self.readiness_pools();
+        let (edition, _) = select_ok(pools.iter().map(|pool| migrate::edition(pool).boxed())).await?;
+        match edition {
             Edition::Same => Ok(false),
             // A release keeps what the previous one needs (docs/upgrade.md). The schema cannot be
             // older, because it matched when this program started.
@@ -341,6 +342,16 @@ impl Store {
             pool.close().await;
         }
     }
+}
+
+/// Opens a connection and closes it.
+async fn accepts_connections(pool: &Pool) -> sqlx::Result<()> {
+    pool.try_connect().await.or_else(|error| {
+        // All connection slots are taken (SQLSTATE 53300), but the server is up and the pools keep
+        // theirs.
+        let is_full = error.as_database_error().is_some_and(|error| error.code().as_deref() == Some("53300"));
+        if is_full { Ok(()) } else { Err(error) }
+    })
 }
 
 /// Fails on a replica and on a former primary. The pool then waits for the primary.

@@ -97,6 +97,7 @@ impl Store {
         boards: &[&Board],
         selector: &PeriodSelector,
     ) -> Result<Vec<Option<(ResolvedPeriod, Version, i64)>>> {
+        self.require_coordinator()?;
         let ids: Vec<i32> = boards.iter().map(|board| board.id).collect();
         let rows = sqlx::query_file!("sql/queries/resolve_period.sql", &ids, selector.to_string())
             .fetch_all(&self.readers)
@@ -209,12 +210,14 @@ impl Store {
 
     /// Opens the periods of a board that contain these times.
     pub(crate) async fn open_periods(&self, board_id: i32, times: &[DateTime<Utc>]) -> Result<()> {
+        self.require_coordinator()?;
         sqlx::query!("SELECT centile.open_periods($1, $2)", board_id, times).fetch_one(&self.writers).await?;
         Ok(())
     }
 
     /// Opens the rankings of segments: pairs of a period id and a segment.
     pub(crate) async fn open_segments(&self, board_id: i32, segments: Vec<(i64, String)>) -> Result<()> {
+        self.require_coordinator()?;
         let (periods, segments): (Vec<i64>, Vec<String>) = segments.into_iter().unzip();
         sqlx::query!("SELECT centile_store.open_segments($1, $2, $3)", board_id, &periods, &segments)
             .fetch_one(&self.writers)

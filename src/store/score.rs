@@ -77,6 +77,7 @@ pub(super) async fn entry_metadata<'e>(
 impl Store {
     /// Returns the current rank and the previous key's rank of each standing, in one snapshot.
     pub(crate) async fn rank_changes(&self, board_id: i32, standings: &[&Standing]) -> Result<Vec<RankChange>> {
+        self.require_coordinator()?;
         let periods: Vec<String> = standings.iter().map(|standing| standing.period.clone()).collect();
         let users: Vec<i64> = standings.iter().map(|standing| standing.user_id).collect();
         let was = || standings.iter().map(|standing| standing.was);

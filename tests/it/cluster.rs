@@ -5,6 +5,6 @@ pub mod failover;
 pub mod killed_close;
 pub mod killed_rebuild;
 pub mod past;
+pub mod server_down;
 pub mod stream;
 pub mod under_load;
-pub mod worker_down;

@@ -44,10 +44,11 @@ pub(in crate::ranking) struct BoardIndexes {
     pub(super) sql: Arc<Semaphore>,
 }
 
-/// The last round. A later round with the same snapshot reuses its result.
+/// The last round. A later round with the same snapshots reuses its result.
 #[derive(Debug)]
 pub(super) struct LastRound {
-    pub(super) snapshot: String,
+    /// One per server, in the connection's order.
+    pub(super) snapshots: Vec<String>,
     /// Ids of the rankings that it read.
     pub(super) asked: Vec<i64>,
     pub(super) batches: Vec<i64>,

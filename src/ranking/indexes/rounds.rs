@@ -64,27 +64,27 @@ impl Work<(), Result<Arc<RoundResult>>> for Rounds {
         }
         let last = self.board.take_last(&asked, &known);
         let revision_asked = indexes.users.revision(&known.epoch);
-        let (id, snapshot) = (self.board.board, last.as_ref().map(|last| &*last.snapshot));
+        let (id, snapshots) = (self.board.board, last.as_ref().map(|last| &*last.snapshots));
         let round = connection
-            .read(id, &asked, &known.batches, Some(revision_asked), snapshot, (MAX_BATCHES, most_users))
+            .read(id, &asked, &known.batches, Some(revision_asked), snapshots, (MAX_BATCHES, most_users))
             .await?;
         indexes.store.keep_round_connection(connection);
-        let Round { epoch, read_at, snapshot, state } = round;
+        let Round { epoch, read_at, snapshots, state } = round;
         let (batches, rankings) = match (state, last) {
             (Some(state), _) => {
                 let batches = state.batches.clone();
                 (batches, apply(&indexes, &self.board, &asked, &known, (&epoch, revision_asked), state))
             }
             (None, Some(last)) if last.epoch == epoch => (last.batches, last.rankings),
-            // Another database answered, and its snapshot happens to be equal.
+            // Another database answered, and its snapshots happen to be equal.
             (None, _) => {
                 return Err(Error::unavailable(Code::ConcurrentChange, "the database has been replaced; retry"));
             }
         };
         // After a change of epoch, `apply` returns no rankings. Later rounds must not share that.
-        let last = snapshot.filter(|_| epoch == known.epoch).map(|snapshot| {
+        let last = snapshots.filter(|_| epoch == known.epoch).map(|snapshots| {
             let (epoch, rankings) = (epoch.clone(), Arc::clone(&rankings));
-            LastRound { snapshot, asked, batches, epoch, rankings }
+            LastRound { snapshots, asked, batches, epoch, rankings }
         });
         self.board.end_round(indexes.millis(), last);
         Ok(Arc::new(RoundResult { epoch, read_at, rankings }))

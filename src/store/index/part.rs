@@ -27,19 +27,20 @@ pub(super) struct PartState {
 }
 
 impl Part {
-    /// Joins the answers of all servers. Fails while a lane is being moved or the epoch changes.
+    /// Joins the answers of all servers. Either all have a state, or none has changed. Fails while a
+    /// lane is being moved or the epoch changes.
     pub(super) fn join(parts: Vec<Self>) -> Result<Round> {
         let mut parts = parts.into_iter();
-        let Some(Self { epoch, mut read_at, mut snapshot, mut state }) = parts.next() else {
+        let Some(Self { epoch, mut read_at, snapshot, mut state }) = parts.next() else {
             return Err(lane_moves());
         };
+        let mut snapshots = snapshot.map(|snapshot| vec![snapshot]);
         for part in parts {
             if part.epoch != epoch {
                 return Err(epoch_changes());
             }
             read_at = read_at.max(part.read_at);
-            // Each server has snapshots of its own.
-            snapshot = None;
+            snapshots = snapshots.zip(part.snapshot).map(|(snapshots, other)| [snapshots, vec![other]].concat());
             state = state.zip(part.state).map(|(one, other)| one.join(other));
         }
         let state = state.map(|state| {
@@ -47,7 +48,7 @@ impl Part {
             let batches = batches.into_iter().collect::<Option<_>>().ok_or_else(lane_moves)?;
             Ok::<_, Error>(BoardState { batches, revision, rankings, changes, profiles })
         });
-        Ok(Round { epoch, read_at, snapshot, state: state.transpose()? })
+        Ok(Round { epoch, read_at, snapshots, state: state.transpose()? })
     }
 }
 
@@ -96,4 +97,42 @@ pub(super) fn epoch_changes() -> Error {
 /// Returns whether a player's lane is among the lanes of a server.
 pub(super) fn has_user(lanes: &[bool], user_id: &str) -> bool {
     lanes.get(usize::from(lane_hash(user_id)) % lanes.len().max(1)).copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(snapshot: Option<&str>, batches: Option<Vec<Option<i64>>>) -> Part {
+        let state = batches.map(|batches| PartState {
+            batches,
+            revision: 1,
+            rankings: Vec::new(),
+            changes: None,
+            profiles: None,
+        });
+        let snapshot = snapshot.map(ToOwned::to_owned);
+        Part { epoch: "e".to_owned(), read_at: DateTime::UNIX_EPOCH, snapshot, state }
+    }
+
+    #[test]
+    fn the_round_of_a_cluster_has_the_snapshots_of_all_servers() -> Result<()> {
+        for (snapshots, joined) in
+            [([Some("a"), Some("b")], Some(vec!["a".to_owned(), "b".to_owned()])), ([Some("a"), None], None)]
+        {
+            let round = Part::join(snapshots.map(|snapshot| part(snapshot, None)).into())?;
+            assert_eq!((round.snapshots, round.state.is_none()), (joined, true));
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_lane_that_no_server_has_is_being_moved() -> Result<()> {
+        let join = |one, other| Part::join(vec![part(None, Some(one)), part(None, Some(other))]);
+        let round = join(vec![Some(4), None], vec![None, Some(7)])?;
+        assert_eq!(round.state.map(|state| state.batches), Some(vec![4, 7]));
+        let moving = join(vec![Some(4), None], vec![None, None]);
+        assert!(matches!(moving, Err(Error::Unavailable { code: Code::ConcurrentChange, .. })), "{moving:?}");
+        Ok(())
+    }
 }

@@ -99,7 +99,7 @@ impl Trial {
 #[ignore = "needs Citus: make cluster-test"]
 async fn answers_are_exact_while_lanes_move() {
     let trial = Trial::begin().await;
-    for round in 0..amount(1, 10) {
+    for round in 0..amount(1, 4) {
         let load = trial.load(round).await;
         let mut record = load.begin().await;
         let stop = CancellationToken::new();
@@ -123,7 +123,7 @@ async fn answers_are_exact_while_lanes_move_and_servers_are_killed() {
     let seed = rand::random();
     eprintln!("kills from seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);
-    for round in 0..amount(1, 5) {
+    for round in 0..amount(1, 12) {
         let load = trial.load(round).await;
         let mut record = load.begin().await;
         let kills = 6;

@@ -1,4 +1,6 @@
-//! A worker of a cluster is down. The test needs PostgreSQL with Citus.
+//! A server of a cluster is down. The tests need PostgreSQL with Citus.
+
+use std::time::{Duration, Instant};
 
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -75,4 +77,56 @@ async fn the_lanes_of_other_workers_accept_scores() {
     })
     .await;
     assert!(is_well().await);
+}
+
+/// Longer than the maximum age of a cached key or board.
+const PAST_CACHES: Duration = Duration::from_secs(6);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs Citus: make cluster-test"]
+async fn scores_and_ranks_continue_without_the_coordinator() {
+    let mut cluster = cluster::start();
+    let url = cluster::create_database(&cluster, "boards").await;
+    let pool = PgPool::connect(&url).await.unwrap();
+    sqlx::raw_sql("SELECT centile.create_board('arena', p_periods => '{all_time}')").execute(&pool).await.unwrap();
+    let ports = [0, 1].map(|worker| cluster.workers[worker].port());
+    let mut players = Vec::new();
+    for port in ports {
+        players.push(cluster::players(&pool, port).await.remove(0));
+    }
+    let [cached, uncached] = [(); 2].map(|()| key(&url, "admin"));
+    let database = url.clone();
+    let flags = ["--index-boards", "arena", "--ready-when-indexed"].map(ToOwned::to_owned);
+    // With the usual timeouts.
+    let serve = tokio::task::spawn_blocking(move || Serve::spawn(&database, None, "one", &flags)).await.unwrap();
+    let is_ready = async || ask(&serve, &cached, "/readyz", None).await.0 == StatusCode::OK;
+    until("the index has loaded", is_ready).await;
+    let (scores, rank) = ("/v1/boards/arena/scores", |player: &str| format!("/v1/boards/arena/scores/{player}"));
+    let mut score = 0;
+    let mut write_and_read = async || {
+        score += 5;
+        for player in &players {
+            let (status, _, body) = ask(&serve, &cached, scores, Some(player)).await;
+            assert_eq!(status, StatusCode::OK, "{body}");
+            let (status, _, body) = ask(&serve, &cached, &rank(player), None).await;
+            assert_eq!(status, StatusCode::OK, "{body}");
+            assert_eq!(serde_json::from_str::<Value>(&body).unwrap()["score"], score, "{body}");
+        }
+    };
+    write_and_read().await;
+
+    cluster.coordinator.kill_hard().unwrap();
+    let killed_at = Instant::now();
+    while killed_at.elapsed() < PAST_CACHES {
+        write_and_read().await;
+    }
+    assert!(is_ready().await);
+    // The instance has not cached this key, so it cannot check it.
+    let (status, retries, body) = ask(&serve, &uncached, scores, Some(&players[0])).await;
+    assert_eq!((status, retries), (StatusCode::SERVICE_UNAVAILABLE, true), "{body}");
+
+    cluster.coordinator.start_again().unwrap();
+    until("the key is known", async || ask(&serve, &uncached, &rank(&players[0]), None).await.0 == StatusCode::OK)
+        .await;
+    write_and_read().await;
 }
