@@ -10,13 +10,20 @@ CREATE TABLE centile_lanes.lanes (
     CONSTRAINT lanes_pkey PRIMARY KEY (lane)
 );
 
--- From now on this server draws ids above p_id. ALTER SEQUENCE waits for sessions that draw ids, and
--- others then wait for this transaction.
+-- From now on this server draws ids above p_id. Draws up to a million ids, which takes 0.2 s and waits
+-- for nobody. To skip more, ALTER SEQUENCE waits for sessions that have drawn ids, and others then wait
+-- for this transaction: if one of them has a lock that it needs, PostgreSQL cancels one of both.
 CREATE FUNCTION centile_lanes.draw_above(p_id bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET citus.enable_ddl_propagation = off
 AS $$
+DECLARE
+    v_missing bigint := (SELECT (p_id - i.last_value) / 64 + 2 FROM centile_lanes.ids i);
 BEGIN
+    IF v_missing <= 1000000 THEN
+        PERFORM nextval('centile_lanes.ids') FROM generate_series(1, v_missing);
+        RETURN;
+    END IF;
     ALTER SEQUENCE centile_lanes.ids INCREMENT BY 64;
     IF p_id >= (SELECT last_value FROM centile_lanes.ids) THEN
         EXECUTE format('ALTER SEQUENCE centile_lanes.ids RESTART WITH %s', (p_id / 64 + 1) * 64 + (SELECT groupid FROM pg_dist_local_group));

@@ -128,10 +128,13 @@ async fn look_up(keys: &ApiKeys, id: &str) -> Result<Option<Arc<CachedKey>>> {
         cache.keep(&known, &lookup);
         Ok(Some(known))
     };
-    cache.lookups.read(id.to_owned(), read).await.or_else(|error| {
-        let Error::Unavailable { .. } = error else { return Err(error) };
-        cache.get(id, keys.store.cache_reference_time()).map(Some).ok_or(error)
-    })
+    match cache.lookups.read(id.to_owned(), read).await {
+        Err(error @ Error::Unavailable { .. }) => {
+            keys.store.check_coordinator().await;
+            cache.get(id, keys.store.cache_reference_time()).map(Some).ok_or(error)
+        }
+        found => found,
+    }
 }
 
 /// Splits a key's text into id and secret.

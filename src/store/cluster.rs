@@ -107,8 +107,8 @@ pub(super) struct Owners {
     revision: u64,
     /// Start of the last [`Store::find_owners`] that succeeded.
     answered_at: Instant,
-    /// Whether the coordinator accepts no connection since a [`Store::find_owners`] or another read
-    /// failed.
+    /// Whether the coordinator has accepted no connection since a [`Store::find_owners`] or another
+    /// read failed.
     is_coordinator_down: bool,
     /// Creates a pool.
     open: OpenPool,
@@ -253,25 +253,31 @@ impl Store {
         if self.owners().is_coordinator_down { Err(coordinator_is_silent()) } else { Ok(()) }
     }
 
-    /// Runs `read` on the coordinator, for callers with a cache. Fails at once while it is down. On a
-    /// cluster, checks after a failure whether it is down.
+    /// Runs `read` on the coordinator, for callers with a cache: on a cluster, it fails at once while the
+    /// coordinator is down, and soon if it does not answer.
     pub(super) async fn read_coordinator<T>(&self, read: impl Future<Output = sqlx::Result<T>>) -> Result<T> {
         if !self.is_cluster() {
             return Ok(read.await?);
         }
         self.require_coordinator()?;
-        let read = timeout(self.pool_wait, read).await;
-        let result = read.map_or_else(|_| Err(coordinator_is_silent()), |result| result.map_err(Error::from));
-        if let Err(Error::Unavailable { .. }) = result {
-            self.check_coordinator().await;
-        }
-        result
+        let read = timeout(self.pool_wait + ANSWER_WAIT, read).await;
+        read.map_or_else(|_| Err(coordinator_is_silent()), |result| result.map_err(Error::from))
     }
 
-    /// Finds out whether the coordinator is down: it accepts no connection.
-    async fn check_coordinator(&self) {
-        let is_down = accepts_connections(&self.readers).await.is_err();
-        self.owners().is_coordinator_down = is_down;
+    /// Finds out whether the coordinator is down: it accepts no connection. Call it after a failed read;
+    /// concurrent calls share one connection.
+    pub(crate) async fn check_coordinator(&self) {
+        if !self.is_cluster() || self.owners().is_coordinator_down {
+            return;
+        }
+        let check = async || {
+            let began_at = Instant::now();
+            let is_down = accepts_connections(&self.readers).await.is_err();
+            let mut owners = self.owners();
+            owners.is_coordinator_down = is_down && owners.answered_at < began_at;
+            Ok(())
+        };
+        self.coordinator_checks.read((), check).await.ok();
     }
 
     /// Returns the pools that a readiness check tries: the readers or, while the coordinator is down,
@@ -289,7 +295,7 @@ impl Store {
         let (asked_at, is_cluster) = (Instant::now(), self.is_cluster());
         let wait = if is_cluster { ANSWER_WAIT } else { Duration::MAX };
         let groups = timeout(wait, self.groups()).await.unwrap_or_else(|_| Err(coordinator_is_silent()));
-        if is_cluster && groups.is_err() {
+        if groups.is_err() {
             self.check_coordinator().await;
         }
         if let Some(groups) = groups? {
@@ -375,13 +381,20 @@ impl Store {
         });
         let mut servers: Vec<(i32, String)> = join_all(asked).await.into_iter().flatten().collect();
         let coordinator = &self.layout_writers;
-        servers.push(sqlx::query_as(TIMELINE).fetch_one(coordinator).await?);
-        let known: Vec<Option<String>> = sqlx::query_scalar(TIMELINES).fetch_one(coordinator).await?;
+        let read = async {
+            let timeline = sqlx::query_as(TIMELINE).fetch_one(coordinator).await?;
+            let known: Vec<Option<String>> = sqlx::query_scalar(TIMELINES).fetch_one(coordinator).await?;
+            let has_moved: bool = sqlx::query_scalar(HAS_MOVED).fetch_one(coordinator).await?;
+            Ok::<_, Error>((timeline, known, has_moved))
+        };
+        let (timeline, known, has_moved) =
+            timeout(ANSWER_WAIT, read).await.unwrap_or_else(|_| Err(coordinator_is_silent()))?;
+        servers.push(timeline);
         let is_known = |(node, timeline): &(i32, String)| {
             let known = usize::try_from(*node).ok().and_then(|node| known.get(node));
             known.is_some_and(|known| known.as_ref() == Some(timeline))
         };
-        let is_needed = !servers.iter().all(is_known) || sqlx::query_scalar(HAS_MOVED).fetch_one(coordinator).await?;
+        let is_needed = has_moved || !servers.iter().all(is_known);
         if is_needed {
             sqlx::query("CALL centile_lanes.follow_moves()").execute(coordinator).await?;
         }

@@ -158,11 +158,13 @@ impl From<sqlx::Error> for Error {
                 Code::ConcurrentChange,
                 "another session, such as a dump, holds a lock that this request needs; retry later",
             ),
+            // A serialization failure, a deadlock.
+            "40001" | "40P01" => {
+                Self::unavailable(Code::ConcurrentChange, "another change interrupted this one; retry")
+            }
             // Connection failures, out of resources, shutdown and start; a read-only server after a
-            // failover, an idle-in-transaction timeout, a serialization failure, a deadlock.
-            code if ["08", "53", "57"].contains(&&code[..2.min(code.len())])
-                || ["25006", "25P03", "40001", "40P01"].contains(&code) =>
-            {
+            // failover, an idle-in-transaction timeout.
+            code if ["08", "53", "57"].contains(&&code[..2.min(code.len())]) || ["25006", "25P03"].contains(&code) => {
                 unavailable(&error)
             }
             // Citus lost the connection to another server of a cluster.

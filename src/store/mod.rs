@@ -44,9 +44,12 @@ use sqlx::{
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
+use tokio::time::timeout;
+
 use crate::{
     Code, Error, Result,
     model::settings::Settings,
+    single_flight::SingleFlight,
     store::{
         cluster::Owners,
         hosts::Hosts,
@@ -100,6 +103,7 @@ pub(crate) struct Store {
     last_switch: LastSwitch,
     /// The servers that have the lanes.
     owners: Arc<Mutex<Owners>>,
+    coordinator_checks: Arc<SingleFlight<(), ()>>,
     /// Maximum wait of a call for a connection.
     pool_wait: Duration,
 }
@@ -199,6 +203,7 @@ impl Store {
             hosts,
             last_switch,
             owners: Arc::new(Mutex::new(owners)),
+            coordinator_checks: Arc::new(SingleFlight::new(pool_wait)),
             pool_wait,
         })
     }
@@ -267,7 +272,10 @@ impl Store {
     /// Returns [`Error::Unavailable`] when migrations are missing or PostgreSQL does not answer.
     pub(crate) async fn has_newer_schema(&self) -> Result<bool> {
         let pools = self.readiness_pools();
-        let (edition, _) = select_ok(pools.iter().map(|pool| migrate::edition(pool).boxed())).await?;
+        let reading = select_ok(pools.iter().map(|pool| migrate::edition(pool).boxed()));
+        let read = timeout(self.pool_wait + RESPONSE_GRACE, reading).await;
+        let silent = |_| Error::unavailable(Code::DatabaseUnavailable, "PostgreSQL does not answer");
+        let (edition, _) = read.map_err(silent)??;
         match edition {
             Edition::Same => Ok(false),
             // A release keeps what the previous one needs (docs/upgrade.md). The schema cannot be

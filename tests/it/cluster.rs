@@ -2,6 +2,7 @@
 
 pub mod copy;
 pub mod failover;
+pub mod ids;
 pub mod killed_close;
 pub mod killed_rebuild;
 pub mod past;
