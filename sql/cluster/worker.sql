@@ -10,9 +10,9 @@ CREATE TABLE centile_lanes.lanes (
     CONSTRAINT lanes_pkey PRIMARY KEY (lane)
 );
 
--- From now on this server draws ids above p_id. Draws up to a million ids, which takes 0.2 s and waits
--- for nobody. To skip more, ALTER SEQUENCE waits for sessions that have drawn ids, and others then wait
--- for this transaction: if one of them has a lock that it needs, PostgreSQL cancels one of both.
+-- From now on this server draws ids above p_id. Draws up to a million ids, which takes half a second
+-- and waits for nobody. To skip more, ALTER SEQUENCE waits for sessions that have drawn ids, and others
+-- then wait for this transaction. If one of them holds a lock that it needs, PostgreSQL cancels one.
 CREATE FUNCTION centile_lanes.draw_above(p_id bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET citus.enable_ddl_propagation = off
