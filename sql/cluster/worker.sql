@@ -10,18 +10,19 @@ CREATE TABLE centile_lanes.lanes (
     CONSTRAINT lanes_pkey PRIMARY KEY (lane)
 );
 
--- From now on this server draws ids above p_id. Draws up to a million ids, which takes half a second
--- and waits for nobody. To skip more, ALTER SEQUENCE waits for sessions that have drawn ids, and others
--- then wait for this transaction. If one of them holds a lock that it needs, PostgreSQL cancels one.
+-- Makes this server draw ids above p_id. Skips up to a million ids one by one, in half a second and
+-- without waiting; concurrent sessions share the work. For more, ALTER SEQUENCE waits for sessions that
+-- have drawn ids, and blocks others until this transaction ends. If a blocked session holds a lock that
+-- this one needs, PostgreSQL cancels one of the two.
 CREATE FUNCTION centile_lanes.draw_above(p_id bigint) RETURNS void
-LANGUAGE plpgsql VOLATILE
+LANGUAGE plpgsql VOLATILE STRICT
 SET citus.enable_ddl_propagation = off
 AS $$
-DECLARE
-    v_missing bigint := (SELECT (p_id - i.last_value) / 64 + 2 FROM centile_lanes.ids i);
 BEGIN
-    IF v_missing <= 1000000 THEN
-        PERFORM nextval('centile_lanes.ids') FROM generate_series(1, v_missing);
+    IF (SELECT (p_id - i.last_value) / 64 FROM centile_lanes.ids i) < 1000000 THEN
+        LOOP
+            EXIT WHEN nextval('centile_lanes.ids') > p_id;
+        END LOOP;
         RETURN;
     END IF;
     ALTER SEQUENCE centile_lanes.ids INCREMENT BY 64;

@@ -107,8 +107,8 @@ pub(super) struct Owners {
     revision: u64,
     /// Start of the last [`Store::find_owners`] that succeeded.
     answered_at: Instant,
-    /// Whether the coordinator has accepted no connection since a [`Store::find_owners`] or another
-    /// read failed.
+    /// Whether the coordinator accepted no connection after a failed read. The next
+    /// [`Store::find_owners`] that succeeds ends this.
     is_coordinator_down: bool,
     /// Creates a pool.
     open: OpenPool,
@@ -253,8 +253,8 @@ impl Store {
         if self.owners().is_coordinator_down { Err(coordinator_is_silent()) } else { Ok(()) }
     }
 
-    /// Runs `read` on the coordinator, for callers with a cache: on a cluster, it fails at once while the
-    /// coordinator is down, and soon if it does not answer.
+    /// Runs `read` on the coordinator, for callers with a cache. On a cluster, fails at once while the
+    /// coordinator is down, and after a timeout if it does not answer.
     pub(super) async fn read_coordinator<T>(&self, read: impl Future<Output = sqlx::Result<T>>) -> Result<T> {
         if !self.is_cluster() {
             return Ok(read.await?);
@@ -264,13 +264,16 @@ impl Store {
         read.map_or_else(|_| Err(coordinator_is_silent()), |result| result.map_err(Error::from))
     }
 
-    /// Finds out whether the coordinator is down: it accepts no connection. Call it after a failed read;
-    /// concurrent calls share one connection.
+    /// Tries to connect to the coordinator, and records whether it is down. Call this after a failed
+    /// read. Concurrent calls share a connection.
     pub(crate) async fn check_coordinator(&self) {
         if !self.is_cluster() || self.owners().is_coordinator_down {
             return;
         }
         let check = async || {
+            if self.owners().is_coordinator_down {
+                return Ok(());
+            }
             let began_at = Instant::now();
             let is_down = accepts_connections(&self.readers).await.is_err();
             let mut owners = self.owners();

@@ -158,9 +158,10 @@ impl From<sqlx::Error> for Error {
                 Code::ConcurrentChange,
                 "another session, such as a dump, holds a lock that this request needs; retry later",
             ),
-            // A serialization failure, a deadlock.
+            // A serialization failure or a deadlock: the transaction was rolled back.
             "40001" | "40P01" => {
-                Self::unavailable(Code::ConcurrentChange, "another change interrupted this one; retry")
+                tracing::warn!(error = message, "PostgreSQL cancelled a transaction");
+                Self::unavailable(Code::ConcurrentChange, "the request conflicted with another session; retry")
             }
             // Connection failures, out of resources, shutdown and start; a read-only server after a
             // failover, an idle-in-transaction timeout.

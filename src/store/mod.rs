@@ -103,6 +103,7 @@ pub(crate) struct Store {
     last_switch: LastSwitch,
     /// The servers that have the lanes.
     owners: Arc<Mutex<Owners>>,
+    /// Shares checks of whether the coordinator is down.
     coordinator_checks: Arc<SingleFlight<(), ()>>,
     /// Maximum wait of a call for a connection.
     pool_wait: Duration,

@@ -1,6 +1,7 @@
-//! Ids that a worker of a cluster skips, because another server has drawn higher ones. The test needs
-//! PostgreSQL with Citus.
+//! A worker of a cluster skips ids if another server has drawn higher ones. The test needs PostgreSQL
+//! with Citus.
 
+use futures::future::try_join_all;
 use sqlx::{AssertSqlSafe, PgPool};
 
 use crate::support::{cluster, wait::until};
@@ -28,7 +29,7 @@ async fn a_session_that_skips_ids_blocks_no_other() {
     let mut first = worker.begin().await.unwrap();
     hold().execute(&mut *first).await.unwrap();
     others_drew(10_000).await;
-    // Skips ids, and waits for the first session, which has the lane.
+    // The second session skips ids, then waits for the lane, which the first one holds.
     let (pool, statement) = (worker.clone(), hold());
     let second = tokio::spawn(async move { statement.execute(&pool).await });
     until("the second session waits", async || {
@@ -40,7 +41,14 @@ async fn a_session_that_skips_ids_blocks_no_other() {
     first.commit().await.unwrap();
     second.await.unwrap().unwrap();
 
-    // More than a session skips one by one.
+    // Concurrent sessions share the work.
+    let wanted = id + 64 * 100_000;
+    let skips = (0..8).map(|_| sqlx::query("SELECT centile_lanes.draw_above($1)").bind(wanted).execute(&worker));
+    try_join_all(skips).await.unwrap();
+    let id: i64 = sqlx::query_scalar(NEXT_ID).fetch_one(&worker).await.unwrap();
+    assert!((wanted..wanted + 64 * 16).contains(&id), "{id}, not {wanted}");
+
+    // More than a million ids: ALTER SEQUENCE skips them.
     others_drew(100_000_000).await;
     hold().execute(&worker).await.unwrap();
     let id: i64 = sqlx::query_scalar(NEXT_ID).fetch_one(&worker).await.unwrap();
