@@ -32,7 +32,7 @@ pub(super) const LANE_OF_QUARANTINED: &str = "SELECT lane FROM centile_store.qua
 /// Interval of looking for lanes that have moved, and for servers that have failed over.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Maximum wait for a server's answer to such a look. A later look may find what this one misses.
+/// Maximum wait for a server's answer when looking for these. What is missed is found the next time.
 const ANSWER_WAIT: Duration = Duration::from_secs(1);
 
 /// The number and the timeline of a server.
@@ -368,7 +368,7 @@ impl Store {
                 }
             }
         };
-        // A worker that is down delays only one of them.
+        // A worker that is down delays only `follow`.
         tokio::join!(find, follow);
     }
 
@@ -409,7 +409,7 @@ fn coordinator_is_silent() -> Error {
     Error::unavailable(Code::DatabaseUnavailable, "the coordinator does not answer")
 }
 
-/// Logs a failed look for lanes or moves.
+/// Logs a failure to find lanes or moves.
 fn note(result: Result<()>) {
     match result {
         Ok(()) => {}
