@@ -777,7 +777,7 @@ DECLARE
     v_ranking_id bigint;
     v_opened  integer := 0;
 BEGIN
-    PERFORM centile_store.lock_structure(p_board_id, true);
+    PERFORM centile_store.lock_to_open(p_board_id);
     SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
     PERFORM centile_store.check_written(v_board);
     FOR v_period IN
@@ -1614,6 +1614,17 @@ $$;
 
 COMMENT ON FUNCTION centile_store.add_friends(p_user_ids text[], p_friend_ids text[]) IS 'Adds edges from players to friends and returns the result of each: added, repeated, self, missing, erased or full. Example: SELECT centile_store.add_friends(''{ann,ann}'', ''{dan,ann}'');';
 
+CREATE FUNCTION centile_store.add_missing_counts(p_lane smallint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    RAISE EXCEPTION 'counts of lane % are missing', p_lane
+        USING ERRCODE = 'CB900', HINT = 'Run centile rebuild: it computes the ranking from the ledger.';
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.add_missing_counts(p_lane smallint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) IS 'Raises an error, because a ranking has no counts of a lane. Example: SELECT centile_store.add_missing_counts(0::smallint, ''{1}'', ''{0}'', ''{1}'') WHERE false;';
+
 CREATE TABLE centile_store.board_lanes (
     board_id integer NOT NULL,
     lane smallint NOT NULL,
@@ -2423,8 +2434,7 @@ BEGIN
     WHERE c.ctid = n.newest AND c.ranking_id = n.ranking_id AND c.lane = p_lane;
     GET DIAGNOSTICS v_written = ROW_COUNT;
     IF v_written <> (SELECT count(DISTINCT r) FROM unnest(p_rankings) AS r) THEN
-        RAISE EXCEPTION 'counts of lane % are missing', p_lane
-            USING ERRCODE = 'CB900', HINT = 'Run centile rebuild: it computes the ranking from the ledger.';
+        PERFORM centile_store.add_missing_counts(p_lane, p_rankings, p_buckets, p_changes);
     END IF;
 END
 $$;
@@ -3051,9 +3061,12 @@ BEGIN
         SELECT array_fill(centile_store.key_min(), ARRAY[1 + cardinality(v_bounds)]) || array_fill(centile_store.key_max(), rest) AS ends) e
     RETURNING id INTO v_ranking_id;
 
-    INSERT INTO centile_store.bucket_counts (ranking_id, lane, counts)
-    SELECT v_ranking_id, l.lane, array_fill(0, ARRAY[100])
-    FROM centile_store.board_lanes l WHERE l.board_id = p_board_id;
+    -- On a cluster, the first batch of each lane creates them: a worker may be down now.
+    IF to_regclass('centile_lanes.groups') IS NULL THEN
+        INSERT INTO centile_store.bucket_counts (ranking_id, lane, counts)
+        SELECT v_ranking_id, l.lane, array_fill(0, ARRAY[100])
+        FROM centile_store.board_lanes l WHERE l.board_id = p_board_id;
+    END IF;
     RETURN v_ranking_id;
 END
 $$;
@@ -4135,7 +4148,8 @@ BEGIN
     SELECT 'lane rows', 100, format('bucket counts of lane %s', l.lane), to_jsonb(1), to_jsonb(c.rows)
     FROM lane l
     CROSS JOIN LATERAL (SELECT count(*) AS rows FROM centile_store.bucket_counts c WHERE c.ranking_id = p_ranking_id AND c.lane = l.lane) c
-    WHERE c.rows <> 1
+    -- On a cluster, a lane has no counts before its first batch.
+    WHERE c.rows <> 1 AND (c.rows > 1 OR to_regclass('centile_lanes.groups') IS NULL)
     UNION ALL
     SELECT 'lane rows', 101, format('lane %s of the board', l.lane), to_jsonb(1), to_jsonb(b.rows)
     FROM lane l
@@ -4337,6 +4351,16 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean, p_lane smallint) IS 'Takes a board''s structure lock for this transaction and returns the board. Example: SELECT (centile_store.lock_structure(1, true)).slug;';
+
+CREATE FUNCTION centile_store.lock_to_open(p_board_id integer) RETURNS centile_store.boards
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    RETURN centile_store.lock_structure(p_board_id, true);
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.lock_to_open(p_board_id integer) IS 'Takes a board''s structure lock exclusively for new periods or segments, and returns the board. Example: SELECT (centile_store.lock_to_open(1)).slug;';
 
 CREATE FUNCTION centile_store.lowest_key(p_rank_key bigint) RETURNS centile_store.rank_key
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -4655,7 +4679,7 @@ DECLARE
     v_ranking_id bigint;
     v_opened     integer := 0;
 BEGIN
-    PERFORM centile_store.lock_structure(p_board_id, true);
+    PERFORM centile_store.lock_to_open(p_board_id);
     FOR v_segment IN
         SELECT DISTINCT w.kind, w.label, w.starts_at, w.ends_at, x.segment
         FROM unnest(p_period_ids, p_segments) AS x (period_id, segment)
@@ -7971,6 +7995,9 @@ GRANT ALL ON FUNCTION centile_store.add_at(p_counts anyarray, p_places integer[]
 REVOKE ALL ON FUNCTION centile_store.add_friends(p_user_ids text[], p_friend_ids text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.add_friends(p_user_ids text[], p_friend_ids text[]) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.add_missing_counts(p_lane smallint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.add_missing_counts(p_lane smallint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) TO centile_service;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.board_lanes TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_user_ids bigint[]) FROM PUBLIC;
@@ -8279,6 +8306,9 @@ GRANT ALL ON FUNCTION centile_store.lock_layout(p_ranking_id bigint, p_layout in
 
 REVOKE ALL ON FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean, p_lane smallint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean, p_lane smallint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.lock_to_open(p_board_id integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.lock_to_open(p_board_id integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.lowest_key(p_rank_key bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.lowest_key(p_rank_key bigint) TO centile_service;

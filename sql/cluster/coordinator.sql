@@ -136,6 +136,67 @@ BEGIN
 END
 $$;
 
+-- Takes a board's structure lock. Writers share it on the server that has their lane: the update
+-- changes the copies of the board's row, and waits for the writers there. The rest of the transaction
+-- changes no copies on p_left_out, either. These workers may take scores although the coordinator cannot
+-- reach them. They ask for periods that they lack, so only new periods may leave out workers.
+CREATE FUNCTION centile_lanes.lock_on_servers(p_board_id integer, p_left_out integer[]) RETURNS centile_store.boards
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    v_board centile_store.boards;
+BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'Centile writes under READ COMMITTED only' USING ERRCODE = 'CB409', HINT = 'SET default_transaction_isolation = ''read committed''.';
+    END IF;
+    IF current_setting('synchronous_commit') IN ('off', 'local') THEN
+        PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
+    PERFORM set_config('centile.left_out', p_left_out::text, true);
+    PERFORM pg_advisory_xact_lock(1128615508, p_board_id);
+    UPDATE centile_store.boards AS b SET structure_revision = b.structure_revision + 1 WHERE b.id = p_board_id RETURNING * INTO v_board;
+    RETURN v_board;
+END
+$$;
+
+-- Copies late periods to their workers, as far as these answer. Safe to run again.
+CREATE FUNCTION centile_lanes.complete_workers() RETURNS void
+LANGUAGE plpgsql VOLATILE
+SET lock_timeout = '1s'
+SET citus.node_connection_timeout = '3s'
+AS $$
+DECLARE
+    v_worker  record;
+    v_periods bigint[];
+    v_inserts text;
+    v_answer  record;
+BEGIN
+    FOR v_worker IN
+        SELECT n.groupid, n.nodename, n.nodeport FROM pg_dist_node n
+        WHERE n.noderole = 'primary' AND n.groupid IN (SELECT l.node FROM centile_lanes.late_periods l)
+    LOOP
+        v_periods := ARRAY(SELECT l.period_id FROM centile_lanes.late_periods l WHERE l.node = v_worker.groupid);
+        -- No other session changes these rows before the worker has them.
+        PERFORM FROM centile_store.periods p WHERE p.id = ANY (v_periods) ORDER BY p.id FOR UPDATE;
+        PERFORM FROM centile_store.rankings r WHERE r.period_id = ANY (v_periods) ORDER BY r.id FOR UPDATE;
+        SELECT format('WITH %s SELECT 1', string_agg(format(
+                   '%1$I AS (INSERT INTO centile_lanes.%2$I SELECT * FROM jsonb_populate_recordset(NULL::centile_lanes.%2$I, %3$L) ON CONFLICT DO NOTHING)',
+                   t.name, t.name || '_' || s.shardid, t.rows), ', '))
+        INTO v_inserts
+        FROM (SELECT 'periods' AS name, jsonb_agg(to_jsonb(p) - 'frozen_top') AS rows FROM centile_store.periods p WHERE p.id = ANY (v_periods)
+              UNION ALL
+              SELECT 'rankings', jsonb_agg(to_jsonb(r)) FROM centile_store.rankings r WHERE r.period_id = ANY (v_periods)) t
+        JOIN pg_dist_shard s ON s.logicalrelid = format('centile_lanes.%I', t.name)::regclass;
+        SELECT * INTO v_answer FROM master_run_on_worker(ARRAY[v_worker.nodename], ARRAY[v_worker.nodeport], ARRAY[v_inserts], false);
+        IF v_answer.success THEN
+            DELETE FROM centile_lanes.late_periods l WHERE l.node = v_worker.groupid AND l.period_id = ANY (v_periods);
+        ELSE
+            RAISE WARNING 'cannot copy new periods to %:%: %', v_worker.nodename, v_worker.nodeport, v_answer.result;
+        END IF;
+    END LOOP;
+END
+$$;
+
 -- Attaches groups that Citus has moved to their new workers. The order matters. Before the new worker
 -- accepts scores, the former worker releases the lanes, and new snapshots of the coordinator read the
 -- new worker. Safe to run again.
@@ -146,6 +207,8 @@ DECLARE
     v_group record;
 BEGIN
     PERFORM centile_lanes.check_timelines();
+    COMMIT;
+    PERFORM centile_lanes.complete_workers();
     COMMIT;
     FOR v_group IN
         SELECT g.number, g.lanes, g.shard, p.placementid, p.groupid AS node, n.nodename AS host, n.nodeport AS port

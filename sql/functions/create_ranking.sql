@@ -31,9 +31,12 @@ BEGIN
         SELECT array_fill(centile_store.key_min(), ARRAY[1 + cardinality(v_bounds)]) || array_fill(centile_store.key_max(), rest) AS ends) e
     RETURNING id INTO v_ranking_id;
 
-    INSERT INTO centile_store.bucket_counts (ranking_id, lane, counts)
-    SELECT v_ranking_id, l.lane, array_fill(0, ARRAY[100])
-    FROM centile_store.board_lanes l WHERE l.board_id = p_board_id;
+    -- On a cluster, the first batch of each lane creates them: a worker may be down now.
+    IF to_regclass('centile_lanes.groups') IS NULL THEN
+        INSERT INTO centile_store.bucket_counts (ranking_id, lane, counts)
+        SELECT v_ranking_id, l.lane, array_fill(0, ARRAY[100])
+        FROM centile_store.board_lanes l WHERE l.board_id = p_board_id;
+    END IF;
     RETURN v_ranking_id;
 END
 $$;

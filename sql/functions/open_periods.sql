@@ -9,7 +9,7 @@ DECLARE
     v_ranking_id bigint;
     v_opened  integer := 0;
 BEGIN
-    PERFORM centile_store.lock_structure(p_board_id, true);
+    PERFORM centile_store.lock_to_open(p_board_id);
     SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
     PERFORM centile_store.check_written(v_board);
     FOR v_period IN

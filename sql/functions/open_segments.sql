@@ -11,7 +11,7 @@ DECLARE
     v_ranking_id bigint;
     v_opened     integer := 0;
 BEGIN
-    PERFORM centile_store.lock_structure(p_board_id, true);
+    PERFORM centile_store.lock_to_open(p_board_id);
     FOR v_segment IN
         SELECT DISTINCT w.kind, w.label, w.starts_at, w.ends_at, x.segment
         FROM unnest(p_period_ids, p_segments) AS x (period_id, segment)

@@ -42,10 +42,12 @@ const TIMELINE: &str = "SELECT l.groupid, centile_lanes.timeline() FROM pg_dist_
 /// counts, because a restored worker has an old one.
 const TIMELINES: &str = "SELECT e.timelines FROM centile_store.cluster_epoch e";
 
-/// Whether Citus has moved a group that is not attached to its new worker.
-const HAS_MOVED: &str = "
+/// Whether Citus has moved a group that is not attached to its new worker, and the workers that lack
+/// periods because they were down when these began.
+const MOVES: &str = "
     SELECT EXISTS (SELECT FROM centile_lanes.groups g JOIN pg_dist_placement p ON p.shardid = g.shard
-                   WHERE p.placementid IS DISTINCT FROM g.placement)";
+                   WHERE p.placementid IS DISTINCT FROM g.placement),
+           ARRAY(SELECT DISTINCT l.node FROM centile_lanes.late_periods l)";
 
 /// A server of a cluster: the coordinator or a worker.
 #[derive(Debug, FromRow)]
@@ -372,8 +374,8 @@ impl Store {
         tokio::join!(find, follow);
     }
 
-    /// Attaches moved groups, and begins a new epoch after a failover. Returns whether either was needed.
-    /// Usually, it only reads.
+    /// Attaches moved groups, begins a new epoch after a failover, and copies periods to workers that were
+    /// down. Returns whether any of this was needed. Usually, it only reads.
     async fn follow_moves(&self) -> Result<bool> {
         self.require_coordinator()?;
         let (_, workers) = self.round_pools();
@@ -387,17 +389,18 @@ impl Store {
         let read = async {
             let timeline = sqlx::query_as(TIMELINE).fetch_one(coordinator).await?;
             let known: Vec<Option<String>> = sqlx::query_scalar(TIMELINES).fetch_one(coordinator).await?;
-            let has_moved: bool = sqlx::query_scalar(HAS_MOVED).fetch_one(coordinator).await?;
-            Ok::<_, Error>((timeline, known, has_moved))
+            let (has_moved, late): (bool, Vec<i32>) = sqlx::query_as(MOVES).fetch_one(coordinator).await?;
+            Ok::<_, Error>((timeline, known, has_moved, late))
         };
-        let (timeline, known, has_moved) =
+        let (timeline, known, has_moved, late) =
             timeout(ANSWER_WAIT, read).await.unwrap_or_else(|_| Err(coordinator_is_silent()))?;
         servers.push(timeline);
         let is_known = |(node, timeline): &(i32, String)| {
             let known = usize::try_from(*node).ok().and_then(|node| known.get(node));
             known.is_some_and(|known| known.as_ref() == Some(timeline))
         };
-        let is_needed = has_moved || !servers.iter().all(is_known);
+        let is_late = |(node, _): &(i32, String)| late.contains(node);
+        let is_needed = has_moved || !servers.iter().all(is_known) || servers.iter().any(is_late);
         if is_needed {
             sqlx::query("CALL centile_lanes.follow_moves()").execute(coordinator).await?;
         }

@@ -1,6 +1,5 @@
--- As on plain PostgreSQL, but always exclusively. Writers share the lock on the server that has their
--- lane: the update changes the copies of the board's row on all servers, and waits for the writers
--- there.
+-- As on plain PostgreSQL, but always exclusively. Fails while a worker with lanes lacks a period of the
+-- board.
 CREATE OR REPLACE FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean, p_lane smallint DEFAULT NULL) RETURNS centile_store.boards
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -10,14 +9,12 @@ BEGIN
     IF p_lane IS NOT NULL THEN
         -- An instance that has not found the workers yet may try again.
         RAISE EXCEPTION 'the coordinator of a cluster does not write scores' USING ERRCODE = 'CB001', HINT = 'Use the service or its commands.';
-    ELSIF current_setting('transaction_isolation') <> 'read committed' THEN
-        RAISE EXCEPTION 'Centile writes under READ COMMITTED only' USING ERRCODE = 'CB409', HINT = 'SET default_transaction_isolation = ''read committed''.';
     END IF;
-    IF current_setting('synchronous_commit') IN ('off', 'local') THEN
-        PERFORM set_config('synchronous_commit', 'on', true);
+    v_board := centile_lanes.lock_on_servers(p_board_id, '{}');
+    IF EXISTS (SELECT FROM centile_lanes.late_periods l JOIN centile_lanes.groups g USING (node) JOIN centile_store.periods p ON p.id = l.period_id
+               WHERE p.board_id = p_board_id) THEN
+        RAISE EXCEPTION 'a worker does not have all periods of the board yet' USING ERRCODE = 'CB001', HINT = 'Retry when all workers are up.';
     END IF;
-    PERFORM pg_advisory_xact_lock(1128615508, p_board_id);
-    UPDATE centile_store.boards AS b SET structure_revision = b.structure_revision + 1 WHERE b.id = p_board_id RETURNING * INTO v_board;
     RETURN v_board;
 END
 $$;

@@ -125,7 +125,16 @@ async fn answers_are_exact_while_lanes_move_and_servers_are_killed() {
     let mut random = StdRng::seed_from_u64(seed);
     for round in 0..amount(1, 12) {
         let load = trial.load(round).await;
-        let mut record = load.begin().await;
+        trial.cluster.workers[round % 2].kill_hard().expect("a kill");
+        let beginning = Arc::clone(&load);
+        let beginning = tokio::spawn(async move { accepted_everywhere(&beginning).await });
+        let lacks_periods = "SELECT EXISTS (SELECT FROM centile_lanes.late_periods)";
+        until("periods begin without a worker", async || {
+            sqlx::query_scalar(lacks_periods).fetch_one(&trial.pool).await.expect("whether they do")
+        })
+        .await;
+        tokio::task::block_in_place(|| trial.cluster.workers[round % 2].start_again()).expect("a start");
+        let mut record = within("scores are accepted everywhere", beginning).await.expect("the scores");
         let kills = 6;
         for kill in 0..kills {
             let (running, part) = (Arc::clone(&load), Duration::from_secs(2));
