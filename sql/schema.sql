@@ -296,6 +296,7 @@ DECLARE
     v_rankings bigint[];
     v_closed   bigint[];
     v_closing  text;
+    v_missing  boolean;
 BEGIN
     PERFORM centile_store.check_written(v_board);
     IF p_reason IS NULL OR p_actor IS NULL THEN
@@ -326,9 +327,14 @@ BEGIN
                WHERE EXISTS (SELECT FROM centile_store.periods a WHERE a.id = p.period_id AND a.segment = '' AND a.frozen_top IS NOT NULL)),
            array_agg(p.period_id) FILTER (WHERE p.ranking_id IS NULL),
            min(p.period) FILTER (
-               WHERE p.is_cut_off AND EXISTS (SELECT FROM centile_store.periods o WHERE o.id = p.period_id AND o.state = 'open'))
-    INTO v_rankings, to_refresh, v_closed, v_closing
+               WHERE p.is_cut_off AND EXISTS (SELECT FROM centile_store.periods o WHERE o.id = p.period_id AND o.state = 'open')),
+           count(DISTINCT p.kind) FILTER (WHERE p.kind = ANY (v_board.periods)) < cardinality(v_board.periods)
+    INTO v_rankings, to_refresh, v_closed, v_closing, v_missing
     FROM centile_store.player_periods_at(v_board, v_user_id, p_at) p;
+    IF v_missing THEN
+        -- A worker of a cluster gets periods later that were opened without it.
+        RAISE EXCEPTION 'a period of board % has to be opened first', p_board USING ERRCODE = 'CB001', HINT = 'Retry.';
+    END IF;
     IF v_closing IS NOT NULL THEN
         RAISE EXCEPTION 'period % of board % is being closed', v_closing, p_board
             USING ERRCODE = 'CB409', HINT = 'Wait until centile close has ended.';
@@ -769,6 +775,7 @@ COMMENT ON FUNCTION centile.mark_banned(p_user text, p_banned boolean, p_reason 
 
 CREATE FUNCTION centile.open_periods(p_board_id integer, p_times timestamp with time zone[]) RETURNS integer
     LANGUAGE plpgsql
+    SET "centile.left_out" TO ''
     AS $$
 DECLARE
     v_board   centile_store.boards;
@@ -777,7 +784,7 @@ DECLARE
     v_ranking_id bigint;
     v_opened  integer := 0;
 BEGIN
-    PERFORM centile_store.lock_to_open(p_board_id);
+    PERFORM centile_store.lock_for_opening(p_board_id);
     SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
     PERFORM centile_store.check_written(v_board);
     FOR v_period IN
@@ -1614,17 +1621,6 @@ $$;
 
 COMMENT ON FUNCTION centile_store.add_friends(p_user_ids text[], p_friend_ids text[]) IS 'Adds edges from players to friends and returns the result of each: added, repeated, self, missing, erased or full. Example: SELECT centile_store.add_friends(''{ann,ann}'', ''{dan,ann}'');';
 
-CREATE FUNCTION centile_store.add_missing_counts(p_lane smallint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) RETURNS void
-    LANGUAGE plpgsql
-    AS $$
-BEGIN
-    RAISE EXCEPTION 'counts of lane % are missing', p_lane
-        USING ERRCODE = 'CB900', HINT = 'Run centile rebuild: it computes the ranking from the ledger.';
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.add_missing_counts(p_lane smallint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) IS 'Raises an error, because a ranking has no counts of a lane. Example: SELECT centile_store.add_missing_counts(0::smallint, ''{1}'', ''{0}'', ''{1}'') WHERE false;';
-
 CREATE TABLE centile_store.board_lanes (
     board_id integer NOT NULL,
     lane smallint NOT NULL,
@@ -2434,7 +2430,7 @@ BEGIN
     WHERE c.ctid = n.newest AND c.ranking_id = n.ranking_id AND c.lane = p_lane;
     GET DIAGNOSTICS v_written = ROW_COUNT;
     IF v_written <> (SELECT count(DISTINCT r) FROM unnest(p_rankings) AS r) THEN
-        PERFORM centile_store.add_missing_counts(p_lane, p_rankings, p_buckets, p_changes);
+        PERFORM centile_store.handle_missing_counts(p_lane, p_rankings, p_buckets, p_changes);
     END IF;
 END
 $$;
@@ -3061,7 +3057,7 @@ BEGIN
         SELECT array_fill(centile_store.key_min(), ARRAY[1 + cardinality(v_bounds)]) || array_fill(centile_store.key_max(), rest) AS ends) e
     RETURNING id INTO v_ranking_id;
 
-    -- On a cluster, the first batch of each lane creates them: a worker may be down now.
+    -- On a cluster, each lane's first batch in this ranking creates its counts: a worker may be down now.
     IF to_regclass('centile_lanes.groups') IS NULL THEN
         INSERT INTO centile_store.bucket_counts (ranking_id, lane, counts)
         SELECT v_ranking_id, l.lane, array_fill(0, ARRAY[100])
@@ -3867,6 +3863,17 @@ $$;
 
 COMMENT ON FUNCTION centile_store.gain_base(p_board centile_store.boards, p_user_id bigint, p_starts_at timestamp with time zone, p_since timestamp with time zone, p_voided bigint[], p_enough bigint) IS 'The rank key from which a player''s gain in a period is counted. Example: SELECT centile_store.gain_base(b, 1, ''-infinity'', ''-infinity'', ''{}'', 0) FROM centile_store.boards b WHERE b.slug = ''main'';';
 
+CREATE FUNCTION centile_store.handle_missing_counts(p_lane smallint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    RAISE EXCEPTION 'counts of lane % are missing', p_lane
+        USING ERRCODE = 'CB900', HINT = 'Run centile rebuild: it computes the ranking from the ledger.';
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.handle_missing_counts(p_lane smallint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) IS 'Raises an error, because a ranking lacks bucket counts of a lane. Example: SELECT centile_store.handle_missing_counts(0::smallint, ''{1}'', ''{0}'', ''{1}'') WHERE false;';
+
 CREATE FUNCTION centile_store.key_max() RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN '9223372036854775807'::bigint;
@@ -4148,7 +4155,7 @@ BEGIN
     SELECT 'lane rows', 100, format('bucket counts of lane %s', l.lane), to_jsonb(1), to_jsonb(c.rows)
     FROM lane l
     CROSS JOIN LATERAL (SELECT count(*) AS rows FROM centile_store.bucket_counts c WHERE c.ranking_id = p_ranking_id AND c.lane = l.lane) c
-    -- On a cluster, a lane has no counts before its first batch.
+    -- On a cluster, a lane has no counts before its first batch in the ranking.
     WHERE c.rows <> 1 AND (c.rows > 1 OR to_regclass('centile_lanes.groups') IS NULL)
     UNION ALL
     SELECT 'lane rows', 101, format('lane %s of the board', l.lane), to_jsonb(1), to_jsonb(b.rows)
@@ -4285,6 +4292,16 @@ $$;
 
 COMMENT ON FUNCTION centile_store.local_rows(p_ranking_id bigint, p_user_ids bigint[], p_from bigint, p_after centile_store.rank_key, p_around bigint, p_limit integer, OUT players bigint, OUT rows json) IS 'A page of some players of a ranking, ranked among each other and among all, and the number of these players with a score. Example: SELECT players, rows -> 0 ->> ''user_id'' AS first FROM centile_store.local_rows(1, ''{1,2}'', 1, NULL, NULL, 10);';
 
+CREATE FUNCTION centile_store.lock_for_opening(p_board_id integer) RETURNS centile_store.boards
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    RETURN centile_store.lock_structure(p_board_id, true);
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.lock_for_opening(p_board_id integer) IS 'Takes a board''s structure lock exclusively to open periods or segments, and returns the board. Example: SELECT (centile_store.lock_for_opening(1)).slug;';
+
 CREATE FUNCTION centile_store.lock_lane(p_board centile_store.boards, p_external_id text) RETURNS centile_store.board_lanes
     LANGUAGE plpgsql
     AS $$
@@ -4351,16 +4368,6 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean, p_lane smallint) IS 'Takes a board''s structure lock for this transaction and returns the board. Example: SELECT (centile_store.lock_structure(1, true)).slug;';
-
-CREATE FUNCTION centile_store.lock_to_open(p_board_id integer) RETURNS centile_store.boards
-    LANGUAGE plpgsql
-    AS $$
-BEGIN
-    RETURN centile_store.lock_structure(p_board_id, true);
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.lock_to_open(p_board_id integer) IS 'Takes a board''s structure lock exclusively for new periods or segments, and returns the board. Example: SELECT (centile_store.lock_to_open(1)).slug;';
 
 CREATE FUNCTION centile_store.lowest_key(p_rank_key bigint) RETURNS centile_store.rank_key
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -4672,6 +4679,7 @@ COMMENT ON FUNCTION centile_store.note_signature(p_key_id text, p_signature byte
 
 CREATE FUNCTION centile_store.open_segments(p_board_id integer, p_period_ids bigint[], p_segments text[], p_with_closed boolean DEFAULT false) RETURNS integer
     LANGUAGE plpgsql
+    SET "centile.left_out" TO ''
     AS $$
 DECLARE
     v_segment    record;
@@ -4679,7 +4687,7 @@ DECLARE
     v_ranking_id bigint;
     v_opened     integer := 0;
 BEGIN
-    PERFORM centile_store.lock_to_open(p_board_id);
+    PERFORM centile_store.lock_for_opening(p_board_id);
     FOR v_segment IN
         SELECT DISTINCT w.kind, w.label, w.starts_at, w.ends_at, x.segment
         FROM unnest(p_period_ids, p_segments) AS x (period_id, segment)
@@ -7995,9 +8003,6 @@ GRANT ALL ON FUNCTION centile_store.add_at(p_counts anyarray, p_places integer[]
 REVOKE ALL ON FUNCTION centile_store.add_friends(p_user_ids text[], p_friend_ids text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.add_friends(p_user_ids text[], p_friend_ids text[]) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.add_missing_counts(p_lane smallint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.add_missing_counts(p_lane smallint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) TO centile_service;
-
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.board_lanes TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_user_ids bigint[]) FROM PUBLIC;
@@ -8233,6 +8238,9 @@ GRANT ALL ON FUNCTION centile_store.friend_ids(p_user_id bigint, p_mutual boolea
 REVOKE ALL ON FUNCTION centile_store.gain_base(p_board centile_store.boards, p_user_id bigint, p_starts_at timestamp with time zone, p_since timestamp with time zone, p_voided bigint[], p_enough bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.gain_base(p_board centile_store.boards, p_user_id bigint, p_starts_at timestamp with time zone, p_since timestamp with time zone, p_voided bigint[], p_enough bigint) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.handle_missing_counts(p_lane smallint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.handle_missing_counts(p_lane smallint, p_rankings bigint[], p_buckets smallint[], p_changes integer[]) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.key_max() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.key_max() TO centile_service;
 
@@ -8298,6 +8306,9 @@ GRANT ALL ON FUNCTION centile_store.list_named_players(p_period_id bigint) TO ce
 REVOKE ALL ON FUNCTION centile_store.local_rows(p_ranking_id bigint, p_user_ids bigint[], p_from bigint, p_after centile_store.rank_key, p_around bigint, p_limit integer, OUT players bigint, OUT rows json) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.local_rows(p_ranking_id bigint, p_user_ids bigint[], p_from bigint, p_after centile_store.rank_key, p_around bigint, p_limit integer, OUT players bigint, OUT rows json) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.lock_for_opening(p_board_id integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.lock_for_opening(p_board_id integer) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.lock_lane(p_board centile_store.boards, p_external_id text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.lock_lane(p_board centile_store.boards, p_external_id text) TO centile_service;
 
@@ -8306,9 +8317,6 @@ GRANT ALL ON FUNCTION centile_store.lock_layout(p_ranking_id bigint, p_layout in
 
 REVOKE ALL ON FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean, p_lane smallint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean, p_lane smallint) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.lock_to_open(p_board_id integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.lock_to_open(p_board_id integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.lowest_key(p_rank_key bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.lowest_key(p_rank_key bigint) TO centile_service;

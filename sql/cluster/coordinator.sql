@@ -136,10 +136,12 @@ BEGIN
 END
 $$;
 
--- Takes a board's structure lock. Writers share it on the server that has their lane: the update
--- changes the copies of the board's row, and waits for the writers there. The rest of the transaction
--- changes no copies on p_left_out, either. These workers may take scores although the coordinator cannot
--- reach them. They ask for periods that they lack, so only new periods may leave out workers.
+-- Takes a board's structure lock on all servers except p_left_out. Writers share it on the server that
+-- has their lane: the update changes the copies of the board's row, and waits for the writers there. Until
+-- the transaction ends, it changes no copies on p_left_out.
+--
+-- These workers may still accept scores, because perhaps only the coordinator cannot reach them. Leave out
+-- workers only to open periods: a writer that finds no period asks the coordinator to open it.
 CREATE FUNCTION centile_lanes.lock_on_servers(p_board_id integer, p_left_out integer[]) RETURNS centile_store.boards
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -159,41 +161,38 @@ BEGIN
 END
 $$;
 
--- Copies late periods to their workers, as far as these answer. Safe to run again.
-CREATE FUNCTION centile_lanes.complete_workers() RETURNS void
+-- Copies the periods that a worker lacks to it. Fails if the worker does not answer. Safe to run again.
+CREATE FUNCTION centile_lanes.copy_missing_periods(p_node integer) RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET lock_timeout = '1s'
 SET citus.node_connection_timeout = '3s'
 AS $$
 DECLARE
-    v_worker  record;
-    v_periods bigint[];
+    v_periods bigint[] := ARRAY(SELECT m.period_id FROM centile_lanes.missing_periods m WHERE m.node = p_node);
     v_inserts text;
-    v_answer  record;
+    v_error   text;
 BEGIN
-    FOR v_worker IN
-        SELECT n.groupid, n.nodename, n.nodeport FROM pg_dist_node n
-        WHERE n.noderole = 'primary' AND n.groupid IN (SELECT l.node FROM centile_lanes.late_periods l)
-    LOOP
-        v_periods := ARRAY(SELECT l.period_id FROM centile_lanes.late_periods l WHERE l.node = v_worker.groupid);
-        -- No other session changes these rows before the worker has them.
-        PERFORM FROM centile_store.periods p WHERE p.id = ANY (v_periods) ORDER BY p.id FOR UPDATE;
-        PERFORM FROM centile_store.rankings r WHERE r.period_id = ANY (v_periods) ORDER BY r.id FOR UPDATE;
-        SELECT format('WITH %s SELECT 1', string_agg(format(
-                   '%1$I AS (INSERT INTO centile_lanes.%2$I SELECT * FROM jsonb_populate_recordset(NULL::centile_lanes.%2$I, %3$L) ON CONFLICT DO NOTHING)',
-                   t.name, t.name || '_' || s.shardid, t.rows), ', '))
-        INTO v_inserts
-        FROM (SELECT 'periods' AS name, jsonb_agg(to_jsonb(p) - 'frozen_top') AS rows FROM centile_store.periods p WHERE p.id = ANY (v_periods)
-              UNION ALL
-              SELECT 'rankings', jsonb_agg(to_jsonb(r)) FROM centile_store.rankings r WHERE r.period_id = ANY (v_periods)) t
-        JOIN pg_dist_shard s ON s.logicalrelid = format('centile_lanes.%I', t.name)::regclass;
-        SELECT * INTO v_answer FROM master_run_on_worker(ARRAY[v_worker.nodename], ARRAY[v_worker.nodeport], ARRAY[v_inserts], false);
-        IF v_answer.success THEN
-            DELETE FROM centile_lanes.late_periods l WHERE l.node = v_worker.groupid AND l.period_id = ANY (v_periods);
-        ELSE
-            RAISE WARNING 'cannot copy new periods to %:%: %', v_worker.nodename, v_worker.nodeport, v_answer.result;
-        END IF;
-    END LOOP;
+    IF v_periods = '{}' THEN
+        RETURN;
+    END IF;
+    -- No other session changes these rows before the worker has them.
+    PERFORM FROM centile_store.periods p WHERE p.id = ANY (v_periods) ORDER BY p.id FOR UPDATE;
+    PERFORM FROM centile_store.rankings r WHERE r.period_id = ANY (v_periods) ORDER BY r.id FOR UPDATE;
+    SELECT format('WITH %s SELECT set_config(''synchronous_commit'', ''on'', true)', string_agg(format(
+               '%1$I AS (INSERT INTO centile_lanes.%2$I SELECT * FROM jsonb_populate_recordset(NULL::centile_lanes.%2$I, %3$L) ON CONFLICT DO NOTHING)',
+               t.name, t.name || '_' || s.shardid, t.rows), ', '))
+    INTO v_inserts
+    FROM (SELECT 'periods' AS name, jsonb_agg(to_jsonb(p) - 'frozen_top') AS rows FROM centile_store.periods p WHERE p.id = ANY (v_periods)
+          UNION ALL
+          SELECT 'rankings', jsonb_agg(to_jsonb(r)) FROM centile_store.rankings r WHERE r.period_id = ANY (v_periods)) t
+    JOIN pg_dist_shard s ON s.logicalrelid = format('centile_lanes.%I', t.name)::regclass;
+    SELECT format('%s:%s: %s', n.nodename, n.nodeport, r.result) INTO v_error
+    FROM pg_dist_node n CROSS JOIN LATERAL master_run_on_worker(ARRAY[n.nodename], ARRAY[n.nodeport], ARRAY[v_inserts], false) r
+    WHERE n.groupid = p_node AND n.noderole = 'primary' AND NOT r.success;
+    IF v_error IS NOT NULL THEN
+        RAISE EXCEPTION 'cannot copy missing periods to %', v_error USING ERRCODE = 'CB001', HINT = 'Retry when the worker is up.';
+    END IF;
+    DELETE FROM centile_lanes.missing_periods m WHERE m.node = p_node AND m.period_id = ANY (v_periods);
 END
 $$;
 
@@ -208,8 +207,6 @@ DECLARE
 BEGIN
     PERFORM centile_lanes.check_timelines();
     COMMIT;
-    PERFORM centile_lanes.complete_workers();
-    COMMIT;
     FOR v_group IN
         SELECT g.number, g.lanes, g.shard, p.placementid, p.groupid AS node, n.nodename AS host, n.nodeport AS port
         FROM centile_lanes.groups g
@@ -220,6 +217,7 @@ BEGIN
         -- In both transactions, Citus cannot move the group again. 5 is ShareLock.
         PERFORM lock_shard_metadata(5, ARRAY[v_group.shard]);
         CONTINUE WHEN NOT EXISTS (SELECT FROM pg_dist_placement p WHERE p.placementid = v_group.placementid);
+        PERFORM centile_lanes.copy_missing_periods(v_group.node);
         PERFORM centile_lanes.on_workers(format('SELECT centile_lanes.release(%L, %s)', v_group.lanes, v_group.node));
         PERFORM centile_lanes.on_workers(format('SELECT centile_lanes.attach(%s, %L, %s)', v_group.number, v_group.lanes, v_group.node));
         EXECUTE format('ALTER SERVER %I OPTIONS (SET host %L, SET port %L)', 'centile_lanes_' || v_group.number, v_group.host, v_group.port);

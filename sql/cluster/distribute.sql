@@ -40,19 +40,19 @@ CREATE TABLE centile_lanes.cluster_epoch (
 SELECT create_reference_table('centile_lanes.cluster_epoch');
 INSERT INTO centile_lanes.cluster_epoch (epoch, timelines) VALUES ('', '{}');
 
--- Periods and segments that began while a worker was down. The worker lacks their rows until
--- centile_lanes.complete_workers has copied them.
-CREATE TABLE centile_lanes.late_periods (
+-- Periods, also those of segments, that were opened while a worker was down. The worker lacks their rows
+-- until centile_lanes.copy_missing_periods has copied them.
+CREATE TABLE centile_lanes.missing_periods (
     period_id bigint  NOT NULL,
     node      integer NOT NULL,
-    CONSTRAINT late_periods_pkey PRIMARY KEY (period_id, node)
+    CONSTRAINT missing_periods_pkey PRIMARY KEY (period_id, node)
 );
 
 -- Repeats each change of a table in its copies on all servers, in the same transaction. Citus accepts
--- only constants in such a statement. Leaves out frozen tops (bytea), which workers do not need.
+-- only constants in such a statement. Omits frozen tops (bytea), which workers do not need.
 --
--- centile.left_out: workers without copies of these changes (centile_lanes.lock_on_servers). Citus skips
--- inactive workers. No other session sees that they are inactive.
+-- Leaves out the workers in the setting centile.left_out (centile_lanes.lock_on_servers): Citus skips
+-- inactive workers. They are inactive only during the statement, and no other session sees it.
 CREATE FUNCTION centile_lanes.copy_row() RETURNS trigger
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -62,12 +62,15 @@ DECLARE
         WHERE a.attrelid = TG_RELID AND a.attnum > 0 AND NOT a.attisdropped AND a.atttypid <> 'bytea'::regtype ORDER BY a.attnum);
     v_values   text[];
     v_left_out integer[] := nullif(current_setting('centile.left_out', true), '');
+    v_inactive integer[] := ARRAY(SELECT n.nodeid FROM pg_dist_node n WHERE n.groupid = ANY (v_left_out) AND n.isactive AND n.noderole = 'primary');
 BEGIN
     IF TG_OP = 'DELETE' THEN
         EXECUTE format('DELETE FROM centile_lanes.%I WHERE %I = %L', TG_TABLE_NAME, TG_ARGV[0], to_jsonb(OLD) ->> TG_ARGV[0]);
         RETURN NULL;
     END IF;
-    UPDATE pg_dist_node SET isactive = false WHERE groupid = ANY (v_left_out);
+    IF v_inactive <> '{}' THEN
+        UPDATE pg_dist_node SET isactive = false WHERE nodeid = ANY (v_inactive);
+    END IF;
     EXECUTE (SELECT format('SELECT ARRAY[%s]', string_agg(format('($1).%I::text', c), ', ')) FROM unnest(v_columns) AS c) INTO v_values USING NEW;
     IF TG_OP = 'INSERT' THEN
         EXECUTE (SELECT format('INSERT INTO centile_lanes.%I (%s) VALUES (%s)', TG_TABLE_NAME, string_agg(quote_ident(x.c), ', '), string_agg(quote_nullable(x.v), ', '))
@@ -77,9 +80,11 @@ BEGIN
                      string_agg(format('%I = %s', x.c, quote_nullable(x.v)), ', '), TG_ARGV[0], to_jsonb(OLD) ->> TG_ARGV[0])
                  FROM unnest(v_columns, v_values) AS x (c, v));
     END IF;
-    UPDATE pg_dist_node SET isactive = true WHERE groupid = ANY (v_left_out);
+    IF v_inactive <> '{}' THEN
+        UPDATE pg_dist_node SET isactive = true WHERE nodeid = ANY (v_inactive);
+    END IF;
     IF TG_OP = 'INSERT' AND TG_TABLE_NAME = 'periods' THEN
-        INSERT INTO centile_lanes.late_periods (period_id, node) SELECT NEW.id, n FROM unnest(v_left_out) AS n;
+        INSERT INTO centile_lanes.missing_periods (period_id, node) SELECT NEW.id, n FROM unnest(v_left_out) AS n;
     END IF;
     RETURN NULL;
 END

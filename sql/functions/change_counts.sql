@@ -21,7 +21,7 @@ BEGIN
     WHERE c.ctid = n.newest AND c.ranking_id = n.ranking_id AND c.lane = p_lane;
     GET DIAGNOSTICS v_written = ROW_COUNT;
     IF v_written <> (SELECT count(DISTINCT r) FROM unnest(p_rankings) AS r) THEN
-        PERFORM centile_store.add_missing_counts(p_lane, p_rankings, p_buckets, p_changes);
+        PERFORM centile_store.handle_missing_counts(p_lane, p_rankings, p_buckets, p_changes);
     END IF;
 END
 $$;

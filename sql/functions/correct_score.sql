@@ -12,6 +12,7 @@ DECLARE
     v_rankings bigint[];
     v_closed   bigint[];
     v_closing  text;
+    v_missing  boolean;
 BEGIN
     PERFORM centile_store.check_written(v_board);
     IF p_reason IS NULL OR p_actor IS NULL THEN
@@ -42,9 +43,14 @@ BEGIN
                WHERE EXISTS (SELECT FROM centile_store.periods a WHERE a.id = p.period_id AND a.segment = '' AND a.frozen_top IS NOT NULL)),
            array_agg(p.period_id) FILTER (WHERE p.ranking_id IS NULL),
            min(p.period) FILTER (
-               WHERE p.is_cut_off AND EXISTS (SELECT FROM centile_store.periods o WHERE o.id = p.period_id AND o.state = 'open'))
-    INTO v_rankings, to_refresh, v_closed, v_closing
+               WHERE p.is_cut_off AND EXISTS (SELECT FROM centile_store.periods o WHERE o.id = p.period_id AND o.state = 'open')),
+           count(DISTINCT p.kind) FILTER (WHERE p.kind = ANY (v_board.periods)) < cardinality(v_board.periods)
+    INTO v_rankings, to_refresh, v_closed, v_closing, v_missing
     FROM centile_store.player_periods_at(v_board, v_user_id, p_at) p;
+    IF v_missing THEN
+        -- A worker of a cluster gets periods later that were opened without it.
+        RAISE EXCEPTION 'a period of board % has to be opened first', p_board USING ERRCODE = 'CB001', HINT = 'Retry.';
+    END IF;
     IF v_closing IS NOT NULL THEN
         RAISE EXCEPTION 'period % of board % is being closed', v_closing, p_board
             USING ERRCODE = 'CB409', HINT = 'Wait until centile close has ended.';

@@ -29,7 +29,7 @@ BEGIN
     SELECT 'lane rows', 100, format('bucket counts of lane %s', l.lane), to_jsonb(1), to_jsonb(c.rows)
     FROM lane l
     CROSS JOIN LATERAL (SELECT count(*) AS rows FROM centile_store.bucket_counts c WHERE c.ranking_id = p_ranking_id AND c.lane = l.lane) c
-    -- On a cluster, a lane has no counts before its first batch.
+    -- On a cluster, a lane has no counts before its first batch in the ranking.
     WHERE c.rows <> 1 AND (c.rows > 1 OR to_regclass('centile_lanes.groups') IS NULL)
     UNION ALL
     SELECT 'lane rows', 101, format('lane %s of the board', l.lane), to_jsonb(1), to_jsonb(b.rows)

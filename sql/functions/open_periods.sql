@@ -1,6 +1,8 @@
 -- Each gets its own ranking. Takes the structure lock exclusively: call it before any other lock.
 CREATE OR REPLACE FUNCTION centile.open_periods(p_board_id integer, p_times timestamptz[]) RETURNS integer
 LANGUAGE plpgsql VOLATILE
+-- On a cluster, lock_for_opening sets it, for this function only.
+SET centile.left_out = ''
 AS $$
 DECLARE
     v_board   centile_store.boards;
@@ -9,7 +11,7 @@ DECLARE
     v_ranking_id bigint;
     v_opened  integer := 0;
 BEGIN
-    PERFORM centile_store.lock_to_open(p_board_id);
+    PERFORM centile_store.lock_for_opening(p_board_id);
     SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
     PERFORM centile_store.check_written(v_board);
     FOR v_period IN

@@ -4,6 +4,8 @@
 -- structure lock exclusively: call it before taking any other lock.
 CREATE OR REPLACE FUNCTION centile_store.open_segments(p_board_id integer, p_period_ids bigint[], p_segments text[], p_with_closed boolean DEFAULT false) RETURNS integer
 LANGUAGE plpgsql VOLATILE
+-- On a cluster, lock_for_opening sets it, for this function only.
+SET centile.left_out = ''
 AS $$
 DECLARE
     v_segment    record;
@@ -11,7 +13,7 @@ DECLARE
     v_ranking_id bigint;
     v_opened     integer := 0;
 BEGIN
-    PERFORM centile_store.lock_to_open(p_board_id);
+    PERFORM centile_store.lock_for_opening(p_board_id);
     FOR v_segment IN
         SELECT DISTINCT w.kind, w.label, w.starts_at, w.ends_at, x.segment
         FROM unnest(p_period_ids, p_segments) AS x (period_id, segment)

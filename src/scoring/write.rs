@@ -121,6 +121,7 @@ impl Lane {
                 Ok(decisions) => decisions,
                 Err(missing) => {
                     session.end(false).await?;
+                    store.require_periods(self.board_id, self.number).await?;
                     match missing {
                         Missing::Periods(times) => store.open_periods(self.board_id, &times).await?,
                         Missing::Segments(segments) => store.open_segments(self.board_id, segments).await?,

@@ -43,11 +43,18 @@ const TIMELINE: &str = "SELECT l.groupid, centile_lanes.timeline() FROM pg_dist_
 const TIMELINES: &str = "SELECT e.timelines FROM centile_store.cluster_epoch e";
 
 /// Whether Citus has moved a group that is not attached to its new worker, and the workers that lack
-/// periods because they were down when these began.
-const MOVES: &str = "
+/// periods opened while they were down.
+const PENDING: &str = "
     SELECT EXISTS (SELECT FROM centile_lanes.groups g JOIN pg_dist_placement p ON p.shardid = g.shard
                    WHERE p.placementid IS DISTINCT FROM g.placement),
-           ARRAY(SELECT DISTINCT l.node FROM centile_lanes.late_periods l)";
+           ARRAY(SELECT DISTINCT l.node FROM centile_lanes.missing_periods l)";
+
+/// Whether the worker of lane `$2` lacks periods of board `$1`.
+const LACKS_PERIODS: &str = "
+    SELECT EXISTS (SELECT FROM centile_lanes.missing_periods m
+                   JOIN centile_lanes.groups g USING (node)
+                   JOIN centile_store.periods p ON p.id = m.period_id
+                   WHERE p.board_id = $1 AND $2 = ANY (g.lanes))";
 
 /// A server of a cluster: the coordinator or a worker.
 #[derive(Debug, FromRow)]
@@ -374,8 +381,8 @@ impl Store {
         tokio::join!(find, follow);
     }
 
-    /// Attaches moved groups, begins a new epoch after a failover, and copies periods to workers that were
-    /// down. Returns whether any of this was needed. Usually, it only reads.
+    /// Attaches moved groups, and begins a new epoch after a failover. Returns whether either was needed.
+    /// Also copies periods to workers that were down. Usually, it only reads.
     async fn follow_moves(&self) -> Result<bool> {
         self.require_coordinator()?;
         let (_, workers) = self.round_pools();
@@ -389,22 +396,46 @@ impl Store {
         let read = async {
             let timeline = sqlx::query_as(TIMELINE).fetch_one(coordinator).await?;
             let known: Vec<Option<String>> = sqlx::query_scalar(TIMELINES).fetch_one(coordinator).await?;
-            let (has_moved, late): (bool, Vec<i32>) = sqlx::query_as(MOVES).fetch_one(coordinator).await?;
-            Ok::<_, Error>((timeline, known, has_moved, late))
+            let (has_moved, incomplete): (bool, Vec<i32>) = sqlx::query_as(PENDING).fetch_one(coordinator).await?;
+            Ok::<_, Error>((timeline, known, has_moved, incomplete))
         };
-        let (timeline, known, has_moved, late) =
+        let (timeline, known, has_moved, incomplete) =
             timeout(ANSWER_WAIT, read).await.unwrap_or_else(|_| Err(coordinator_is_silent()))?;
         servers.push(timeline);
         let is_known = |(node, timeline): &(i32, String)| {
             let known = usize::try_from(*node).ok().and_then(|node| known.get(node));
             known.is_some_and(|known| known.as_ref() == Some(timeline))
         };
-        let is_late = |(node, _): &(i32, String)| late.contains(node);
-        let is_needed = has_moved || !servers.iter().all(is_known) || servers.iter().any(is_late);
+        for (node, _) in servers.iter().filter(|(node, _)| incomplete.contains(node)) {
+            note(self.copy_missing_periods(*node).await);
+        }
+        let is_needed = has_moved || !servers.iter().all(is_known);
         if is_needed {
             sqlx::query("CALL centile_lanes.follow_moves()").execute(coordinator).await?;
         }
         Ok(is_needed)
+    }
+
+    /// Copies the periods that a worker lacks to it.
+    async fn copy_missing_periods(&self, node: i32) -> Result<()> {
+        let copy = sqlx::query("SELECT centile_lanes.copy_missing_periods($1)").bind(node);
+        copy.execute(&self.layout_writers).await?;
+        Ok(())
+    }
+
+    /// Fails if the worker of a lane lacks periods of a board. Opening them again would only delay the
+    /// board's other lanes.
+    pub(crate) async fn require_periods(&self, board_id: i32, lane: i16) -> Result<()> {
+        if !self.is_cluster() {
+            return Ok(());
+        }
+        self.require_coordinator()?;
+        let lacks_periods =
+            sqlx::query_scalar(LACKS_PERIODS).bind(board_id).bind(lane).fetch_one(&self.readers).await?;
+        if lacks_periods {
+            return Err(Error::unavailable(Code::ConcurrentChange, "the worker of the lane lacks a new period; retry"));
+        }
+        Ok(())
     }
 }
 

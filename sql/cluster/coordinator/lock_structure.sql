@@ -1,4 +1,4 @@
--- As on plain PostgreSQL, but always exclusively. Fails while a worker with lanes lacks a period of the
+-- As on a single server, but always exclusively. Fails while a worker with lanes lacks a period of the
 -- board.
 CREATE OR REPLACE FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean, p_lane smallint DEFAULT NULL) RETURNS centile_store.boards
 LANGUAGE plpgsql VOLATILE
@@ -11,9 +11,9 @@ BEGIN
         RAISE EXCEPTION 'the coordinator of a cluster does not write scores' USING ERRCODE = 'CB001', HINT = 'Use the service or its commands.';
     END IF;
     v_board := centile_lanes.lock_on_servers(p_board_id, '{}');
-    IF EXISTS (SELECT FROM centile_lanes.late_periods l JOIN centile_lanes.groups g USING (node) JOIN centile_store.periods p ON p.id = l.period_id
+    IF EXISTS (SELECT FROM centile_lanes.missing_periods l JOIN centile_lanes.groups g USING (node) JOIN centile_store.periods p ON p.id = l.period_id
                WHERE p.board_id = p_board_id) THEN
-        RAISE EXCEPTION 'a worker does not have all periods of the board yet' USING ERRCODE = 'CB001', HINT = 'Retry when all workers are up.';
+        RAISE EXCEPTION 'a worker lacks periods of the board' USING ERRCODE = 'CB001', HINT = 'Retry: an instance copies them when the worker is up.';
     END IF;
     RETURN v_board;
 END

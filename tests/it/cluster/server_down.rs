@@ -82,7 +82,10 @@ async fn the_lanes_of_other_workers_accept_scores() {
 /// Takes the structure lock of the first board, as closings and rebuilds do.
 const LOCK: &str = "SELECT (centile_store.lock_structure(1, true)).slug";
 
-/// The periods and rankings of a server, one of them per line.
+/// Adds a score of a player now.
+const CORRECT: &str = "SELECT centile.correct_score('arena', $1, 5, clock_timestamp(), 'a reason', 'a test')";
+
+/// The periods of a server with their rankings, one line per period.
 const PERIODS: &str = "
     SELECT string_agg(concat_ws(' ', p.id, p.kind, p.label, p.starts_at, p.ends_at, p.state, r.id, r.lanes, r.low_rank_keys), E'\\n' ORDER BY p.id)
     FROM centile_store.periods p JOIN centile_store.rankings r ON r.id = p.ranking_id";
@@ -93,12 +96,12 @@ async fn periods_begin_without_a_worker() {
     let mut cluster = cluster::start();
     let url = cluster::create_database(&cluster, "boards").await;
     let pool = PgPool::connect(&url).await.unwrap();
-    sqlx::raw_sql("SELECT centile.create_board('arena', p_periods => '{all_time,day}')").execute(&pool).await.unwrap();
-    let lost = cluster::players(&pool, cluster.workers[0].port()).await.remove(0);
-    let kept = cluster::players(&pool, cluster.workers[1].port()).await.remove(0);
+    sqlx::raw_sql("SELECT centile.create_board('arena', p_periods => '{all_time,year}')").execute(&pool).await.unwrap();
+    let on_killed = cluster::players(&pool, cluster.workers[0].port()).await.remove(0);
+    let on_other = cluster::players(&pool, cluster.workers[1].port()).await.remove(0);
     let key = key(&url, "admin");
-    // With the usual timeouts.
     let database = url.clone();
+    // With the usual timeouts.
     let start = async |name| {
         let database = database.clone();
         tokio::task::spawn_blocking(move || Serve::spawn(&database, None, name, &[])).await.unwrap()
@@ -108,28 +111,35 @@ async fn periods_begin_without_a_worker() {
     let mut serve = start("one").await;
     cluster.workers[0].kill_hard().unwrap();
     for _ in 0..2 {
-        let (status, _, body) = ask(&serve, &key, scores, Some(&kept)).await;
+        let (status, _, body) = ask(&serve, &key, scores, Some(&on_other)).await;
         assert_eq!(status, StatusCode::OK, "{body}");
     }
-    let (status, retries, body) = ask(&serve, &key, scores, Some(&lost)).await;
+    let (status, retries, body) = ask(&serve, &key, scores, Some(&on_killed)).await;
     assert_eq!((status, retries), (StatusCode::SERVICE_UNAVAILABLE, true), "{body}");
     serve.kill();
 
     cluster.workers[0].start_again().unwrap();
     // The sessions of the first pool may have lost their connection to the worker.
     let pool = PgPool::connect(&url).await.unwrap();
+    let code = |error: sqlx::Error| error.as_database_error().and_then(DatabaseError::code).map(String::from);
     let refused = sqlx::query(LOCK).execute(&pool).await.unwrap_err();
-    assert_eq!(refused.as_database_error().and_then(DatabaseError::code).as_deref(), Some("CB001"), "{refused}");
+    assert_eq!(code(refused).as_deref(), Some("CB001"));
+    let worker = cluster::worker(&url, cluster.workers[0].port());
+    let users = [&on_killed];
+    sqlx::query("SELECT centile.ensure_users($1)").bind(users).execute(&worker).await.unwrap();
+    let refused = sqlx::query(CORRECT).bind(&on_killed).execute(&worker).await.unwrap_err();
+    assert_eq!(code(refused).as_deref(), Some("CB001"));
     let serve = start("two").await;
-    until("the score is accepted", async || ask(&serve, &key, scores, Some(&lost)).await.0 == StatusCode::OK).await;
-    until("the lock is free", async || sqlx::query(LOCK).execute(&pool).await.is_ok()).await;
+    until("the score is accepted", async || ask(&serve, &key, scores, Some(&on_killed)).await.0 == StatusCode::OK)
+        .await;
+    until("the structure lock is granted", async || sqlx::query(LOCK).execute(&pool).await.is_ok()).await;
     let expected: String = sqlx::query_scalar(PERIODS).fetch_one(&pool).await.unwrap();
     assert_eq!(expected.lines().count(), 2, "{expected}");
     for worker in cluster::workers(&url).await {
         assert_eq!(sqlx::query_scalar::<_, String>(PERIODS).fetch_one(&worker).await.unwrap(), expected);
     }
-    for (player, rank, score) in [(&kept, 1, 10), (&lost, 2, 5)] {
-        let (_, _, body) = ask(&serve, &key, &format!("/v1/boards/arena/scores/{player}?period=day"), None).await;
+    for (player, rank, score) in [(&on_other, 1, 10), (&on_killed, 2, 5)] {
+        let (_, _, body) = ask(&serve, &key, &format!("/v1/boards/arena/scores/{player}?period=year"), None).await;
         let standing: Value = serde_json::from_str(&body).unwrap();
         assert_eq!((standing["rank"].as_i64(), standing["score"].as_i64()), (Some(rank), Some(score)), "{body}");
     }

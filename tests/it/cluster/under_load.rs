@@ -126,15 +126,15 @@ async fn answers_are_exact_while_lanes_move_and_servers_are_killed() {
     for round in 0..amount(1, 12) {
         let load = trial.load(round).await;
         trial.cluster.workers[round % 2].kill_hard().expect("a kill");
-        let beginning = Arc::clone(&load);
-        let beginning = tokio::spawn(async move { accepted_everywhere(&beginning).await });
-        let lacks_periods = "SELECT EXISTS (SELECT FROM centile_lanes.late_periods)";
-        until("periods begin without a worker", async || {
-            sqlx::query_scalar(lacks_periods).fetch_one(&trial.pool).await.expect("whether they do")
+        let writer = Arc::clone(&load);
+        let accepted = tokio::spawn(async move { accepted_everywhere(&writer).await });
+        let any_missing = "SELECT EXISTS (SELECT FROM centile_lanes.missing_periods)";
+        until("periods are opened without a worker", async || {
+            sqlx::query_scalar(any_missing).fetch_one(&trial.pool).await.expect("the missing periods")
         })
         .await;
         tokio::task::block_in_place(|| trial.cluster.workers[round % 2].start_again()).expect("a start");
-        let mut record = within("scores are accepted everywhere", beginning).await.expect("the scores");
+        let mut record = within("scores are accepted everywhere", accepted).await.expect("the scores");
         let kills = 6;
         for kill in 0..kills {
             let (running, part) = (Arc::clone(&load), Duration::from_secs(2));

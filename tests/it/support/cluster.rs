@@ -55,13 +55,16 @@ pub async fn serve(url: &str, name: &'static str) -> Serve {
 /// Returns connections to the workers of the cluster whose coordinator is at `url`. They may create
 /// objects there.
 pub async fn workers(url: &str) -> Vec<PgPool> {
-    let coordinator: PgConnectOptions = url.parse().unwrap();
-    let mut connection = PgConnection::connect_with(&coordinator).await.unwrap();
+    let mut connection = PgConnection::connect(url).await.unwrap();
     let ports = "SELECT nodeport FROM pg_dist_node WHERE groupid > 0 ORDER BY nodeport";
     let ports: Vec<i32> = sqlx::query_scalar(ports).fetch_all(&mut connection).await.unwrap();
-    let own = coordinator.options([("citus.enable_ddl_propagation", "off")]);
-    let pool = |port: i32| PgPool::connect_lazy_with(own.clone().port(port.try_into().unwrap()));
-    ports.into_iter().map(pool).collect()
+    ports.into_iter().map(|port| worker(url, port.try_into().unwrap())).collect()
+}
+
+/// Returns connections to the worker with this port.
+pub fn worker(url: &str, port: u16) -> PgPool {
+    let coordinator: PgConnectOptions = url.parse().unwrap();
+    PgPool::connect_lazy_with(coordinator.options([("citus.enable_ddl_propagation", "off")]).port(port))
 }
 
 /// Returns the names of three players whose lane is on the worker with this port, all in one lane.
