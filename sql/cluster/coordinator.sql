@@ -161,41 +161,6 @@ BEGIN
 END
 $$;
 
--- Copies the periods that a worker lacks to it. Fails if the worker does not answer. Safe to run again.
-CREATE FUNCTION centile_lanes.copy_missing_periods(p_node integer) RETURNS void
-LANGUAGE plpgsql VOLATILE
-SET lock_timeout = '1s'
-SET citus.node_connection_timeout = '3s'
-AS $$
-DECLARE
-    v_periods bigint[] := ARRAY(SELECT m.period_id FROM centile_lanes.missing_periods m WHERE m.node = p_node);
-    v_inserts text;
-    v_error   text;
-BEGIN
-    IF v_periods = '{}' THEN
-        RETURN;
-    END IF;
-    -- No other session changes these rows before the worker has them.
-    PERFORM FROM centile_store.periods p WHERE p.id = ANY (v_periods) ORDER BY p.id FOR UPDATE;
-    PERFORM FROM centile_store.rankings r WHERE r.period_id = ANY (v_periods) ORDER BY r.id FOR UPDATE;
-    SELECT format('WITH %s SELECT set_config(''synchronous_commit'', ''on'', true)', string_agg(format(
-               '%1$I AS (INSERT INTO centile_lanes.%2$I SELECT * FROM jsonb_populate_recordset(NULL::centile_lanes.%2$I, %3$L) ON CONFLICT DO NOTHING)',
-               t.name, t.name || '_' || s.shardid, t.rows), ', '))
-    INTO v_inserts
-    FROM (SELECT 'periods' AS name, jsonb_agg(to_jsonb(p) - 'frozen_top') AS rows FROM centile_store.periods p WHERE p.id = ANY (v_periods)
-          UNION ALL
-          SELECT 'rankings', jsonb_agg(to_jsonb(r)) FROM centile_store.rankings r WHERE r.period_id = ANY (v_periods)) t
-    JOIN pg_dist_shard s ON s.logicalrelid = format('centile_lanes.%I', t.name)::regclass;
-    SELECT format('%s:%s: %s', n.nodename, n.nodeport, r.result) INTO v_error
-    FROM pg_dist_node n CROSS JOIN LATERAL master_run_on_worker(ARRAY[n.nodename], ARRAY[n.nodeport], ARRAY[v_inserts], false) r
-    WHERE n.groupid = p_node AND n.noderole = 'primary' AND NOT r.success;
-    IF v_error IS NOT NULL THEN
-        RAISE EXCEPTION 'cannot copy missing periods to %', v_error USING ERRCODE = 'CB001', HINT = 'Retry when the worker is up.';
-    END IF;
-    DELETE FROM centile_lanes.missing_periods m WHERE m.node = p_node AND m.period_id = ANY (v_periods);
-END
-$$;
-
 -- Attaches groups that Citus has moved to their new workers. The order matters. Before the new worker
 -- accepts scores, the former worker releases the lanes, and new snapshots of the coordinator read the
 -- new worker. Safe to run again.
@@ -217,7 +182,7 @@ BEGIN
         -- In both transactions, Citus cannot move the group again. 5 is ShareLock.
         PERFORM lock_shard_metadata(5, ARRAY[v_group.shard]);
         CONTINUE WHEN NOT EXISTS (SELECT FROM pg_dist_placement p WHERE p.placementid = v_group.placementid);
-        PERFORM centile_lanes.copy_missing_periods(v_group.node);
+        WHILE centile_lanes.copy_missing_periods(v_group.node) > 0 LOOP END LOOP;
         PERFORM centile_lanes.on_workers(format('SELECT centile_lanes.release(%L, %s)', v_group.lanes, v_group.node));
         PERFORM centile_lanes.on_workers(format('SELECT centile_lanes.attach(%s, %L, %s)', v_group.number, v_group.lanes, v_group.node));
         EXECUTE format('ALTER SERVER %I OPTIONS (SET host %L, SET port %L)', 'centile_lanes_' || v_group.number, v_group.host, v_group.port);

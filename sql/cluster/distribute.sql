@@ -48,6 +48,59 @@ CREATE TABLE centile_lanes.missing_periods (
     CONSTRAINT missing_periods_pkey PRIMARY KEY (period_id, node)
 );
 
+-- Copies up to 500 of the periods that a worker lacks to it, and returns their number. Fails if the worker
+-- does not answer. Safe to run again.
+CREATE FUNCTION centile_lanes.copy_missing_periods(p_node integer) RETURNS integer
+LANGUAGE plpgsql VOLATILE
+SET lock_timeout = '1s'
+SET citus.node_connection_timeout = '3s'
+AS $$
+DECLARE
+    v_periods bigint[] := ARRAY(SELECT m.period_id FROM centile_lanes.missing_periods m WHERE m.node = p_node ORDER BY m.period_id LIMIT 500);
+    v_inserts text;
+    v_error   text;
+BEGIN
+    IF v_periods = '{}' THEN
+        RETURN 0;
+    END IF;
+    -- No other session changes these rows before the worker has them.
+    PERFORM FROM centile_store.periods p WHERE p.id = ANY (v_periods) ORDER BY p.id FOR UPDATE;
+    PERFORM FROM centile_store.rankings r WHERE r.period_id = ANY (v_periods) ORDER BY r.id FOR UPDATE;
+    SELECT format('WITH %s SELECT set_config(''synchronous_commit'', ''on'', true)', string_agg(format(
+               '%1$I AS (INSERT INTO centile_lanes.%2$I SELECT * FROM jsonb_populate_recordset(NULL::centile_lanes.%2$I, %3$L) ON CONFLICT DO NOTHING)',
+               t.name, t.name || '_' || s.shardid, t.rows), ', '))
+    INTO v_inserts
+    FROM (SELECT 'periods' AS name, jsonb_agg(to_jsonb(p) - 'frozen_top') AS rows FROM centile_store.periods p WHERE p.id = ANY (v_periods)
+          UNION ALL
+          SELECT 'rankings', jsonb_agg(to_jsonb(r)) FROM centile_store.rankings r WHERE r.period_id = ANY (v_periods)) t
+    JOIN pg_dist_shard s ON s.logicalrelid = format('centile_lanes.%I', t.name)::regclass;
+    SELECT format('%s:%s: %s', n.nodename, n.nodeport, r.result) INTO v_error
+    FROM pg_dist_node n CROSS JOIN LATERAL master_run_on_worker(ARRAY[n.nodename], ARRAY[n.nodeport], ARRAY[v_inserts], false) r
+    WHERE n.groupid = p_node AND n.noderole = 'primary' AND NOT r.success;
+    IF v_error IS NOT NULL THEN
+        RAISE EXCEPTION 'cannot copy missing periods to %', v_error USING ERRCODE = 'CB001', HINT = 'Retry when the worker is up.';
+    END IF;
+    DELETE FROM centile_lanes.missing_periods m WHERE m.node = p_node AND m.period_id = ANY (v_periods);
+    RETURN cardinality(v_periods);
+END
+$$;
+
+-- Copies the reference tables to workers that were added. Citus takes the rows from any server, so all
+-- servers get the periods that they lack first. Meanwhile, none is opened without a worker.
+CREATE FUNCTION centile_lanes.copy_reference_tables() RETURNS void
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    v_node integer;
+BEGIN
+    LOCK TABLE centile_lanes.missing_periods IN SHARE MODE;
+    FOR v_node IN SELECT DISTINCT m.node FROM centile_lanes.missing_periods m JOIN pg_dist_placement p ON p.groupid = m.node LOOP
+        WHILE centile_lanes.copy_missing_periods(v_node) > 0 LOOP END LOOP;
+    END LOOP;
+    PERFORM replicate_reference_tables('block_writes');
+END
+$$;
+
 -- Repeats each change of a table in its copies on all servers, in the same transaction. Citus accepts
 -- only constants in such a statement. Omits frozen tops (bytea), which workers do not need.
 --

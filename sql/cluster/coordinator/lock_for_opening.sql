@@ -7,7 +7,11 @@ SET citus.node_connection_timeout = '3s'
 AS $$
 BEGIN
     RETURN centile_lanes.lock_on_servers(p_board_id, ARRAY(
-        SELECT n.groupid FROM run_command_on_workers('SELECT 1') r JOIN pg_dist_node n USING (nodename, nodeport) WHERE NOT r.success));
+        SELECT n.groupid FROM run_command_on_workers('SELECT 1') r
+        JOIN pg_dist_node n USING (nodename, nodeport)
+        JOIN pg_dist_placement p USING (groupid)
+        JOIN pg_dist_shard s USING (shardid)
+        WHERE NOT r.success AND s.logicalrelid = 'centile_lanes.periods'::regclass));
 END
 $$;
 

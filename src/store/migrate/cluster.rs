@@ -66,9 +66,8 @@ pub async fn init_cluster(database_url: &str, lanes: u16, groups: u16, from: Opt
         // Citus creates the tables on the workers.
         run_step(&mut coordinator, &["SET LOCAL citus.enable_ddl_propagation = on", DISTRIBUTE]).await?;
     }
-    copy_missing_periods(&mut coordinator).await?;
-    // A worker that was added since then has no reference tables yet. Citus copies them from any server.
-    sqlx::raw_sql("SELECT replicate_reference_tables('block_writes')")
+    // A worker that was added since then has no reference tables yet.
+    sqlx::raw_sql("SELECT centile_lanes.copy_reference_tables()")
         .execute(&mut coordinator)
         .await
         .map_err(failed("copy tables to new workers"))?;
@@ -163,19 +162,6 @@ async fn check_empty(connection: &mut PgConnection) -> Result<()> {
             Code::Conflict,
             "the database has boards or players: copy it into an empty cluster with --from",
         ));
-    }
-    Ok(())
-}
-
-/// Copies the periods that were opened while workers were down to these workers.
-async fn copy_missing_periods(coordinator: &mut PgConnection) -> Result<()> {
-    let step = "copy periods to workers that were down";
-    let has_function = "SELECT to_regproc('centile_lanes.copy_missing_periods') IS NOT NULL";
-    if sqlx::query_scalar(has_function).fetch_one(&mut *coordinator).await.map_err(failed(step))? {
-        sqlx::query("SELECT centile_lanes.copy_missing_periods(groupid) FROM pg_dist_node WHERE noderole = 'primary'")
-            .execute(coordinator)
-            .await
-            .map_err(failed(step))?;
     }
     Ok(())
 }

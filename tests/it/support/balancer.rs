@@ -40,8 +40,8 @@ pub fn own_loopback() -> Ipv4Addr {
 }
 
 impl Balancer {
-    /// Starts `HAProxy` in front of instances at these `HOST:PORT`, and returns once it accepts
-    /// connections; blocks.
+    /// Starts `HAProxy` in front of instances at these `HOST:PORT`, and returns once both of its ports
+    /// accept connections; blocks.
     pub fn start(instances: &[String; 3]) -> Self {
         let free = |address: Ipv4Addr| TcpListener::bind((address, 0)).unwrap().local_addr().unwrap();
         let own = own_loopback();
@@ -63,7 +63,7 @@ impl Balancer {
         until_blocking("HAProxy listens", || {
             let has_ended = balancer.child.try_wait().unwrap().is_some();
             assert!(!has_ended, "HAProxy does not start: {}", balancer.log());
-            TcpStream::connect(bind).is_ok()
+            [bind, status].iter().all(|address| TcpStream::connect(address).is_ok())
         });
         balancer
     }
