@@ -332,8 +332,8 @@ BEGIN
     INTO v_rankings, to_refresh, v_closed, v_closing, v_missing
     FROM centile_store.player_periods_at(v_board, v_user_id, p_at) p;
     IF v_missing THEN
-        -- A worker of a cluster gets periods later that were opened without it.
-        RAISE EXCEPTION 'a period of board % has to be opened first', p_board USING ERRCODE = 'CB001', HINT = 'Retry.';
+        -- A worker of a cluster may lack a period that was opened while it was down.
+        RAISE EXCEPTION 'the server lacks a period of board %', p_board USING ERRCODE = 'CB001', HINT = 'Retry.';
     END IF;
     IF v_closing IS NOT NULL THEN
         RAISE EXCEPTION 'period % of board % is being closed', v_closing, p_board
@@ -3057,7 +3057,8 @@ BEGIN
         SELECT array_fill(centile_store.key_min(), ARRAY[1 + cardinality(v_bounds)]) || array_fill(centile_store.key_max(), rest) AS ends) e
     RETURNING id INTO v_ranking_id;
 
-    -- On a cluster, each lane's first batch in this ranking creates its counts: a worker may be down now.
+    -- On a cluster, a worker may be down now, so each lane's first batch in this ranking creates the lane's
+    -- counts.
     IF to_regclass('centile_lanes.groups') IS NULL THEN
         INSERT INTO centile_store.bucket_counts (ranking_id, lane, counts)
         SELECT v_ranking_id, l.lane, array_fill(0, ARRAY[100])
@@ -3867,7 +3868,7 @@ CREATE FUNCTION centile_store.handle_missing_counts(p_lane smallint, p_rankings 
     LANGUAGE plpgsql
     AS $$
 BEGIN
-    RAISE EXCEPTION 'counts of lane % are missing', p_lane
+    RAISE EXCEPTION 'bucket counts of lane % are missing', p_lane
         USING ERRCODE = 'CB900', HINT = 'Run centile rebuild: it computes the ranking from the ledger.';
 END
 $$;

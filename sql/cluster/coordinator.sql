@@ -138,10 +138,10 @@ $$;
 
 -- Takes a board's structure lock on all servers except p_left_out. Writers share it on the server that
 -- has their lane: the update changes the copies of the board's row, and waits for the writers there. Until
--- the transaction ends, it changes no copies on p_left_out.
+-- the transaction ends, no copies on the workers p_left_out change.
 --
--- These workers may still accept scores, because perhaps only the coordinator cannot reach them. Leave out
--- workers only to open periods: a writer that finds no period asks the coordinator to open it.
+-- These workers may still accept scores, if only the coordinator cannot reach them. So leave out workers
+-- only to open periods or segments: a worker accepts no score for a period that it lacks.
 CREATE FUNCTION centile_lanes.lock_on_servers(p_board_id integer, p_left_out integer[]) RETURNS centile_store.boards
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -182,7 +182,7 @@ BEGIN
         -- In both transactions, Citus cannot move the group again. 5 is ShareLock.
         PERFORM lock_shard_metadata(5, ARRAY[v_group.shard]);
         CONTINUE WHEN NOT EXISTS (SELECT FROM pg_dist_placement p WHERE p.placementid = v_group.placementid);
-        WHILE centile_lanes.copy_missing_periods(v_group.node) > 0 LOOP END LOOP;
+        WHILE centile_lanes.copy_periods(v_group.node) > 0 LOOP END LOOP;
         PERFORM centile_lanes.on_workers(format('SELECT centile_lanes.release(%L, %s)', v_group.lanes, v_group.node));
         PERFORM centile_lanes.on_workers(format('SELECT centile_lanes.attach(%s, %L, %s)', v_group.number, v_group.lanes, v_group.node));
         EXECUTE format('ALTER SERVER %I OPTIONS (SET host %L, SET port %L)', 'centile_lanes_' || v_group.number, v_group.host, v_group.port);

@@ -40,23 +40,23 @@ CREATE TABLE centile_lanes.cluster_epoch (
 SELECT create_reference_table('centile_lanes.cluster_epoch');
 INSERT INTO centile_lanes.cluster_epoch (epoch, timelines) VALUES ('', '{}');
 
--- Periods, also those of segments, that were opened while a worker was down. The worker lacks their rows
--- until centile_lanes.copy_missing_periods has copied them.
-CREATE TABLE centile_lanes.missing_periods (
+-- Periods and segments that were opened while a worker was down. The worker lacks their rows until
+-- centile_lanes.copy_periods has copied them.
+CREATE TABLE centile_lanes.uncopied_periods (
     period_id bigint  NOT NULL,
     node      integer NOT NULL,
-    CONSTRAINT missing_periods_pkey PRIMARY KEY (period_id, node)
+    CONSTRAINT uncopied_periods_pkey PRIMARY KEY (period_id, node)
 );
 
--- Copies up to 500 of the periods that a worker lacks to it, and returns their number. Fails if the worker
--- does not answer. Safe to run again.
-CREATE FUNCTION centile_lanes.copy_missing_periods(p_node integer) RETURNS integer
+-- Copies periods that a worker lacks to it, at most 500 in each call, and returns their number. Fails if
+-- the worker does not answer. Safe to run again.
+CREATE FUNCTION centile_lanes.copy_periods(p_node integer) RETURNS integer
 LANGUAGE plpgsql VOLATILE
 SET lock_timeout = '1s'
 SET citus.node_connection_timeout = '3s'
 AS $$
 DECLARE
-    v_periods bigint[] := ARRAY(SELECT m.period_id FROM centile_lanes.missing_periods m WHERE m.node = p_node ORDER BY m.period_id LIMIT 500);
+    v_periods bigint[] := ARRAY(SELECT m.period_id FROM centile_lanes.uncopied_periods m WHERE m.node = p_node ORDER BY m.period_id LIMIT 500);
     v_inserts text;
     v_error   text;
 BEGIN
@@ -78,24 +78,25 @@ BEGIN
     FROM pg_dist_node n CROSS JOIN LATERAL master_run_on_worker(ARRAY[n.nodename], ARRAY[n.nodeport], ARRAY[v_inserts], false) r
     WHERE n.groupid = p_node AND n.noderole = 'primary' AND NOT r.success;
     IF v_error IS NOT NULL THEN
-        RAISE EXCEPTION 'cannot copy missing periods to %', v_error USING ERRCODE = 'CB001', HINT = 'Retry when the worker is up.';
+        RAISE EXCEPTION 'cannot copy periods to %', v_error USING ERRCODE = 'CB001', HINT = 'Retry when the worker is up.';
     END IF;
-    DELETE FROM centile_lanes.missing_periods m WHERE m.node = p_node AND m.period_id = ANY (v_periods);
+    DELETE FROM centile_lanes.uncopied_periods m WHERE m.node = p_node AND m.period_id = ANY (v_periods);
     RETURN cardinality(v_periods);
 END
 $$;
 
--- Copies the reference tables to workers that were added. Citus takes the rows from any server, so all
--- servers get the periods that they lack first. Meanwhile, none is opened without a worker.
+-- Copies the reference tables to workers that were added. Citus may read the rows from any worker, so this
+-- first copies the periods that workers lack. The lock keeps sessions from opening periods without a worker
+-- meanwhile.
 CREATE FUNCTION centile_lanes.copy_reference_tables() RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
     v_node integer;
 BEGIN
-    LOCK TABLE centile_lanes.missing_periods IN SHARE MODE;
-    FOR v_node IN SELECT DISTINCT m.node FROM centile_lanes.missing_periods m JOIN pg_dist_placement p ON p.groupid = m.node LOOP
-        WHILE centile_lanes.copy_missing_periods(v_node) > 0 LOOP END LOOP;
+    LOCK TABLE centile_lanes.uncopied_periods IN SHARE MODE;
+    FOR v_node IN SELECT DISTINCT m.node FROM centile_lanes.uncopied_periods m JOIN pg_dist_placement p ON p.groupid = m.node LOOP
+        WHILE centile_lanes.copy_periods(v_node) > 0 LOOP END LOOP;
     END LOOP;
     PERFORM replicate_reference_tables('block_writes');
 END
@@ -104,8 +105,8 @@ $$;
 -- Repeats each change of a table in its copies on all servers, in the same transaction. Citus accepts
 -- only constants in such a statement. Omits frozen tops (bytea), which workers do not need.
 --
--- Leaves out the workers in the setting centile.left_out (centile_lanes.lock_on_servers): Citus skips
--- inactive workers. They are inactive only during the statement, and no other session sees it.
+-- Marks the workers in the setting centile.left_out (centile_lanes.lock_on_servers) as inactive during the
+-- statement, so that Citus skips them. No other session sees the mark.
 CREATE FUNCTION centile_lanes.copy_row() RETURNS trigger
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -137,7 +138,7 @@ BEGIN
         UPDATE pg_dist_node SET isactive = true WHERE nodeid = ANY (v_inactive);
     END IF;
     IF TG_OP = 'INSERT' AND TG_TABLE_NAME = 'periods' THEN
-        INSERT INTO centile_lanes.missing_periods (period_id, node) SELECT NEW.id, n FROM unnest(v_left_out) AS n;
+        INSERT INTO centile_lanes.uncopied_periods (period_id, node) SELECT NEW.id, n FROM unnest(v_left_out) AS n;
     END IF;
     RETURN NULL;
 END

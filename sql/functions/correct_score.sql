@@ -48,8 +48,8 @@ BEGIN
     INTO v_rankings, to_refresh, v_closed, v_closing, v_missing
     FROM centile_store.player_periods_at(v_board, v_user_id, p_at) p;
     IF v_missing THEN
-        -- A worker of a cluster gets periods later that were opened without it.
-        RAISE EXCEPTION 'a period of board % has to be opened first', p_board USING ERRCODE = 'CB001', HINT = 'Retry.';
+        -- A worker of a cluster may lack a period that was opened while it was down.
+        RAISE EXCEPTION 'the server lacks a period of board %', p_board USING ERRCODE = 'CB001', HINT = 'Retry.';
     END IF;
     IF v_closing IS NOT NULL THEN
         RAISE EXCEPTION 'period % of board % is being closed', v_closing, p_board

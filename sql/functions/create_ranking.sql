@@ -31,7 +31,8 @@ BEGIN
         SELECT array_fill(centile_store.key_min(), ARRAY[1 + cardinality(v_bounds)]) || array_fill(centile_store.key_max(), rest) AS ends) e
     RETURNING id INTO v_ranking_id;
 
-    -- On a cluster, each lane's first batch in this ranking creates its counts: a worker may be down now.
+    -- On a cluster, a worker may be down now, so each lane's first batch in this ranking creates the lane's
+    -- counts.
     IF to_regclass('centile_lanes.groups') IS NULL THEN
         INSERT INTO centile_store.bucket_counts (ranking_id, lane, counts)
         SELECT v_ranking_id, l.lane, array_fill(0, ARRAY[100])

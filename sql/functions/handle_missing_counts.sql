@@ -5,7 +5,7 @@ CREATE OR REPLACE FUNCTION centile_store.handle_missing_counts(p_lane smallint, 
 LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN
-    RAISE EXCEPTION 'counts of lane % are missing', p_lane
+    RAISE EXCEPTION 'bucket counts of lane % are missing', p_lane
         USING ERRCODE = 'CB900', HINT = 'Run centile rebuild: it computes the ranking from the ledger.';
 END
 $$;

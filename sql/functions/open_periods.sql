@@ -1,7 +1,7 @@
 -- Each gets its own ranking. Takes the structure lock exclusively: call it before any other lock.
 CREATE OR REPLACE FUNCTION centile.open_periods(p_board_id integer, p_times timestamptz[]) RETURNS integer
 LANGUAGE plpgsql VOLATILE
--- On a cluster, lock_for_opening sets it, for this function only.
+-- On a cluster, lock_for_opening changes it until this function returns.
 SET centile.left_out = ''
 AS $$
 DECLARE

@@ -4,7 +4,7 @@
 -- structure lock exclusively: call it before taking any other lock.
 CREATE OR REPLACE FUNCTION centile_store.open_segments(p_board_id integer, p_period_ids bigint[], p_segments text[], p_with_closed boolean DEFAULT false) RETURNS integer
 LANGUAGE plpgsql VOLATILE
--- On a cluster, lock_for_opening sets it, for this function only.
+-- On a cluster, lock_for_opening changes it until this function returns.
 SET centile.left_out = ''
 AS $$
 DECLARE

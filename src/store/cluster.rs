@@ -47,11 +47,11 @@ const TIMELINES: &str = "SELECT e.timelines FROM centile_store.cluster_epoch e";
 const PENDING: &str = "
     SELECT EXISTS (SELECT FROM centile_lanes.groups g JOIN pg_dist_placement p ON p.shardid = g.shard
                    WHERE p.placementid IS DISTINCT FROM g.placement),
-           ARRAY(SELECT DISTINCT l.node FROM centile_lanes.missing_periods l)";
+           ARRAY(SELECT DISTINCT m.node FROM centile_lanes.uncopied_periods m)";
 
 /// Whether the worker of lane `$2` lacks periods of board `$1`.
 const LACKS_PERIODS: &str = "
-    SELECT EXISTS (SELECT FROM centile_lanes.missing_periods m
+    SELECT EXISTS (SELECT FROM centile_lanes.uncopied_periods m
                    JOIN centile_lanes.groups g USING (node)
                    JOIN centile_store.periods p ON p.id = m.period_id
                    WHERE p.board_id = $1 AND $2 = ANY (g.lanes))";
@@ -407,7 +407,7 @@ impl Store {
             known.is_some_and(|known| known.as_ref() == Some(timeline))
         };
         for (node, _) in servers.iter().filter(|(node, _)| incomplete.contains(node)) {
-            note(self.copy_missing_periods(*node).await);
+            note(self.copy_periods(*node).await);
         }
         let is_needed = has_moved || !servers.iter().all(is_known);
         if is_needed {
@@ -416,15 +416,15 @@ impl Store {
         Ok(is_needed)
     }
 
-    /// Copies the periods that a worker lacks to it.
-    async fn copy_missing_periods(&self, node: i32) -> Result<()> {
-        let copy = sqlx::query("SELECT centile_lanes.copy_missing_periods($1)").bind(node);
+    /// Copies periods that a worker lacks to it, at most 500 in each call.
+    async fn copy_periods(&self, node: i32) -> Result<()> {
+        let copy = sqlx::query("SELECT centile_lanes.copy_periods($1)").bind(node);
         copy.execute(&self.layout_writers).await?;
         Ok(())
     }
 
-    /// Fails if the worker of a lane lacks periods of a board. Opening them again would only delay the
-    /// board's other lanes.
+    /// Fails if the worker of a lane lacks periods of a board. They are open already, so the caller need
+    /// not delay the board's other lanes to open them.
     pub(crate) async fn require_periods(&self, board_id: i32, lane: i16) -> Result<()> {
         if !self.is_cluster() {
             return Ok(());
@@ -433,7 +433,10 @@ impl Store {
         let lacks_periods =
             sqlx::query_scalar(LACKS_PERIODS).bind(board_id).bind(lane).fetch_one(&self.readers).await?;
         if lacks_periods {
-            return Err(Error::unavailable(Code::ConcurrentChange, "the worker of the lane lacks a new period; retry"));
+            return Err(Error::unavailable(
+                Code::ConcurrentChange,
+                "the lane's worker lacks a period of the board; retry",
+            ));
         }
         Ok(())
     }

@@ -1,5 +1,4 @@
--- Leaves out workers that are down. centile_lanes.copy_missing_periods copies the new periods to them
--- later.
+-- Leaves out workers that are down. centile_lanes.copy_periods copies the periods to them later.
 CREATE OR REPLACE FUNCTION centile_store.lock_for_opening(p_board_id integer) RETURNS centile_store.boards
 LANGUAGE plpgsql VOLATILE
 -- Limits the wait for a worker that hangs.

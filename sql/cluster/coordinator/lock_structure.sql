@@ -11,9 +11,9 @@ BEGIN
         RAISE EXCEPTION 'the coordinator of a cluster does not write scores' USING ERRCODE = 'CB001', HINT = 'Use the service or its commands.';
     END IF;
     v_board := centile_lanes.lock_on_servers(p_board_id, '{}');
-    IF EXISTS (SELECT FROM centile_lanes.missing_periods l JOIN centile_lanes.groups g USING (node) JOIN centile_store.periods p ON p.id = l.period_id
+    IF EXISTS (SELECT FROM centile_lanes.uncopied_periods m JOIN centile_lanes.groups g USING (node) JOIN centile_store.periods p ON p.id = m.period_id
                WHERE p.board_id = p_board_id) THEN
-        RAISE EXCEPTION 'a worker lacks periods of the board' USING ERRCODE = 'CB001', HINT = 'Retry: an instance copies them when the worker is up.';
+        RAISE EXCEPTION 'a worker lacks periods of board %', v_board.slug USING ERRCODE = 'CB001', HINT = 'Retry when the worker is up and an instance has copied the periods to it.';
     END IF;
     RETURN v_board;
 END

@@ -4,12 +4,12 @@ CREATE OR REPLACE FUNCTION centile_store.handle_missing_counts(p_lane smallint, 
 LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN
-    -- The lane's first batch in a ranking has written all its entries.
+    -- Before the lane's first batch in a ranking, the lane has no entries there. Otherwise, counts were lost.
     IF EXISTS (SELECT FROM unnest(p_rankings, p_changes) AS c (ranking_id, change)
                WHERE NOT EXISTS (SELECT FROM centile_store.bucket_counts x WHERE x.ranking_id = c.ranking_id AND x.lane = p_lane)
                GROUP BY c.ranking_id
                HAVING sum(c.change) <> (SELECT count(*) FROM centile_store.leaderboard l WHERE l.ranking_id = c.ranking_id AND l.lane = p_lane)) THEN
-        RAISE EXCEPTION 'counts of lane % are missing', p_lane
+        RAISE EXCEPTION 'bucket counts of lane % are missing', p_lane
             USING ERRCODE = 'CB900', HINT = 'Run centile rebuild: it computes the ranking from the ledger.';
     END IF;
     INSERT INTO centile_store.bucket_counts (ranking_id, lane, counts)
@@ -21,4 +21,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.handle_missing_counts(smallint, bigint[], smallint[], integer[]) IS
-'Creates the bucket counts of a lane in rankings that lack them.';
+'Creates the bucket counts of a lane in rankings that lack them. Raises an error if the lane had entries there before.';

@@ -82,7 +82,7 @@ async fn the_lanes_of_other_workers_accept_scores() {
 /// Takes the structure lock of the first board, as closings and rebuilds do.
 const LOCK: &str = "SELECT (centile_store.lock_structure(1, true)).slug";
 
-/// Adds a score of a player now.
+/// Adds a correction for a player, at the current time.
 const CORRECT: &str = "SELECT centile.correct_score('arena', $1, 5, clock_timestamp(), 'a reason', 'a test')";
 
 /// The periods of a server with their rankings, one line per period.
@@ -92,7 +92,7 @@ const PERIODS: &str = "
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs Citus: make cluster-test"]
-async fn periods_begin_without_a_worker() {
+async fn periods_are_opened_without_a_worker() {
     let mut cluster = cluster::start();
     let url = cluster::create_database(&cluster, "boards").await;
     let pool = PgPool::connect(&url).await.unwrap();

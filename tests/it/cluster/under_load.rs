@@ -128,9 +128,9 @@ async fn answers_are_exact_while_lanes_move_and_servers_are_killed() {
         trial.cluster.workers[round % 2].kill_hard().expect("a kill");
         let writer = Arc::clone(&load);
         let accepted = tokio::spawn(async move { accepted_everywhere(&writer).await });
-        let any_missing = "SELECT EXISTS (SELECT FROM centile_lanes.missing_periods)";
+        let any_uncopied = "SELECT EXISTS (SELECT FROM centile_lanes.uncopied_periods)";
         until("periods are opened without a worker", async || {
-            sqlx::query_scalar(any_missing).fetch_one(&trial.pool).await.expect("the missing periods")
+            sqlx::query_scalar(any_uncopied).fetch_one(&trial.pool).await.expect("whether there are any")
         })
         .await;
         tokio::task::block_in_place(|| trial.cluster.workers[round % 2].start_again()).expect("a start");
