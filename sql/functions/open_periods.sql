@@ -1,8 +1,6 @@
 -- Each gets its own ranking. Takes the structure lock exclusively: call it before any other lock.
 CREATE OR REPLACE FUNCTION centile.open_periods(p_board_id integer, p_times timestamptz[]) RETURNS integer
 LANGUAGE plpgsql VOLATILE
--- On a cluster, lock_for_opening changes it until this function returns.
-SET centile.left_out = ''
 AS $$
 DECLARE
     v_board   centile_store.boards;
@@ -31,6 +29,8 @@ BEGIN
         UPDATE centile_store.periods SET state = 'open', ranking_id = v_ranking_id WHERE id = v_period_id;
         v_opened := v_opened + 1;
     END LOOP;
+    -- On a cluster, lock_for_opening sets it.
+    PERFORM set_config('centile.left_out', '', true);
     RETURN v_opened;
 END
 $$;

@@ -4,8 +4,6 @@
 -- structure lock exclusively: call it before taking any other lock.
 CREATE OR REPLACE FUNCTION centile_store.open_segments(p_board_id integer, p_period_ids bigint[], p_segments text[], p_with_closed boolean DEFAULT false) RETURNS integer
 LANGUAGE plpgsql VOLATILE
--- On a cluster, lock_for_opening changes it until this function returns.
-SET centile.left_out = ''
 AS $$
 DECLARE
     v_segment    record;
@@ -30,6 +28,8 @@ BEGIN
         UPDATE centile_store.periods SET state = 'open', ranking_id = v_ranking_id WHERE id = v_period_id;
         v_opened := v_opened + 1;
     END LOOP;
+    -- On a cluster, lock_for_opening sets it.
+    PERFORM set_config('centile.left_out', '', true);
     RETURN v_opened;
 END
 $$;
