@@ -775,7 +775,6 @@ COMMENT ON FUNCTION centile.mark_banned(p_user text, p_banned boolean, p_reason 
 
 CREATE FUNCTION centile.open_periods(p_board_id integer, p_times timestamp with time zone[]) RETURNS integer
     LANGUAGE plpgsql
-    SET "centile.left_out" TO ''
     AS $$
 DECLARE
     v_board   centile_store.boards;
@@ -804,6 +803,8 @@ BEGIN
         UPDATE centile_store.periods SET state = 'open', ranking_id = v_ranking_id WHERE id = v_period_id;
         v_opened := v_opened + 1;
     END LOOP;
+    -- On a cluster, lock_for_opening sets it.
+    PERFORM set_config('centile.left_out', '', true);
     RETURN v_opened;
 END
 $$;
@@ -4680,7 +4681,6 @@ COMMENT ON FUNCTION centile_store.note_signature(p_key_id text, p_signature byte
 
 CREATE FUNCTION centile_store.open_segments(p_board_id integer, p_period_ids bigint[], p_segments text[], p_with_closed boolean DEFAULT false) RETURNS integer
     LANGUAGE plpgsql
-    SET "centile.left_out" TO ''
     AS $$
 DECLARE
     v_segment    record;
@@ -4705,6 +4705,8 @@ BEGIN
         UPDATE centile_store.periods SET state = 'open', ranking_id = v_ranking_id WHERE id = v_period_id;
         v_opened := v_opened + 1;
     END LOOP;
+    -- On a cluster, lock_for_opening sets it.
+    PERFORM set_config('centile.left_out', '', true);
     RETURN v_opened;
 END
 $$;
