@@ -32,7 +32,8 @@ pub(super) const LANE_OF_QUARANTINED: &str = "SELECT lane FROM centile_store.qua
 /// Interval of looking for lanes that have moved, and for servers that have failed over.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Maximum wait for a server's answer when looking for these. What is missed is found the next time.
+/// Maximum wait for a server's answer when looking for these. The next look finds changes that this one
+/// missed.
 const ANSWER_WAIT: Duration = Duration::from_secs(1);
 
 /// The number and the timeline of a server.

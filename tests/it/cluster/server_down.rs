@@ -14,6 +14,12 @@ use crate::support::{
     wait::until,
 };
 
+/// Starts an instance with the usual timeouts.
+async fn serve(url: &str, name: &'static str, flags: &[&str]) -> Serve {
+    let (url, flags) = (url.to_owned(), flags.iter().map(|&flag| flag.to_owned()).collect::<Vec<_>>());
+    tokio::task::spawn_blocking(move || Serve::spawn(&url, None, name, &flags)).await.unwrap()
+}
+
 /// Sends a GET request with a key or, with a `user`, posts a score of this user. Returns the status,
 /// whether the response has `Retry-After`, and the body.
 async fn ask(serve: &Serve, key: &str, path: &str, user: Option<&str>) -> (StatusCode, bool, String) {
@@ -35,9 +41,8 @@ async fn the_lanes_of_other_workers_accept_scores() {
     let ports = [0, 1].map(|worker| cluster.workers[worker].port());
     let lost = cluster::players(&pool, ports[0]).await.remove(0);
     let kept = cluster::players(&pool, ports[1]).await.remove(0);
-    let (database, key) = (url.clone(), key(&url, "admin"));
-    // With the usual timeouts.
-    let serve = tokio::task::spawn_blocking(move || Serve::spawn(&database, None, "one", &[])).await.unwrap();
+    let key = key(&url, "admin");
+    let serve = serve(&url, "one", &[]).await;
     let (scores, rank) = ("/v1/boards/arena/scores", format!("/v1/boards/arena/scores/{lost}"));
     for user in [&lost, &kept] {
         assert_eq!(ask(&serve, &key, scores, Some(user)).await.0, StatusCode::OK);
@@ -100,23 +105,17 @@ async fn periods_are_opened_without_a_worker() {
     let on_killed = cluster::players(&pool, cluster.workers[0].port()).await.remove(0);
     let on_other = cluster::players(&pool, cluster.workers[1].port()).await.remove(0);
     let key = key(&url, "admin");
-    let database = url.clone();
-    // With the usual timeouts.
-    let start = async |name| {
-        let database = database.clone();
-        tokio::task::spawn_blocking(move || Serve::spawn(&database, None, name, &[])).await.unwrap()
-    };
     let scores = "/v1/boards/arena/scores";
 
-    let mut serve = start("one").await;
+    let mut first = serve(&url, "one", &[]).await;
     cluster.workers[0].kill_hard().unwrap();
     for _ in 0..2 {
-        let (status, _, body) = ask(&serve, &key, scores, Some(&on_other)).await;
+        let (status, _, body) = ask(&first, &key, scores, Some(&on_other)).await;
         assert_eq!(status, StatusCode::OK, "{body}");
     }
-    let (status, retries, body) = ask(&serve, &key, scores, Some(&on_killed)).await;
+    let (status, retries, body) = ask(&first, &key, scores, Some(&on_killed)).await;
     assert_eq!((status, retries), (StatusCode::SERVICE_UNAVAILABLE, true), "{body}");
-    serve.kill();
+    first.kill();
 
     cluster.workers[0].start_again().unwrap();
     // The sessions of the first pool may have lost their connection to the worker.
@@ -129,7 +128,7 @@ async fn periods_are_opened_without_a_worker() {
     sqlx::query("SELECT centile.ensure_users($1)").bind(users).execute(&worker).await.unwrap();
     let refused = sqlx::query(CORRECT).bind(&on_killed).execute(&worker).await.unwrap_err();
     assert_eq!(code(refused).as_deref(), Some("CB001"));
-    let serve = start("two").await;
+    let serve = serve(&url, "two", &[]).await;
     until("the score is accepted", async || ask(&serve, &key, scores, Some(&on_killed)).await.0 == StatusCode::OK)
         .await;
     until("the structure lock is granted", async || sqlx::query(LOCK).execute(&pool).await.is_ok()).await;
@@ -162,10 +161,7 @@ async fn scores_and_ranks_continue_without_the_coordinator() {
         players.push(cluster::players(&pool, port).await.remove(0));
     }
     let [cached, uncached] = [(); 2].map(|()| key(&url, "admin"));
-    let database = url.clone();
-    let flags = ["--index-boards", "arena", "--ready-when-indexed"].map(ToOwned::to_owned);
-    // With the usual timeouts.
-    let serve = tokio::task::spawn_blocking(move || Serve::spawn(&database, None, "one", &flags)).await.unwrap();
+    let serve = serve(&url, "one", &["--index-boards", "arena", "--ready-when-indexed"]).await;
     let is_ready = async || ask(&serve, &cached, "/readyz", None).await.0 == StatusCode::OK;
     until("the index has loaded", is_ready).await;
     let (scores, rank) = ("/v1/boards/arena/scores", |player: &str| format!("/v1/boards/arena/scores/{player}"));
