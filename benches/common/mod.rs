@@ -44,6 +44,14 @@ pub fn memory_mb() -> Outcome<u32> {
     Ok(u32::try_from(kib / 1024)?)
 }
 
+/// Huge pages that a server can still take, in MiB.
+#[allow(dead_code, reason = "only one benchmark chooses whether to use them")]
+pub fn free_huge_mb() -> u64 {
+    let number = |name| line_of("/proc/meminfo", name).trim_end_matches(" kB").parse().unwrap_or(0_u64);
+    // Reserved pages are free, but promised to a running server.
+    number("HugePages_Free").saturating_sub(number("HugePages_Rsvd")) * number("Hugepagesize") / 1024
+}
+
 /// Returns the value of a name in a file of /proc.
 fn line_of(file: &str, name: &str) -> String {
     let text = fs::read_to_string(file).unwrap_or_default();
@@ -159,7 +167,11 @@ impl Bench {
     /// Describes the date, the machine and the server in a line.
     #[allow(dead_code, reason = "one benchmark has several servers")]
     pub fn machine(&self) -> Outcome<String> {
-        Ok(machine_with(&self.psql("SHOW server_version")?))
+        let line = machine_with(&self.psql("SHOW server_version")?);
+        let file = fs::read_to_string(Path::new(&self.psql("SHOW data_directory")?).join("postmaster.pid"))?;
+        let pid = file.lines().next().unwrap_or_default();
+        let has_huge_pages = !matches!(&*line_of(&format!("/proc/{pid}/status"), "HugetlbPages"), "" | "0 kB");
+        Ok(if has_huge_pages { format!("{line} with huge pages") } else { line })
     }
 }
 

@@ -35,11 +35,13 @@ struct Variant {
     settings: &'static [(&'static str, &'static str)],
     /// Whether `shared_buffers` is a quarter of the memory instead of 128 MB.
     has_quarter: bool,
+    /// Whether `shared_buffers` is in huge pages.
+    has_huge_pages: bool,
     /// Statements that apply the variant, and statements that revert it.
     sql: (&'static [&'static str], &'static [&'static str]),
 }
 
-const VARIANTS: [Variant; 9] = [
+const VARIANTS: [Variant; 10] = [
     server("as PostgreSQL comes", &[]),
     Variant { has_quarter: true, ..server("shared_buffers a quarter of the memory", &[]) },
     server(
@@ -48,6 +50,7 @@ const VARIANTS: [Variant; 9] = [
     ),
     server("wal_compression lz4", &[("wal_compression", "lz4")]),
     Variant { has_quarter: true, ..server("all of these and min_wal_size 4 GB", RECOMMENDED) },
+    Variant { has_quarter: true, has_huge_pages: true, ..server("the same with huge pages", RECOMMENDED) },
     table(
         "leaderboard: fillfactor 100",
         &["ALTER TABLE centile_store.leaderboard SET (fillfactor = 100)", "VACUUM FULL centile_store.leaderboard"],
@@ -75,11 +78,11 @@ const VARIANTS: [Variant; 9] = [
 ];
 
 const fn server(name: &'static str, settings: &'static [(&'static str, &'static str)]) -> Variant {
-    Variant { name, settings, has_quarter: false, sql: (&[], &[]) }
+    Variant { name, settings, has_quarter: false, has_huge_pages: false, sql: (&[], &[]) }
 }
 
 const fn table(name: &'static str, sql: &'static [&'static str], back: &'static [&'static str]) -> Variant {
-    Variant { name, settings: RECOMMENDED, has_quarter: true, sql: (sql, back) }
+    Variant { name, settings: RECOMMENDED, has_quarter: true, has_huge_pages: false, sql: (sql, back) }
 }
 
 /// Results of a run.
@@ -100,18 +103,27 @@ async fn main() -> Outcome<()> {
     let (players, seconds) = (number("BENCH_PLAYERS", 1_000_000)?, number("BENCH_SECONDS", 45)?);
     let rounds = number("BENCH_ROUNDS", 2)?.max(1);
     let stretch = Duration::from_secs(seconds.into());
+    let quarter = common::memory_mb()? / 4;
     let mut runs: Vec<Vec<Run>> = VARIANTS.iter().map(|_| Vec::new()).collect();
-    let mut machine = String::new();
+    let (mut machine, mut key) = (String::new(), String::new());
     Bench::in_folder(async |dir| {
-        Bench::on(dir, PostgresOptions::durable(), async |bench| {
+        let settings = vec![("huge_pages".to_owned(), "off".to_owned())];
+        Bench::on(dir, PostgresOptions { settings, ..PostgresOptions::durable() }, async |bench| {
             bench.centile(&["migrate"])?;
             machine = bench.machine()?;
-            common::fill(bench, BOARD, players)
+            common::fill(bench, BOARD, players)?;
+            key = bench.centile(&["key", "create", "--name", "bench", "--role", "server", "--all-boards"])?;
+            Ok(())
         })
         .await?;
         for round in 0..rounds {
             for (variant, runs) in VARIANTS.iter().zip(&mut runs) {
-                let run = measure(dir, variant, players, stretch).await?;
+                // PostgreSQL needs some memory besides the buffers.
+                if variant.has_huge_pages && common::free_huge_mb() < u64::from(quarter) * 21 / 20 {
+                    eprintln!("round {}: {}: left out, because too few are free", round + 1, variant.name);
+                    continue;
+                }
+                let run = measure(dir, variant, quarter, key.trim(), players, stretch).await?;
                 eprintln!("round {}: {}: {:.0} scores/s", round + 1, variant.name, run.scores_per_second);
                 runs.push(run);
             }
@@ -124,7 +136,7 @@ async fn main() -> Outcome<()> {
         "{machine}\n{players} players in all_time, week and month; {CALLERS} callers with {EVENTS} scores each, {seconds} s, medians of {rounds}\n\n\
          | | scores/s | WAL bytes per score | HOT updates of entries | rank of a random player after it, ms |\n| --- | --- | --- | --- | --- |"
     );
-    for (variant, runs) in VARIANTS.iter().zip(&runs) {
+    for (variant, runs) in VARIANTS.iter().zip(&runs).filter(|(_, runs)| !runs.is_empty()) {
         let middle = |of: fn(&Run) -> f64| median(runs.iter().map(of).collect());
         println!(
             "| {} | {:.0} | {:.0} | {:.0} % | {:.2} |",
@@ -139,17 +151,27 @@ async fn main() -> Outcome<()> {
 }
 
 /// Writes scores for a while with a variant applied.
-async fn measure(dir: &Path, variant: &Variant, players: u32, stretch: Duration) -> Outcome<Run> {
+async fn measure(
+    dir: &Path,
+    variant: &Variant,
+    quarter: u32,
+    key: &str,
+    players: u32,
+    stretch: Duration,
+) -> Outcome<Run> {
     let mut options = PostgresOptions::durable();
-    options.shared_buffers_mb = if variant.has_quarter { common::memory_mb()? / 4 } else { 128 };
-    options.settings = variant.settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    options.shared_buffers_mb = if variant.has_quarter { quarter } else { 128 };
+    // Without these, private servers compress WAL, and take huge pages if there are enough.
+    let own = [("wal_compression", "off"), ("huge_pages", if variant.has_huge_pages { "on" } else { "off" })];
+    options.settings =
+        own.iter().chain(variant.settings).map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     Bench::on(dir, options, async |bench| {
         // VACUUM cannot run with other statements in one call.
         let reset = ["VACUUM ANALYZE", "SELECT pg_stat_reset(), pg_stat_reset_shared('wal')", "CHECKPOINT"];
         for statement in variant.sql.0.iter().chain(&reset) {
             bench.psql(statement)?;
         }
-        let run = load(bench, players, stretch).await;
+        let run = load(bench, key, players, stretch).await;
         for statement in variant.sql.1 {
             bench.psql(statement)?;
         }
@@ -158,15 +180,14 @@ async fn measure(dir: &Path, variant: &Variant, players: u32, stretch: Duration)
     .await
 }
 
-async fn load(bench: &Bench, players: u32, stretch: Duration) -> Outcome<Run> {
+async fn load(bench: &Bench, key: &str, players: u32, stretch: Duration) -> Outcome<Run> {
     let serve = Serve::start(bench, &[])?;
-    let key = bench.centile(&["key", "create", "--name", "bench", "--role", "server", "--all-boards"])?;
     let (accepted, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
     let client = reqwest::Client::new();
     let begin = Instant::now();
     let mut callers = tokio::task::JoinSet::new();
     for _ in 0..CALLERS {
-        let request = client.post(format!("{}/v1/boards/{BOARD}/scores/batch", serve.address)).bearer_auth(key.trim());
+        let request = client.post(format!("{}/v1/boards/{BOARD}/scores/batch", serve.address)).bearer_auth(key);
         let (accepted, over) = (Arc::clone(&accepted), Arc::clone(&over));
         callers.spawn(async move {
             while !over.load(Ordering::Relaxed) {
