@@ -48,7 +48,7 @@ pub fn memory_mb() -> Outcome<u32> {
 #[allow(dead_code, reason = "only one benchmark chooses whether to use them")]
 pub fn free_huge_mb() -> u64 {
     let number = |name| line_of("/proc/meminfo", name).trim_end_matches(" kB").parse().unwrap_or(0_u64);
-    // Reserved pages are free, but promised to a running server.
+    // Pages promised to a running server count as free.
     number("HugePages_Free").saturating_sub(number("HugePages_Rsvd")) * number("Hugepagesize") / 1024
 }
 
