@@ -438,7 +438,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text, p_signing_secret bytea, p_request_sha256 bytea, p_request_salt bytea) IS 'Stores an API key, ctl_ID_SECRET, by the SHA-256 of its secret and, if it signs, its encrypted signing secret; centile key create generates both. Example: SELECT centile.create_key(''00112233445566aa'', ''match server'', ''server'', ''{main}'', NULL, sha256(''64 random hexadecimal digits'')) IS NOT NULL AS is_made;';
+COMMENT ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text, p_signing_secret bytea, p_request_sha256 bytea, p_request_salt bytea) IS 'Stores an API key (ctl_ID_SECRET): the SHA-256 of its secret and, if it signs, its encrypted signing secret. centile key create generates both. Example: SELECT centile.create_key(''00112233445566aa'', ''match server'', ''server'', ''{main}'', NULL, sha256(''64 random hexadecimal digits'')) IS NOT NULL AS is_made;';
 
 CREATE FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone, p_actor text DEFAULT SESSION_USER) RETURNS bigint
     LANGUAGE plpgsql
@@ -1189,7 +1189,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.reset_player(p_board text, p_user text, p_reason text, p_actor text) IS 'Resets a player in the current periods of a board and returns the act''s id in the ledger. Example: SELECT centile.reset_player(''main'', ''ann'', ''asked for it'');';
+COMMENT ON FUNCTION centile.reset_player(p_board text, p_user text, p_reason text, p_actor text) IS 'Resets a player in the current periods of a board and returns the transaction''s id. Example: SELECT centile.reset_player(''main'', ''ann'', ''asked for it'');';
 
 CREATE FUNCTION centile.resolve_period(p_board_id integer, p_selector text) RETURNS TABLE(kind text, label text, starts_at timestamp with time zone, ends_at timestamp with time zone, period_id bigint, ranking_id bigint, state text, archive_revision integer, valid_from timestamp with time zone, valid_until timestamp with time zone)
     LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 1
@@ -1440,17 +1440,13 @@ $$;
 COMMENT ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[], p_segments text[]) IS 'Changes the rules of a board and returns its id. p_tags, p_tiers and p_segments replace all earlier values, and an empty text removes description, icon or colour. Example: SELECT centile.update_board(''main'', p_title => ''Main board'', p_kept_archives => ''{"day": 30}'');';
 
 CREATE FUNCTION centile.verify(p_board text, p_period text DEFAULT 'all_time'::text, p_limit integer DEFAULT 10) RETURNS TABLE(kind text, subject text, expected jsonb, found jsonb, total bigint)
-    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    LANGUAGE sql STABLE SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
-DECLARE
-    v_source record;
-BEGIN
-    SELECT * INTO v_source FROM centile_store.source_named(p_board, p_period);
-    RETURN QUERY
-    SELECT d.* FROM centile_store.differences(
-        coalesce(v_source.archived_period_id, (SELECT g.period_id FROM centile_store.rankings g WHERE g.id = v_source.ranking_id)), greatest(coalesce(p_limit, 10), 1)) d;
-END
+    SELECT d.*
+    FROM centile_store.source_named(p_board, p_period) s
+    CROSS JOIN LATERAL centile_store.differences(
+        coalesce(s.archived_period_id, (SELECT g.period_id FROM centile_store.rankings g WHERE g.id = s.ranking_id)), greatest(coalesce(p_limit, 10), 1)) d
 $$;
 
 COMMENT ON FUNCTION centile.verify(p_board text, p_period text, p_limit integer) IS 'Differences between a period and the ledger, as reported by centile verify: up to p_limit rows of each kind, with the total of the kind. Reads the whole period. Example: SELECT * FROM centile.verify(''main'', ''week:2024-01-15'');';
@@ -2616,11 +2612,6 @@ DECLARE
     v_top    jsonb;
 BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods p WHERE p.id = p_period_id;
-    IF NOT EXISTS (SELECT FROM pg_catalog.pg_class c
-                   WHERE c.relnamespace = 'centile_archive'::regnamespace AND c.relname = v_period.archive_name AND c.relkind = 'm' AND c.relispopulated) THEN
-        RETURN QUERY SELECT 'archive missing', 'centile_archive.' || v_period.archive_name, to_jsonb('a materialized view'::text), NULL::jsonb, 1::bigint;
-        RETURN;
-    END IF;
     BEGIN
         v_top := convert_from(v_period.frozen_top, 'UTF8')::jsonb;
     EXCEPTION WHEN data_exception THEN
@@ -2692,34 +2683,6 @@ CREATE FUNCTION centile_store.combined_boards(p_board_id integer DEFAULT NULL::i
 $$;
 
 COMMENT ON FUNCTION centile_store.combined_boards(p_board_id integer) IS 'Combined boards, or one of them, with what decides whether a refresh is due. Example: SELECT board, refresh FROM centile_store.combined_boards();';
-
-CREATE FUNCTION centile_store.combined_differences(p_period_id bigint) RETURNS TABLE(kind text, subject text, expected jsonb, found jsonb, total bigint)
-    LANGUAGE plpgsql STABLE
-    AS $_$
-DECLARE
-    v_period centile_store.periods;
-BEGIN
-    SELECT * INTO STRICT v_period FROM centile_store.periods p WHERE p.id = p_period_id;
-    IF NOT EXISTS (SELECT FROM pg_catalog.pg_class c
-                   WHERE c.relnamespace = 'centile_archive'::regnamespace AND c.relname = v_period.archive_name AND c.relkind = 'm' AND c.relispopulated) THEN
-        RETURN QUERY SELECT 'archive missing', 'centile_archive.' || v_period.archive_name, to_jsonb('a materialized view'::text), NULL::jsonb, 1::bigint;
-        RETURN;
-    END IF;
-    RETURN QUERY EXECUTE format(
-        'SELECT ''archive players'', ''players of the combined ranking'', to_jsonb(a.players), to_jsonb($1), 1::bigint
-         FROM (SELECT count(*) AS players FROM centile_archive.%I) a WHERE a.players <> $1', v_period.archive_name)
-    USING v_period.archive_players;
-    RETURN QUERY EXECUTE format(
-        'SELECT ''frozen top'', format(''position %%s'', t.place), to_jsonb(a), t.row, count(*) OVER ()
-         FROM jsonb_array_elements(convert_from($1, ''UTF8'')::jsonb -> ''rows'') WITH ORDINALITY AS t (row, place)
-         LEFT JOIN centile_archive.%I a ON a."position" = t.place
-         WHERE (t.row -> ''internal_id'', t.row -> ''rank'', t.row -> ''score'') IS DISTINCT FROM (to_jsonb(a.user_id), to_jsonb(a.rank), to_jsonb(a.score))
-         ORDER BY t.place LIMIT 10', v_period.archive_name)
-    USING v_period.frozen_top;
-END
-$_$;
-
-COMMENT ON FUNCTION centile_store.combined_differences(p_period_id bigint) IS 'Differences between the view of a combined board, its number of players and its frozen top. Example: SELECT d.* FROM centile.periods p CROSS JOIN LATERAL centile_store.combined_differences(p.period_id) d WHERE p.archive IS NOT NULL;';
 
 CREATE FUNCTION centile_store.combined_entries_query(p_board_id integer, p_sources jsonb, p_numeric boolean) RETURNS text
     LANGUAGE plpgsql STABLE
@@ -3166,7 +3129,7 @@ COMMENT ON FUNCTION centile_store.decide_event(p_event centile_store.quarantine,
 
 CREATE FUNCTION centile_store.differences(p_period_id bigint, p_limit integer DEFAULT 10) RETURNS TABLE(kind text, subject text, expected jsonb, found jsonb, total bigint)
     LANGUAGE plpgsql STABLE
-    AS $$
+    AS $_$
 DECLARE
     v_period centile_store.periods;
 BEGIN
@@ -3184,13 +3147,30 @@ BEGIN
         WHERE d.n <= p_limit
         ORDER BY d.kind, d.n;
         RETURN QUERY SELECT * FROM centile_store.segment_differences(p_period_id, p_limit) WHERE v_period.segment = '';
-    ELSIF v_period.frozen_top IS NOT NULL AND v_period.kind = 'all_time' THEN
-        RETURN QUERY SELECT * FROM centile_store.combined_differences(p_period_id);
-    ELSIF v_period.frozen_top IS NOT NULL THEN
+    ELSIF v_period.frozen_top IS NULL THEN
+        RETURN;
+    ELSIF NOT EXISTS (SELECT FROM pg_catalog.pg_class c
+                      WHERE c.relnamespace = 'centile_archive'::regnamespace AND c.relname = v_period.archive_name AND c.relkind = 'm' AND c.relispopulated) THEN
+        RETURN QUERY SELECT 'archive missing', 'centile_archive.' || v_period.archive_name, to_jsonb('a materialized view'::text), NULL::jsonb, 1::bigint;
+    ELSIF v_period.kind = 'all_time' THEN
+        -- Of a combined board. Its sources may have changed since, so the ranking is only compared
+        -- with its own parts.
+        RETURN QUERY EXECUTE format(
+            'SELECT ''archive players'', ''players of the combined ranking'', to_jsonb(a.players), to_jsonb($1), 1::bigint
+             FROM (SELECT count(*) AS players FROM centile_archive.%I) a WHERE a.players <> $1', v_period.archive_name)
+        USING v_period.archive_players;
+        RETURN QUERY EXECUTE format(
+            'SELECT ''frozen top'', format(''position %%s'', t.place), to_jsonb(a), t.row, count(*) OVER ()
+             FROM jsonb_array_elements(convert_from($1, ''UTF8'')::jsonb -> ''rows'') WITH ORDINALITY AS t (row, place)
+             LEFT JOIN centile_archive.%I a ON a."position" = t.place
+             WHERE (t.row -> ''internal_id'', t.row -> ''rank'', t.row -> ''score'') IS DISTINCT FROM (to_jsonb(a.user_id), to_jsonb(a.rank), to_jsonb(a.score))
+             ORDER BY t.place LIMIT $2', v_period.archive_name)
+        USING v_period.frozen_top, p_limit;
+    ELSE
         RETURN QUERY SELECT * FROM centile_store.closed_differences(p_period_id, p_limit);
     END IF;
 END
-$$;
+$_$;
 
 COMMENT ON FUNCTION centile_store.differences(p_period_id bigint, p_limit integer) IS 'Differences between a period and the ledger; no rows if there are none. Example: SELECT * FROM centile_store.differences(1);';
 
@@ -3456,10 +3436,16 @@ BEGIN
     -- Periods first, then messages, both by id: corrections and deliveries lock several of them,
     -- too.
     PERFORM FROM centile_store.periods p WHERE p.id = ANY (period_ids) ORDER BY p.id FOR NO KEY UPDATE;
+    -- All other bytes of a top stay the same: the text of jsonb is the same for the same value.
     UPDATE centile_store.periods p
     SET frozen_top = r.top, archive_revision = p.archive_revision + 1
-    FROM (SELECT o.id, centile_store.renamed_in_top(o.frozen_top, v_erasure.user_id, p_user, v_name) AS top
-          FROM centile_store.periods o WHERE o.id = ANY (period_ids) AND o.frozen_top IS NOT NULL) r
+    FROM (SELECT o.id, convert_to(jsonb_set(t.top, '{rows}', (
+                     SELECT jsonb_agg(CASE WHEN (r.row ->> 'internal_id')::bigint = v_erasure.user_id
+                                           THEN r.row || jsonb_build_object('user_id', p_user, 'user_name', v_name, 'avatar', NULL)
+                                           ELSE r.row END ORDER BY r.place)
+                     FROM jsonb_array_elements(t.top -> 'rows') WITH ORDINALITY AS r (row, place)))::text, 'UTF8') AS top
+          FROM centile_store.periods o CROSS JOIN LATERAL (SELECT convert_from(o.frozen_top, 'UTF8')::jsonb AS top) t
+          WHERE o.id = ANY (period_ids) AND o.frozen_top IS NOT NULL) r
     WHERE p.id = r.id AND p.frozen_top <> r.top;
     -- Also delivered messages, because they can be sent again. In later messages the old id means
     -- another player.
@@ -3664,7 +3650,12 @@ BEGIN
     -- the structure lock, so that writers of the board do not wait for a name change.
     PERFORM FROM centile_store.profile_revision FOR SHARE;
     v_top := centile_store.freeze_top(p_period_id);
-    v_changes := centile_store.named_changes(v_changes);
+    -- The players' own ids.
+    SELECT v_changes || jsonb_object_agg(l.list, (
+        SELECT coalesce(jsonb_agg(r.row || jsonb_build_object('user_id', u.external_id) ORDER BY r.place), '[]')
+        FROM jsonb_array_elements(v_changes -> l.list) WITH ORDINALITY AS r (row, place)
+        JOIN centile_store.users u ON u.id = (r.row ->> 'user_id')::bigint))
+    INTO v_changes FROM unnest('{promotions,demotions}'::text[]) AS l (list) WHERE v_changes IS NOT NULL;
     PERFORM centile_store.lock_structure(v_period.board_id, true);
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id FOR UPDATE;
     IF v_period.state = 'closed' THEN
@@ -4057,12 +4048,9 @@ BEGIN
     END IF;
     v_is_low := 2 * v_left > v_players[v_place];
     bucket := (SELECT g.buckets[v_place] FROM centile_store.rankings g WHERE g.id = p_ranking_id);
-    FOR key IN
-        SELECT k.* FROM centile_store.key_in_bucket(bucket, p_ranking_id,
-            CASE WHEN v_is_low THEN v_players[v_place] - v_left ELSE v_left - 1 END, v_is_low) k
-    LOOP
-        RETURN NEXT;
-    END LOOP;
+    RETURN QUERY
+    SELECT bucket, k FROM centile_store.key_in_bucket(bucket, p_ranking_id,
+        CASE WHEN v_is_low THEN v_players[v_place] - v_left ELSE v_left - 1 END, v_is_low) k;
 END
 $$;
 
@@ -4429,11 +4417,12 @@ CREATE FUNCTION centile_store.move_boundary(p_ranking_id bigint, p_layout intege
     SET enable_seqscan TO 'off'
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
-    AS $$
+    AS $_$
 DECLARE
     v_layout  record;
     v_moved   record;
     v_players bigint;
+    v_up      boolean := p_to > p_from;
     v_upper   integer := greatest(p_from, p_to);
 BEGIN
     SELECT * INTO v_layout FROM centile_store.lock_layout(p_ranking_id, p_layout);
@@ -4441,25 +4430,52 @@ BEGIN
         RETURN NULL;
     END IF;
     v_players := (centile_store.bucket_totals(p_ranking_id))[p_from];
-    SELECT * INTO v_moved FROM centile_store.move_rows(
-        p_ranking_id, v_layout.buckets[p_from], v_layout.buckets[p_to], v_layout.bounds[v_upper], p_to > p_from, p_rows);
-    IF v_players IS NULL OR v_moved.moved <> least(p_rows, v_players) THEN
-        RAISE EXCEPTION 'bucket % counts % players; of % rows % were found', v_layout.buckets[p_from], v_players, p_rows, v_moved.moved
+    -- Reads one row more than it moves: "lower" and "upper" are the rows on both sides of the new
+    -- boundary; NULL if all rows moved. The old bound ends the scan, so that it does not pass rows
+    -- that are gone.
+    EXECUTE format($query$
+        WITH near AS MATERIALIZED (
+            SELECT ctid AS place, lane, rank_key, tie_key, user_key, row_number() OVER (ORDER BY rank_key %3$s, tie_key %3$s, user_key %3$s) AS n
+            FROM centile_store.%1$I
+            WHERE ranking_id = $1 AND (rank_key, tie_key, user_key) %4$s (($2).rank_key, ($2).tie_key, ($2).user_key)
+            ORDER BY rank_key %3$s, tie_key %3$s, user_key %3$s LIMIT $3::bigint + 1
+        ), gone AS (
+            DELETE FROM centile_store.%1$I b USING near n WHERE b.ctid = n.place AND n.n <= $3
+            RETURNING b.lane, b.rank_key, b.tie_key, b.user_key
+        ), placed AS (
+            INSERT INTO centile_store.%2$I (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+            SELECT $4, g.lane, $1, g.rank_key, g.tie_key, g.user_key FROM gone g
+            RETURNING lane
+        ), by_lane AS (
+            SELECT p.lane, count(*)::integer AS rows FROM placed p GROUP BY p.lane
+        )
+        SELECT coalesce((SELECT sum(l.rows) FROM by_lane l), 0)::integer AS rows,
+               ARRAY(SELECT l.lane FROM by_lane l ORDER BY l.lane) AS lanes, ARRAY(SELECT l.rows FROM by_lane l ORDER BY l.lane) AS rows_by_lane,
+               (l.rank_key, l.tie_key, l.user_key)::centile_store.rank_key AS lower, (u.rank_key, u.tie_key, u.user_key)::centile_store.rank_key AS upper
+        FROM (SELECT max(n.n) FILTER (WHERE n.n <= $3) AS n FROM near n) last
+        LEFT JOIN near u ON u.n = last.n + $5
+        LEFT JOIN near l ON l.n = last.n + 1 - $5
+        $query$, centile_store.bucket_table(v_layout.buckets[p_from]), centile_store.bucket_table(v_layout.buckets[p_to]),
+        CASE WHEN v_up THEN 'DESC' ELSE 'ASC' END, CASE WHEN v_up THEN '<' ELSE '>=' END)
+    INTO v_moved
+    USING p_ranking_id, v_layout.bounds[v_upper], p_rows, v_layout.buckets[p_to], CASE WHEN v_up THEN 0 ELSE 1 END;
+    IF v_players IS NULL OR v_moved.rows <> least(p_rows, v_players) THEN
+        RAISE EXCEPTION 'bucket % counts % players; of % rows % were found', v_layout.buckets[p_from], v_players, p_rows, v_moved.rows
             USING ERRCODE = 'CB900', HINT = 'Run centile rebuild: it computes the ranking from the ledger.';
     END IF;
     v_layout.bounds[v_upper] := CASE
         WHEN v_moved.lower IS NOT NULL AND v_moved.upper IS NOT NULL THEN centile_store.bound_above(v_moved.lower, v_moved.upper)
         -- All rows moved: nothing is left between the bounds.
-        WHEN p_to > p_from THEN v_layout.bounds[p_from]
+        WHEN v_up THEN v_layout.bounds[p_from]
         WHEN p_from = 100 THEN centile_store.highest_key(centile_store.key_max())
         ELSE v_layout.bounds[p_from + 1] END;
     PERFORM centile_store.set_layout(p_ranking_id, v_layout.buckets, v_layout.bounds);
     PERFORM centile_store.change_counts(m.lane, ARRAY[p_ranking_id, p_ranking_id],
         ARRAY[v_layout.buckets[p_from], v_layout.buckets[p_to]], ARRAY[-m.rows, m.rows])
-    FROM unnest(v_moved.lanes, v_moved.moved_by_lane) AS m (lane, rows);
-    RETURN v_moved.moved;
+    FROM unnest(v_moved.lanes, v_moved.rows_by_lane) AS m (lane, rows);
+    RETURN v_moved.rows;
 END
-$$;
+$_$;
 
 COMMENT ON FUNCTION centile_store.move_boundary(p_ranking_id bigint, p_layout integer, p_from integer, p_to integer, p_rows integer) IS 'Moves rows of a bucket to an adjacent one, with the bound between them, and returns their number. Example: SELECT centile_store.move_boundary(g.id, g.layout, 1, 2, 1) FROM centile_store.rankings g WHERE g.id = 1;';
 
@@ -4519,61 +4535,6 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.move_player(p_board text, p_user_id bigint) IS 'Moves a player to the segments of the current attributes in the open periods of a board, and returns whether anything changed. Example: SELECT centile_store.move_player(''main'', 1);';
-
-CREATE FUNCTION centile_store.move_rows(p_ranking_id bigint, p_from_bucket smallint, p_to_bucket smallint, p_bound centile_store.rank_key, p_up boolean, p_rows integer, OUT moved integer, OUT lanes smallint[], OUT moved_by_lane integer[], OUT lower centile_store.rank_key, OUT upper centile_store.rank_key) RETURNS record
-    LANGUAGE plpgsql
-    AS $_$
-DECLARE
-    v_done record;
-BEGIN
-    -- The bound ends the scan, so that it does not pass rows that are gone.
-    EXECUTE format($query$
-        WITH near AS MATERIALIZED (
-            SELECT ctid AS place, lane, rank_key, tie_key, user_key, row_number() OVER (ORDER BY rank_key %3$s, tie_key %3$s, user_key %3$s) AS n
-            FROM centile_store.%1$I
-            WHERE ranking_id = $1 AND (rank_key, tie_key, user_key) %4$s (($2).rank_key, ($2).tie_key, ($2).user_key)
-            ORDER BY rank_key %3$s, tie_key %3$s, user_key %3$s LIMIT $3::bigint + 1
-        ), gone AS (
-            DELETE FROM centile_store.%1$I b USING near n WHERE b.ctid = n.place AND n.n <= $3
-            RETURNING b.lane, b.rank_key, b.tie_key, b.user_key
-        ), placed AS (
-            INSERT INTO centile_store.%2$I (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-            SELECT $4, g.lane, $1, g.rank_key, g.tie_key, g.user_key FROM gone g
-            RETURNING lane
-        ), by_lane AS (
-            SELECT p.lane, count(*)::integer AS rows FROM placed p GROUP BY p.lane
-        )
-        SELECT coalesce((SELECT sum(l.rows) FROM by_lane l), 0)::integer AS moved,
-               ARRAY(SELECT l.lane FROM by_lane l ORDER BY l.lane) AS lanes, ARRAY(SELECT l.rows FROM by_lane l ORDER BY l.lane) AS moved_by_lane,
-               (l.rank_key, l.tie_key, l.user_key)::centile_store.rank_key AS lower, (u.rank_key, u.tie_key, u.user_key)::centile_store.rank_key AS upper
-        FROM (SELECT max(n.n) FILTER (WHERE n.n <= $3) AS n FROM near n) last
-        LEFT JOIN near u ON u.n = last.n + $5
-        LEFT JOIN near l ON l.n = last.n + 1 - $5
-        $query$, centile_store.bucket_table(p_from_bucket), centile_store.bucket_table(p_to_bucket),
-        CASE WHEN p_up THEN 'DESC' ELSE 'ASC' END, CASE WHEN p_up THEN '<' ELSE '>=' END)
-    INTO v_done
-    USING p_ranking_id, p_bound, p_rows, p_to_bucket, CASE WHEN p_up THEN 0 ELSE 1 END;
-    moved := v_done.moved;
-    lanes := v_done.lanes;
-    moved_by_lane := v_done.moved_by_lane;
-    lower := v_done.lower;
-    upper := v_done.upper;
-END
-$_$;
-
-COMMENT ON FUNCTION centile_store.move_rows(p_ranking_id bigint, p_from_bucket smallint, p_to_bucket smallint, p_bound centile_store.rank_key, p_up boolean, p_rows integer, OUT moved integer, OUT lanes smallint[], OUT moved_by_lane integer[], OUT lower centile_store.rank_key, OUT upper centile_store.rank_key) IS 'Moves rows of a bucket to an adjacent one. Called by centile_store.move_boundary. Example: SELECT moved FROM centile_store.move_rows(1, 0::smallint, 2::smallint, (100, -9223372036854775808, -9223372036854775808), true, 1);';
-
-CREATE FUNCTION centile_store.named_changes(p_changes jsonb) RETURNS jsonb
-    LANGUAGE sql STABLE STRICT
-    AS $$
-    SELECT p_changes || jsonb_object_agg(l.list, (
-        SELECT coalesce(jsonb_agg(r.row || jsonb_build_object('user_id', u.external_id) ORDER BY r.place), '[]')
-        FROM jsonb_array_elements(p_changes -> l.list) WITH ORDINALITY AS r (row, place)
-        JOIN centile_store.users u ON u.id = (r.row ->> 'user_id')::bigint))
-    FROM unnest('{promotions,demotions}'::text[]) AS l (list)
-$$;
-
-COMMENT ON FUNCTION centile_store.named_changes(p_changes jsonb) IS 'Changes of tiers with the players'' own ids. Example: SELECT centile_store.named_changes(''{"promotions": [{"user_id": 1, "from": null, "to": "gold"}], "demotions": []}'');';
 
 CREATE FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_around integer) RETURNS TABLE(step integer, first_equal integer, better bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone)
     LANGUAGE sql STABLE
@@ -5083,9 +5044,11 @@ CREATE FUNCTION centile_store.rank_change(p_board_id integer, p_period text, p_u
     LANGUAGE sql STABLE
     AS $$
     SELECT CASE WHEN l.user_id IS NOT NULL THEN
-               centile_store.rank_of_key(g.id, b.ties = 'shared', (l.rank_key, l.tie_key, -l.user_id)::centile_store.rank_key) END,
+               1 + centile_store.count_above(g.id, CASE b.ties WHEN 'shared' THEN centile_store.highest_key(l.rank_key)
+                   ELSE (l.rank_key, l.tie_key, -l.user_id)::centile_store.rank_key END) END,
            CASE WHEN p_was_rank_key IS NOT NULL THEN
-               centile_store.rank_of_key(g.id, b.ties = 'shared', (p_was_rank_key, p_was_tie_key, -p_user_id)::centile_store.rank_key)
+               1 + centile_store.count_above(g.id, CASE b.ties WHEN 'shared' THEN centile_store.highest_key(p_was_rank_key)
+                   ELSE (p_was_rank_key, p_was_tie_key, -p_user_id)::centile_store.rank_key END)
                -- A player does not stand above their own earlier key.
                - CASE WHEN l.user_id IS NULL THEN 0
                       WHEN b.ties = 'shared' THEN (l.rank_key > p_was_rank_key)::integer
@@ -5114,12 +5077,6 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.rank_key_at(p_ranking_id bigint, p_period_id bigint, p_position bigint) IS 'The rank key at a position of a ranking, or of the archive of a period. Example: SELECT centile_store.rank_key_at(1, NULL, 3);';
-
-CREATE FUNCTION centile_store.rank_of_key(p_ranking_id bigint, p_shared boolean, p_key centile_store.rank_key) RETURNS bigint
-    LANGUAGE sql STABLE
-    RETURN (1 + centile_store.count_above(p_ranking_id, CASE WHEN p_shared THEN centile_store.highest_key((p_key).rank_key) ELSE p_key END));
-
-COMMENT ON FUNCTION centile_store.rank_of_key(p_ranking_id bigint, p_shared boolean, p_key centile_store.rank_key) IS 'Rank of a key, shared among equal scores or not. Example: SELECT centile_store.rank_of_key(1, true, (100, 0, 0));';
 
 CREATE FUNCTION centile_store.rank_steps(p_ranking_id bigint, p_archived_period_id bigint, p_user_id bigint) RETURNS TABLE(what text, statement text)
     LANGUAGE plpgsql STABLE
@@ -5586,19 +5543,6 @@ $_$;
 
 COMMENT ON FUNCTION centile_store.remove_released(p_limit integer) IS 'Deletes some rows of released rankings and returns their number; 0 when nothing is left. Example: SELECT centile_store.remove_released();';
 
-CREATE FUNCTION centile_store.renamed_in_top(p_top bytea, p_user_id bigint, p_external_id text, p_name text) RETURNS bytea
-    LANGUAGE sql IMMUTABLE
-    AS $$
-    SELECT convert_to(jsonb_set(t.top, '{rows}', (
-        SELECT jsonb_agg(CASE WHEN (r.row ->> 'internal_id')::bigint = p_user_id
-                              THEN r.row || jsonb_build_object('user_id', p_external_id, 'user_name', p_name, 'avatar', NULL)
-                              ELSE r.row END ORDER BY r.place)
-        FROM jsonb_array_elements(t.top -> 'rows') WITH ORDINALITY AS r (row, place)))::text, 'UTF8')
-    FROM (SELECT convert_from(p_top, 'UTF8')::jsonb AS top) t
-$$;
-
-COMMENT ON FUNCTION centile_store.renamed_in_top(p_top bytea, p_user_id bigint, p_external_id text, p_name text) IS 'A frozen top with another id and name for one player. Example: SELECT convert_from(centile_store.renamed_in_top(frozen_top, 3, ''nobody'', ''Nobody''), ''UTF8'') LIKE ''%"user_name": "Nobody"%'' AS is_renamed FROM centile_store.periods WHERE frozen_top IS NOT NULL ORDER BY id LIMIT 1;';
-
 CREATE FUNCTION centile_store.reposition_bucket(p_ranking_id bigint, p_layout integer, p_place integer, p_beside integer, p_above boolean) RETURNS boolean
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
@@ -5748,7 +5692,7 @@ BEGIN
         -- With more than a few equals above, count all better players instead.
         SELECT k.rank_key,
                CASE WHEN a.equals < 20 THEN k.position - a.equals
-                    ELSE centile_store.rank_of_key(p_ranking_id, true, centile_store.highest_key(k.rank_key)) END AS rank
+                    ELSE 1 + centile_store.count_above(p_ranking_id, centile_store.highest_key(k.rank_key)) END AS rank
         FROM key k
         CROSS JOIN LATERAL (
             SELECT count(*) FILTER (WHERE u.rank_key = k.rank_key) AS equals
@@ -6598,7 +6542,7 @@ CREATE VIEW centile.audit_log AS
      LEFT JOIN centile_store.boards b ON ((b.id = a.board_id)))
      LEFT JOIN centile_store.users u ON ((u.id = a.user_id)));
 
-COMMENT ON VIEW centile.audit_log IS 'Acts of administrators, with the values before and after. Example: SELECT actor, action, board, subject, after ->> ''reason'' AS reason FROM centile.audit_log WHERE action = ''correct'' ORDER BY audit_id DESC LIMIT 3;';
+COMMENT ON VIEW centile.audit_log IS 'Actions of administrators, with the values before and after. Example: SELECT actor, action, board, subject, after ->> ''reason'' AS reason FROM centile.audit_log WHERE action = ''correct'' ORDER BY audit_id DESC LIMIT 3;';
 
 CREATE VIEW centile.boards AS
  SELECT boards.id AS board_id,
@@ -7231,7 +7175,7 @@ CREATE VIEW centile.score_history AS
      JOIN centile_store.boards b ON ((b.id = t.board_id)))
      JOIN centile_store.users u ON ((u.id = t.user_id)));
 
-COMMENT ON VIEW centile.score_history IS 'Every act in the ledger: scores, voids, resets, bans, unbans. Example: SELECT transaction_id, kind, points, reason, occurred_at FROM centile.score_history WHERE board = ''main'' AND user_id = ''ann'' ORDER BY occurred_at DESC LIMIT 5;';
+COMMENT ON VIEW centile.score_history IS 'Every transaction in the ledger: scores, voids, resets, bans, unbans. Example: SELECT transaction_id, kind, points, reason, occurred_at FROM centile.score_history WHERE board = ''main'' AND user_id = ''ann'' ORDER BY occurred_at DESC LIMIT 5;';
 
 CREATE VIEW centile.standings AS
  SELECT b.slug AS board,
@@ -8135,9 +8079,6 @@ GRANT ALL ON FUNCTION centile_store.combination_rules(p_board_id integer) TO cen
 REVOKE ALL ON FUNCTION centile_store.combined_boards(p_board_id integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.combined_boards(p_board_id integer) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.combined_differences(p_period_id bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.combined_differences(p_period_id bigint) TO centile_service;
-
 REVOKE ALL ON FUNCTION centile_store.combined_entries_query(p_board_id integer, p_sources jsonb, p_numeric boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.combined_entries_query(p_board_id integer, p_sources jsonb, p_numeric boolean) TO centile_service;
 
@@ -8339,12 +8280,6 @@ GRANT ALL ON FUNCTION centile_store.move_boundary(p_ranking_id bigint, p_layout 
 REVOKE ALL ON FUNCTION centile_store.move_player(p_board text, p_user_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.move_player(p_board text, p_user_id bigint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.move_rows(p_ranking_id bigint, p_from_bucket smallint, p_to_bucket smallint, p_bound centile_store.rank_key, p_up boolean, p_rows integer, OUT moved integer, OUT lanes smallint[], OUT moved_by_lane integer[], OUT lower centile_store.rank_key, OUT upper centile_store.rank_key) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.move_rows(p_ranking_id bigint, p_from_bucket smallint, p_to_bucket smallint, p_bound centile_store.rank_key, p_up boolean, p_rows integer, OUT moved integer, OUT lanes smallint[], OUT moved_by_lane integer[], OUT lower centile_store.rank_key, OUT upper centile_store.rank_key) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.named_changes(p_changes jsonb) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.named_changes(p_changes jsonb) TO centile_service;
-
 REVOKE ALL ON FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_around integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_key centile_store.rank_key, p_around integer) TO centile_service;
 
@@ -8417,9 +8352,6 @@ GRANT ALL ON FUNCTION centile_store.rank_change(p_board_id integer, p_period tex
 REVOKE ALL ON FUNCTION centile_store.rank_key_at(p_ranking_id bigint, p_period_id bigint, p_position bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.rank_key_at(p_ranking_id bigint, p_period_id bigint, p_position bigint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.rank_of_key(p_ranking_id bigint, p_shared boolean, p_key centile_store.rank_key) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.rank_of_key(p_ranking_id bigint, p_shared boolean, p_key centile_store.rank_key) TO centile_service;
-
 REVOKE ALL ON FUNCTION centile_store.rank_steps(p_ranking_id bigint, p_archived_period_id bigint, p_user_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.rank_steps(p_ranking_id bigint, p_archived_period_id bigint, p_user_id bigint) TO centile_service;
 
@@ -8461,9 +8393,6 @@ GRANT ALL ON FUNCTION centile_store.release_windows(p_board_id integer, p_all bo
 
 REVOKE ALL ON FUNCTION centile_store.remove_released(p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.remove_released(p_limit integer) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.renamed_in_top(p_top bytea, p_user_id bigint, p_external_id text, p_name text) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.renamed_in_top(p_top bytea, p_user_id bigint, p_external_id text, p_name text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.reposition_bucket(p_ranking_id bigint, p_layout integer, p_place integer, p_beside integer, p_above boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.reposition_bucket(p_ranking_id bigint, p_layout integer, p_place integer, p_beside integer, p_above boolean) TO centile_service;

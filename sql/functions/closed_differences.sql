@@ -12,11 +12,6 @@ DECLARE
     v_top    jsonb;
 BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods p WHERE p.id = p_period_id;
-    IF NOT EXISTS (SELECT FROM pg_catalog.pg_class c
-                   WHERE c.relnamespace = 'centile_archive'::regnamespace AND c.relname = v_period.archive_name AND c.relkind = 'm' AND c.relispopulated) THEN
-        RETURN QUERY SELECT 'archive missing', 'centile_archive.' || v_period.archive_name, to_jsonb('a materialized view'::text), NULL::jsonb, 1::bigint;
-        RETURN;
-    END IF;
     BEGIN
         v_top := convert_from(v_period.frozen_top, 'UTF8')::jsonb;
     EXCEPTION WHEN data_exception THEN

@@ -46,4 +46,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.create_key(text, text, text, text[], timestamptz, bytea, text, bytea, bytea, bytea) IS
-'Stores an API key, ctl_ID_SECRET, by the SHA-256 of its secret and, if it signs, its encrypted signing secret; centile key create generates both. Example: SELECT centile.create_key(''00112233445566aa'', ''match server'', ''server'', ''{main}'', NULL, sha256(''64 random hexadecimal digits'')) IS NOT NULL AS is_made;';
+'Stores an API key (ctl_ID_SECRET): the SHA-256 of its secret and, if it signs, its encrypted signing secret. centile key create generates both. Example: SELECT centile.create_key(''00112233445566aa'', ''match server'', ''server'', ''{main}'', NULL, sha256(''64 random hexadecimal digits'')) IS NOT NULL AS is_made;';

@@ -5,7 +5,7 @@
 --
 -- Of an open period: its ranking, entries, bucket rows, layout, bucket counts, the rows of each lane
 -- and the segments of its players. Of a closed period: the archive as of its cut-off, and the frozen
--- top, while the archive is kept. For a combined board: whether its view, number of players and frozen top agree.
+-- top, while the archive is kept. Of a combined board: its view, number of players and frozen top.
 CREATE OR REPLACE FUNCTION centile_store.differences(p_period_id bigint, p_limit integer DEFAULT 10)
 RETURNS TABLE (kind text, subject text, expected jsonb, found jsonb, total bigint)
 LANGUAGE plpgsql STABLE
@@ -27,9 +27,26 @@ BEGIN
         WHERE d.n <= p_limit
         ORDER BY d.kind, d.n;
         RETURN QUERY SELECT * FROM centile_store.segment_differences(p_period_id, p_limit) WHERE v_period.segment = '';
-    ELSIF v_period.frozen_top IS NOT NULL AND v_period.kind = 'all_time' THEN
-        RETURN QUERY SELECT * FROM centile_store.combined_differences(p_period_id);
-    ELSIF v_period.frozen_top IS NOT NULL THEN
+    ELSIF v_period.frozen_top IS NULL THEN
+        RETURN;
+    ELSIF NOT EXISTS (SELECT FROM pg_catalog.pg_class c
+                      WHERE c.relnamespace = 'centile_archive'::regnamespace AND c.relname = v_period.archive_name AND c.relkind = 'm' AND c.relispopulated) THEN
+        RETURN QUERY SELECT 'archive missing', 'centile_archive.' || v_period.archive_name, to_jsonb('a materialized view'::text), NULL::jsonb, 1::bigint;
+    ELSIF v_period.kind = 'all_time' THEN
+        -- Of a combined board. Its sources may have changed since, so the ranking is only compared
+        -- with its own parts.
+        RETURN QUERY EXECUTE format(
+            'SELECT ''archive players'', ''players of the combined ranking'', to_jsonb(a.players), to_jsonb($1), 1::bigint
+             FROM (SELECT count(*) AS players FROM centile_archive.%I) a WHERE a.players <> $1', v_period.archive_name)
+        USING v_period.archive_players;
+        RETURN QUERY EXECUTE format(
+            'SELECT ''frozen top'', format(''position %%s'', t.place), to_jsonb(a), t.row, count(*) OVER ()
+             FROM jsonb_array_elements(convert_from($1, ''UTF8'')::jsonb -> ''rows'') WITH ORDINALITY AS t (row, place)
+             LEFT JOIN centile_archive.%I a ON a."position" = t.place
+             WHERE (t.row -> ''internal_id'', t.row -> ''rank'', t.row -> ''score'') IS DISTINCT FROM (to_jsonb(a.user_id), to_jsonb(a.rank), to_jsonb(a.score))
+             ORDER BY t.place LIMIT $2', v_period.archive_name)
+        USING v_period.frozen_top, p_limit;
+    ELSE
         RETURN QUERY SELECT * FROM centile_store.closed_differences(p_period_id, p_limit);
     END IF;
 END

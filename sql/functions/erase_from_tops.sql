@@ -36,10 +36,16 @@ BEGIN
     -- Periods first, then messages, both by id: corrections and deliveries lock several of them,
     -- too.
     PERFORM FROM centile_store.periods p WHERE p.id = ANY (period_ids) ORDER BY p.id FOR NO KEY UPDATE;
+    -- All other bytes of a top stay the same: the text of jsonb is the same for the same value.
     UPDATE centile_store.periods p
     SET frozen_top = r.top, archive_revision = p.archive_revision + 1
-    FROM (SELECT o.id, centile_store.renamed_in_top(o.frozen_top, v_erasure.user_id, p_user, v_name) AS top
-          FROM centile_store.periods o WHERE o.id = ANY (period_ids) AND o.frozen_top IS NOT NULL) r
+    FROM (SELECT o.id, convert_to(jsonb_set(t.top, '{rows}', (
+                     SELECT jsonb_agg(CASE WHEN (r.row ->> 'internal_id')::bigint = v_erasure.user_id
+                                           THEN r.row || jsonb_build_object('user_id', p_user, 'user_name', v_name, 'avatar', NULL)
+                                           ELSE r.row END ORDER BY r.place)
+                     FROM jsonb_array_elements(t.top -> 'rows') WITH ORDINALITY AS r (row, place)))::text, 'UTF8') AS top
+          FROM centile_store.periods o CROSS JOIN LATERAL (SELECT convert_from(o.frozen_top, 'UTF8')::jsonb AS top) t
+          WHERE o.id = ANY (period_ids) AND o.frozen_top IS NOT NULL) r
     WHERE p.id = r.id AND p.frozen_top <> r.top;
     -- Also delivered messages, because they can be sent again. In later messages the old id means
     -- another player.

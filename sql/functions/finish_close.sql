@@ -24,7 +24,12 @@ BEGIN
     -- the structure lock, so that writers of the board do not wait for a name change.
     PERFORM FROM centile_store.profile_revision FOR SHARE;
     v_top := centile_store.freeze_top(p_period_id);
-    v_changes := centile_store.named_changes(v_changes);
+    -- The players' own ids.
+    SELECT v_changes || jsonb_object_agg(l.list, (
+        SELECT coalesce(jsonb_agg(r.row || jsonb_build_object('user_id', u.external_id) ORDER BY r.place), '[]')
+        FROM jsonb_array_elements(v_changes -> l.list) WITH ORDINALITY AS r (row, place)
+        JOIN centile_store.users u ON u.id = (r.row ->> 'user_id')::bigint))
+    INTO v_changes FROM unnest('{promotions,demotions}'::text[]) AS l (list) WHERE v_changes IS NOT NULL;
     PERFORM centile_store.lock_structure(v_period.board_id, true);
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id FOR UPDATE;
     IF v_period.state = 'closed' THEN

@@ -26,12 +26,9 @@ BEGIN
     END IF;
     v_is_low := 2 * v_left > v_players[v_place];
     bucket := (SELECT g.buckets[v_place] FROM centile_store.rankings g WHERE g.id = p_ranking_id);
-    FOR key IN
-        SELECT k.* FROM centile_store.key_in_bucket(bucket, p_ranking_id,
-            CASE WHEN v_is_low THEN v_players[v_place] - v_left ELSE v_left - 1 END, v_is_low) k
-    LOOP
-        RETURN NEXT;
-    END LOOP;
+    RETURN QUERY
+    SELECT bucket, k FROM centile_store.key_in_bucket(bucket, p_ranking_id,
+        CASE WHEN v_is_low THEN v_players[v_place] - v_left ELSE v_left - 1 END, v_is_low) k;
 END
 $$;
 

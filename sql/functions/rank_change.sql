@@ -6,9 +6,11 @@ CREATE OR REPLACE FUNCTION centile_store.rank_change(p_board_id integer, p_perio
 LANGUAGE sql STABLE
 AS $$
     SELECT CASE WHEN l.user_id IS NOT NULL THEN
-               centile_store.rank_of_key(g.id, b.ties = 'shared', (l.rank_key, l.tie_key, -l.user_id)::centile_store.rank_key) END,
+               1 + centile_store.count_above(g.id, CASE b.ties WHEN 'shared' THEN centile_store.highest_key(l.rank_key)
+                   ELSE (l.rank_key, l.tie_key, -l.user_id)::centile_store.rank_key END) END,
            CASE WHEN p_was_rank_key IS NOT NULL THEN
-               centile_store.rank_of_key(g.id, b.ties = 'shared', (p_was_rank_key, p_was_tie_key, -p_user_id)::centile_store.rank_key)
+               1 + centile_store.count_above(g.id, CASE b.ties WHEN 'shared' THEN centile_store.highest_key(p_was_rank_key)
+                   ELSE (p_was_rank_key, p_was_tie_key, -p_user_id)::centile_store.rank_key END)
                -- A player does not stand above their own earlier key.
                - CASE WHEN l.user_id IS NULL THEN 0
                       WHEN b.ties = 'shared' THEN (l.rank_key > p_was_rank_key)::integer

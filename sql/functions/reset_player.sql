@@ -14,4 +14,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.reset_player(text, text, text, text) IS
-'Resets a player in the current periods of a board and returns the act''s id in the ledger. Example: SELECT centile.reset_player(''main'', ''ann'', ''asked for it'');';
+'Resets a player in the current periods of a board and returns the transaction''s id. Example: SELECT centile.reset_player(''main'', ''ann'', ''asked for it'');';

@@ -16,7 +16,7 @@ BEGIN
         -- With more than a few equals above, count all better players instead.
         SELECT k.rank_key,
                CASE WHEN a.equals < 20 THEN k.position - a.equals
-                    ELSE centile_store.rank_of_key(p_ranking_id, true, centile_store.highest_key(k.rank_key)) END AS rank
+                    ELSE 1 + centile_store.count_above(p_ranking_id, centile_store.highest_key(k.rank_key)) END AS rank
         FROM key k
         CROSS JOIN LATERAL (
             SELECT count(*) FILTER (WHERE u.rank_key = k.rank_key) AS equals

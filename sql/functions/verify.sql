@@ -1,16 +1,12 @@
 CREATE OR REPLACE FUNCTION centile.verify(p_board text, p_period text DEFAULT 'all_time', p_limit integer DEFAULT 10)
 RETURNS TABLE (kind text, subject text, expected jsonb, found jsonb, total bigint)
-LANGUAGE plpgsql STABLE SECURITY DEFINER
+LANGUAGE sql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-    v_source record;
-BEGIN
-    SELECT * INTO v_source FROM centile_store.source_named(p_board, p_period);
-    RETURN QUERY
-    SELECT d.* FROM centile_store.differences(
-        coalesce(v_source.archived_period_id, (SELECT g.period_id FROM centile_store.rankings g WHERE g.id = v_source.ranking_id)), greatest(coalesce(p_limit, 10), 1)) d;
-END
+    SELECT d.*
+    FROM centile_store.source_named(p_board, p_period) s
+    CROSS JOIN LATERAL centile_store.differences(
+        coalesce(s.archived_period_id, (SELECT g.period_id FROM centile_store.rankings g WHERE g.id = s.ranking_id)), greatest(coalesce(p_limit, 10), 1)) d
 $$;
 
 COMMENT ON FUNCTION centile.verify(text, text, integer) IS

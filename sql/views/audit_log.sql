@@ -5,5 +5,5 @@ LEFT JOIN centile_store.boards b ON b.id = a.board_id
 LEFT JOIN centile_store.users u ON u.id = a.user_id;
 
 COMMENT ON VIEW centile.audit_log IS
-'Acts of administrators, with the values before and after. Example: SELECT actor, action, board, subject, after ->> ''reason'' AS reason FROM centile.audit_log WHERE action = ''correct'' ORDER BY audit_id DESC LIMIT 3;';
+'Actions of administrators, with the values before and after. Example: SELECT actor, action, board, subject, after ->> ''reason'' AS reason FROM centile.audit_log WHERE action = ''correct'' ORDER BY audit_id DESC LIMIT 3;';
 GRANT SELECT ON centile.audit_log TO centile_reader;

@@ -6,5 +6,5 @@ JOIN centile_store.boards b ON b.id = t.board_id
 JOIN centile_store.users u ON u.id = t.user_id;
 
 COMMENT ON VIEW centile.score_history IS
-'Every act in the ledger: scores, voids, resets, bans, unbans. Example: SELECT transaction_id, kind, points, reason, occurred_at FROM centile.score_history WHERE board = ''main'' AND user_id = ''ann'' ORDER BY occurred_at DESC LIMIT 5;';
+'Every transaction in the ledger: scores, voids, resets, bans, unbans. Example: SELECT transaction_id, kind, points, reason, occurred_at FROM centile.score_history WHERE board = ''main'' AND user_id = ''ann'' ORDER BY occurred_at DESC LIMIT 5;';
 GRANT SELECT ON centile.score_history TO centile_reader;
