@@ -229,7 +229,7 @@ pub struct InstanceFlags {
     #[arg(long, env = "CENTILE_KEY_BURST", value_name = "N", default_value = "2000")]
     key_burst: NonZero<u32>,
 
-    /// Maximum requests per second without a key per address; 0 for no limit
+    /// Maximum requests per second per address, without a key; 0 for no limit
     ///
     /// IPv6 addresses count by /64 network.
     #[arg(long, env = "CENTILE_ADDRESS_RATE", value_name = "N", default_value_t = 200)]
