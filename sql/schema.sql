@@ -4597,7 +4597,7 @@ CREATE FUNCTION centile_store.note_act(p_actor text, p_action text, p_board_id i
     WHERE num_nonnulls(c.before, c.after) > 0
 $$;
 
-COMMENT ON FUNCTION centile_store.note_act(p_actor text, p_action text, p_board_id integer, p_before jsonb, p_after jsonb, p_subject text, p_user_id bigint) IS 'Records an administrator''s act in the audit log. Example: SELECT centile_store.note_act(''dora'', ''change_board'', 1, ''{"title": "Main board"}'', ''{"title": "Main"}'', ''main'');';
+COMMENT ON FUNCTION centile_store.note_act(p_actor text, p_action text, p_board_id integer, p_before jsonb, p_after jsonb, p_subject text, p_user_id bigint) IS 'Records an administrator''s action in the audit log. Example: SELECT centile_store.note_act(''dora'', ''change_board'', 1, ''{"title": "Main board"}'', ''{"title": "Main"}'', ''main'');';
 
 CREATE FUNCTION centile_store.note_delivery(p_message_id bigint, p_status integer, p_error text) RETURNS void
     LANGUAGE sql

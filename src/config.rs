@@ -235,7 +235,7 @@ pub struct InstanceFlags {
     #[arg(long, env = "CENTILE_ADDRESS_RATE", value_name = "N", default_value_t = 200)]
     address_rate: u32,
 
-    /// Maximum burst of requests without a key per address
+    /// Maximum burst of requests per address, without a key
     #[arg(long, env = "CENTILE_ADDRESS_BURST", value_name = "N", default_value = "1000")]
     address_burst: NonZero<u32>,
 

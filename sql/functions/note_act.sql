@@ -14,4 +14,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile_store.note_act(text, text, integer, jsonb, jsonb, text, bigint) IS
-'Records an administrator''s act in the audit log. Example: SELECT centile_store.note_act(''dora'', ''change_board'', 1, ''{"title": "Main board"}'', ''{"title": "Main"}'', ''main'');';
+'Records an administrator''s action in the audit log. Example: SELECT centile_store.note_act(''dora'', ''change_board'', 1, ''{"title": "Main board"}'', ''{"title": "Main"}'', ''main'');';

@@ -141,8 +141,8 @@ impl Store {
         // Queries for the newest rows must follow the index order. A bitmap scan would first
         // collect and sort every row version that another session's snapshot keeps alive.
         //
-        // No parallel workers: the planner used them to count the rows of a large bucket, and the rank
-        // took 24.0 ms instead of 1.8.
+        // No parallel workers: the planner used them to count the rows of a large bucket, and the
+        // rank took 24.0 ms instead of 1.8.
         let quick =
             [&everywhere[..], &[("enable_bitmapscan", "off"), ("max_parallel_workers_per_gather", "0")]].concat();
         // Readers look rows up by key, so one generic plan fits all values. It must not stay a
