@@ -127,3 +127,18 @@ async fn damage_of_a_combined_ranking_is_found() {
         run(&db, &["verify", "--board", "hero"]).well();
     }
 }
+
+#[tokio::test]
+async fn verify_lists_as_many_damaged_rows_of_a_combined_top_as_wanted() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &["--no-maintenance"]).await;
+    site.board(json!({"periods": ["all_time"]}), &[("ada", 5), ("bob", 7), ("cyd", 9)]).await;
+    run(&db, &["board", "combine", "hero", "--source", "main@all_time"]).well();
+    db.execute(
+        "UPDATE centile_store.periods SET frozen_top = convert_to(replace(convert_from(frozen_top, 'UTF8'), '\"score\": ', '\"score\": 1'), 'UTF8') WHERE archive_name LIKE 'hero%'",
+    )
+    .await;
+    let found = "SELECT subject, total FROM centile.verify('hero', 'all_time', 2)";
+    let found: Vec<(String, i64)> = sqlx::query_as(found).fetch_all(&db.pool().await).await.unwrap();
+    assert_eq!(found, [("position 1".to_owned(), 3), ("position 2".to_owned(), 3)]);
+}
