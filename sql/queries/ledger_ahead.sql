@@ -1,3 +1,4 @@
--- The number of months of the ledger to come, and whether the last begins within a month.
-SELECT count(*) FILTER (WHERE month > now()) AS "months!", coalesce(max(month) < now() + interval '1 month', true) AS "ends_soon!"
+-- The number of months of the ledger to come, and whether the last begins within three weeks. After
+-- maintenance, it begins at least four weeks later.
+SELECT count(*) FILTER (WHERE month > now()) AS "months!", coalesce(max(month) < now() + interval '3 weeks', true) AS "ends_soon!"
 FROM centile.ledger_months

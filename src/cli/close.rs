@@ -46,9 +46,8 @@ pub(super) async fn run(config: &Config, close: Close) -> Result<()> {
     .await?;
     spinner.finish_and_clear();
     if !has_run {
-        return output::print("another process is closing periods; no period was closed");
-    }
-    if !tally.has_printed {
+        output::print("another process is closing periods; no period was closed")?;
+    } else if !tally.has_printed {
         output::print("nothing is due")?;
     }
     tally.result()
@@ -127,12 +126,15 @@ impl Tally {
 
     fn result(&self) -> Result<()> {
         if self.failed > 0 {
-            Err(Error::conflict(Code::Conflict, format!("{} periods could not be closed or prepared", self.failed)))
+            Err(Error::conflict(
+                Code::Conflict,
+                format!("periods that could not be closed or prepared: {}", self.failed),
+            ))
         } else if self.different > 0 {
             Err(Error::conflict(
                 Code::Conflict,
                 format!(
-                    "in {} periods the live ranking differed from the ledger; their archives follow the ledger",
+                    "periods whose live ranking differed from the ledger: {}; their archives follow the ledger",
                     self.different
                 ),
             ))

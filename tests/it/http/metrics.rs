@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::{http::api::site::Site, support::TestDb};
+use crate::{
+    http::api::site::Site,
+    support::{TestDb, run},
+};
 
 const DASHBOARD: &str = include_str!("../../../docs/grafana.json");
 
@@ -30,6 +33,7 @@ async fn the_dashboard_shows_existing_metrics() {
     let site = Site::start(&db, &["--read-url", db.url()]).await;
     site.board(json!({}), &[("ada", 40)]).await;
     site.get("/v1/boards/main/scores").await.is(200);
+    run(&db, &["board", "combine", "hero", "--source", "main@all_time"]).well();
     let metrics = site.get("/metrics").await.text;
     // A family without a series, such as that of refused indexes, still has a type line.
     let types = metrics.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
@@ -37,9 +41,12 @@ async fn the_dashboard_shows_existing_metrics() {
     let mut output: BTreeSet<String> = numbers(&metrics).keys().flat_map(|name| names(name)).collect();
     output.extend(types);
     let dashboard: Value = serde_json::from_str(DASHBOARD).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let ids: BTreeSet<u64> = panels.iter().map(|panel| panel["id"].as_u64().unwrap()).collect();
+    let places: BTreeSet<String> = panels.iter().map(|panel| panel["gridPos"].to_string()).collect();
+    assert_eq!((ids.len(), places.len()), (panels.len(), panels.len()), "panels share an id or a place");
     let mut asked = BTreeSet::new();
-    for target in dashboard["panels"].as_array().unwrap().iter().flat_map(|panel| panel["targets"].as_array().unwrap())
-    {
+    for target in panels.iter().flat_map(|panel| panel["targets"].as_array().unwrap()) {
         asked.extend(names(target["expr"].as_str().unwrap()));
     }
     let missing: Vec<_> = asked.difference(&output).collect();

@@ -162,6 +162,34 @@ async fn a_month_is_created_during_a_dump_and_writes() {
 }
 
 #[tokio::test]
+async fn the_first_score_without_a_month_creates_the_months() {
+    const AHEAD: &str = "SELECT count(*) FROM centile.ledger_months WHERE month > now()";
+    let db = TestDb::new().await;
+    db.execute("SELECT centile.create_board('arena')").await;
+    // As after two months without maintenance.
+    db.execute(
+        "DO $$
+         DECLARE
+             v_month regclass;
+         BEGIN
+             FOR v_month IN SELECT i.inhrelid FROM pg_inherits i WHERE i.inhparent = 'centile_store.score_transactions'::regclass LOOP
+                 EXECUTE format('DROP TABLE %s', v_month);
+             END LOOP;
+         END
+         $$",
+    )
+    .await;
+    let pool = db.pool().await;
+    assert_eq!(count(&pool, "SELECT count(*) FROM centile.ledger_months").await, 0);
+    let serve = spawn_serve(&db, None, &["--no-maintenance"]).await;
+    let call = client().post(serve.at("/v1/boards/arena/scores")).bearer_auth(key(db.url(), "server"));
+    let answer = call.json(&json!({"user_id": "ann", "points": 1})).send().await.expect("an answer");
+    assert_eq!(answer.status(), 200, "{}", answer.text().await.expect("a body"));
+    assert_eq!(count(&pool, AHEAD).await, 2);
+    assert_eq!(count(&pool, "SELECT count(*) FROM centile_store.score_transactions").await, 1);
+}
+
+#[tokio::test]
 async fn two_concurrent_sessions_create_each_month_once() {
     const MAKE: &str = "SELECT centile.ensure_ledger_months('2031-01-01', '2031-03-31')";
     const WAITING: &str = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted

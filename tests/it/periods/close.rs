@@ -6,6 +6,7 @@ mod retention;
 
 use std::{fmt::Write as _, io::Write as _};
 
+use chrono::{SecondsFormat, TimeDelta, Utc};
 use sqlx::PgPool;
 
 use crate::support::{Files, Ran, TestDb, import, import_stdin, run, spawn, spawn_import, spawn_serve, wait::until};
@@ -151,6 +152,33 @@ async fn a_step_out_of_order_is_refused() {
 }
 
 #[tokio::test]
+async fn close_due_fails_for_a_window_although_another_process_closes() {
+    const MIN: &str = "--points-min=-9223372036854775807";
+    const MAX: &str = "--points-max=9223372036854775807";
+    let (db, files) = (TestDb::new().await, Files::new());
+    run(&db, &["board", "create", "arena", "--periods", "all_time,day", MIN, MAX]).well();
+    // The sums of all events and of each day fit into 64 bits; the sum within the window does not.
+    let mut content = String::from("id,user_id,points,occurred_at\n");
+    for (days, points) in [(30, -i64::MAX), (2, i64::MAX), (1, 9)] {
+        let at = Utc::now() - TimeDelta::days(days);
+        writeln!(content, "e{points},ann,{points},{}", at.to_rfc3339_opts(SecondsFormat::Secs, true)).unwrap();
+    }
+    import(&db, &files.write("sums.csv", content), "arena", &[]).well(3, 0);
+    run(&db, &["board", "change", "arena", "--rolling", "7d"]).well();
+    let pool = db.pool().await;
+    let mut other = pool.acquire().await.unwrap();
+    let is_ours: bool =
+        sqlx::query_scalar("SELECT centile_store.try_closing_lock()").fetch_one(&mut *other).await.unwrap();
+    assert!(is_ours);
+    let ran = run(&db, &["close", "--due"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.out.starts_with("failed   arena rolling:7d-"), "{ran:?}");
+    assert!(ran.out.contains("would leave the range of 64 bits"), "{ran:?}");
+    assert!(ran.out.ends_with("another process is closing periods; no period was closed\n"), "{ran:?}");
+    assert!(ran.err.contains("error: periods that could not be closed or prepared: "), "{ran:?}");
+}
+
+#[tokio::test]
 async fn one_of_two_concurrent_closers_reports_the_other() {
     let (db, _files) = board_with("all_time,week,month", &three_weeks()).await;
     let pool = db.pool().await;
@@ -215,7 +243,7 @@ async fn a_difference_is_recorded_and_the_ledger_wins() {
         ran.err.contains("ERROR centile::periods::closing: the live ranking did not agree with the ledger"),
         "{ran:?}"
     );
-    assert!(ran.err.contains("error: in 1 periods the live ranking differed"), "{ran:?}");
+    assert!(ran.err.contains("error: periods whose live ranking differed from the ledger: 1;"), "{ran:?}");
     assert_eq!(archive(&pool, "arena_week_2024_01_01").await, wanted);
     let found: Vec<(Option<i64>, Option<i64>)> = sqlx::query_as(
         "SELECT live_score - archive_score, live_score FROM centile_store.archive_differences ORDER BY user_id",
