@@ -1612,7 +1612,7 @@ BEGIN
     FROM edge e LEFT JOIN new n ON e.result IS NULL AND n.user_id = e.user_id AND n.friend_id = e.friend_id;
     INSERT INTO centile_store.friends (user_id, friend_id)
     SELECT * FROM unnest(v_added.user_ids, v_added.friend_ids);
-    RETURN v_added.results;
+    RETURN coalesce(v_added.results, '{}');
 END
 $$;
 
@@ -3272,7 +3272,14 @@ CREATE FUNCTION centile_store.end_import(p_import_id bigint) RETURNS boolean
 BEGIN
     UPDATE centile_store.imports SET ended_at = clock_timestamp()
     WHERE id = p_import_id AND ended_at IS NULL AND abandoned_at IS NULL;
-    RETURN FOUND;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    UPDATE centile_store.imports i SET ended_at = clock_timestamp()
+    FROM centile_store.imports e
+    WHERE e.id = p_import_id AND i.board_id = e.board_id AND i.source = e.source AND i.source <> 'stdin'
+      AND i.ended_at IS NULL AND i.abandoned_at IS NULL AND NOT centile_store.is_locked(1128615509, i.id);
+    RETURN true;
 END
 $$;
 

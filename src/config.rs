@@ -2,6 +2,7 @@
 
 use std::{net::SocketAddr, num::NonZero, path::PathBuf, str::FromStr, sync::Arc, thread, time::Duration};
 
+use chrono::{DateTime, Utc};
 use clap::{
     Args, ValueEnum,
     builder::{FalseyValueParser, NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser},
@@ -488,6 +489,16 @@ pub fn value<T: FromStr<Err = Error>>(text: &str) -> Result<T, String> {
         Error::Invalid { message, .. } => message,
         other => other.to_string(),
     })
+}
+
+/// Parses a time for clap.
+///
+/// # Errors
+/// A message with an example if the text is not a time with its offset (RFC 3339).
+pub fn time(text: &str) -> Result<DateTime<Utc>, String> {
+    let time = DateTime::parse_from_rfc3339(text);
+    time.map(|time| time.to_utc())
+        .map_err(|_| "must be a time with its offset, such as 2030-01-31T12:00:00Z".to_owned())
 }
 
 /// Parses one of the names of `T` for clap, whose help lists them.

@@ -211,8 +211,12 @@ async fn set_banned(rankings: &Rankings, user_id: &UserId, banned: bool, act: &A
     // Nobody has scores on a combined board.
     let boards = boards::list(&rankings.store, None).await?;
     for board in boards.iter().filter(|board| board.mode != Mode::Combined) {
-        match rankings.store.ban_on_board(board.slug.as_str(), ban, act).await {
-            Ok(()) => rankings.acknowledge_all(board.id).await?,
+        let done = async {
+            rankings.store.ban_on_board(board.slug.as_str(), ban, act).await?;
+            rankings.acknowledge_all(board.id).await
+        };
+        match done.await {
+            Ok(()) => {}
             Err(Error::Unavailable { code, message, retry_after }) => {
                 let message = format!("{message}; the other boards are done, run it again for this one");
                 failed = Some(Error::Unavailable { code, message, retry_after });

@@ -100,7 +100,7 @@ DECLARE
     v_epoch     text;
 BEGIN
     PERFORM set_config('synchronous_commit', 'on', true);
-    PERFORM pg_advisory_xact_lock(1128615508, -1);
+    PERFORM pg_advisory_xact_lock(1128615508, -4);
     SELECT e.timelines, CASE WHEN e.timelines[p_node + 1] IS NULL AND e.epoch <> '' THEN e.epoch ELSE left(replace(gen_random_uuid()::text, '-', ''), 12) END
     INTO STRICT v_timelines, v_epoch FROM centile_lanes.cluster_epoch e;
     v_timelines[p_node + 1] := p_timeline;
@@ -129,7 +129,7 @@ BEGIN
         WHERE s.timeline IS DISTINCT FROM e.timelines[s.node + 1]
     LOOP
         -- Another instance may have seen it, too.
-        PERFORM pg_advisory_xact_lock(1128615508, -1);
+        PERFORM pg_advisory_xact_lock(1128615508, -4);
         PERFORM centile_lanes.begin_epoch(v_server.node, v_server.timeline)
         FROM centile_lanes.cluster_epoch e WHERE e.timelines[v_server.node + 1] IS DISTINCT FROM v_server.timeline;
     END LOOP;

@@ -63,7 +63,7 @@ BEGIN
         RETURN;
     END IF;
     -- One session asks for the epoch; the others wait.
-    PERFORM pg_advisory_xact_lock(1128615508, -1);
+    PERFORM pg_advisory_xact_lock(1128615508, -4);
     IF (SELECT e.timelines[v_node + 1] IS DISTINCT FROM v_timeline FROM centile_store.cluster_epoch e) THEN
         PERFORM centile_lanes.on_coordinator(format('SELECT centile_lanes.begin_epoch(%s, %L)', v_node, v_timeline));
     END IF;

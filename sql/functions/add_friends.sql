@@ -38,7 +38,7 @@ BEGIN
     FROM edge e LEFT JOIN new n ON e.result IS NULL AND n.user_id = e.user_id AND n.friend_id = e.friend_id;
     INSERT INTO centile_store.friends (user_id, friend_id)
     SELECT * FROM unnest(v_added.user_ids, v_added.friend_ids);
-    RETURN v_added.results;
+    RETURN coalesce(v_added.results, '{}');
 END
 $$;
 

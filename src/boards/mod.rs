@@ -121,6 +121,10 @@ pub async fn find(boards: &Boards, slug: &BoardSlug) -> Result<Arc<Board>> {
 
 /// Changes a board. [`Error::Conflict`] if a rule can no longer change.
 pub async fn update(boards: &Boards, slug: &BoardSlug, change: BoardChange, by: &Actor) -> Result<Board> {
+    let board = find(boards, slug).await?;
+    if board.mode == Mode::Combined {
+        check_combined(&change)?;
+    }
     check_lanes(change.lanes)?;
     check_frozen_top_size(change.frozen_top_size)?;
     for (&kind, kept) in &change.kept_archives {
@@ -141,13 +145,32 @@ pub async fn update(boards: &Boards, slug: &BoardSlug, change: BoardChange, by: 
             check_sources(sources)?;
         }
         if let Some(refresh) = &combination.refresh {
-            let time_zone = change.time_zone.clone().unwrap_or(find(boards, slug).await?.time_zone.clone());
-            refresh.check(&time_zone)?;
+            refresh.check(change.time_zone.as_ref().unwrap_or(&board.time_zone))?;
         }
     }
     boards.store.update_board(slug.as_str(), &change, by).await?;
     boards.cache.forget(slug);
     find(boards, slug).await.map(|board| Board::clone(&board))
+}
+
+/// Refuses changes of rules about events of a board that has none.
+fn check_combined(change: &BoardChange) -> Result<()> {
+    let given = [
+        ("lanes", change.lanes.is_some()),
+        ("points_min", change.points_min.is_some()),
+        ("points_max", change.points_max.is_some()),
+        ("kept_archives", !change.kept_archives.is_empty()),
+        ("events_per_minute", change.events_per_minute.is_some()),
+        ("gain_max", !change.gain_max.is_empty()),
+        ("on_violation", change.on_violation.is_some()),
+        ("snapshots", change.snapshots.is_some()),
+        ("rolling", change.rolling.is_some()),
+        ("segments", change.segments.is_some()),
+    ];
+    match given.into_iter().find(|(_, is_given)| *is_given) {
+        Some((field, _)) => Err(Error::invalid(field, "does not apply to a combined board")),
+        None => Ok(()),
+    }
 }
 
 fn check_lanes(lanes: Option<i16>) -> Result<()> {

@@ -6,7 +6,7 @@ use clap::Args;
 use crate::{
     Result, boards,
     cli::{act::reason, by::By, output, with_instance},
-    config::{Config, value},
+    config::{Config, time, value},
     model::{act::Act, board::BoardSlug, user::UserId},
     periods::closing::{self, ScoreCorrection},
 };
@@ -24,7 +24,7 @@ pub(super) struct Correct {
     #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
     board: BoardSlug,
     /// Time of the score, such as `2024-01-16T12:00:00Z`
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = time)]
     at: DateTime<Utc>,
     /// Reason recorded in the ledger, up to 256 bytes
     #[arg(long, value_name = "TEXT", value_parser = reason)]

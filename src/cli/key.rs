@@ -12,7 +12,7 @@ use crate::{
         output::{self, list, table},
         with_instance,
     },
-    config::{Config, named, value},
+    config::{Config, named, time, value},
     model::{
         board::BoardSlug,
         key::{Key, NewKey, Role},
@@ -76,7 +76,7 @@ pub(super) struct Create {
     #[arg(long, value_name = "TIME", value_parser = time_span, conflicts_with = "expires_at")]
     expires_in: Option<TimeDelta>,
     /// Time of expiry, such as 2030-01-31T00:00:00Z
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = time)]
     expires_at: Option<DateTime<Utc>>,
     /// Print the key as JSON
     #[arg(long)]

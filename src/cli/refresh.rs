@@ -12,7 +12,11 @@ use crate::{
     },
     config::{Config, value},
     instance::Instance,
-    model::{act::Act, board::BoardSlug, period::PeriodSelector},
+    model::{
+        act::Act,
+        board::{BoardSlug, Mode},
+        period::PeriodSelector,
+    },
     periods::{
         closing,
         combining::{self, Combination},
@@ -59,6 +63,12 @@ async fn refresh_one(
     let Some(period) = period else {
         return combining::refresh(&instance.store, &instance.cache, &board, &act.by).await.map(|done| line(&done));
     };
+    if board.mode == Mode::Combined {
+        return Err(Error::invalid(
+            "--period",
+            format!("board {slug} is combined and has one ranking: leave this flag out"),
+        ));
+    }
     let refreshed = closing::refresh(&instance.store, &instance.cache, &board, period, act).await?;
     let (name, revision, players) = (refreshed.period, refreshed.revision, thousands(refreshed.players));
     Ok(format!("refreshed {slug} {name}: revision {revision}, {players} players"))

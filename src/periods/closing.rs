@@ -140,7 +140,7 @@ pub async fn close_one(
             format!("{} is closed together with {}", named.name, selector.whole()),
         ));
     }
-    if named.state == PeriodState::Open {
+    if matches!(named.state, PeriodState::Open | PeriodState::Upcoming) {
         let end = named.ends_at.map_or_else(|| "never ends".to_owned(), |at| format!("ends at {}", at.to_rfc3339()));
         return Err(Error::conflict(
             Code::Conflict,

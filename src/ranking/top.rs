@@ -337,12 +337,13 @@ async fn read(open: &Open<'_>, limit: u32, render: fn(&Board, &Page) -> Result<S
     Ok(Some(kept))
 }
 
-/// Returns the entity tag of a list's bytes: ranking, period state, version, profile revision, size
-/// and tiers.
+/// Returns the entity tag of a list's bytes: ranking, order, ties, period state, version, profile
+/// revision, size and tiers. Order and ties of a board without scores may change, and `board` may be
+/// outdated.
 fn etag(board: &Board, resolved: &ResolvedPeriod, ranking: RankingRef, state: &RankingState, limit: u32) -> String {
-    let period = resolved.period.state.name();
+    let (order, ties, period) = (board.order.name(), board.ties.name(), resolved.period.state.name());
     format!(
-        "{}.{period}.{}.{}.{limit}{}",
+        "{}.{order}.{ties}.{period}.{}.{}.{limit}{}",
         ranking.ranking_id,
         state.version.text(),
         state.revision,

@@ -11,7 +11,7 @@ use crate::{
         act::Act,
         period::{PeriodSelector, PeriodState},
     },
-    store::{Store, period},
+    store::{Store, check_primary, period},
 };
 
 /// Timeout for the closing lock. The server releases a killed process's lock within a moment.
@@ -73,6 +73,9 @@ impl Store {
         // Its statements are not logged as slow.
         let options = self.hosts.primary().disable_statement_logging();
         let mut connection = PgConnection::connect_with(&options).await?;
+        if self.hosts.are_several() {
+            check_primary(&mut connection, &self.hosts).await?;
+        }
         self.unlimited.apply(&mut connection).await?;
         // PostgreSQL does not support this on every platform. Without it a killed closer's last
         // step runs to its end.

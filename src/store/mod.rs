@@ -179,8 +179,15 @@ impl Store {
         let pool = |connections, settings: &[(&str, &str)]| {
             open(options.clone(), connections, SessionSettings::new(settings), false)
         };
-        // Long work has no statement timeout, and its statements are not logged as slow.
-        let unlimited = [("statement_timeout", "0"), ("idle_in_transaction_session_timeout", "0")];
+        // Long work has no statement timeout, and its statements are not logged as slow. It may hold
+        // session locks. Keepalives release them soon after the host of this process is gone.
+        let unlimited = [
+            ("statement_timeout", "0"),
+            ("idle_in_transaction_session_timeout", "0"),
+            ("tcp_keepalives_idle", "10"),
+            ("tcp_keepalives_interval", "5"),
+            ("tcp_keepalives_count", "3"),
+        ];
         let unlimited = SessionSettings::new(&[&everywhere[..], &unlimited].concat());
         let layout_writers = pool(LAYOUT_CONNECTIONS, &reading);
         let (readers, rounds) = (pool(*read_connections, &reading), pool(ROUND_CONNECTIONS, &reading));

@@ -1,7 +1,7 @@
 //! SQL that builds a ranking beside the live one. Each step is a separate transaction.
 
 use chrono::{DateTime, Utc};
-use sqlx::{Connection as _, PgConnection};
+use sqlx::{Connection as _, Executor as _, PgConnection};
 
 use crate::{Result, model::act::Act, store::Store};
 
@@ -183,6 +183,8 @@ impl Rebuilder {
     /// process is rebuilding it.
     pub(crate) async fn swap(&mut self, limit: i32, act: Option<&Act>) -> Result<Option<i64>> {
         let mut transaction = self.connection.begin().await?;
+        // The lock that swap_ranking takes stops all writers of the board.
+        transaction.execute("SET LOCAL idle_in_transaction_session_timeout = '10s'").await?;
         let before = sqlx::query_scalar!(
             "SELECT centile_store.swap_ranking($1, $2, $3, $4, $5)",
             self.ranking_id,

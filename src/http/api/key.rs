@@ -51,7 +51,8 @@ pub(crate) struct CreateKey {
     /// the signing secret.
     signed: Option<bool>,
     /// When the key expires; never when absent.
-    expires_at: Option<DateTime<Utc>>,
+    #[schema(value_type = Option<DateTime<Utc>>)]
+    expires_at: Option<String>,
 }
 
 /// Name of a board.
@@ -71,12 +72,18 @@ impl TryFrom<CreateKey> for NewKey {
             boards.iter().enumerate().map(slug).collect::<Result<_>>()
         };
         let boards = request.boards.map(slugs).transpose()?;
+        let expiry = |text: String| {
+            let expiry = DateTime::parse_from_rfc3339(&text);
+            expiry.map(|at| at.to_utc()).map_err(|_| {
+                Error::invalid("expires_at", "must be a time with its offset, such as 2030-01-31T12:00:00Z")
+            })
+        };
         Ok(Self {
             boards: Self::boards(request.role, boards, request.all_boards.unwrap_or_default())?,
             name: request.name,
             role: request.role,
             signed: request.signed.unwrap_or_default(),
-            expires_at: request.expires_at,
+            expires_at: request.expires_at.map(expiry).transpose()?,
         })
     }
 }

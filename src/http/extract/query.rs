@@ -93,11 +93,11 @@ impl<'de> Deserializer<'de> for Parameter {
     }
 
     fn deserialize_u64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ValueError> {
-        visitor.visit_u64(self.parsed(&format!("a whole number from 0 to {}", u64::MAX))?)
+        visitor.visit_u64(self.parsed("a whole number from 0")?)
     }
 
     fn deserialize_i64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ValueError> {
-        visitor.visit_i64(self.parsed(&format!("a whole number from {} to {}", i64::MIN, i64::MAX))?)
+        visitor.visit_i64(self.parsed("a whole number of 64 bits")?)
     }
 
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ValueError> {

@@ -94,6 +94,12 @@ async fn lines_that_cannot_be_imported_are_rejected_alone() {
     for (line, reason) in wanted {
         assert!(rejects[&line].contains(reason), "{line}: {}", rejects[&line]);
     }
+    // Whole chunks of rejected lines come before and after one that is accepted.
+    let refused = "ann,ann\n".repeat(9_000);
+    let (ran, rejects) =
+        import(&db, &files.write("refused.csv", format!("user_id,friend_id\n{refused}ann,zoe\n{refused}")), &[], "");
+    assert_eq!((ran.code, counts(&ran.out)), (Some(1), [1, 0, 18_000]), "{ran:?}");
+    assert_eq!(rejects.unwrap().len(), 18_000);
     for (content, words) in [
         ("user_id\nann\n", "lacks the column \"friend_id\""),
         ("user_id,friend_id,points\n", "known are user_id, friend_id"),

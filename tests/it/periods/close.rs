@@ -114,6 +114,7 @@ async fn an_invalid_close_or_refresh_is_explained() {
     let close = |period| run(&db, &["close", "--board", "arena", "--period", period]);
     close("week").refused(1, &["is not over yet", "ends at"]);
     close("all_time").refused(1, &["all_time", "never ends"]);
+    close("week:2030-01-07").refused(1, &["is not over yet", "ends at"]);
     close("day:2024-01-15").refused(1, &["day:2024-01-15", "has no period of this name"]);
     close("week:2024-01-16").refused(2, &["weeks are named by their Monday"]);
     assert_eq!(close("week:2023-01-02").well(), "skipped  arena week:2023-01-02: no scores\n");

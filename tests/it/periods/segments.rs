@@ -393,7 +393,7 @@ async fn closing_a_period_again_finishes_its_segments() {
     let close = ["close", "--board", "main", "--period", "week:2024-01-01"];
     let failed = run(&db, &close);
     assert_eq!(failed.code, Some(1), "{failed:?}");
-    assert!(failed.err.contains("1 periods could not be closed"), "{failed:?}");
+    assert!(failed.err.contains("periods that could not be closed or prepared: 1"), "{failed:?}");
     assert!(failed.out.contains("failed   main week:2024-01-01@country:DE"), "{failed:?}");
     assert_eq!(failed.out.matches("closed   main week:2024-01-01@").count(), 3, "{failed:?}");
     db.execute(&format!("DROP TABLE centile_archive.{name}")).await;

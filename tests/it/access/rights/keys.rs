@@ -171,6 +171,7 @@ async fn an_invalid_key_is_refused_with_its_field() {
         (json!({"boards": ["main", "laps", "main"]}), 422, "boards"),
         (json!({"boards": ["main"], "all_boards": true}), 422, "boards"),
         (json!({"expires_at": "2020-01-01T00:00:00Z"}), 422, "expires_at"),
+        (json!({"expires_at": "2030-01-31"}), 422, "expires_at"),
         (json!({"secret": "mine"}), 422, "secret"),
         (json!({"id": "0123456789abcdef"}), 422, "id"),
         (json!({"created_at": "2020-01-01T00:00:00Z"}), 422, "created_at"),

@@ -1,6 +1,7 @@
 //! Interactions of closing and imports.
 
 use centile::tested::{Batches, Submitted};
+use sqlx::{Connection as _, PgConnection};
 
 use super::*;
 
@@ -98,6 +99,42 @@ async fn an_import_during_a_comparison_is_no_difference() {
     .unwrap();
     importer.commit().await.unwrap();
     comparison.await.unwrap().expect("no error: the closing was called off meanwhile");
+}
+
+#[tokio::test]
+async fn the_end_of_an_import_ends_interrupted_ones_of_the_same_file() {
+    const OPEN: &str =
+        "SELECT coalesce(array_agg(id ORDER BY id), '{}') FROM centile_store.imports WHERE ended_at IS NULL";
+    let db = TestDb::new().await;
+    run(&db, &["board", "create", "arena"]).well();
+    let pool = db.pool().await;
+    let mut sessions = Vec::new();
+    // All run at the same time, so each gets a number of its own.
+    for (number, source) in (1_i64..).zip(["a.csv", "a.csv", "a.csv", "b.csv", "stdin", "stdin"]) {
+        let mut session = PgConnection::connect(db.url()).await.unwrap();
+        let import: i64 = sqlx::query_scalar("SELECT centile_store.begin_import(1, $1)")
+            .bind(source)
+            .fetch_one(&mut session)
+            .await
+            .unwrap();
+        assert_eq!(import, number);
+        sessions.push(session);
+    }
+    let unlock = "SELECT pg_advisory_unlock(1128615509, $1::integer)";
+    for (number, session) in (1_i32..).zip(&mut sessions).filter(|(number, _)| [1, 5].contains(number)) {
+        assert!(sqlx::query_scalar::<_, bool>(unlock).bind(number).fetch_one(session).await.unwrap());
+    }
+    let end = async |import: i64| -> bool {
+        sqlx::query_scalar("SELECT centile_store.end_import($1)").bind(import).fetch_one(&pool).await.unwrap()
+    };
+    let open = async || -> Vec<i64> { sqlx::query_scalar(OPEN).fetch_one(&pool).await.unwrap() };
+    // The third still runs.
+    assert!(end(2).await);
+    assert_eq!(open().await, [3, 4, 5, 6]);
+    assert!(!end(1).await, "it has ended");
+    // Each import from standard input has events of its own.
+    assert!(end(6).await);
+    assert_eq!(open().await, [3, 4, 5]);
 }
 
 /// Lines that an import reads before it begins to write.

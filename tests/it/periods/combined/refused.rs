@@ -36,11 +36,16 @@ async fn nothing_is_written_to_a_combined_board() {
     let file = files.write("events.csv", "user_id,points,occurred_at\nada,5,2024-01-10T12:00:00Z\n");
     let imported = run(&db, &["import", file.to_str().unwrap(), "--board", "hero"]);
     assert!(imported.code == Some(1) && imported.err.contains("computed from other boards"), "{imported:?}");
-    run(&db, &["refresh", "--board", "hero", "--period", "all_time"]).refused(1, &["computed from other boards"]);
+    run(&db, &["refresh", "--board", "hero", "--period", "all_time"])
+        .refused(1, &["--period: board hero is combined and has one ranking"]);
     run(&db, &["rebuild", "--board", "hero", "--period", "all_time"]).refused(1, &[]);
-    for (field, change) in
-        [("mode", json!({"snapshots": "day"})), ("mode", json!({"lanes": 2})), ("mode", json!({"mode": "sum"}))]
-    {
+    for (field, change) in [
+        ("snapshots", json!({"snapshots": "day"})),
+        ("lanes", json!({"lanes": 2})),
+        ("points_min", json!({"points_min": 1})),
+        ("kept_archives", json!({"kept_archives": {"week": 3}})),
+        ("mode", json!({"mode": "sum"})),
+    ] {
         let refused = site.admin(Method::PATCH, "/v1/boards/hero", change.clone()).await;
         assert!([409, 422].contains(&refused.status), "{change}: {refused:?}");
         assert!(refused.status == 409 || refused.body["field"] == field, "{change}: {refused:?}");

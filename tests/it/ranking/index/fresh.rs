@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use super::{BY_SQL, INDEXED, Sums, from_index, source};
 use crate::{
     http::api::site::{Answer, Site},
-    support::{TestDb, amount},
+    support::{TestDb, amount, wait::until},
 };
 
 const LIST: &str = "/v1/boards/main/scores?from=2&limit=1000";
@@ -34,6 +34,31 @@ fn crowd(reader: &Site) -> JoinSet<()> {
         });
     }
     crowd
+}
+
+/// An instance uses a board's rules for up to a second after another one has changed them.
+#[tokio::test]
+async fn a_top_list_with_outdated_rules_is_replaced() {
+    const TOP: &str = "/v1/boards/main/scores?limit=10";
+    let db = TestDb::new().await;
+    let (writer, reader) = (Site::start(&db, &BY_SQL).await, Site::start(&db, &INDEXED).await);
+    writer.board(json!({"lanes": 1, "periods": ["all_time"]}), &[]).await;
+    let score = async |user: &str, points: i64| {
+        writer.post("/v1/boards/main/scores", json!({"user_id": user, "points": points})).await.is(200);
+    };
+    reader.get("/v1/boards/main").await.is(200);
+    writer.admin(Method::PATCH, "/v1/boards/main", json!({"order": "asc"})).await.is(200);
+    score("ann", 10).await;
+    score("bob", 20).await;
+    from_index(&reader, TOP).await;
+    score("fay", 15).await;
+    let scores = async || -> Vec<i64> {
+        let top = reader.get(TOP).await.is(200);
+        top["data"].as_array().unwrap().iter().map(|row| row["score"].as_i64().unwrap()).collect()
+    };
+    // As long as the reader has the old order, the scores may be negative.
+    until("the list has the new score", async || scores().await.len() == 3).await;
+    until("the list has the new order", async || scores().await == [10, 15, 20]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
