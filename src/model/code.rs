@@ -39,7 +39,7 @@ pub enum Code {
     UserNotFound,
     /// The player exists but has no score in this period.
     ScoreNotFound,
-    /// The period or season does not exist or has not begun, or its archive is no longer kept.
+    /// The period does not exist or has not begun, or its archive is no longer kept.
     PeriodNotFound,
     /// The board has no score transaction with this id.
     TransactionNotFound,

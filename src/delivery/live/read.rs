@@ -118,9 +118,9 @@ pub(crate) async fn read(
 /// Identifies a state, and the order, names and tiers that it shows.
 fn tag(board: &Board, period: &Period, ranking_id: i64, state: &RankingState) -> String {
     let (name, kind, tiers) = (period.name(), period.state.name(), board.tiers.digest());
-    let (order, ties) = (board.order.name(), board.ties.name());
+    let rules = [board.order.name(), board.ties.name()].join(".");
     let segment = period.segment.as_ref().map(Segment::digest).unwrap_or_default();
-    format!("{name}{segment}.{order}.{ties}.{kind}.{ranking_id}.{}.{}{tiers}", state.version.text(), state.revision)
+    format!("{name}{segment}.{rules}.{kind}.{ranking_id}.{}.{}{tiers}", state.version.text(), state.revision)
 }
 
 fn archive_tag(period: &Period, state: &ArchiveState) -> String {

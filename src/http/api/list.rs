@@ -321,10 +321,11 @@ impl<'a> ChosenResponse<'a> {
 /// `stale_for_seconds` in the body and its age in `Age`. Every other response is exact for the
 /// version that it names.
 ///
-/// The top of a closed period is frozen (100 players, unless the board says otherwise): it shows
-/// the same players and names as at the closing. Other responses about a closed period show current
-/// names. A closed period requested by name (`week:2024-01-15`) may be cached for a minute.
-/// Revalidate all other responses, with `If-None-Match` where there is an `ETag`.
+/// The top of a closed period is frozen (100 players, unless the board says otherwise): a list of
+/// no more players shows the same players and names as at the closing. Longer lists, and other
+/// responses about a closed period, show current names. A closed period requested by name
+/// (`week:2024-01-15`) may be cached for a minute. Revalidate all other responses, with
+/// `If-None-Match` where there is an `ETag`.
 ///
 /// With `friends_of`, the response has only a player and the player's friends. Rows then have
 /// `local_rank`. Friends without a score in the period are left out, and so are banned ones in open

@@ -53,8 +53,8 @@ pub(crate) struct PeriodResponse<'a> {
     /// The name without its kind, such as `2024-01-15`; `all_time` for `all_time`.
     #[schema(example = "2024-01-15")]
     label: &'a str,
-    /// `upcoming` (a season before its start), `open`, `due` (ended, and not closed) or `closed`. An
-    /// ended period without scores stays `due`, because there is nothing to close.
+    /// `upcoming` (a season before its start), `open`, `due` (ended, and not closed) or `closed`.
+    /// Unless it is a season, an ended period without scores stays `due`: there is nothing to close.
     #[schema(value_type = String, example = "open")]
     state: PeriodState,
     /// First instant; null for `all_time`.

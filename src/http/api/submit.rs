@@ -54,7 +54,7 @@ pub(crate) struct NewStandingResponse {
     /// Score after the event.
     #[schema(example = 1_234)]
     score: i64,
-    /// Rank after the commit; present with `ranks=true`.
+    /// Rank after the commit, so after all events of the request; present with `ranks=true`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = 6, minimum = 1)]
     rank: Option<u64>,
