@@ -7024,7 +7024,7 @@ CREATE VIEW centile.period_status AS
     NULLIF(p.archive_revision, 0) AS revision,
     p.archive_differences AS differences,
         CASE
-            WHEN ((p.state = 'closed'::text) AND (p.archive_dropped_at IS NULL)) THEN ((a.oid IS NOT NULL) AND (p.archive_differences = 0))
+            WHEN ((p.state = 'closed'::text) AND (p.archive_revision > 0) AND (p.archive_dropped_at IS NULL)) THEN ((a.oid IS NOT NULL) AND (p.archive_differences = 0))
             ELSE NULL::boolean
         END AS agrees,
     ((p.frozen_top IS NOT NULL) AND (p.corrected_at IS NOT NULL)) AS needs_refresh,

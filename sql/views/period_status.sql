@@ -18,7 +18,7 @@ SELECT b.slug AS board, p.kind, p.label,
        CASE WHEN p.frozen_top IS NOT NULL THEN 'centile_archive.' || p.archive_name END AS archive,
        nullif(p.archive_revision, 0) AS revision,
        p.archive_differences AS differences,
-       CASE WHEN p.state = 'closed' AND p.archive_dropped_at IS NULL THEN a.oid IS NOT NULL AND p.archive_differences = 0 END AS agrees,
+       CASE WHEN p.state = 'closed' AND p.archive_revision > 0 AND p.archive_dropped_at IS NULL THEN a.oid IS NOT NULL AND p.archive_differences = 0 END AS agrees,
        p.frozen_top IS NOT NULL AND p.corrected_at IS NOT NULL AS needs_refresh,
        p.closed_at, p.id AS period_id, p.segment
 FROM centile_store.periods p
