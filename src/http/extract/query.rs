@@ -255,7 +255,7 @@ mod tests {
             ("score=1&limit=", "limit", "\"\" is not a whole number"),
             ("score=1.5", "score", "\"1.5\" is not a whole number"),
             ("score=1e400", "score", "is not a whole number"),
-            ("score=9223372036854775808", "score", "to 9223372036854775807"),
+            ("score=9223372036854775808", "score", "is not a whole number of 64 bits"),
             ("score=1&ranks=yes", "ranks", "\"yes\" is not true or false"),
             ("score=1&users=%FF", "users", "is not UTF-8"),
         ];
