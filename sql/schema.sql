@@ -2110,7 +2110,8 @@ BEGIN
     SELECT i.id INTO v_import_id FROM centile_store.imports i
     WHERE i.board_id = p_board_id AND i.source = p_source AND i.source <> 'stdin' AND i.ended_at IS NULL AND i.abandoned_at IS NULL
       AND NOT centile_store.is_locked(1128615509, i.id)
-    ORDER BY i.id LIMIT 1;
+    -- The end of another import of the file may be ending this one.
+    ORDER BY i.id LIMIT 1 FOR UPDATE SKIP LOCKED;
     IF v_import_id IS NULL THEN
         INSERT INTO centile_store.imports (board_id, source) VALUES (p_board_id, p_source) RETURNING id INTO v_import_id;
     ELSE
@@ -3283,7 +3284,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.end_import(p_import_id bigint) IS 'Ends an import, and returns whether it was still under way; the board''s periods can then be closed. Example: SELECT centile_store.end_import(1);';
+COMMENT ON FUNCTION centile_store.end_import(p_import_id bigint) IS 'Ends an import and interrupted ones of the same file, and returns whether it was still under way; the board''s periods can then be closed. Example: SELECT centile_store.end_import(1);';
 
 CREATE FUNCTION centile_store.entries_of(p_board centile_store.boards) RETURNS text
     LANGUAGE plpgsql IMMUTABLE
@@ -6986,7 +6987,7 @@ CREATE VIEW centile.outbox AS
      JOIN centile_store.periods p ON ((p.id = o.period_id)))
      LEFT JOIN centile_store.webhooks w ON ((w.board_id = o.board_id)));
 
-COMMENT ON VIEW centile.outbox IS 'Messages for receivers, one for each closed period, and the state of their delivery; a message with next_attempt_at waits. Example: SELECT message_id, period, kind, payload -> ''players'' AS players, delivered_at, attempts, last_status FROM centile.outbox WHERE board = ''main'' ORDER BY message_id;';
+COMMENT ON VIEW centile.outbox IS 'Messages for receivers about closed periods, and the state of their delivery; a message with next_attempt_at waits. Example: SELECT message_id, period, kind, payload -> ''players'' AS players, delivered_at, attempts, last_status FROM centile.outbox WHERE board = ''main'' ORDER BY message_id;';
 
 CREATE VIEW centile.period_status AS
  SELECT b.slug AS board,

@@ -17,7 +17,8 @@ BEGIN
     SELECT i.id INTO v_import_id FROM centile_store.imports i
     WHERE i.board_id = p_board_id AND i.source = p_source AND i.source <> 'stdin' AND i.ended_at IS NULL AND i.abandoned_at IS NULL
       AND NOT centile_store.is_locked(1128615509, i.id)
-    ORDER BY i.id LIMIT 1;
+    -- The end of another import of the file may be ending this one.
+    ORDER BY i.id LIMIT 1 FOR UPDATE SKIP LOCKED;
     IF v_import_id IS NULL THEN
         INSERT INTO centile_store.imports (board_id, source) VALUES (p_board_id, p_source) RETURNING id INTO v_import_id;
     ELSE

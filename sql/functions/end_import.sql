@@ -17,4 +17,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.end_import(bigint) IS
-'Ends an import, and returns whether it was still under way; the board''s periods can then be closed. Example: SELECT centile_store.end_import(1);';
+'Ends an import and interrupted ones of the same file, and returns whether it was still under way; the board''s periods can then be closed. Example: SELECT centile_store.end_import(1);';

@@ -9,5 +9,5 @@ JOIN centile_store.periods p ON p.id = o.period_id
 LEFT JOIN centile_store.webhooks w ON w.board_id = o.board_id;
 
 COMMENT ON VIEW centile.outbox IS
-'Messages for receivers, one for each closed period, and the state of their delivery; a message with next_attempt_at waits. Example: SELECT message_id, period, kind, payload -> ''players'' AS players, delivered_at, attempts, last_status FROM centile.outbox WHERE board = ''main'' ORDER BY message_id;';
+'Messages for receivers about closed periods, and the state of their delivery; a message with next_attempt_at waits. Example: SELECT message_id, period, kind, payload -> ''players'' AS players, delivered_at, attempts, last_status FROM centile.outbox WHERE board = ''main'' ORDER BY message_id;';
 GRANT SELECT ON centile.outbox TO centile_reader;

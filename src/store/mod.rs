@@ -180,7 +180,7 @@ impl Store {
             open(options.clone(), connections, SessionSettings::new(settings), false)
         };
         // Long work has no statement timeout, and its statements are not logged as slow. It may hold
-        // session locks. Keepalives release them soon after the host of this process is gone.
+        // session locks. Keepalives end an idle session soon after the host of this process is gone.
         let unlimited = [
             ("statement_timeout", "0"),
             ("idle_in_transaction_session_timeout", "0"),

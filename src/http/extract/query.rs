@@ -93,7 +93,7 @@ impl<'de> Deserializer<'de> for Parameter {
     }
 
     fn deserialize_u64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ValueError> {
-        visitor.visit_u64(self.parsed("a whole number from 0")?)
+        visitor.visit_u64(self.parsed("a whole number of 64 bits, 0 or more")?)
     }
 
     fn deserialize_i64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ValueError> {
@@ -251,7 +251,7 @@ mod tests {
             ("limit=1", "score", "missing"),
             ("", "score", "missing"),
             ("score=1&limit=1&limit=2", "limit", "is given 2 times"),
-            ("score=1&limit=-1", "limit", "\"-1\" is not a whole number from 0"),
+            ("score=1&limit=-1", "limit", "\"-1\" is not a whole number of 64 bits, 0 or more"),
             ("score=1&limit=", "limit", "\"\" is not a whole number"),
             ("score=1.5", "score", "\"1.5\" is not a whole number"),
             ("score=1e400", "score", "is not a whole number"),
