@@ -116,3 +116,23 @@ async fn a_void_cancels_one_score_a_reset_all_and_the_history_has_both() {
     );
     site.get(&format!("{SCORES}/nobody/history")).await.is(404);
 }
+
+#[tokio::test]
+async fn a_void_that_would_overflow_a_sum_changes_nothing() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    let bounds = json!({"points_min": -i64::MAX, "points_max": i64::MAX});
+    site.board(bounds, &[("ada", i64::MAX), ("bob", 30)]).await;
+    let negative = site.post(SCORES, json!({"user_id": "ada", "points": -i64::MAX})).await.is(200);
+    site.post(SCORES, json!({"user_id": "ada", "points": 5})).await.is(200);
+    let before = ranking(&site).await;
+    assert_eq!(before, pairs([("bob", 30), ("ada", 5)]));
+    let void = format!("/v1/boards/main/transactions/{}/void", negative["transaction_id"]);
+    let refused = site.admin(Method::POST, &void, Value::Null).await.is(422);
+    assert_eq!(refused["code"], "score_out_of_range");
+    assert_eq!(ranking(&site).await, before);
+    let history = site.admin(Method::GET, &format!("{SCORES}/ada/history"), Value::Null).await.is(200);
+    let kinds: Vec<&str> =
+        history["data"].as_array().unwrap().iter().map(|row| row["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["score"; 3]);
+}

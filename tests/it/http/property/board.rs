@@ -234,7 +234,7 @@ impl Board {
             is_new && !self.oracle.is_banned(target.user) && self.oracle.out_of_range(target.user, Some(id), &slices);
         let path = format!("/v1/boards/{}/transactions/{id}/void", self.slug);
         let (status, answer) = client.post(&path, &json!({"reason": "because"}), &mut source.rng).await;
-        assert_eq!(status, if overflows { 409 } else { 204 }, "{answer}");
+        assert_eq!(status, if overflows { 422 } else { 204 }, "{answer}");
         self.take_acts(pool, (is_new && !overflows).then_some((target.user, Act::Void(id)))).await;
     }
 
