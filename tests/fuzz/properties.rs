@@ -60,11 +60,20 @@ fn is_selector(text: &str) -> bool {
     };
     match (kind, label) {
         ("hour" | "day" | "week" | "month" | "quarter" | "year", Some(label)) if is_back(label) => true,
-        ("all_time" | "day" | "week" | "month", None) | ("day" | "week" | "month", Some("previous")) => true,
+        ("all_time" | "hour" | "day" | "week" | "month" | "quarter" | "year", None)
+        | ("hour" | "day" | "week" | "month" | "quarter" | "year", Some("previous")) => true,
+        ("hour", Some(label)) => {
+            label.split_once('T').is_some_and(|(day, hour)| weekday(day).is_some() && is_hour(hour))
+        }
         ("day", Some(label)) => weekday(label).is_some(),
         ("week", Some(label)) => weekday(label) == Some(1),
         ("month", Some(label)) => weekday(&format!("{label}-01")).is_some(),
-        ("season", Some("previous")) => false,
+        ("quarter", Some(label)) => {
+            let quarter = label.split_once("-Q").filter(|(_, quarter)| ["1", "2", "3", "4"].contains(quarter));
+            quarter.is_some_and(|(year, _)| weekday(&format!("{year}-01-01")).is_some())
+        }
+        ("year", Some(label)) => weekday(&format!("{label}-01-01")).is_some(),
+        ("season", Some("previous" | "current" | "next")) => false,
         ("season", Some(label)) => {
             let is_plain = |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9');
             let bytes = label.as_bytes();
@@ -72,8 +81,35 @@ fn is_selector(text: &str) -> bool {
                 && is_plain(&bytes[0])
                 && bytes.iter().all(|byte| is_plain(byte) || matches!(byte, b'-' | b'_'))
         }
+        ("snapshot", Some(label)) => match label.split_once('-') {
+            Some(("day", day)) => weekday(day).is_some(),
+            Some(("week", day)) => weekday(day) == Some(1),
+            Some(("month", month)) => weekday(&format!("{month}-01")).is_some(),
+            _ => false,
+        },
+        ("rolling", Some(label)) => {
+            let (length, rest) = label.split_once('-').map_or((label, None), |(length, rest)| (length, Some(rest)));
+            let is_days = length.strip_suffix('d').is_some_and(|days| {
+                !days.starts_with('0')
+                    && days.bytes().all(|byte| byte.is_ascii_digit())
+                    && (2..=366).contains(&days.parse().unwrap_or(0))
+            });
+            match rest {
+                None => is_days || length == "24h",
+                Some(day) if is_days => weekday(day).is_some(),
+                Some(hour) if length == "24h" => {
+                    hour.split_once('T').is_some_and(|(day, hour)| weekday(day).is_some() && is_hour(hour))
+                }
+                Some(_) => false,
+            }
+        }
         _ => false,
     }
+}
+
+/// Returns whether a text is an hour of a day, from 00 to 23.
+fn is_hour(text: &str) -> bool {
+    text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit()) && text < "24"
 }
 
 /// Returns the weekday of a date such as 2024-01-15, 0 for Sunday (Sakamoto's method). `None` if

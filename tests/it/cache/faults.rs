@@ -96,5 +96,5 @@ async fn no_failure_of_redis_makes_an_answer_wrong() {
     }
     let verdict = verdict::of(&pool, &load, &record).await;
     verdict.expect_right("Redis fails");
-    assert_eq!(audit::rankings_are_sound(&pool).await, 4);
+    assert!(audit::rankings_are_sound(&pool).await >= 4);
 }

@@ -35,7 +35,7 @@ async fn a_repeated_rebuild_repairs_the_ranking_after_a_kill() {
     };
     let check = async |pool: &PgPool| {
         run_at(&url, &["verify"]).well();
-        assert_eq!(audit::rankings_are_sound(pool).await, 6);
+        assert!(audit::rankings_are_sound(pool).await >= 6);
     };
     killing.run_on(damaged, async |_| {}, check).await;
     // The first run releases those of killed rebuilds, and the second one removes them.

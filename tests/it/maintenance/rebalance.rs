@@ -167,7 +167,7 @@ async fn two_timers_keep_layouts_balanced_under_reads_and_writes() {
     let verdict = verdict::of(&pool, &load, &record).await;
     verdict.expect_right("layouts kept by two timers");
     assert!(verdict.layout > 5, "{} layouts", verdict.layout);
-    assert_eq!(audit::rankings_are_sound(&pool).await, 4);
+    assert!(audit::rankings_are_sound(&pool).await >= 4);
     for instance in &instances {
         assert!(!instance.output().contains("could not be"), "{}", instance.output());
     }

@@ -20,7 +20,9 @@ use self::period::{Past, STEP, reads, seen};
 use crate::{
     http::api::site::{Answer, Site},
     support::{
-        TestDb, amount, centile, redis_connection, redis_url, spawn_serve,
+        TestDb, amount,
+        boundary::until_no_hour_ends,
+        centile, redis_connection, redis_url, spawn_serve,
         wait::{until, until_some},
     },
 };
@@ -254,6 +256,7 @@ async fn a_cached_top_reads_neither_archive_nor_frozen_bytes() {
 async fn closed_periods_have_etags_and_cache_lifetimes() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
+    until_no_hour_ends(&db.pool().await).await;
     let past = Past::new(&db, "main", json!({}), &site).await;
     db.execute("UPDATE centile_store.boards SET frozen_top_size = 5").await;
     let monday = Utc::now().date_naive().week(Weekday::Mon).first_day() - Days::new(7);

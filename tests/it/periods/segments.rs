@@ -169,10 +169,8 @@ async fn a_season_keeps_the_segments_of_its_end() {
     let (site, _files) = board(&db).await;
     let pool = db.pool().await;
     run(&db, &["close", "--due"]).well();
-    db.execute(
-        "SELECT centile.create_season('main', 'cup', clock_timestamp(), clock_timestamp() + interval '4 seconds')",
-    )
-    .await;
+    db.execute("SELECT centile.create_season('main', 'cup', clock_timestamp(), clock_timestamp() + interval '1 hour')")
+        .await;
     let score = async |user: &str, points: i64| {
         site.post("/v1/boards/main/scores", json!({"user_id": user, "points": points})).await.is(200)
     };
@@ -181,11 +179,9 @@ async fn a_season_keeps_the_segments_of_its_end() {
     set(&site, "p0", json!({"country": "US"})).await.is(200);
     score("p0", 1).await;
     score("p2", 9).await;
-    // On a slow machine, the season may have ended before some of these changes.
     let of = async |segment: &str| page(&site, "main", &format!("period=season:cup&segment={segment}")).await;
-    let is_over = "SELECT ends_at <= clock_timestamp() FROM centile.periods WHERE kind = 'season' AND segment = ''";
     let before = (of("country:DE").await, of("country:US").await, of("country:FR").await);
-    until("the season is over", async || query_scalar(is_over).fetch_one(&pool).await.unwrap()).await;
+    db.execute("UPDATE centile_store.periods SET ends_at = now() WHERE kind = 'season'").await;
     // These changes come too late for the season, closed or not.
     set(&site, "p0", json!({"country": "FR"})).await.is(200);
     set(&site, "p1", json!({"country": null})).await.is(200);

@@ -46,7 +46,7 @@ impl Load {
         self.callers.join_all().await;
         self.sender.finish(&self.address).await;
         self.sender.expect_all_once(&self.cluster.on_replica).await;
-        assert_eq!(audit::rankings_are_sound(&self.cluster.on_replica).await, 4);
+        assert!(audit::rankings_are_sound(&self.cluster.on_replica).await >= 4);
     }
 }
 

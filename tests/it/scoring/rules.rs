@@ -12,7 +12,7 @@ use sqlx::{query, query_scalar};
 use crate::{
     http::api::site::Site,
     http::errors::refused,
-    support::{TestDb, load::PATIENT, run, spawn_serve},
+    support::{TestDb, boundary::until_no_hour_ends, load::PATIENT, run, spawn_serve},
 };
 
 const SCORES: &str = "/v1/boards/main/scores";
@@ -166,8 +166,8 @@ async fn events_are_limited_in_a_sliding_window_and_a_refused_id_stays_free() {
         .await
         .unwrap();
     };
-    age(0, 50.0).await;
-    refused(&site.post(SCORES, list[3].clone()).await, 429, "", "ten seconds too early");
+    age(0, 30.0).await;
+    refused(&site.post(SCORES, list[3].clone()).await, 429, "", "half a minute too early");
     age(0, 60.0).await;
     site.post(SCORES, list[3].clone()).await.is(200);
     refused(&site.post(SCORES, list[4].clone()).await, 429, "", "three again");
@@ -186,6 +186,7 @@ async fn events_are_limited_in_a_sliding_window_and_a_refused_id_stays_free() {
 #[tokio::test]
 async fn each_mode_counts_gains_in_its_way() {
     let db = TestDb::new().await;
+    until_no_hour_ends(&db.pool().await).await;
     let site = site(&db).await;
     let at = "(now() - interval '40 days')";
     for (number, (mut rules, before, points, wanted)) in (1..).zip([
@@ -258,6 +259,7 @@ async fn each_mode_counts_gains_in_its_way() {
 #[tokio::test]
 async fn voids_and_resets_reduce_gains_and_each_period_has_its_limit() {
     let db = TestDb::new().await;
+    until_no_hour_ends(&db.pool().await).await;
     let site = site(&db).await;
     site.board(json!({"gain_max": {"all_time": 250, "day": 100, "season": 80}}), &[]).await;
     let first = site.post(SCORES, event("ada", 90)).await.is(200)["transaction_id"].clone();

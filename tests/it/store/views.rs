@@ -4,7 +4,7 @@
 use rand::{SeedableRng as _, rngs::StdRng};
 use sqlx::{AssertSqlSafe, PgConnection, Row as _, query, query_as, query_scalar, raw_sql};
 
-use crate::support::{TestDb, layout};
+use crate::support::{TestDb, boundary::until_no_hour_ends, layout};
 
 /// Time zones, each with a day near an unusual change of its clock.
 const TRAPS: [(&str, &str); 8] = [
@@ -120,6 +120,7 @@ async fn status(connection: &mut PgConnection) -> String {
 #[tokio::test]
 async fn the_views_follow_a_period_from_due_to_dropped() {
     let db = TestDb::new().await;
+    until_no_hour_ends(&db.pool().await).await;
     let mut connection = board(&db, "main", ", p_periods => '{week}'").await;
     raw_sql(
         "SELECT centile.ensure_users('{ann,bob,cyd}');

@@ -128,6 +128,6 @@ pub async fn cut_off(ways: &[Way], limits: &Limits) -> Seen {
     assert!(unavailable > 0, "no request noticed the cut");
     let pool = db.pool().await;
     sender.expect_all_once(&pool).await;
-    assert_eq!(audit::rankings_are_sound(&pool).await, 4);
+    assert!(audit::rankings_are_sound(&pool).await >= 4);
     Seen { longest_read, recovery_times, unavailable, acknowledged }
 }

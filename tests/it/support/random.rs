@@ -179,7 +179,7 @@ impl Source {
             1 => event.points = if self.one_in(2) { i64::MIN } else { self.rules.points_max.saturating_add(1) },
             2 => event.tiebreak = Some(*[-2049, 2048, 5].choose(&mut self.rng).unwrap()),
             3 if event.at.is_some() => event.at = Some(now() + TimeDelta::days(1)),
-            4 if event.at.is_some() => event.at = Some(now() - TimeDelta::days(366 * 30)),
+            4 if event.at.is_some() => event.at = Some(DateTime::UNIX_EPOCH),
             _ => {}
         }
     }

@@ -78,7 +78,7 @@ async fn instances_answer_while_functions_and_views_are_replaced() {
         }
     })
     .await;
-    assert_eq!(audit::rankings_are_sound(&pool).await, 4);
+    assert!(audit::rankings_are_sound(&pool).await >= 4);
     for instance in instances {
         let output = instance.output();
         for failure in ["ledger could not be maintained", "layouts could not be rebalanced", "a layout could not be"] {

@@ -7,7 +7,9 @@ use super::{page, read};
 use crate::{
     http::api::site::Site,
     support::{
-        Files, TestDb, import, run,
+        Files, TestDb,
+        boundary::until_no_hour_ends,
+        import, run,
         wait::{until, until_some},
     },
 };
@@ -20,6 +22,7 @@ const PLAYERS: i64 = 30;
 /// Creates board `main`, whose players have changing ranks at the end of each of the last `days`. In
 /// the last two days, `late` joins.
 pub async fn board(db: &TestDb, site: &Site, days: i64) {
+    until_no_hour_ends(&db.pool().await).await;
     site.board(json!({"snapshots": "day", "periods": ["all_time", "day"]}), &[]).await;
     let at = |days_ago: i64| (Utc::now() - TimeDelta::days(days_ago)).format("%Y-%m-%dT00:00:00Z");
     let mut lines = vec!["user_id,points,occurred_at".to_owned()];

@@ -59,15 +59,9 @@ impl Board {
     }
 
     /// Sends the latest events of `source` in one request; a single event as an object.
-    pub async fn submit<'a>(&mut self, client: &Client, pool: &PgPool, source: &mut Source, events: &'a [Event]) {
+    pub async fn submit(&mut self, client: &Client, pool: &PgPool, source: &mut Source, events: &[Event]) {
         let numbered = (source.sent.len() - events.len()..).zip(events);
-        // Leaves out an id that players of different lanes share: the order of the lanes decides
-        // which one wins.
-        let mut owners: HashMap<&String, &String> = HashMap::new();
-        let mut one_owner = |event: &'a Event| {
-            event.id.as_ref().is_none_or(|id| *owners.entry(id).or_insert(&event.user) == &event.user)
-        };
-        let sent: Vec<(usize, &Event)> = numbered.filter(|(_, event)| one_owner(event)).collect();
+        let sent: Vec<(usize, &Event)> = numbered.collect();
         let bodies: Vec<Value> = sent.iter().map(|(_, event)| body_of(event)).collect();
         let alone = bodies.len() == 1 && source.rng.random();
         let (batch, body) = if alone { ("", bodies[0].clone()) } else { ("/batch", json!({"events": bodies})) };

@@ -81,7 +81,10 @@ impl Client {
     }
 
     pub async fn put(&self, path: &str, body: &Value, rng: &mut StdRng) -> (u16, Value) {
-        self.write(Method::PUT, path, Some(body), rng).await
+        let answer = self.write(Method::PUT, path, Some(body), rng).await;
+        // A cached top list may have an old name on every instance.
+        self.wrote_elsewhere();
+        answer
     }
 
     async fn write(&self, method: Method, path: &str, body: Option<&Value>, rng: &mut StdRng) -> (u16, Value) {

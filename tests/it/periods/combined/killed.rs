@@ -35,7 +35,7 @@ async fn a_killed_refresh_leaves_the_last_ranking_and_can_be_repeated() {
     let refresh = ["refresh", "--board", "hero"];
     let begin = Instant::now();
     run(&db, &refresh).well();
-    let whole = begin.elapsed();
+    let mut whole = begin.elapsed();
     let (mut kills, all) = (0, amount(8_u32, 30));
     while kills < all {
         let (before, sources) = digests(&pool).await;
@@ -43,11 +43,15 @@ async fn a_killed_refresh_leaves_the_last_ranking_and_can_be_repeated() {
         db.execute("SELECT testing.submit_score('one', 'p7', 3), testing.submit_score('two', 'p8', 5)").await;
         let (_, after) = digests(&pool).await;
         let moment = whole.mul_f64((f64::from(kills) + rand::rng().random_range(0.0..1.0)) / f64::from(all));
+        let begin = Instant::now();
         let mut process = spawn(db.url(), &refresh);
         thread::sleep(moment);
         if process.try_wait().unwrap().is_none() {
             process.kill().unwrap();
             kills += 1;
+        } else {
+            // The first refresh may have been slower than the others.
+            whole = whole.min(begin.elapsed());
         }
         process.wait().unwrap();
         // One of the two, never a part of one.
