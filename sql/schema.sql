@@ -211,7 +211,8 @@ BEGIN
         RAISE EXCEPTION 'must be add, remove or replace' USING ERRCODE = 'CB422', DETAIL = 'change';
     ELSIF p_change <> 'remove' THEN
         v_is_new := NOT EXISTS (SELECT FROM centile_store.users u WHERE u.external_id = p_user);
-        PERFORM centile.ensure_users(ARRAY[p_user]);
+        -- One call, which locks users in the order of their ids: two new players may befriend each other.
+        PERFORM centile.ensure_users(p_user || p_friends);
     END IF;
     SELECT u.* INTO v_user FROM centile_store.users u WHERE u.external_id = p_user FOR NO KEY UPDATE;
     IF NOT FOUND THEN
@@ -231,8 +232,6 @@ BEGIN
         GET DIAGNOSTICS removed = ROW_COUNT;
     END IF;
     IF p_change <> 'remove' THEN
-        -- Last, because a writer of a new player's score waits for the end of this transaction.
-        PERFORM centile.ensure_users(p_friends);
         v_results := coalesce(centile_store.add_friends(array_fill(p_user, ARRAY[cardinality(p_friends)]), p_friends), '{}');
     END IF;
     added := cardinality(array_positions(v_results, 'added'));
@@ -444,9 +443,8 @@ CREATE FUNCTION centile.create_season(p_board text, p_name text, p_starts_at tim
     LANGUAGE plpgsql
     AS $$
 DECLARE
-    v_board      centile_store.boards := centile_store.board_named(p_board);
-    v_period_id  bigint;
-    v_ranking_id bigint;
+    v_board     centile_store.boards := centile_store.board_named(p_board);
+    v_period_id bigint;
 BEGIN
     PERFORM centile_store.check_written(v_board);
     PERFORM centile_store.lock_structure(v_board.id, true);
@@ -466,8 +464,7 @@ BEGIN
     INSERT INTO centile_store.periods (board_id, kind, label, starts_at, ends_at, state)
     VALUES (v_board.id, 'season', p_name, p_starts_at, p_ends_at, 'closed')
     RETURNING id INTO v_period_id;
-    v_ranking_id := centile_store.create_ranking(v_board.id, v_period_id);
-    UPDATE centile_store.periods SET state = 'open', ranking_id = v_ranking_id WHERE id = v_period_id;
+    UPDATE centile_store.periods SET state = 'open', ranking_id = centile_store.create_ranking(v_board.id, v_period_id) WHERE id = v_period_id;
     PERFORM centile_store.note_act(p_actor, 'create_season', v_board.id, NULL,
         jsonb_build_object('starts_at', p_starts_at, 'ends_at', p_ends_at), 'season:' || p_name);
     RETURN v_period_id;
@@ -607,7 +604,6 @@ BEGIN
             INSERT INTO centile_store.attribute_moves (user_id, number) VALUES (v_user.id, v_revision)
             ON CONFLICT ON CONSTRAINT attribute_moves_pkey DO UPDATE SET number = excluded.number, changed_at = clock_timestamp();
         END IF;
-        UPDATE centile_store.combinations SET failure = 'a score is out of range' WHERE position(quote_literal(p_user) IN failure) > 0;
         PERFORM centile_store.note_act(p_actor, 'erase', NULL, '{"erased": false}', '{"erased": true}', NULL, v_user.id);
         INSERT INTO centile_store.erasures (user_id, request_id, request_digest, old_id, last_message_id)
         SELECT v_user.id, p_request, CASE WHEN p_request IS NOT NULL THEN v_digest END, p_user, coalesce(max(o.id), 0) FROM centile_store.outbox o;
@@ -777,11 +773,10 @@ CREATE FUNCTION centile.open_periods(p_board_id integer, p_times timestamp with 
     LANGUAGE plpgsql
     AS $$
 DECLARE
-    v_board   centile_store.boards;
-    v_period  record;
+    v_board     centile_store.boards;
+    v_period    record;
     v_period_id bigint;
-    v_ranking_id bigint;
-    v_opened  integer := 0;
+    v_opened    integer := 0;
 BEGIN
     PERFORM centile_store.lock_for_opening(p_board_id);
     SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
@@ -799,8 +794,7 @@ BEGIN
         INSERT INTO centile_store.periods (board_id, kind, label, starts_at, ends_at, state)
         VALUES (p_board_id, v_period.kind, v_period.label, v_period.starts_at, v_period.ends_at, 'closed')
         RETURNING id INTO v_period_id;
-        v_ranking_id := centile_store.create_ranking(p_board_id, v_period_id);
-        UPDATE centile_store.periods SET state = 'open', ranking_id = v_ranking_id WHERE id = v_period_id;
+        UPDATE centile_store.periods SET state = 'open', ranking_id = centile_store.create_ranking(p_board_id, v_period_id) WHERE id = v_period_id;
         v_opened := v_opened + 1;
     END LOOP;
     -- On a cluster, lock_for_opening sets it.
@@ -1058,8 +1052,7 @@ BEGIN
     ELSIF v_period.state = 'closed' AND v_period.archive_revision IS NULL THEN
         RAISE EXCEPTION 'the archive of % of board % was dropped', quote_literal(p_period), p_board
             USING ERRCODE = 'CB404', DETAIL = 'period', HINT = 'The board keeps archives for a limited time. The ledger keeps all scores.';
-    END IF;
-    IF v_period.state = 'preparing' THEN
+    ELSIF v_period.state = 'preparing' THEN
         RAISE EXCEPTION '% of board % is being prepared', quote_literal(p_period), p_board
             USING ERRCODE = 'CB001', DETAIL = 'period_preparing', HINT = 'Retry. centile serve or centile close --due fills it from the ledger.';
     END IF;
@@ -2367,8 +2360,7 @@ BEGIN
                     WHERE a."position" IN (1, (SELECT max("position") FROM centile_archive.%1$I)) AND a.score = -9223372036854775808 LIMIT 1', v_name)
     INTO v_worst;
     IF v_worst IS NOT NULL THEN
-        RAISE EXCEPTION 'the score of player % would leave the range of 64 bits',
-            quote_literal((SELECT u.external_id FROM centile_store.users u WHERE u.id = v_worst)) USING ERRCODE = 'CB409', DETAIL = 'score_out_of_range';
+        RAISE EXCEPTION 'the score of the player with internal_id % would leave the range of 64 bits', v_worst USING ERRCODE = 'CB409', DETAIL = 'score_out_of_range';
     END IF;
     EXECUTE format('COMMENT ON MATERIALIZED VIEW centile_archive.%I IS %L', v_name, format('Ranking of the combined board %s.', v_slug));
     EXECUTE format('GRANT SELECT ON centile_archive.%I TO centile_reader, centile_service', v_name);
@@ -2727,7 +2719,7 @@ DECLARE
     v_entries text;
     v_key     text;
     v_order   text;
-    v_user    text;
+    v_user    bigint;
 BEGIN
     SELECT b.score_order, b.ties, coalesce(c.next_sources, c.sources) AS sources INTO STRICT v_board
     FROM centile_store.combinations c JOIN centile_store.boards b ON b.id = c.board_id WHERE c.board_id = p_board_id;
@@ -2758,10 +2750,9 @@ BEGIN
             NULL;
         END;
     END LOOP;
-    EXECUTE format('SELECT u.external_id FROM (%s) e JOIN centile_store.users u ON u.id = e.user_id
-                    WHERE e.score NOT BETWEEN -9223372036854775807 AND 9223372036854775807 ORDER BY u.id LIMIT 1', v_entries)
+    EXECUTE format('SELECT e.user_id FROM (%s) e WHERE e.score NOT BETWEEN -9223372036854775807 AND 9223372036854775807 ORDER BY e.user_id LIMIT 1', v_entries)
     INTO v_user;
-    RAISE EXCEPTION 'the score of player % would leave the range of 64 bits', quote_nullable(v_user) USING ERRCODE = 'CB409', DETAIL = 'score_out_of_range';
+    RAISE EXCEPTION 'the score of the player with internal_id % would leave the range of 64 bits', v_user USING ERRCODE = 'CB409', DETAIL = 'score_out_of_range';
 END
 $$;
 
@@ -2846,12 +2837,12 @@ BEGIN
     IF v_period.state = 'closed' OR v_period.cut_off_at IS NULL THEN
         RAISE EXCEPTION 'the period is closed or not cut off' USING ERRCODE = 'CB409';
     END IF;
-    -- The cut-off has the number of a lane's row. If the row was set back, the archive would
-    -- permanently lack the scores above it. A segment has the cut-off of its whole period, where
+    -- The cut-off has the number of a lane's row. If the row was set back or is missing, the archive
+    -- would permanently lack the scores above it. A segment has the cut-off of its whole period, where
     -- this was checked.
     IF v_period.segment = '' AND EXISTS (SELECT FROM centile_store.score_transactions t
                WHERE t.board_id = v_period.board_id AND t.kind = 'score' AND t.occurred_at >= v_period.starts_at AND t.occurred_at < v_period.ends_at
-                 AND t.batch > v_batches[t.lane + 1]
+                 AND (t.batch <= v_batches[t.lane + 1]) IS NOT TRUE
                  -- An import that cancelled the closing may write such scores.
                  AND EXISTS (SELECT FROM centile_store.periods p WHERE p.id = p_period_id AND p.cut_off_at = v_period.cut_off_at)) THEN
         RAISE EXCEPTION 'the ledger has batches above the last one of their lane' USING ERRCODE = 'CB900', HINT = 'Run centile verify: it names the lane. Then run centile rebuild.';
@@ -3064,7 +3055,7 @@ BEGIN
     INSERT INTO centile_store.cut_offs AS c (period_id, batches)
     SELECT p.id, CASE v_whole.id WHEN p_period_id THEN b.batches ELSE (SELECT o.batches FROM centile_store.cut_offs o WHERE o.period_id = v_whole.id) END
     FROM centile_store.periods p
-    CROSS JOIN (SELECT array_agg(l.batch ORDER BY l.lane) AS batches FROM centile_store.board_lanes l WHERE l.board_id = v_period.board_id) b
+    CROSS JOIN (SELECT centile_store.lane_batches(x.id, x.lanes) AS batches FROM centile_store.boards x WHERE x.id = v_period.board_id) b
     WHERE p.id = p_period_id OR (p.board_id = v_whole.board_id AND p.kind = v_whole.kind AND p.label = v_whole.label AND p.state = 'open' AND v_whole.id = p_period_id)
     ON CONFLICT ON CONSTRAINT cut_offs_pkey DO UPDATE SET batches = excluded.batches;
     UPDATE centile_store.periods p
@@ -3290,7 +3281,7 @@ CREATE FUNCTION centile_store.entries_of(p_board centile_store.boards) RETURNS t
     LANGUAGE plpgsql IMMUTABLE
     AS $_$
 DECLARE
-    v_score   text := CASE p_board.score_order WHEN 'asc' THEN '-s.points' ELSE 's.points' END;
+    v_sign    text := CASE p_board.score_order WHEN 'asc' THEN '-' ELSE '' END;
     -- As centile.tie_key.
     v_tie_key constant text := '((coalesce(s.tiebreak, 0)::bigint << 51) + 2251799813685247 - ((extract(epoch FROM s.occurred_at) - 946684800) * 1000000)::bigint)';
 BEGIN
@@ -3303,17 +3294,17 @@ BEGIN
                      coalesce(max(s.occurred_at) FILTER (WHERE s.points <> 0), min(s.occurred_at)) AS reached_at,
                      count(*) FILTER (WHERE s.points <> 0) = 0 AS only_zeros
               FROM s GROUP BY s.user_id) e$query$,
-            CASE p_board.score_order WHEN 'asc' THEN '-e.score' ELSE 'e.score' END)
+            v_sign || 'e.score')
         ELSE format($query$
         SELECT e.user_id, %1$s AS score, e.key[1] AS rank_key, e.key[2] AS tie_key,
                timestamptz '2000-01-01 00:00:00+00' + (2251799813685247 - (e.key[2] & 2251799813685247)) * interval '1 microsecond' AS reached_at,
                e.only_zeros
         FROM (SELECT s.user_id, %2$s AS key, bool_and(s.points = 0) AS only_zeros FROM s GROUP BY s.user_id) e$query$,
-            CASE p_board.score_order WHEN 'asc' THEN '-e.key[1]' ELSE 'e.key[1]' END,
+            v_sign || 'e.key[1]',
             CASE p_board.mode
-                WHEN 'best' THEN format('max(ARRAY[%s, %s])', v_score, v_tie_key)
+                WHEN 'best' THEN format('max(ARRAY[%ss.points, %s])', v_sign, v_tie_key)
                 -- The greatest (time, id); its key follows.
-                ELSE format('(max(ARRAY[extract(epoch FROM s.occurred_at) * 1000000, s.id, %s, %s]))[3:4]::bigint[]', v_score, v_tie_key) END)
+                ELSE format('(max(ARRAY[extract(epoch FROM s.occurred_at) * 1000000, s.id, %ss.points, %s]))[3:4]::bigint[]', v_sign, v_tie_key) END)
         END;
 END
 $_$;
@@ -3426,6 +3417,8 @@ BEGIN
         RETURN;
     END IF;
     SELECT u.name INTO v_name FROM centile_store.users u WHERE u.id = v_erasure.user_id;
+    -- Overlapping erasures of friends delete the same edges in different orders.
+    PERFORM pg_advisory_xact_lock(hashtextextended('erasure of friends', 0));
     DELETE FROM centile_store.friends f
     USING (SELECT e.user_id, e.friend_id FROM centile_store.friends e WHERE e.user_id = v_user_id
            UNION ALL
@@ -4182,12 +4175,9 @@ BEGIN
     UNION ALL
     -- A cut-off takes its number from the lane's row. The archive would lack rows above it.
     SELECT 'lane rows', 105, format('last batch and time of lane %s of the board', b.lane), jsonb_build_array(t.batch, t.at), jsonb_build_array(b.batch, b.last_at)
-    FROM (SELECT t.lane, max(t.batch) AS batch, max(t.at) AS at
-          FROM (SELECT t.lane, t.batch, t.occurred_at AS at FROM centile_store.score_transactions t WHERE t.board_id = v_ranking.board_id
-                UNION ALL
-                SELECT m.lane, m.batch, nullif(m.changed_at, '-infinity') FROM centile_store.segment_members m WHERE m.board_id = v_ranking.board_id) t
-          GROUP BY t.lane) t
-    JOIN centile_store.board_lanes b ON b.board_id = v_ranking.board_id AND b.lane = t.lane
+    FROM centile_store.ledger_lanes(v_ranking.board_id) e
+    CROSS JOIN LATERAL unnest(e.batches, e.times) WITH ORDINALITY AS t (batch, at, place)
+    JOIN centile_store.board_lanes b ON b.board_id = v_ranking.board_id AND b.lane = t.place - 1
     WHERE (b.batch < t.batch OR b.last_at < t.at)
       -- Once for all segments of a period.
       AND EXISTS (SELECT FROM centile_store.periods p WHERE p.id = v_ranking.period_id AND p.segment = '');
@@ -4501,7 +4491,9 @@ BEGIN
     IF v_board.segments = '{}' THEN
         RETURN false;
     END IF;
-    SELECT greatest(clock_timestamp(), max(l.last_at)) INTO v_at FROM centile_store.board_lanes l WHERE l.board_id = v_board.id;
+    -- Not before a rebuild began, even if the clock was set back: swap_ranking finds moves by their time.
+    SELECT greatest(clock_timestamp(), max(l.last_at), (SELECT max(g.created_at) FROM centile_store.rankings g WHERE g.board_id = v_board.id AND g.released_at IS NULL))
+    INTO v_at FROM centile_store.board_lanes l WHERE l.board_id = v_board.id;
     -- Takes the structure lock exclusively, so it comes before the lane's lock.
     PERFORM centile_store.open_segments(v_board.id, array_agg(m.period_id), array_agg(m.segment))
     FROM centile_store.missing_segments(v_board, p_user_id, v_at, true) m
@@ -4521,7 +4513,7 @@ BEGIN
     IF v_moved = '{}' THEN
         RETURN false;
     END IF;
-    v_at := greatest(clock_timestamp(), v_lane.last_at);
+    v_at := greatest(clock_timestamp(), v_lane.last_at, (SELECT max(g.created_at) FROM centile_store.rankings g WHERE g.board_id = v_board.id AND g.released_at IS NULL));
     IF EXISTS (SELECT FROM centile_store.missing_segments(v_board, p_user_id, v_at, true)) THEN
         RAISE EXCEPTION 'a segment of board % has to be opened first', p_board USING ERRCODE = 'CB001', HINT = 'Retry.';
     END IF;
@@ -4652,10 +4644,9 @@ CREATE FUNCTION centile_store.open_segments(p_board_id integer, p_period_ids big
     LANGUAGE plpgsql
     AS $$
 DECLARE
-    v_segment    record;
-    v_period_id  bigint;
-    v_ranking_id bigint;
-    v_opened     integer := 0;
+    v_segment   record;
+    v_period_id bigint;
+    v_opened    integer := 0;
 BEGIN
     PERFORM centile_store.lock_for_opening(p_board_id);
     FOR v_segment IN
@@ -4670,8 +4661,7 @@ BEGIN
         INSERT INTO centile_store.periods (board_id, kind, label, segment, starts_at, ends_at, state)
         VALUES (p_board_id, v_segment.kind, v_segment.label, v_segment.segment, v_segment.starts_at, v_segment.ends_at, 'closed')
         RETURNING id INTO v_period_id;
-        v_ranking_id := centile_store.create_ranking(p_board_id, v_period_id);
-        UPDATE centile_store.periods SET state = 'open', ranking_id = v_ranking_id WHERE id = v_period_id;
+        UPDATE centile_store.periods SET state = 'open', ranking_id = centile_store.create_ranking(p_board_id, v_period_id) WHERE id = v_period_id;
         v_opened := v_opened + 1;
     END LOOP;
     -- On a cluster, lock_for_opening sets it.
@@ -5397,7 +5387,7 @@ BEGIN
     -- One snapshot: all batches up to these numbers are committed, and so are the corrections
     -- marked by now.
     UPDATE centile_store.cut_offs c
-    SET batches = coalesce(was.of_whole, ARRAY(SELECT l.batch FROM centile_store.board_lanes l WHERE l.board_id = v_before.board_id ORDER BY l.lane))
+    SET batches = coalesce(was.of_whole, (SELECT centile_store.lane_batches(b.id, b.lanes) FROM centile_store.boards b WHERE b.id = v_before.board_id))
     FROM (SELECT o.batches, p.corrected_at, wo.batches AS of_whole, w.corrected_at IS NOT NULL AS keeps
           FROM centile_store.cut_offs o JOIN centile_store.periods p ON p.id = o.period_id
           LEFT JOIN centile_store.periods w ON p.segment <> '' AND w.board_id = p.board_id AND w.kind = p.kind AND w.label = p.label AND w.segment = ''
@@ -5405,6 +5395,9 @@ BEGIN
           WHERE o.period_id = p_period_id) was
     WHERE c.period_id = p_period_id
     RETURNING was.batches, c.batches, was.corrected_at, was.keeps INTO v_was, v_is, v_marked, v_keeps;
+    IF array_position(v_is, NULL) IS NOT NULL THEN
+        RAISE EXCEPTION 'a lane of the board has no row' USING ERRCODE = 'CB900', HINT = 'Run centile verify: it names the lane. Then run centile rebuild.';
+    END IF;
     EXECUTE format('REFRESH MATERIALIZED VIEW CONCURRENTLY centile_archive.%I', v_before.archive_name);
     EXECUTE format('SELECT count(*), max(reached_at) FROM centile_archive.%I', v_before.archive_name) INTO v_players, v_last_at;
     -- Prevents name changes; otherwise the top could show an erased name again. Before the period's

@@ -485,10 +485,7 @@ fn given(setting: Option<&Hidden>) -> Option<&str> {
 
 /// Parses a domain value for clap, which adds the name of the flag to the error.
 pub fn value<T: FromStr<Err = Error>>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|error| match error {
-        Error::Invalid { message, .. } => message,
-        other => other.to_string(),
-    })
+    text.parse().map_err(Error::without_field)
 }
 
 /// Parses a time for clap.

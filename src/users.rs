@@ -118,28 +118,33 @@ pub async fn erase(rankings: &Rankings, user_id: &UserId, request_id: Option<&st
     request_id.map_or(Ok(()), |id| check_text("id", id, 128))?;
     let erased = rankings.store.erase_user(user_id.as_str(), request_id, by).await?;
     let moved = finish_move(rankings, &erased).await;
-    let redis_answers = erase_from_tops(rankings, &erased).await?;
-    moved?;
-    if redis_answers {
-        Ok(erased)
-    } else {
-        Err(Error::unavailable(
-            Code::Unavailable,
-            format!(
-                "the player's id is now {erased}; Redis did not answer and may keep the name in tops of closed periods for a day: erase {erased} \
-             once Redis answers"
-            ),
-        ))
+    // Without the new id, the caller could not repeat the call.
+    let unfinished = |error| match error {
+        Error::Unavailable { code, message, retry_after } => {
+            let message = format!("the player's id is now {erased}; {message}; erase {erased} to finish");
+            Error::Unavailable { code, message, retry_after }
+        }
+        other => other,
+    };
+    if !erase_from_tops(rankings, &erased).await.map_err(unfinished)? {
+        let message = "Redis did not answer and may keep the name in tops of closed periods for a day";
+        return Err(unfinished(Error::unavailable(Code::Unavailable, message)));
     }
+    moved.map_err(unfinished)?;
+    Ok(erased)
 }
 
 /// Continues interrupted erasures, each independently; returns the last failure, if any.
 pub(crate) async fn finish_erasures(rankings: &Rankings) -> Result<()> {
     let mut ended = Ok(());
     for erased in rankings.store.unfinished_erasures().await? {
-        if let Err(error) = erase_from_tops(rankings, &erased).await {
-            tracing::error!(player = erased, %error, "an erasure could not be completed");
-            ended = Err(error);
+        match erase_from_tops(rankings, &erased).await {
+            Ok(true) => {}
+            Ok(false) => tracing::warn!(player = erased, "Redis did not answer and may keep an erased name for a day"),
+            Err(error) => {
+                tracing::error!(player = erased, %error, "an erasure could not be completed");
+                ended = Err(error);
+            }
         }
     }
     ended
@@ -207,7 +212,7 @@ async fn erase_from_tops(rankings: &Rankings, erased: &str) -> Result<bool> {
 async fn set_banned(rankings: &Rankings, user_id: &UserId, banned: bool, act: &Act) -> Result<User> {
     let ban = rankings.store.begin_ban(user_id.as_str(), banned, act).await?;
     // A board that cannot be changed now does not delay the others.
-    let mut failed = None;
+    let (mut failed, mut unchanged) = (None, Vec::new());
     // Nobody has scores on a combined board.
     let boards = boards::list(&rankings.store, None).await?;
     for board in boards.iter().filter(|board| board.mode != Mode::Combined) {
@@ -218,7 +223,8 @@ async fn set_banned(rankings: &Rankings, user_id: &UserId, banned: bool, act: &A
         match done.await {
             Ok(()) => {}
             Err(Error::Unavailable { code, message, retry_after }) => {
-                let message = format!("{message}; the other boards are done, run it again for this one");
+                unchanged.push(board.slug.as_str());
+                let message = format!("{message}; run it again to finish the boards {}", unchanged.join(", "));
                 failed = Some(Error::Unavailable { code, message, retry_after });
             }
             Err(error) => return Err(error),

@@ -14,7 +14,7 @@ use super::{Bench, Outcome, percentile};
 /// Duration of an interval of reading.
 const STRETCH: Duration = Duration::from_millis(400);
 /// The service's statement.
-const RANK: &str = include_str!("../../sql/queries/standings.sql");
+const RANK: &str = include_str!("../../sql/queries/standing.sql");
 
 /// A board's all-time ranking.
 pub struct Ranking {
@@ -98,7 +98,7 @@ async fn stretch(connection: &mut PgConnection, board: &str, players: u64, rando
             .bind(ranking_id)
             .bind(None::<chrono::DateTime<chrono::Utc>>)
             .bind(None::<chrono::DateTime<chrono::Utc>>)
-            .bind([&user])
+            .bind(&user)
             .bind(layout)
             .bind(&batches)
             .fetch_one(&mut *connection)

@@ -1,5 +1,5 @@
--- The caller has locked the row of the lane. First loads and rebuilds advance lanes without a row
--- in the feed; rank indexes then reload.
+-- The caller has locked the row of the lane. A rebuild may raise a lane without a row in the feed;
+-- rank indexes then reload.
 CREATE OR REPLACE FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamptz, p_user_ids bigint[]) RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$

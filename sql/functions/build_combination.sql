@@ -46,8 +46,7 @@ BEGIN
                     WHERE a."position" IN (1, (SELECT max("position") FROM centile_archive.%1$I)) AND a.score = -9223372036854775808 LIMIT 1', v_name)
     INTO v_worst;
     IF v_worst IS NOT NULL THEN
-        RAISE EXCEPTION 'the score of player % would leave the range of 64 bits',
-            quote_literal((SELECT u.external_id FROM centile_store.users u WHERE u.id = v_worst)) USING ERRCODE = 'CB409', DETAIL = 'score_out_of_range';
+        RAISE EXCEPTION 'the score of the player with internal_id % would leave the range of 64 bits', v_worst USING ERRCODE = 'CB409', DETAIL = 'score_out_of_range';
     END IF;
     EXECUTE format('COMMENT ON MATERIALIZED VIEW centile_archive.%I IS %L', v_name, format('Ranking of the combined board %s.', v_slug));
     EXECUTE format('GRANT SELECT ON centile_archive.%I TO centile_reader, centile_service', v_name);

@@ -15,7 +15,8 @@ BEGIN
         RAISE EXCEPTION 'must be add, remove or replace' USING ERRCODE = 'CB422', DETAIL = 'change';
     ELSIF p_change <> 'remove' THEN
         v_is_new := NOT EXISTS (SELECT FROM centile_store.users u WHERE u.external_id = p_user);
-        PERFORM centile.ensure_users(ARRAY[p_user]);
+        -- One call, which locks users in the order of their ids: two new players may befriend each other.
+        PERFORM centile.ensure_users(p_user || p_friends);
     END IF;
     SELECT u.* INTO v_user FROM centile_store.users u WHERE u.external_id = p_user FOR NO KEY UPDATE;
     IF NOT FOUND THEN
@@ -35,8 +36,6 @@ BEGIN
         GET DIAGNOSTICS removed = ROW_COUNT;
     END IF;
     IF p_change <> 'remove' THEN
-        -- Last, because a writer of a new player's score waits for the end of this transaction.
-        PERFORM centile.ensure_users(p_friends);
         v_results := coalesce(centile_store.add_friends(array_fill(p_user, ARRAY[cardinality(p_friends)]), p_friends), '{}');
     END IF;
     added := cardinality(array_positions(v_results, 'added'));

@@ -15,7 +15,7 @@ DECLARE
     v_entries text;
     v_key     text;
     v_order   text;
-    v_user    text;
+    v_user    bigint;
 BEGIN
     SELECT b.score_order, b.ties, coalesce(c.next_sources, c.sources) AS sources INTO STRICT v_board
     FROM centile_store.combinations c JOIN centile_store.boards b ON b.id = c.board_id WHERE c.board_id = p_board_id;
@@ -46,10 +46,9 @@ BEGIN
             NULL;
         END;
     END LOOP;
-    EXECUTE format('SELECT u.external_id FROM (%s) e JOIN centile_store.users u ON u.id = e.user_id
-                    WHERE e.score NOT BETWEEN -9223372036854775807 AND 9223372036854775807 ORDER BY u.id LIMIT 1', v_entries)
+    EXECUTE format('SELECT e.user_id FROM (%s) e WHERE e.score NOT BETWEEN -9223372036854775807 AND 9223372036854775807 ORDER BY e.user_id LIMIT 1', v_entries)
     INTO v_user;
-    RAISE EXCEPTION 'the score of player % would leave the range of 64 bits', quote_nullable(v_user) USING ERRCODE = 'CB409', DETAIL = 'score_out_of_range';
+    RAISE EXCEPTION 'the score of the player with internal_id % would leave the range of 64 bits', v_user USING ERRCODE = 'CB409', DETAIL = 'score_out_of_range';
 END
 $$;
 

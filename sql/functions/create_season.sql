@@ -2,9 +2,8 @@ CREATE OR REPLACE FUNCTION centile.create_season(p_board text, p_name text, p_st
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
-    v_board      centile_store.boards := centile_store.board_named(p_board);
-    v_period_id  bigint;
-    v_ranking_id bigint;
+    v_board     centile_store.boards := centile_store.board_named(p_board);
+    v_period_id bigint;
 BEGIN
     PERFORM centile_store.check_written(v_board);
     PERFORM centile_store.lock_structure(v_board.id, true);
@@ -24,8 +23,7 @@ BEGIN
     INSERT INTO centile_store.periods (board_id, kind, label, starts_at, ends_at, state)
     VALUES (v_board.id, 'season', p_name, p_starts_at, p_ends_at, 'closed')
     RETURNING id INTO v_period_id;
-    v_ranking_id := centile_store.create_ranking(v_board.id, v_period_id);
-    UPDATE centile_store.periods SET state = 'open', ranking_id = v_ranking_id WHERE id = v_period_id;
+    UPDATE centile_store.periods SET state = 'open', ranking_id = centile_store.create_ranking(v_board.id, v_period_id) WHERE id = v_period_id;
     PERFORM centile_store.note_act(p_actor, 'create_season', v_board.id, NULL,
         jsonb_build_object('starts_at', p_starts_at, 'ends_at', p_ends_at), 'season:' || p_name);
     RETURN v_period_id;

@@ -35,7 +35,7 @@ BEGIN
     INSERT INTO centile_store.cut_offs AS c (period_id, batches)
     SELECT p.id, CASE v_whole.id WHEN p_period_id THEN b.batches ELSE (SELECT o.batches FROM centile_store.cut_offs o WHERE o.period_id = v_whole.id) END
     FROM centile_store.periods p
-    CROSS JOIN (SELECT array_agg(l.batch ORDER BY l.lane) AS batches FROM centile_store.board_lanes l WHERE l.board_id = v_period.board_id) b
+    CROSS JOIN (SELECT centile_store.lane_batches(x.id, x.lanes) AS batches FROM centile_store.boards x WHERE x.id = v_period.board_id) b
     WHERE p.id = p_period_id OR (p.board_id = v_whole.board_id AND p.kind = v_whole.kind AND p.label = v_whole.label AND p.state = 'open' AND v_whole.id = p_period_id)
     ON CONFLICT ON CONSTRAINT cut_offs_pkey DO UPDATE SET batches = excluded.batches;
     UPDATE centile_store.periods p

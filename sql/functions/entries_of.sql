@@ -4,7 +4,7 @@ CREATE OR REPLACE FUNCTION centile_store.entries_of(p_board centile_store.boards
 LANGUAGE plpgsql IMMUTABLE
 AS $$
 DECLARE
-    v_score   text := CASE p_board.score_order WHEN 'asc' THEN '-s.points' ELSE 's.points' END;
+    v_sign    text := CASE p_board.score_order WHEN 'asc' THEN '-' ELSE '' END;
     -- As centile.tie_key.
     v_tie_key constant text := '((coalesce(s.tiebreak, 0)::bigint << 51) + 2251799813685247 - ((extract(epoch FROM s.occurred_at) - 946684800) * 1000000)::bigint)';
 BEGIN
@@ -17,17 +17,17 @@ BEGIN
                      coalesce(max(s.occurred_at) FILTER (WHERE s.points <> 0), min(s.occurred_at)) AS reached_at,
                      count(*) FILTER (WHERE s.points <> 0) = 0 AS only_zeros
               FROM s GROUP BY s.user_id) e$query$,
-            CASE p_board.score_order WHEN 'asc' THEN '-e.score' ELSE 'e.score' END)
+            v_sign || 'e.score')
         ELSE format($query$
         SELECT e.user_id, %1$s AS score, e.key[1] AS rank_key, e.key[2] AS tie_key,
                timestamptz '2000-01-01 00:00:00+00' + (2251799813685247 - (e.key[2] & 2251799813685247)) * interval '1 microsecond' AS reached_at,
                e.only_zeros
         FROM (SELECT s.user_id, %2$s AS key, bool_and(s.points = 0) AS only_zeros FROM s GROUP BY s.user_id) e$query$,
-            CASE p_board.score_order WHEN 'asc' THEN '-e.key[1]' ELSE 'e.key[1]' END,
+            v_sign || 'e.key[1]',
             CASE p_board.mode
-                WHEN 'best' THEN format('max(ARRAY[%s, %s])', v_score, v_tie_key)
+                WHEN 'best' THEN format('max(ARRAY[%ss.points, %s])', v_sign, v_tie_key)
                 -- The greatest (time, id); its key follows.
-                ELSE format('(max(ARRAY[extract(epoch FROM s.occurred_at) * 1000000, s.id, %s, %s]))[3:4]::bigint[]', v_score, v_tie_key) END)
+                ELSE format('(max(ARRAY[extract(epoch FROM s.occurred_at) * 1000000, s.id, %ss.points, %s]))[3:4]::bigint[]', v_sign, v_tie_key) END)
         END;
 END
 $$;

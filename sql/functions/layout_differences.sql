@@ -58,12 +58,9 @@ BEGIN
     UNION ALL
     -- A cut-off takes its number from the lane's row. The archive would lack rows above it.
     SELECT 'lane rows', 105, format('last batch and time of lane %s of the board', b.lane), jsonb_build_array(t.batch, t.at), jsonb_build_array(b.batch, b.last_at)
-    FROM (SELECT t.lane, max(t.batch) AS batch, max(t.at) AS at
-          FROM (SELECT t.lane, t.batch, t.occurred_at AS at FROM centile_store.score_transactions t WHERE t.board_id = v_ranking.board_id
-                UNION ALL
-                SELECT m.lane, m.batch, nullif(m.changed_at, '-infinity') FROM centile_store.segment_members m WHERE m.board_id = v_ranking.board_id) t
-          GROUP BY t.lane) t
-    JOIN centile_store.board_lanes b ON b.board_id = v_ranking.board_id AND b.lane = t.lane
+    FROM centile_store.ledger_lanes(v_ranking.board_id) e
+    CROSS JOIN LATERAL unnest(e.batches, e.times) WITH ORDINALITY AS t (batch, at, place)
+    JOIN centile_store.board_lanes b ON b.board_id = v_ranking.board_id AND b.lane = t.place - 1
     WHERE (b.batch < t.batch OR b.last_at < t.at)
       -- Once for all segments of a period.
       AND EXISTS (SELECT FROM centile_store.periods p WHERE p.id = v_ranking.period_id AND p.segment = '');

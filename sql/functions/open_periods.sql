@@ -3,11 +3,10 @@ CREATE OR REPLACE FUNCTION centile.open_periods(p_board_id integer, p_times time
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
-    v_board   centile_store.boards;
-    v_period  record;
+    v_board     centile_store.boards;
+    v_period    record;
     v_period_id bigint;
-    v_ranking_id bigint;
-    v_opened  integer := 0;
+    v_opened    integer := 0;
 BEGIN
     PERFORM centile_store.lock_for_opening(p_board_id);
     SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
@@ -25,8 +24,7 @@ BEGIN
         INSERT INTO centile_store.periods (board_id, kind, label, starts_at, ends_at, state)
         VALUES (p_board_id, v_period.kind, v_period.label, v_period.starts_at, v_period.ends_at, 'closed')
         RETURNING id INTO v_period_id;
-        v_ranking_id := centile_store.create_ranking(p_board_id, v_period_id);
-        UPDATE centile_store.periods SET state = 'open', ranking_id = v_ranking_id WHERE id = v_period_id;
+        UPDATE centile_store.periods SET state = 'open', ranking_id = centile_store.create_ranking(p_board_id, v_period_id) WHERE id = v_period_id;
         v_opened := v_opened + 1;
     END LOOP;
     -- On a cluster, lock_for_opening sets it.

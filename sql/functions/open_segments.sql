@@ -6,10 +6,9 @@ CREATE OR REPLACE FUNCTION centile_store.open_segments(p_board_id integer, p_per
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
-    v_segment    record;
-    v_period_id  bigint;
-    v_ranking_id bigint;
-    v_opened     integer := 0;
+    v_segment   record;
+    v_period_id bigint;
+    v_opened    integer := 0;
 BEGIN
     PERFORM centile_store.lock_for_opening(p_board_id);
     FOR v_segment IN
@@ -24,8 +23,7 @@ BEGIN
         INSERT INTO centile_store.periods (board_id, kind, label, segment, starts_at, ends_at, state)
         VALUES (p_board_id, v_segment.kind, v_segment.label, v_segment.segment, v_segment.starts_at, v_segment.ends_at, 'closed')
         RETURNING id INTO v_period_id;
-        v_ranking_id := centile_store.create_ranking(p_board_id, v_period_id);
-        UPDATE centile_store.periods SET state = 'open', ranking_id = v_ranking_id WHERE id = v_period_id;
+        UPDATE centile_store.periods SET state = 'open', ranking_id = centile_store.create_ranking(p_board_id, v_period_id) WHERE id = v_period_id;
         v_opened := v_opened + 1;
     END LOOP;
     -- On a cluster, lock_for_opening sets it.

@@ -1,6 +1,6 @@
--- For acts that need the whole history of a player: void, reset, ban, unban, imports of players
--- with resets, and rows that arrive while a ranking is built. The caller holds structure lock and
--- lane, or writes rankings that no other session writes.
+-- For acts that need the whole history of a player: void, reset, ban, unban, corrections, accepted
+-- events, and rows that arrive while a ranking is built. The caller holds structure lock and lane,
+-- or writes rankings that no other session writes.
 CREATE OR REPLACE FUNCTION centile_store.recompute_entries(p_lane smallint, p_ranking_ids bigint[], p_user_ids bigint[]) RETURNS void
 LANGUAGE plpgsql VOLATILE
 SET plan_cache_mode = force_custom_plan

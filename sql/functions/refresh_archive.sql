@@ -29,7 +29,7 @@ BEGIN
     -- One snapshot: all batches up to these numbers are committed, and so are the corrections
     -- marked by now.
     UPDATE centile_store.cut_offs c
-    SET batches = coalesce(was.of_whole, ARRAY(SELECT l.batch FROM centile_store.board_lanes l WHERE l.board_id = v_before.board_id ORDER BY l.lane))
+    SET batches = coalesce(was.of_whole, (SELECT centile_store.lane_batches(b.id, b.lanes) FROM centile_store.boards b WHERE b.id = v_before.board_id))
     FROM (SELECT o.batches, p.corrected_at, wo.batches AS of_whole, w.corrected_at IS NOT NULL AS keeps
           FROM centile_store.cut_offs o JOIN centile_store.periods p ON p.id = o.period_id
           LEFT JOIN centile_store.periods w ON p.segment <> '' AND w.board_id = p.board_id AND w.kind = p.kind AND w.label = p.label AND w.segment = ''
@@ -37,6 +37,9 @@ BEGIN
           WHERE o.period_id = p_period_id) was
     WHERE c.period_id = p_period_id
     RETURNING was.batches, c.batches, was.corrected_at, was.keeps INTO v_was, v_is, v_marked, v_keeps;
+    IF array_position(v_is, NULL) IS NOT NULL THEN
+        RAISE EXCEPTION 'a lane of the board has no row' USING ERRCODE = 'CB900', HINT = 'Run centile verify: it names the lane. Then run centile rebuild.';
+    END IF;
     EXECUTE format('REFRESH MATERIALIZED VIEW CONCURRENTLY centile_archive.%I', v_before.archive_name);
     EXECUTE format('SELECT count(*), max(reached_at) FROM centile_archive.%I', v_before.archive_name) INTO v_players, v_last_at;
     -- Prevents name changes; otherwise the top could show an erased name again. Before the period's

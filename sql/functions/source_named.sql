@@ -14,8 +14,7 @@ BEGIN
     ELSIF v_period.state = 'closed' AND v_period.archive_revision IS NULL THEN
         RAISE EXCEPTION 'the archive of % of board % was dropped', quote_literal(p_period), p_board
             USING ERRCODE = 'CB404', DETAIL = 'period', HINT = 'The board keeps archives for a limited time. The ledger keeps all scores.';
-    END IF;
-    IF v_period.state = 'preparing' THEN
+    ELSIF v_period.state = 'preparing' THEN
         RAISE EXCEPTION '% of board % is being prepared', quote_literal(p_period), p_board
             USING ERRCODE = 'CB001', DETAIL = 'period_preparing', HINT = 'Retry. centile serve or centile close --due fills it from the ledger.';
     END IF;

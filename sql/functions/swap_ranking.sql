@@ -1,8 +1,7 @@
 -- Applies the ledger rows after p_after, releases the old ranking and returns its id, all under the
 -- exclusive structure lock; returns 0 if the period had none. NULL if there are more than p_limit
--- rows: catch up first. Raises lanes
--- whose rows lag behind p_batches and p_times, which come from the ledger. The layout number
--- continues the old one, so that no version means two states.
+-- rows: catch up first. Raises lanes whose rows lag behind p_batches and p_times, which come from
+-- the ledger. The layout number continues the old one, so that no version means two states.
 CREATE OR REPLACE FUNCTION centile_store.swap_ranking(
     p_ranking_id bigint, p_after bigint, p_limit integer DEFAULT 500, p_batches bigint[] DEFAULT NULL, p_times timestamptz[] DEFAULT NULL)
 RETURNS bigint

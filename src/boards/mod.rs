@@ -9,8 +9,8 @@ use crate::{
     model::{
         act::Actor,
         board::{
-            ArchivedKind, Board, BoardChange, BoardSlug, DEFAULT_POINTS_BOUND, EVENTS_PER_MINUTE_MAX, FROZEN_TOP_MAX,
-            FirstLayout, KEPT_ARCHIVES_MAX, Mode, NewBoard, PeriodKind, UNLISTED_KINDS, WindowLength,
+            Board, BoardChange, BoardSlug, DEFAULT_POINTS_BOUND, EVENTS_PER_MINUTE_MAX, FROZEN_TOP_MAX, FirstLayout,
+            KEPT_ARCHIVES_MAX, KeptArchivesChange, Mode, NewBoard, PeriodKind, UNLISTED_KINDS, WindowLength,
         },
         combination::{SOURCES_MAX, Source},
         name::Named as _,
@@ -34,7 +34,10 @@ impl FirstLayout {
             Self::Bounds(bounds) => {
                 if bounds.is_empty() || bounds.len() > 99 || bounds[0] == i64::MIN || !bounds.is_sorted_by(|a, b| a < b)
                 {
-                    return Err(Error::invalid("first_layout.bounds", "must be 1 to 99 scores, strictly ascending"));
+                    return Err(Error::invalid(
+                        "first_layout.bounds",
+                        "must be 1 to 99 scores, strictly ascending, all above the least 64-bit integer",
+                    ));
                 }
                 Ok(bounds.clone())
             }
@@ -69,9 +72,7 @@ impl Boards {
 pub async fn create(boards: &Boards, new: NewBoard, by: &Actor) -> Result<Board> {
     check_lanes(new.lanes)?;
     check_frozen_top_size(Some(new.frozen_top_size))?;
-    for (&kind, &kept) in &new.kept_archives {
-        check_kept(kind, kept)?;
-    }
+    check_kept(&new.kept_archives)?;
     check_events_per_minute(new.events_per_minute)?;
     for (&kind, &most) in &new.gain_max {
         check_gain(kind, most)?;
@@ -127,9 +128,7 @@ pub async fn update(boards: &Boards, slug: &BoardSlug, change: BoardChange, by: 
     }
     check_lanes(change.lanes)?;
     check_frozen_top_size(change.frozen_top_size)?;
-    for (&kind, kept) in &change.kept_archives {
-        kept.map_or(Ok(()), |kept| check_kept(kind, kept))?;
-    }
+    check_kept(&change.kept_archives)?;
     check_events_per_minute(change.events_per_minute.flatten())?;
     for (&kind, most) in &change.gain_max {
         most.map_or(Ok(()), |most| check_gain(kind, most))?;
@@ -197,11 +196,12 @@ fn check_frozen_top_size(size: Option<i32>) -> Result<()> {
     }
 }
 
-fn check_kept(kind: ArchivedKind, kept: i32) -> Result<()> {
-    if (1..=KEPT_ARCHIVES_MAX).contains(&kept) {
-        Ok(())
-    } else {
-        Err(Error::invalid(format!("kept_archives.{}", kind.name()), format!("must be 1 to {KEPT_ARCHIVES_MAX}")))
+fn check_kept(kept: &KeptArchivesChange) -> Result<()> {
+    match kept.iter().find(|(_, kept)| kept.is_some_and(|kept| !(1..=KEPT_ARCHIVES_MAX).contains(&kept))) {
+        Some((kind, _)) => {
+            Err(Error::invalid(format!("kept_archives.{}", kind.name()), format!("must be 1 to {KEPT_ARCHIVES_MAX}")))
+        }
+        None => Ok(()),
     }
 }
 

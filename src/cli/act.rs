@@ -18,13 +18,15 @@ pub(super) struct ActFlags {
 
 /// Validates a reason. Clap adds the name of the flag to the error.
 pub(super) fn reason(text: &str) -> Result<String, String> {
-    act::check_reason(text).map(|()| text.to_owned()).map_err(|error| match error {
-        Error::Invalid { message, .. } => message,
-        other => other.to_string(),
-    })
+    act::check_reason(text).map(|()| text.to_owned()).map_err(Error::without_field)
 }
 
 impl ActFlags {
+    /// Returns whether a reason is given.
+    pub(super) fn has_reason(&self) -> bool {
+        self.reason.is_some()
+    }
+
     /// Returns the validated act.
     pub(super) fn read(self) -> Result<act::Act> {
         act::Act::new(self.by.actor()?, self.reason)

@@ -29,8 +29,8 @@ use crate::{
     instance::Instance,
     model::board::{
         ArchivedKind, Board, BoardChange, BoardSlug, DEFAULT_FROZEN_TOP_SIZE, DEFAULT_PERIODS, DEFAULT_POINTS_BOUND,
-        EVENTS_PER_MINUTE_MAX, FROZEN_TOP_MAX, FirstLayout, GainMax, KEPT_ARCHIVES_MAX, KeptArchives, Mode, NewBoard,
-        OnViolation, Order, PeriodKind, Reading, SnapshotKind, Ties, WindowLength,
+        EVENTS_PER_MINUTE_MAX, FROZEN_TOP_MAX, FirstLayout, GainMax, KEPT_ARCHIVES_MAX, KeptArchivesChange, Mode,
+        NewBoard, OnViolation, Order, PeriodKind, Reading, SnapshotKind, Ties, WindowLength,
     },
     model::combination::{Aggregate, CombinationChange, Join, NewCombination, RefreshRule, Source},
     model::name::{self, Named as _},
@@ -503,7 +503,7 @@ async fn combine_board(instance: &Instance, combine: Combine) -> Result<(Board, 
             points_max: DEFAULT_POINTS_BOUND,
             first_layout: None,
             frozen_top_size: combine.frozen_top_size,
-            kept_archives: KeptArchives::new(),
+            kept_archives: KeptArchivesChange::new(),
             reading: combine.reading,
             events_per_minute: None,
             gain_max: GainMax::new(),
@@ -545,11 +545,7 @@ async fn create_board(instance: &Instance, create: Create) -> Result<Board> {
         points_max: create.points_max,
         first_layout: create.expected_points.map(FirstLayout::ExpectedPoints).or(bounds),
         frozen_top_size: create.frozen_top_size,
-        // A new board keeps all archives by default.
-        kept_archives: once_each("kept_archives", create.kept_archives)?
-            .into_iter()
-            .filter_map(|(kind, kept)| Some((kind, kept?)))
-            .collect(),
+        kept_archives: once_each("kept_archives", create.kept_archives)?,
         reading: create.reading,
         events_per_minute: create.events_per_minute,
         gain_max: once_each("gain_max", create.gain_max)?

@@ -1,11 +1,13 @@
 //! `centile cluster`: distributes boards over several servers.
-#![allow(clippy::print_stdout, reason = "a command prints its result")]
 
 use clap::{Args, Subcommand};
 
 use crate::{
     Code, Error, Result,
-    cli::with_instance,
+    cli::{
+        output::{self, table},
+        with_instance,
+    },
     config::Config,
     store::{cluster::Server, migrate},
 };
@@ -45,8 +47,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::Init(Init { lanes, groups, from }) => {
             migrate::init_cluster(config.database_url()?, lanes, groups, from.as_deref()).await?;
-            println!("the database is a cluster");
-            Ok(())
+            output::print("the database is a cluster")
         }
         Command::Status => with_instance(config, async |instance| show(&instance.store.cluster_status().await?)).await,
     }
@@ -57,9 +58,6 @@ fn show(servers: &[Server]) -> Result<()> {
     if servers.is_empty() {
         return Err(Error::conflict(Code::Conflict, "the database is not a cluster: see `centile cluster init`"));
     }
-    println!("SERVER                 STATE  LANES  SIZE      LAG        GROUPS");
-    for [address, state, lanes, size, lag, groups] in servers.iter().map(Server::cells) {
-        println!("{address:<22} {state:<6} {lanes:<6} {size:<9} {lag:<10} {groups}");
-    }
-    Ok(())
+    let headings = ["SERVER", "STATE", "LANES", "SIZE", "LAG", "GROUPS"];
+    output::print(table(headings, servers.iter().map(Server::cells).collect()))
 }

@@ -1,7 +1,7 @@
 //! `centile correct`: adds a score at a past time.
 
 use chrono::{DateTime, Utc};
-use clap::Args;
+use clap::{Args, value_parser};
 
 use crate::{
     Result, boards,
@@ -30,7 +30,7 @@ pub(super) struct Correct {
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: String,
     /// Tiebreak on `tiebreak` boards, -2048 to 2047; larger wins
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = value_parser!(i16).range(-2_048..=2_047))]
     tiebreak: Option<i16>,
     #[command(flatten)]
     by: By,

@@ -1,5 +1,4 @@
-//! `centile maintain`: runs the background maintenance of `serve` once, except for
-//! closing periods and checking counts.
+//! `centile maintain`: runs once the background maintenance of `serve` that no other command runs.
 
 use crate::{
     Result,

@@ -1,11 +1,10 @@
 //! `centile migrate`: creates or upgrades the database schema.
-#![allow(clippy::print_stdout, reason = "a command prints its result")]
 
 use std::time::Duration;
 
 use clap::Args;
 
-use crate::{Result, store::migrate};
+use crate::{Result, cli::output, store::migrate};
 
 /// Options of the migration.
 #[derive(Debug, Args)]
@@ -21,6 +20,5 @@ pub(super) struct Migrate {
 /// Migrates the database at `database_url` and prints a summary. Safe to run concurrently.
 pub(super) async fn run(database_url: &str, Migrate { lock_wait }: Migrate) -> Result<()> {
     let report = migrate::migrate_within(database_url, Duration::from_secs(lock_wait)).await?;
-    println!("{report}");
-    Ok(())
+    output::print(report)
 }

@@ -150,11 +150,13 @@ enum Command {
     ///
     /// Run it after a correction, a void or a ban.
     Refresh(refresh::Refresh),
-    /// Run all maintenance once, except closing periods
+    /// Run the maintenance once that no other command runs
     ///
     /// Creates ledger months, deletes expired ids, rebalances layouts, drops archives beyond
     /// retention, removes the rows of old rankings and delivers webhook messages. `serve` does this
-    /// in the background unless `--no-maintenance` is set. Safe to interrupt and to run again.
+    /// in the background unless `--no-maintenance` is set. `close --due` closes periods and prepares
+    /// rolling windows, `refresh --due` computes combined boards, and `verify` checks counts. Safe to
+    /// interrupt and to run again.
     Maintain,
     /// Compare all derived data with the ledger and report differences
     ///

@@ -46,6 +46,7 @@ pub(super) async fn run(config: &Config, refresh: Refresh) -> Result<()> {
     let spinner = output::spinner("refreshing");
     let printed = with_instance(config, async |instance| match board {
         Some(board) => refresh_one(instance, &board, period.as_ref(), &act.read()?).await,
+        None if act.has_reason() => Err(no_reason()),
         None => refresh_due(instance, |line| spinner.suspend(|| output::print(line))).await,
     })
     .await;
@@ -61,17 +62,24 @@ async fn refresh_one(
 ) -> Result<String> {
     let board = boards::find(&instance.boards, slug).await?;
     let Some(period) = period else {
+        if board.mode == Mode::Combined && act.reason().is_some() {
+            return Err(no_reason());
+        }
         return combining::refresh(&instance.store, &instance.cache, &board, &act.by).await.map(|done| line(&done));
     };
     if board.mode == Mode::Combined {
         return Err(Error::invalid(
-            "--period",
+            "period",
             format!("board {slug} is combined and has one ranking: leave this flag out"),
         ));
     }
     let refreshed = closing::refresh(&instance.store, &instance.cache, &board, period, act).await?;
     let (name, revision, players) = (refreshed.period, refreshed.revision, thousands(refreshed.players));
     Ok(format!("refreshed {slug} {name}: revision {revision}, {players} players"))
+}
+
+fn no_reason() -> Error {
+    Error::invalid("reason", "is recorded for archives only: leave this flag out for combined boards")
 }
 
 /// Refreshes what is due. Fails if a refresh failed.

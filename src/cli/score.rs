@@ -72,10 +72,7 @@ pub(super) struct On {
 
 /// Validates a text of up to `MAX` bytes. Clap adds the name of the flag to the error.
 fn text<const MAX: usize>(text: &str) -> Result<String, String> {
-    check_text("", text, MAX).map(|()| text.to_owned()).map_err(|error| match error {
-        Error::Invalid { message, .. } => message,
-        other => other.to_string(),
-    })
+    check_text("", text, MAX).map(|()| text.to_owned()).map_err(Error::without_field)
 }
 
 /// Formats the transaction and the player's resulting scores.

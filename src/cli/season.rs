@@ -14,7 +14,7 @@ use crate::{
     config::{Config, value},
     instance::Instance,
     model::{
-        board::BoardSlug,
+        board::{BoardSlug, Mode},
         name::Named as _,
         period::PeriodState,
         season::{Edge, Season},
@@ -81,13 +81,16 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
         }
         Command::List { board: slug, json } => {
             let list = async |instance: &Instance| {
-                season::list(&instance.store, &*boards::find(&instance.boards, &slug).await?).await
+                let board = boards::find(&instance.boards, &slug).await?;
+                Ok((board.mode, season::list(&instance.store, &board).await?))
             };
-            let seasons = with_instance(config, list).await?;
+            let (mode, seasons) = with_instance(config, list).await?;
             if json {
                 return output::print_json(&seasons.iter().map(Line::from).collect::<Vec<_>>());
             }
-            if seasons.is_empty() {
+            if mode == Mode::Combined {
+                output::note("A combined board has no seasons.");
+            } else if seasons.is_empty() {
                 output::note(format!(
                     "There are no seasons yet. Create one: centile season create NAME --board {slug} --starts … --ends …"
                 ));

@@ -104,10 +104,7 @@ impl Set {
         };
         let text = fs::read_to_string(file)
             .map_err(|error| Error::invalid("secret_file", format!("cannot read {}: {error}", file.display())))?;
-        text.trim().parse().map(Some).map_err(|error| match error {
-            Error::Invalid { message, .. } => Error::invalid("secret_file", message),
-            other => other,
-        })
+        text.trim().parse().map(Some).map_err(|error: Error| error.in_field("secret_file"))
     }
 }
 

@@ -91,7 +91,16 @@ async fn copy_page(
     copied: &AtomicU64,
     stopping: &CancellationToken,
 ) -> Result<bool> {
-    let rows = reader.read_or_wait(PAGE, wait, stopping).await?;
+    let outdated = |error| match error {
+        Error::Conflict { code: code @ Code::CursorOutdated, .. } => {
+            let (place, lost) =
+                (to.place(), "the database was restored or failed over, or the board's lanes were changed");
+            let remedy = format!("delete {place}, and run the command again, which begins a new copy");
+            Error::conflict(code, format!("{place} has a cursor from before {lost}: {remedy}"))
+        }
+        other => other,
+    };
+    let rows = reader.read_or_wait(PAGE, wait, stopping).await.map_err(outdated)?;
     // Store the cursor after an empty page too: this detects whether Redis has lost its data, and
     // restarts Kafka's retention of the cursor.
     let entries: Vec<_> = rows.iter().map(|row| entry(copying.board, row)).collect();

@@ -109,7 +109,7 @@ impl Transactions {
 pub(crate) struct Reader {
     shared: Arc<Transactions>,
     board_id: i32,
-    /// Unknown until the first page of a stream without a cursor.
+    /// Unknown until the first page of a stream from the oldest row.
     epoch: Option<String>,
     ids: Vec<i64>,
     /// Last batches of the lanes when the last page was read.
@@ -127,8 +127,8 @@ impl Reader {
         let (epoch, ids) = match start {
             Start::Oldest => (None, vec![0; lanes]),
             Start::Now => {
-                let (end, settled) = shared.store.settle_lanes(board.id, true).await?;
-                (None, vec![end; settled.len()])
+                let settled = shared.store.settle_lanes(board.id, true).await?;
+                (Some(settled.epoch), vec![settled.ledger_end; settled.lanes.len()])
             }
             Start::After(cursor) => (Some(cursor.epoch), cursor.ids),
         };
@@ -164,10 +164,11 @@ impl Reader {
         for row in &page.rows {
             raise(row.lane, row.transaction_id);
         }
-        if let Some((end, lanes)) = settled {
-            let is_full = page.rows.len() >= usize::from(limit);
+        // Between the two statements, the database may have failed over.
+        if let Some(settled) = settled.filter(|settled| settled.epoch == page.epoch) {
+            let (is_full, end) = (page.rows.len() >= usize::from(limit), settled.ledger_end);
             let reached = page.rows.last().filter(|_| is_full).map_or(end, |last| end.min(last.transaction_id));
-            for lane in lanes {
+            for lane in settled.lanes {
                 raise(lane, reached);
             }
         }

@@ -43,6 +43,7 @@ pub async fn render(instance: &Instance) -> Result<String> {
         ("refusal", cache.refusals),
         ("mismatch", cache.mismatches),
         ("breaker_open", cache.breaker_open),
+        ("too_long", cache.too_long),
     ] {
         counter!("centile_shared_cache_failures_total", "reason" => reason).absolute(count);
     }

@@ -344,7 +344,7 @@ pub fn serve(instance: Arc<Instance>, listener: TcpListener, settings: Settings)
         socket.set_tcp_notsent_lowat(UNSENT_MAX_BYTES).map_err(failed)?;
     }
     let (workers, stop_within) = (settings.workers.max(1), settings.stop_within);
-    let connections = settings.connections.div_ceil(workers);
+    let worker_connections = settings.connections.div_ceil(workers);
     let allowed = Allowed {
         transfer: settings.client_timeout,
         idle: KEEP_ALIVE,
@@ -364,7 +364,7 @@ pub fn serve(instance: Arc<Instance>, listener: TcpListener, settings: Settings)
     let ending = CancellationToken::new();
 
     let builder = Server::build().workers(workers).disable_signals().shutdown_timeout(stop_within.as_secs());
-    let builder = builder.max_concurrent_connections(connections);
+    let builder = builder.max_concurrent_connections(worker_connections);
     let stopping = builder.graceful_shutdown_signal();
     let (stop, ended) = (stopping.clone(), ending.clone());
     instance.background.spawn(async move {
@@ -373,7 +373,7 @@ pub fn serve(instance: Arc<Instance>, listener: TcpListener, settings: Settings)
     });
     let api = web::Data::new(Api { instance, settings, rates, bodies, open_bodies, files, subscribers, ending });
     // Like actix's HttpServer, except that the stream is monitored.
-    let connections = move || {
+    let service = move || {
         let (api, acceptor, stopping) = (api.clone(), acceptor.clone(), stopping.clone());
         let connected = api.clone();
         let app = App::new()
@@ -417,7 +417,7 @@ pub fn serve(instance: Arc<Instance>, listener: TcpListener, settings: Settings)
         })
         .and_then(http)
     };
-    Ok(builder.listen("centile", listener, connections).map_err(failed)?.run())
+    Ok(builder.listen("centile", listener, service).map_err(failed)?.run())
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use crate::{
     model::{
         board::{Board, Ties},
         metadata::Metadata,
+        score::TIEBREAKS,
         user::{UserId, check_text},
     },
     rules::{Refusal, Violation},
@@ -135,7 +136,7 @@ fn checked(board: &Board, fields: Fields) -> Result<Event> {
         return Err(Refusal::TiebreakNotUsed.error(board));
     }
     let tiebreak = tiebreak.map(|value| {
-        let small = i16::try_from(value).ok().filter(|value| (-2_048..=2_047).contains(value));
+        let small = i16::try_from(value).ok().filter(|value| TIEBREAKS.contains(value));
         small.ok_or_else(|| Refusal::TiebreakOutOfRange.error(board))
     });
     Ok(Event {

@@ -79,11 +79,16 @@ pub(super) fn json_members<'a, M: Deserialize<'a>>(line: &'a [u8]) -> Result<M> 
     }
     let mut reader = serde_json::Deserializer::from_str(line);
     let members = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
-        let (path, error) = (error.path().to_string(), error.into_inner());
-        if path == "." { Error::Malformed(error.to_string()) } else { Error::invalid(path, error.to_string()) }
+        let (path, reason) = (error.path().to_string(), reason(error.inner()));
+        if path == "." { Error::Malformed(reason) } else { Error::invalid(path, reason) }
     })?;
-    reader.end().map_err(|error| Error::Malformed(error.to_string()))?;
+    reader.end().map_err(|error| Error::Malformed(reason(&error)))?;
     Ok(members)
+}
+
+/// Describes a JSON error without its line, which counts within the record.
+fn reason(error: &serde_json::Error) -> String {
+    error.to_string().replace(" at line 1 column ", " at column ")
 }
 
 fn utf8(bytes: &[u8]) -> Result<&str> {

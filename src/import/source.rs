@@ -83,8 +83,8 @@ impl<R: Record> RecordFile<R> {
         std::thread::spawn(move || {
             loop {
                 let chunk = self.chunk(&rules);
-                let over = !matches!(&chunk, Ok(chunk) if !chunk.is_empty());
-                if matches!(&chunk, Ok(chunk) if chunk.is_empty()) || sender.blocking_send(chunk).is_err() || over {
+                let (is_end, is_error) = (chunk.as_ref().is_ok_and(Chunk::is_empty), chunk.is_err());
+                if is_end || sender.blocking_send(chunk).is_err() || is_error {
                     return;
                 }
             }

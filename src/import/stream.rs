@@ -19,7 +19,7 @@ use crate::{
     model::{
         board::BoardSlug,
         metadata::Metadata,
-        score::{Event, Outcome},
+        score::{Event, Outcome, TIEBREAKS},
         user::{UserId, check_text},
     },
     queue::{Consumer, Field, Message, keep_trying},
@@ -186,7 +186,7 @@ fn parse(fields: &[Field], board: &BoardSlug, fallback: impl FnOnce() -> String)
     let points = take("points").ok_or_else(|| missing("points"))?;
     let points = points.parse().map_err(|_| Error::invalid("points", "must be a whole number of 64 bits"))?;
     let tiebreak = take("tiebreak").map(|value| {
-        let tiebreak = value.parse().ok().filter(|tiebreak| (-2_048..=2_047).contains(tiebreak));
+        let tiebreak = value.parse().ok().filter(|tiebreak| TIEBREAKS.contains(tiebreak));
         tiebreak.ok_or_else(|| Error::invalid("tiebreak", "must be a whole number from -2048 to 2047"))
     });
     let event = Event {

@@ -52,8 +52,10 @@ impl Scheduler {
         Arc::new(Self { rankings, master_keys, rebalancer, count_checks, last_run: Mutex::default() })
     }
 
-    /// Starts the background work, at the interval `every`: closes due periods, prepares rolling
-    /// windows, delivers messages, rebalances and checks counts.
+    /// Starts the background work: every ten minutes, maintains the ledger and finishes erasures; at
+    /// the interval `every`, moves players to other segments, delivers messages, checks counts,
+    /// prepares rolling windows, closes due periods, computes combined boards, and rebalances, which
+    /// may also start earlier.
     ///
     /// A step in progress when the instance stops is abandoned; another run repeats it.
     pub(crate) fn start(self: &Arc<Self>, every: Duration, background: &Background) {

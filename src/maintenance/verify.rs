@@ -185,7 +185,7 @@ impl CountFindings {
 /// Checks counts on the timer: one bucket of each current ranking, another bucket in each run.
 ///
 /// Logs a difference when it first appears, and counts it until it is gone. Returns the number of
-/// known differences.
+/// known differences. A ranking that cannot be checked does not stop the others; returns the last error.
 pub async fn check_counts(store: &Store, known: &CountFindings) -> Result<usize> {
     let begin = Instant::now();
     let rankings: Vec<i64> = store.current_rankings().await?.into_iter().map(|ranking| ranking.ranking_id).collect();
@@ -195,16 +195,21 @@ pub async fn check_counts(store: &Store, known: &CountFindings) -> Result<usize>
         findings.skew.retain(|ranking_id, _| rankings.contains(ranking_id));
         (findings.bucket, findings.after)
     };
-    let mut reached = 0;
+    let (mut reached, mut failed) = (0, None);
     for &ranking_id in rankings.iter().filter(|ranking_id| **ranking_id > after) {
         if begin.elapsed() > MAX_RUN_TIME {
             reached = ranking_id - 1;
             break;
         }
-        let found = store.count_difference(ranking_id, bucket, MAX_ROWS).await?;
-        record(known, ranking_id, bucket, found.as_ref());
-        let skew = store.bucket_skew(ranking_id).await?;
-        lock(known).skew.insert(ranking_id, skew);
+        let checked = async {
+            let found = store.count_difference(ranking_id, bucket, MAX_ROWS).await?;
+            record(known, ranking_id, bucket, found.as_ref());
+            store.bucket_skew(ranking_id).await
+        };
+        match checked.await {
+            Ok(skew) => drop(lock(known).skew.insert(ranking_id, skew)),
+            Err(error) => failed = Some(error),
+        }
     }
     let mut findings = lock(known);
     findings.after = reached;
@@ -214,7 +219,7 @@ pub async fn check_counts(store: &Store, known: &CountFindings) -> Result<usize>
     let count = findings.wrong.len();
     telemetry::set_count_differences(count);
     telemetry::set_bucket_skew(findings.skew.values().copied().fold(0.0, f64::max));
-    Ok(count)
+    failed.map_or(Ok(count), Err)
 }
 
 /// Records the result of a check; logs and counts a new difference.

@@ -14,6 +14,7 @@ use crate::{
     Error, Result,
     model::{
         combination::{Combination, CombinationChange, NewCombination},
+        name::Named as _,
         presentation::{Presentation, PresentationChange},
         segment::Attribute,
         tag::Tag,
@@ -127,6 +128,16 @@ pub enum PeriodKind {
     Snapshot,
     /// A window that ends with the current day or hour, such as the last seven days.
     Rolling,
+}
+
+impl PeriodKind {
+    /// Returns the name of the period with this label, such as `week:2024-01-15`.
+    pub(crate) fn period_name(self, label: &str) -> String {
+        match self {
+            Self::AllTime => self.name().to_owned(),
+            kind => format!("{}:{label}", kind.name()),
+        }
+    }
 }
 
 /// Kinds that are not in a board's list of periods.
@@ -329,8 +340,9 @@ pub struct NewBoard {
     pub first_layout: Option<FirstLayout>,
     /// Players in the frozen top of each closed period, 1 to [`FROZEN_TOP_MAX`].
     pub frozen_top_size: i32,
-    /// Number of closed periods that keep their archive, by kind.
-    pub kept_archives: KeptArchives,
+    /// Number of closed periods that keep their archive, by kind. `None` keeps all, or no rolling
+    /// windows; so does a kind that is absent, except that hours keep 168 and snapshots 60.
+    pub kept_archives: KeptArchivesChange,
     /// Access for readers.
     pub reading: Reading,
     /// Maximum events of a player in any 60 seconds, 1 to [`EVENTS_PER_MINUTE_MAX`]; no limit when

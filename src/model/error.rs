@@ -165,6 +165,14 @@ impl Error {
         }
     }
 
+    /// Returns the text of the error without the name of a field, which the caller adds.
+    pub(crate) fn without_field(self) -> String {
+        match self {
+            Self::Invalid { message, .. } => message,
+            other => other.to_string(),
+        }
+    }
+
     /// Creates an [`Error::NotFound`] without a hint.
     pub fn not_found(what: Resource, name: impl Into<String>) -> Self {
         Self::NotFound { what, name: name.into(), hint: None }
@@ -178,6 +186,19 @@ impl Error {
     /// Creates an [`Error::Unauthorized`].
     pub fn unauthorized(code: Code, message: impl Into<String>) -> Self {
         Self::Unauthorized { code, message: message.into() }
+    }
+
+    /// Creates the error of a statement that PostgreSQL did not answer in time.
+    pub(crate) fn no_answer() -> Self {
+        Self::unavailable(Code::DatabaseUnavailable, "PostgreSQL does not answer")
+    }
+
+    /// Creates the error of events that may or may not be committed.
+    pub(crate) fn outcome_unknown() -> Self {
+        Self::unavailable(
+            Code::OutcomeUnknown,
+            "the outcome of the events is unknown; send them again with the same ids",
+        )
     }
 
     /// Creates the error of a rolling window that is not filled yet.

@@ -4,6 +4,7 @@ use std::{collections::HashSet, fmt::Write as _};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 use strum::{Display, EnumString, IntoStaticStr, VariantNames};
 
 use crate::{Error, Result, model::board::BoardSlug};
@@ -152,6 +153,11 @@ impl NewKey {
             None => invalid("must name the boards of the key; `all_boards` makes a key for all boards"),
         }
     }
+}
+
+/// Returns a short digest of a text, for entity tags.
+pub(crate) fn short_digest(text: &str) -> String {
+    hex(&Sha256::digest(text)[..4])
 }
 
 /// Returns bytes as hexadecimal digits.

@@ -290,10 +290,7 @@ impl Period {
     /// Returns the period's name without its segment, such as `week:2024-01-15`.
     #[must_use]
     pub fn name(&self) -> String {
-        match self.kind {
-            PeriodKind::AllTime => "all_time".to_owned(),
-            kind => format!("{}:{}", kind.name(), self.label),
-        }
+        self.kind.period_name(&self.label)
     }
 
     /// Returns the name as a selector, with the segment.

@@ -1,6 +1,6 @@
 //! Score events, their outcomes, and a player's history.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::RangeInclusive};
 
 use chrono::{DateTime, Utc};
 
@@ -8,6 +8,9 @@ use crate::{
     Code, Error,
     model::{metadata::Metadata, user::UserId},
 };
+
+/// Tiebreaks of `tiebreak` boards; larger ones win.
+pub(crate) const TIEBREAKS: RangeInclusive<i16> = -2_048..=2_047;
 
 /// A validated score event of a caller.
 #[derive(Debug, Clone, PartialEq, Eq)]

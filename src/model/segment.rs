@@ -3,9 +3,8 @@
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
-use crate::{Error, Result};
+use crate::{Error, Result, model::key::short_digest};
 
 /// Maximum attributes by which a board has segments.
 pub const SEGMENTS_MAX: usize = 4;
@@ -87,8 +86,7 @@ pub struct Segment {
 impl Segment {
     /// Returns a digest for entity tags and other texts in ASCII.
     pub(crate) fn digest(&self) -> String {
-        let digest = Sha256::digest(self.to_string());
-        format!("-{:02x}{:02x}{:02x}{:02x}", digest[0], digest[1], digest[2], digest[3])
+        format!("-{}", short_digest(&self.to_string()))
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::{collections::HashSet, fmt, str::FromStr, sync::Arc};
 
-use sha2::{Digest as _, Sha256};
-
-use crate::{Error, Result, model::board::Order};
+use crate::{
+    Error, Result,
+    model::{board::Order, key::short_digest},
+};
 
 /// Maximum tiers of a board.
 pub const TIERS_MAX: usize = 20;
@@ -52,8 +53,8 @@ impl FromStr for TierRule {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let text = text.replace('%', " % ");
-        let words: Vec<&str> = text.split(' ').filter(|word| !word.is_empty()).collect();
+        let spaced = text.replace('%', " % ");
+        let words: Vec<&str> = spaced.split(' ').filter(|word| !word.is_empty()).collect();
         let rule = match words[..] {
             ["top", share, "%"] => hundredths(share).map(Self::Top),
             ["rank", rank] => digits(rank).filter(|rank| *rank > 0).map(Self::Rank),
@@ -181,8 +182,7 @@ impl Tiers {
             return String::new();
         }
         let texts: Vec<String> = self.iter().map(ToString::to_string).collect();
-        let digest = Sha256::digest(texts.join("\n"));
-        format!("-{:02x}{:02x}{:02x}{:02x}", digest[0], digest[1], digest[2], digest[3])
+        format!("-{}", short_digest(&texts.join("\n")))
     }
 }
 
@@ -276,6 +276,8 @@ mod tests {
         ] {
             assert!(bad.parse::<Tier>().is_err(), "{bad:?}");
         }
+        let refused = "a: top 101%".parse::<Tier>().map_err(|error| error.to_string());
+        assert!(refused.is_err_and(|text| text.starts_with("tiers: \"top 101%\" is not a rule")));
     }
 
     #[test]

@@ -1,9 +1,6 @@
 //! Webhooks: receivers of a board's messages, and the signatures of deliveries.
 
-use std::{
-    fmt::{self, Write as _},
-    str::FromStr,
-};
+use std::{fmt, str::FromStr};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use chrono::{DateTime, Utc};
@@ -15,6 +12,7 @@ use crate::{
     Error, Result,
     model::{
         encryption::MasterKeys,
+        key::hex,
         secret::{self, StoredSecret},
     },
 };
@@ -148,12 +146,7 @@ pub fn signature(secret: &Secret, unix_seconds: i64, body: &str) -> Result<Strin
         .map_err(|error| Error::Internal(format!("a message cannot be signed: {error}")))?;
     mac.update(format!("{unix_seconds}.").as_bytes());
     mac.update(body.as_bytes());
-    let mut text = format!("t={unix_seconds},v1=");
-    for byte in mac.finalize().into_bytes() {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    Ok(text)
+    Ok(format!("t={unix_seconds},v1={}", hex(&mac.finalize().into_bytes())))
 }
 
 /// The webhook of a board.

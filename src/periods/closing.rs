@@ -98,7 +98,7 @@ async fn close_all(
     let (mut due, mut tried) = (VecDeque::new(), HashSet::new());
     // Segments of periods that end meanwhile are left to the next run. Otherwise a run would not end
     // if segments became due faster than it closes them.
-    let began = Utc::now();
+    let began = store.now().await?;
     loop {
         if due.is_empty() {
             // Closing a period makes its segments due.

@@ -131,8 +131,6 @@ impl<const BLOCK: usize> RankIndex<BLOCK> {
     }
 
     /// Returns the bytes of blocks, user map and order, computed from their capacities.
-    ///
-    /// The bytes of the user map are an estimate, because `HashMap` reports only a capacity.
     #[must_use]
     pub fn bytes(&self) -> usize {
         size_of::<Self>() + self.store.bytes() + self.order.bytes() + self.users.bytes()

@@ -32,7 +32,7 @@ use tokio_util::{
 
 use crate::{
     Code, Error, Result,
-    model::{board::PeriodKind, name::Named as _},
+    model::board::PeriodKind,
     ranking::{
         batcher::{Answer, Batcher},
         index::RankKey,
@@ -388,10 +388,7 @@ impl Indexes {
         }
         let board = self.board(board_id);
         for named in self.store.indexable_rankings(board_id).await? {
-            let name = match named.kind {
-                PeriodKind::AllTime => format!("{slug}/all_time"),
-                kind => format!("{slug}/{}:{}", kind.name(), named.label),
-            };
+            let name = format!("{slug}/{}", named.kind.period_name(&named.label));
             self.start_load(&board, named.ranking, name.into());
         }
         Ok(())

@@ -44,7 +44,7 @@ const MAX_ROUNDS: usize = 100;
 const PROFILES_AT_ONCE: usize = 1_000;
 
 /// Percentage of missing profiles up to which no bulk copy is made. Reads fetch them later.
-const FEW_MISSING: usize = 10;
+const FEW_MISSING_PERCENT: usize = 10;
 
 /// The permit to load an index, and the memory reserved for it.
 pub(super) struct LoadPermit {
@@ -127,7 +127,7 @@ async fn read_keys(snapshot: &mut LoadSnapshot, players: u64) -> Result<RankInde
 async fn read_profiles(indexes: &Indexes, snapshot: LoadSnapshot, index: &RankIndex) -> Result<()> {
     let users = &indexes.users;
     let missing = index.len() - users.count(index.range(1).map(|key| key.user_id)).await;
-    if missing * 100 <= index.len() * FEW_MISSING {
+    if missing * 100 <= index.len() * FEW_MISSING_PERCENT {
         return Ok(());
     }
     users.reserve(missing).await;

@@ -1,19 +1,14 @@
 //! Reads of open periods by SQL that combine several results. A rank is a count inside one bucket
 //! plus the cached counts of the better buckets.
 
-use std::sync::Arc;
-
 use crate::{
     Error, Result,
-    model::{
-        period::Period,
-        rank::{AnsweredBy, Row},
-    },
+    model::rank::{AnsweredBy, Row},
     ranking::{
         counts::KnownCounts,
         open::{LiveState, Open},
     },
-    store::rank::{BucketStanding, Question, RankingState, StoredPlayer, StoredStanding},
+    store::rank::{BucketStanding, RankingState, StoredPlayer, StoredStanding},
     telemetry::{self, ReadSource},
 };
 
@@ -24,11 +19,11 @@ pub(super) async fn standing(
     around: i32,
 ) -> Result<Option<(RankingState, StoredStanding)>> {
     let Open { rankings, resolved, ranking, .. } = *open;
-    let question = Question { ranking, valid_from: resolved.valid_from, valid_until: resolved.valid_until, around };
     let known = rankings.counts.known(rankings, ranking).await?;
     let version = known.as_ref().map(|known| &known.version);
-    let found = rankings.store.standings(&question, &[user_id.to_owned()], version).await?;
-    let Some(mut found) = found else { return Ok(None) };
+    let Some(found) = rankings.store.standing(resolved, ranking, user_id, around, version).await? else {
+        return Ok(None);
+    };
     let counts = match (found.counts, known) {
         (Some(counts), _) => {
             telemetry::count_read("counts", ReadSource::Database);
@@ -44,7 +39,6 @@ pub(super) async fn standing(
             return Ok(None);
         }
     };
-    let Some(player) = found.standings.pop() else { return Ok(None) };
     // Revision 0: the names come from the statement's own snapshot and are not cached.
     let state = RankingState {
         version: counts.version.clone(),
@@ -52,7 +46,7 @@ pub(super) async fn standing(
         revision: 0,
         answered_by: AnsweredBy::Sql,
     };
-    Ok(Some((state, standing_of(&resolved.period, player, &counts)?)))
+    Ok(Some((state, standing_of(open, found.standing, &counts)?)))
 }
 
 /// Returns the first `limit` players, and chosen players with up to `around` players above and
@@ -61,21 +55,22 @@ pub(super) async fn live(open: &Open<'_>, limit: u32, user_ids: &[String], aroun
     let (limit, around) = (i32::try_from(limit).unwrap_or(i32::MAX), i32::try_from(around).unwrap_or(i32::MAX));
     let found = open.rankings.store.live(open.resolved, open.ranking, limit, user_ids, around).await?;
     let Some(found) = found else { return Ok(None) };
-    let counts = Arc::new(KnownCounts::of(found.state.version.clone(), found.counts));
-    let standings = found.standings.into_iter().map(|one| standing_of(&open.resolved.period, one, &counts));
+    let counts = KnownCounts::of(found.state.version.clone(), found.counts);
+    let standings = found.standings.into_iter().map(|one| standing_of(open, one, &counts));
     Ok(Some(LiveState { standings: standings.collect::<Result<_>>()?, state: found.state, rows: found.rows }))
 }
 
 /// Builds a player's standing from a look-up and the bucket counts of the same state.
-fn standing_of(period: &Period, found: BucketStanding, counts: &KnownCounts) -> Result<StoredStanding> {
+fn standing_of(open: &Open<'_>, found: BucketStanding, counts: &KnownCounts) -> Result<StoredStanding> {
     let user_exists = found.external_id.is_some();
     let (Some(score), Some(reached_at)) = (found.score, found.reached_at) else {
         return Ok(StoredStanding { user_exists, player: None, rows: Vec::new() });
     };
     let inconsistent = || {
         Error::Internal(format!(
-            "the bucket counts of {} are inconsistent; run `centile verify` to find the damage",
-            period.name()
+            "the bucket counts of {} {} are inconsistent; run `centile verify` to find the damage",
+            open.board.slug,
+            open.resolved.period.full_name()
         ))
     };
     let above = Above::of(&found, &counts.counts).ok_or_else(inconsistent)?;

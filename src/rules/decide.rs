@@ -8,6 +8,7 @@ use crate::{
     model::{
         board::{OnViolation, Order, Ties},
         metadata::Metadata,
+        score::TIEBREAKS,
     },
     rules::{
         entry::{Entry, ScoredEvent, rank_key},
@@ -200,7 +201,7 @@ impl<'a> Batch<'a> {
         if event.tiebreak.is_some() && rules.ties != Ties::Tiebreak {
             return Err(Refusal::TiebreakNotUsed);
         }
-        if event.tiebreak.is_some_and(|tiebreak| !(-2_048..=2_047).contains(&tiebreak)) {
+        if event.tiebreak.is_some_and(|tiebreak| !TIEBREAKS.contains(&tiebreak)) {
             return Err(Refusal::TiebreakOutOfRange);
         }
         if event.at.is_some_and(|at| at > self.facts.now) {

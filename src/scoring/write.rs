@@ -107,13 +107,6 @@ impl Lane {
         for _ in 0..MAX_ATTEMPTS {
             let mut session = store.batch_session(self.board_id, self.number, holds_lock).await?;
             let mut begun = session.begin_batch(source, &users, &pending, &mut self.layouts).await?;
-            if begun.has_other_lanes {
-                session.end(false).await?;
-                return Err(Error::unavailable(
-                    Code::ConcurrentChange,
-                    "the board's number of lanes has just changed; retry",
-                ));
-            }
             if source == EventSource::Live && begun.facts.rules.need_history() {
                 session.read_history(&mut begun.facts, &pending).await?;
             }
@@ -200,21 +193,15 @@ fn answers(batch: i64, committed: Committed, decisions: Decisions) -> Result<Wri
     let Committed { transaction_ids, quarantine_ids, .. } = committed;
     let (mut transactions, mut quarantined) = (transaction_ids.into_iter(), quarantine_ids.into_iter());
     // The batch is committed. An error must not let the caller send it again without its ids.
-    let unknown_outcome = || {
-        Error::unavailable(
-            Code::OutcomeUnknown,
-            "the outcome of the events is unknown; send them again with the same ids",
-        )
-    };
     let mut answers: Vec<Answer> = Vec::with_capacity(decisions.events.len());
     for decided in decisions.events {
         let answer = match decided {
             Decided::Accepted { at, standings } => {
-                let transaction_id = transactions.next().ok_or_else(unknown_outcome)?;
+                let transaction_id = transactions.next().ok_or_else(Error::outcome_unknown)?;
                 Answer::Accepted { accepted: Accepted { transaction_id, at, standings }, repeated: false }
             }
             Decided::Quarantined(violation) => {
-                let quarantine_id = quarantined.next().ok_or_else(unknown_outcome)?;
+                let quarantine_id = quarantined.next().ok_or_else(Error::outcome_unknown)?;
                 Answer::Quarantined { quarantine_id, violation, repeated: false }
             }
             Decided::Refused(refusal) => Answer::Refused(refusal),

@@ -14,7 +14,6 @@ use crate::{
         board::{GainMax, PeriodKind},
         layout::{KeyTuple, Layout, Layouts, PLACES},
         metadata::Metadata,
-        name::Named as _,
     },
     rules::{
         Accepted, Content, Decisions, Entry, EventSource, Facts, Gain, History, KnownAnswer, KnownEvent, Pending,
@@ -23,9 +22,11 @@ use crate::{
     store::{
         Store,
         batch::{
-            arguments::{BucketRows, Columns, PendingEvent, index, place},
+            arguments::{BucketRows, Columns, PendingEvent, index},
             ctid::Ctid,
         },
+        layout::place,
+        period,
         pool::Session,
     },
 };
@@ -45,8 +46,6 @@ pub(crate) struct Begun {
     state: LaneState,
     /// The `ctid` of each entry in [`Facts::entries`], by the same keys.
     entry_ctids: HashMap<(i64, usize), Ctid>,
-    /// Whether a player belongs to another lane, because the board's number of lanes has changed.
-    pub(crate) has_other_lanes: bool,
 }
 
 impl Begun {
@@ -154,7 +153,7 @@ impl BatchSession {
             mode: row.mode.parse().map_err(|_| unknown("mode"))?,
             order: row.score_order.parse().map_err(|_| unknown("order"))?,
             ties: row.ties.parse().map_err(|_| unknown("rule for ties"))?,
-            periods: row.periods.iter().map(|name| kind(name)).collect::<Result<_>>()?,
+            periods: row.periods.iter().map(|name| period::kind(name)).collect::<Result<_>>()?,
             points_min: row.points_min,
             points_max: row.points_max,
             events_per_minute: row.events_per_minute.and_then(|most| u32::try_from(most).ok()),
@@ -191,7 +190,8 @@ impl BatchSession {
         let entry = |((rank_key, tie_key), only_zeros)| Entry { rank_key, tie_key, only_zeros };
         let entries = entry_keys.iter().copied().zip(keys.zip(row.only_zeros.unwrap_or_default()).map(entry)).collect();
         let entry_ctids = entry_keys.into_iter().zip(row.entry_ctids.unwrap_or_default()).collect();
-        let at = row.at.ok_or_else(lanes_changed)?;
+        let has_other_lanes = row.are_of_lane.unwrap_or_default().contains(&Some(false));
+        let at = row.at.filter(|_| !has_other_lanes).ok_or_else(lanes_changed)?;
         let mut known = HashMap::new();
         let known_transactions = row.known_transactions.unwrap_or_default();
         let (known_quarantined, known_standings) =
@@ -225,7 +225,6 @@ impl BatchSession {
                 server_started_at: row.server_started_at,
             },
             entry_ctids,
-            has_other_lanes: row.are_of_lane.unwrap_or_default().contains(&Some(false)),
             facts: Facts { rules, now: row.now, at, periods, players, entries, known },
         })
     }
@@ -318,10 +317,7 @@ impl BatchSession {
             // The statement succeeded before its result failed to decode, so it may be committed.
             Err(error @ (sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_))) => {
                 tracing::error!(%error, "could not decode the result of a batch");
-                return Err(Error::unavailable(
-                    Code::OutcomeUnknown,
-                    "the outcome of the events is unknown; send them again with the same ids",
-                ));
+                return Err(Error::outcome_unknown());
             }
             Err(sqlx::Error::Database(error)) => match error.code().as_deref() {
                 Some("40001" | "40P01") => return Ok(Outcome::Stale),
@@ -344,6 +340,7 @@ fn player((id, is_banned): (Option<i64>, Option<bool>)) -> Player {
     Player { id, is_banned: is_banned.unwrap_or_default(), ..Player::default() }
 }
 
+/// A player belongs to another lane, or the lane no longer exists.
 fn lanes_changed() -> Error {
     Error::unavailable(Code::ConcurrentChange, "the board's number of lanes has just changed; retry")
 }
@@ -416,11 +413,8 @@ fn periods(
     rankings: &[Option<i64>],
 ) -> Result<Vec<Period>> {
     let period = |(n, id): (usize, i64)| {
-        let kind = kind(&kinds[n])?;
-        let name = match kind {
-            PeriodKind::AllTime => kind.name().to_owned(),
-            _ => format!("{}:{}", kind.name(), labels[n]),
-        };
+        let kind = period::kind(&kinds[n])?;
+        let name = kind.period_name(&labels[n]);
         let starts_at = starts[n].unwrap_or(DateTime::<Utc>::MIN_UTC);
         let ends_at = ends[n].unwrap_or(DateTime::<Utc>::MAX_UTC);
         // Of windows of the same length that hold the time, the one that ends first is current.
@@ -441,10 +435,6 @@ fn periods(
         })
     };
     ids.into_iter().enumerate().map(period).collect()
-}
-
-fn kind(name: &str) -> Result<PeriodKind> {
-    name.parse().map_err(|_| Error::Internal(format!("unknown kind of period: {name}")))
 }
 
 /// Parses standings as `begin_batch` returns them.

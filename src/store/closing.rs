@@ -251,7 +251,8 @@ impl Closer {
         Ok(players.unsigned_abs())
     }
 
-    /// Closes the period; returns `false` when an import has cancelled the cut-off.
+    /// Closes the period; returns `false` when an import has cancelled the cut-off, or the
+    /// tiers of the board have changed meanwhile.
     pub(crate) async fn finish(&mut self, period_id: i64, cut_off_at: DateTime<Utc>) -> Result<bool> {
         let is_closed =
             sqlx::query_scalar!(r#"SELECT centile_store.finish_close($1, $2) AS "is_closed!""#, period_id, cut_off_at)

@@ -6,7 +6,7 @@ use sqlx::{Executor as _, PgConnection};
 use tokio::time::timeout;
 
 use crate::{
-    Code, Error, Result,
+    Error, Result,
     model::{export::ExportedRow, metadata::Metadata, rank::AnsweredBy},
     store::{
         RESPONSE_GRACE, Store,
@@ -66,7 +66,7 @@ impl Store {
     ) -> Result<Option<(Snapshot, State)>> {
         timeout(self.pool_wait() + RESPONSE_GRACE, self.take_snapshot(resolved, source))
             .await
-            .unwrap_or_else(|_| Err(no_response()))
+            .unwrap_or_else(|_| Err(Error::no_answer()))
     }
 
     async fn take_snapshot(
@@ -121,7 +121,7 @@ impl Store {
 impl Snapshot {
     /// Returns the next rows, best first; empty after the last.
     pub(crate) async fn read_on(&mut self) -> Result<Vec<ExportedRow>> {
-        let lines = timeout(CHUNK_TIMEOUT, self.read()).await.unwrap_or_else(|_| Err(no_response()))?;
+        let lines = timeout(CHUNK_TIMEOUT, self.read()).await.unwrap_or_else(|_| Err(Error::no_answer()))?;
         self.next += i64::try_from(lines.len()).unwrap_or(i64::MAX);
         Ok(lines)
     }
@@ -129,7 +129,7 @@ impl Snapshot {
     /// Returns the metadata of the events that decide these entries, in their order.
     pub(crate) async fn metadata(&mut self, entries: &[ShownEntry<'_>]) -> Result<Vec<Option<Metadata>>> {
         let found = timeout(CHUNK_TIMEOUT, score::entry_metadata(&mut self.connection, entries)).await;
-        found.unwrap_or_else(|_| Err(no_response()))
+        found.unwrap_or_else(|_| Err(Error::no_answer()))
     }
 
     async fn read(&mut self) -> Result<Vec<ExportedRow>> {
@@ -153,8 +153,4 @@ impl Snapshot {
             PeriodSource::Archive(archive) => lines!("sql/queries/archive_export.sql", archive.period_id),
         })
     }
-}
-
-fn no_response() -> Error {
-    Error::unavailable(Code::DatabaseUnavailable, "PostgreSQL does not answer")
 }

@@ -15,7 +15,7 @@ use sqlx::{Executor as _, PgConnection};
 use tokio::{task::yield_now, time::timeout};
 
 use crate::{
-    Code, Error, Result,
+    Error, Result,
     model::board::PeriodKind,
     store::{
         Store,
@@ -298,7 +298,7 @@ impl Store {
         alone_from: u64,
     ) -> Result<Option<(LoadSnapshot, Version, u64)>> {
         let taken = timeout(ROWS_TIMEOUT, self.take_load_snapshot(ranking, alone_from)).await;
-        taken.unwrap_or_else(|_| Err(Error::unavailable(Code::DatabaseUnavailable, "PostgreSQL does not answer")))
+        taken.unwrap_or_else(|_| Err(Error::no_answer()))
     }
 
     async fn take_load_snapshot(
@@ -498,9 +498,8 @@ impl LoadSnapshot {
     /// Passes rows to `take` until it returns false. The connection is unusable after an early
     /// stop.
     async fn copy(&mut self, copy: &str, mut take: impl FnMut(&mut CopiedRow) -> Result<bool> + Send) -> Result<()> {
-        let silent = || Error::unavailable(Code::DatabaseUnavailable, "PostgreSQL does not answer");
         let begun = timeout(ROWS_TIMEOUT, self.connection.copy_out_raw(copy)).await;
-        let mut rows = begun.map_err(|_| silent())??;
+        let mut rows = begun.map_err(|_| Error::no_answer())??;
         let mut is_first = true;
         for turn in 1_u32.. {
             // A task that never yields would block other tasks of this thread.
@@ -508,7 +507,7 @@ impl LoadSnapshot {
                 yield_now().await;
             }
             let next = timeout(ROWS_TIMEOUT, rows.try_next()).await;
-            let Some(mut data) = next.map_err(|_| silent())?? else {
+            let Some(mut data) = next.map_err(|_| Error::no_answer())?? else {
                 return Ok(());
             };
             if is_first {

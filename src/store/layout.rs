@@ -132,7 +132,7 @@ impl Store {
     }
 }
 
-/// Returns the 1-based place that SQL uses.
-fn place(index: usize) -> i32 {
+/// Returns the 1-based PostgreSQL array position of an index.
+pub(super) fn place(index: usize) -> i32 {
     i32::try_from(index + 1).unwrap_or(i32::MAX)
 }

@@ -282,8 +282,7 @@ impl Store {
         let pools = self.readiness_pools();
         let reading = select_ok(pools.iter().map(|pool| migrate::edition(pool).boxed()));
         let read = timeout(self.pool_wait + RESPONSE_GRACE, reading).await;
-        let silent = |_| Error::unavailable(Code::DatabaseUnavailable, "PostgreSQL does not answer");
-        let (edition, _) = read.map_err(silent)??;
+        let (edition, _) = read.map_err(|_| Error::no_answer())??;
         match edition {
             Edition::Same => Ok(false),
             // A release keeps what the previous one needs (docs/upgrade.md). The schema cannot be

@@ -161,23 +161,8 @@ pub(crate) struct StoredStanding {
     pub(crate) rows: Vec<Row>,
 }
 
-/// A query about players of a ranking.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Question {
-    /// The ranking.
-    pub(crate) ranking: RankingRef,
-    /// Start of the time in which the selector means this ranking; `None` if unbounded.
-    pub(crate) valid_from: Option<DateTime<Utc>>,
-    /// End of the time in which the selector means this ranking; `None` if unbounded.
-    pub(crate) valid_until: Option<DateTime<Utc>>,
-    /// Neighbours above, and as many below.
-    pub(crate) around: i32,
-}
-
-/// A row of `sql/queries/standings*.sql`. Columns that are the same for all rows are set in the
-/// first.
+/// The row of `sql/queries/standing*.sql`.
 struct StandingRow {
-    n: i64,
     external_id: Option<String>,
     name: Option<String>,
     avatar: Option<String>,
@@ -245,14 +230,14 @@ pub(crate) struct StoredNeighbour {
     pub(crate) reached_at: DateTime<Utc>,
 }
 
-/// Players looked up in one snapshot.
-pub(crate) struct BucketStandings {
-    /// The version that the standings are exact for.
+/// A player looked up in one snapshot.
+pub(crate) struct StandingAt {
+    /// The version that the standing is exact for.
     pub(crate) version: Version,
     /// Players of each bucket; `None` when the version is the one that the caller knows.
     pub(crate) counts: Option<Vec<i64>>,
-    /// One for each requested user, in that order.
-    pub(crate) standings: Vec<BucketStanding>,
+    /// The player.
+    pub(crate) standing: BucketStanding,
 }
 
 /// The top and some players of a ranking, in one state.
@@ -329,68 +314,65 @@ impl Store {
         Ok(row.map(|row| (state_of!(row), row.rows.0)))
     }
 
-    /// Returns standings of players; `None` when the selector no longer means the ranking.
-    pub(crate) async fn standings(
+    /// Returns the standing of a player with `around` neighbours on each side; `None` when the
+    /// selector no longer means the ranking.
+    pub(crate) async fn standing(
         &self,
-        question: &Question,
-        user_ids: &[String],
+        resolved: &ResolvedPeriod,
+        ranking: RankingRef,
+        user_id: &str,
+        around: i32,
         known: Option<&Version>,
-    ) -> Result<Option<BucketStandings>> {
-        let Question { ranking, valid_from, valid_until, around } = *question;
+    ) -> Result<Option<StandingAt>> {
         let (layout, batches) = (known.map(|version| version.layout), known.map(|version| version.batches.as_slice()));
-        let mut rows = if around == 0 {
+        let row = if around == 0 {
             let query = sqlx::query_file_as!(
                 StandingRow,
-                "sql/queries/standings.sql",
+                "sql/queries/standing.sql",
                 ranking.board,
                 ranking.period_id,
                 ranking.ranking_id,
-                valid_from,
-                valid_until,
-                user_ids,
+                resolved.valid_from,
+                resolved.valid_until,
+                user_id,
                 layout,
                 batches,
             );
-            query.fetch_all(&self.readers).await?
+            query.fetch_optional(&self.readers).await?
         } else {
             let query = sqlx::query_file_as!(
                 StandingRow,
-                "sql/queries/standings_around.sql",
+                "sql/queries/standing_around.sql",
                 ranking.board,
                 ranking.period_id,
                 ranking.ranking_id,
-                valid_from,
-                valid_until,
-                user_ids,
+                resolved.valid_from,
+                resolved.valid_until,
+                user_id,
                 layout,
                 batches,
                 around,
             );
-            query.fetch_all(&self.readers).await?
+            query.fetch_optional(&self.readers).await?
         };
-        rows.sort_unstable_by_key(|row| row.n);
-        let Some(first) = rows.first_mut() else { return Ok(None) };
-        let (Some(epoch), Some(batches)) = (first.epoch.take(), first.batches.take()) else {
-            return Err(Error::Internal("standings without a version".to_owned()));
+        let Some(row) = row else { return Ok(None) };
+        let (Some(epoch), Some(batches)) = (row.epoch, row.batches) else {
+            return Err(Error::Internal("a standing without a version".to_owned()));
         };
-        let (version, counts) = (Version { epoch, layout: first.layout, batches }, first.counts.take());
-        let standings = rows
-            .into_iter()
-            .map(|row| BucketStanding {
-                external_id: row.external_id,
-                name: row.name,
-                avatar: row.avatar,
-                score: row.score,
-                reached_at: row.reached_at,
-                place: row.place,
-                counted: row.counted,
-                from_below: row.from_below,
-                beside_equals: row.beside_equals,
-                is_shared: row.is_shared,
-                neighbours: row.neighbours.map(|Json(neighbours)| neighbours).unwrap_or_default(),
-            })
-            .collect();
-        Ok(Some(BucketStandings { version, counts, standings }))
+        let standing = BucketStanding {
+            external_id: row.external_id,
+            name: row.name,
+            avatar: row.avatar,
+            score: row.score,
+            reached_at: row.reached_at,
+            place: row.place,
+            counted: row.counted,
+            from_below: row.from_below,
+            beside_equals: row.beside_equals,
+            is_shared: row.is_shared,
+            neighbours: row.neighbours.map(|Json(neighbours)| neighbours).unwrap_or_default(),
+        };
+        Ok(Some(StandingAt { version: Version { epoch, layout: row.layout, batches }, counts: row.counts, standing }))
     }
 
     /// Returns the first `limit` players, and the chosen players with `around` neighbours on each

@@ -19,6 +19,17 @@ pub(crate) struct LedgerPage {
     pub(crate) rows: Vec<Transaction>,
 }
 
+/// The end of the ledger, and the lanes of a board without running batches.
+#[derive(Debug)]
+pub(crate) struct Settled {
+    /// The database's epoch.
+    pub(crate) epoch: String,
+    /// Highest id in the ledger, of all boards.
+    pub(crate) ledger_end: i64,
+    /// The lanes whose rows up to `ledger_end` are all committed.
+    pub(crate) lanes: Vec<i16>,
+}
+
 impl Store {
     /// Returns up to `limit` rows of a board's ledger with ids above that of their lane in `ids`, in
     /// one snapshot. `None` if the board does not exist.
@@ -63,16 +74,18 @@ impl Store {
         Ok(page)
     }
 
-    /// Returns the highest id in the ledger, and the lanes of a board whose rows up to it are all
-    /// committed. With `waits` it waits for running batches and returns all lanes.
-    pub(crate) async fn settle_lanes(&self, board_id: i32, waits: bool) -> Result<(i64, Vec<i16>)> {
-        let settled = sqlx::query!(
-            r#"SELECT ledger_end AS "ledger_end!", lanes AS "lanes!" FROM centile_store.settle_lanes($1, $2)"#,
+    /// Returns the end of the ledger. With `waits` it waits for running batches, and all lanes are
+    /// settled.
+    pub(crate) async fn settle_lanes(&self, board_id: i32, waits: bool) -> Result<Settled> {
+        let settled = sqlx::query_as!(
+            Settled,
+            r#"SELECT centile.epoch() AS "epoch!", ledger_end AS "ledger_end!", lanes AS "lanes!"
+               FROM centile_store.settle_lanes($1, $2)"#,
             board_id,
             waits
         )
         .fetch_one(&self.writers)
         .await?;
-        Ok((settled.ledger_end, settled.lanes))
+        Ok(settled)
     }
 }

@@ -103,7 +103,7 @@ pub(crate) fn minutes() -> Vec<Minute> {
     RECENT.lock().unwrap_or_else(PoisonError::into_inner).minutes.iter().cloned().collect()
 }
 
-/// Returns the least bound within which this share of the counted requests lies, or the greatest one.
+/// Returns the least bound within which this share of the counted requests lies.
 fn bound_of(counts: &[u64], share: f64) -> Option<Duration> {
     let all = counts.iter().sum::<u64>();
     let within = |count: u64| count as f64 >= share * all as f64;
@@ -111,8 +111,7 @@ fn bound_of(counts: &[u64], share: f64) -> Option<Duration> {
         *sum += count;
         Some(*sum)
     });
-    let found = sums.zip(TIMES).find(|(sum, _)| within(*sum)).map(|(_, bound)| bound);
-    let bound = found.or(TIMES.last().copied()).filter(|_| all > 0)?;
+    let (_, bound) = sums.zip(TIMES).find(|(sum, _)| all > 0 && within(*sum))?;
     Some(Duration::from_secs_f64(bound))
 }
 
@@ -129,6 +128,6 @@ mod tests {
         counts[5] = 2;
         assert_eq!(bound_of(&counts, 0.99), Some(Duration::from_millis(10)));
         counts[TIMES.len()] = 2;
-        assert_eq!(bound_of(&counts, 0.99), Some(Duration::from_secs(10)));
+        assert_eq!(bound_of(&counts, 0.99), None);
     }
 }

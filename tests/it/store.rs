@@ -2,6 +2,7 @@
 
 pub mod backup;
 pub mod contract;
+pub mod deadlocks;
 pub mod generated;
 pub mod network;
 pub mod pooler;

@@ -8,8 +8,8 @@ use serde::Serialize;
 use crate::{
     cli::output::{self, fields, list, thousands},
     model::board::{
-        Board, BoardSlug, GainMax, KeptArchives, Mode, OnViolation, Order, PeriodKind, Reading, SnapshotKind, Ties,
-        WindowLength,
+        ArchivedKind, Board, BoardSlug, GainMax, KeptArchives, Mode, OnViolation, Order, PeriodKind, Reading,
+        SnapshotKind, Ties, WindowLength,
     },
     model::combination::{Aggregate, Combination, Join},
     model::name::Named as _,
@@ -136,8 +136,11 @@ pub(super) fn row(board: &Board) -> [String; 9] {
 
 /// Describes how many archives a board keeps.
 fn archives(board: &Board) -> String {
-    let limits: Vec<String> =
+    let mut limits: Vec<String> =
         board.kept_archives.iter().map(|(kind, kept)| format!("{}: newest {}", kind.name(), thousands(kept))).collect();
+    if !board.rolling.is_empty() && !board.kept_archives.contains_key(&ArchivedKind::Rolling) {
+        limits.push("rolling: none".to_owned());
+    }
     match limits.as_slice() {
         [] => "keep all".to_owned(),
         limits => format!("{}, others: all", list(limits, "")),

@@ -90,12 +90,7 @@ async fn poll_until_done(
             if let Ok(polled) = timeout(POLL_TIMEOUT, &mut polling).await {
                 polled
             } else {
-                record_failure(
-                    feed,
-                    began_at,
-                    last_success,
-                    Error::unavailable(Code::DatabaseUnavailable, "PostgreSQL does not answer"),
-                );
+                record_failure(feed, began_at, last_success, Error::no_answer());
                 // The poll's statements have timeouts of their own. Starting again would take as
                 // long.
                 polling.await

@@ -41,6 +41,9 @@ use crate::{
 /// about half a second.
 const MAX_CHOSEN: usize = 2_000;
 
+/// Maximum rankings that are followed. Each is polled up to four times per second.
+const MAX_FEEDS: usize = 1_000;
+
 /// Maximum choices per ranking from one network, so that no network takes the whole capacity.
 const MAX_CHOSEN_PER_NETWORK: usize = MAX_CHOSEN / 4;
 
@@ -233,8 +236,8 @@ pub(crate) struct Subscription {
 
 /// Subscribes to the period that `selector` means on a board.
 ///
-/// Returns [`Error::Unavailable`] when too many players are chosen in total, [`Error::TooMany`]
-/// when too many are chosen from `network`.
+/// Returns [`Error::Unavailable`] when too many rankings are followed, or too many players are
+/// chosen in total; [`Error::TooMany`] when too many are chosen from `network`.
 pub(crate) fn subscribe(
     live: &Arc<Live>,
     board: &Arc<Board>,
@@ -245,6 +248,9 @@ pub(crate) fn subscribe(
 ) -> Result<Subscription> {
     let mut feeds = live.feeds();
     let subject = (board.id, selector.clone(), interest.metadata);
+    if feeds.len() >= MAX_FEEDS && !feeds.contains_key(&subject) {
+        return Err(Error::unavailable(Code::Overloaded, "too many rankings are followed already"));
+    }
     let feed = feeds.entry(subject.clone()).or_insert_with(|| {
         let feed = Arc::new(Feed {
             interests: Mutex::default(),
@@ -352,8 +358,7 @@ impl Subscription {
     /// So it includes everything acknowledged before. Returns the error when there is none. During
     /// an outage of PostgreSQL, a top may be older.
     pub(crate) async fn first(&mut self) -> Result<Arc<Snapshot>> {
-        let no_response = || Error::unavailable(Code::DatabaseUnavailable, "PostgreSQL does not answer");
-        timeout(FIRST_SNAPSHOT_TIMEOUT, self.wait_for_first()).await.unwrap_or_else(|_| Err(no_response()))
+        timeout(FIRST_SNAPSHOT_TIMEOUT, self.wait_for_first()).await.unwrap_or_else(|_| Err(Error::no_answer()))
     }
 
     async fn wait_for_first(&mut self) -> Result<Arc<Snapshot>> {

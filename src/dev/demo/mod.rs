@@ -30,8 +30,8 @@ use crate::{
     model::{
         act::Actor,
         board::{
-            BoardSlug, DEFAULT_FROZEN_TOP_SIZE, FirstLayout, GainMax, KeptArchives, Mode, NewBoard, OnViolation, Order,
-            PeriodKind, Reading, Ties,
+            BoardSlug, DEFAULT_FROZEN_TOP_SIZE, FirstLayout, GainMax, KeptArchivesChange, Mode, NewBoard, OnViolation,
+            Order, PeriodKind, Reading, Ties,
         },
         key::{NewKey, Role},
         presentation::Presentation,
@@ -131,7 +131,7 @@ fn main_board() -> Result<NewBoard> {
         points_min: 0,
         points_max: 1_000_000,
         frozen_top_size: DEFAULT_FROZEN_TOP_SIZE,
-        kept_archives: KeptArchives::new(),
+        kept_archives: KeptArchivesChange::new(),
         first_layout: Some(FirstLayout::ExpectedPoints(5_000)),
         reading: Reading::Public,
         events_per_minute: None,

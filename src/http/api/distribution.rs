@@ -46,10 +46,10 @@ pub(crate) struct PercentileResponse {
 /// A range of the histogram.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct BarResponse {
-    /// Score of the worst player in the range.
+    /// Worst score of the range.
     #[schema(example = 1_000)]
     from_score: i64,
-    /// Score of the best player in the range.
+    /// Best score of the range.
     #[schema(example = 1_250)]
     to_score: i64,
     /// Players in the range.

@@ -10,7 +10,12 @@ use crate::{
         body::{self, Integer},
         path::{UserIdText, board_slug},
     },
-    model::{board::BoardSlug, metadata::Metadata, score::Event, user::check_text},
+    model::{
+        board::BoardSlug,
+        metadata::Metadata,
+        score::{Event, TIEBREAKS},
+        user::check_text,
+    },
 };
 
 /// Maximum events of a batch.
@@ -57,7 +62,7 @@ impl EventRequest {
         let tiebreak = self.tiebreak.map(|Integer(tiebreak)| {
             i16::try_from(tiebreak)
                 .ok()
-                .filter(|tiebreak| (-2_048..=2_047).contains(tiebreak))
+                .filter(|tiebreak| TIEBREAKS.contains(tiebreak))
                 .ok_or_else(|| Error::invalid("tiebreak", format!("must be from -2048 to 2047, not {tiebreak}")))
         });
         Ok(Event {

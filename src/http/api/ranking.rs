@@ -4,7 +4,6 @@ use std::{borrow::Cow, collections::HashMap};
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;
 
 use crate::{
@@ -12,6 +11,7 @@ use crate::{
     model::{
         board::{Board, Mode},
         combination::{CombinedFrom, SourceState},
+        key::short_digest,
         metadata::Metadata,
         presentation::ScoreFormat,
         rank::{Header, Row, Tiering},
@@ -100,8 +100,7 @@ pub(crate) fn with_text<'a>(header: &'a Header, has_text: bool, board: &Board) -
 
 /// Returns the entity tag of a response with texts of scores.
 pub(crate) fn text_etag(etag: &str, board: &Board) -> String {
-    let digest = Sha256::digest(board.presentation.score_format.to_string());
-    format!("{etag}-{:02x}{:02x}{:02x}{:02x}", digest[0], digest[1], digest[2], digest[3])
+    format!("{etag}-{}", short_digest(&board.presentation.score_format.to_string()))
 }
 
 /// A player's row in a ranking.

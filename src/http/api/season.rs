@@ -43,10 +43,7 @@ struct EdgeText(String);
 
 /// Parses the start or end of a season from `field`.
 fn edge(field: &str, text: &str) -> Result<Edge> {
-    text.parse().map_err(|error| match error {
-        Error::Invalid { message, .. } => Error::invalid(field, message),
-        other => other,
-    })
+    text.parse().map_err(|error: Error| error.in_field(field))
 }
 
 /// A season of a board.

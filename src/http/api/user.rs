@@ -218,8 +218,9 @@ pub(crate) async fn erase(api: Data<Api>, request: HttpRequest) -> Result<HttpRe
     query::none(&request)?;
     let idempotency_key = idempotency::key(&request)?;
     let request_id = idempotency_key.as_ref().map(IdempotencyKey::as_str);
-    let new_user_id = users::erase(&api.instance.rankings, &user_id, request_id, &by).await?;
+    let erased = users::erase(&api.instance.rankings, &user_id, request_id, &by).await;
     api.instance.reads.forget_frozen_tops();
+    let new_user_id = erased?;
     Ok(reply::written(StatusCode::OK, &ErasedResponse { new_user_id }))
 }
 

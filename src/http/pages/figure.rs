@@ -195,7 +195,7 @@ fn course(transactions: &[HistoryRow], mode: Mode, order: Order, score: i64) -> 
     course
 }
 
-/// Formats a coordinate.
+/// Formats a number with at most two decimals.
 pub(crate) fn decimal(number: f64) -> String {
     let text = format!("{number:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

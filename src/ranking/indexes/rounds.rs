@@ -123,7 +123,6 @@ impl Work<Vec<Arc<BoardIndexes>>, Result<JointResult>> for JointRounds {
         };
         let boards: BTreeMap<i32, Arc<BoardIndexes>> =
             requests.into_iter().flatten().map(|board| (board.board, board)).collect();
-        let mut connection = indexes.store.round_connection().await?;
         // Locking in the order of ids prevents deadlocks. Skips a board whose own round is slow, because
         // the requests for the other boards would wait for it.
         let until = Instant::now() + TURNS_TIMEOUT;
@@ -135,6 +134,10 @@ impl Work<Vec<Arc<BoardIndexes>>, Result<JointResult>> for JointRounds {
         }
         let known = turns.iter().map(|(board, _)| (&***board, Known::of(board)));
         let known: Vec<(&BoardIndexes, Known)> = known.filter(|(_, known)| !known.asked.is_empty()).collect();
+        if known.is_empty() {
+            return Ok(Arc::default());
+        }
+        let mut connection = indexes.store.round_connection().await?;
         let epoch = known.first().map_or("", |(_, known)| &known.version.epoch);
         let asked_revision = indexes.users.revision(epoch);
         let asked: Vec<AskedBoard> = known

@@ -8,7 +8,7 @@ use crate::{
     Error, Result,
     model::{layout::Layouts, name::Named as _},
     rules::{Change, Decided, Decisions, Entry, EventSource, Facts, Pending, Player, Standing},
-    store::batch::ctid::Ctid,
+    store::{batch::ctid::Ctid, layout::place},
 };
 
 /// An event to write, as `commit_batch` takes it.
@@ -188,11 +188,6 @@ impl BucketRows {
         }
         Ok(rows)
     }
-}
-
-/// Returns the 1-based PostgreSQL array position of an index.
-pub(super) fn place(index: usize) -> i32 {
-    i32::try_from(index + 1).unwrap_or(i32::MAX)
 }
 
 /// Returns the index of a 1-based PostgreSQL array position.

@@ -274,7 +274,7 @@ pub async fn kill_consumers_and_copies(db: &TestDb, queues: &mut impl Queues, co
     let above = |score: i64| model.values().map(|other| i64::from(*other > score)).sum::<i64>();
     let wanted: Vec<_> = model.iter().map(|(user, score)| (user.clone(), *score, 1 + above(*score))).collect();
     assert_eq!(standings, wanted);
-    assert_eq!(audit::rankings_are_sound(&pool).await, 4);
+    assert!(audit::rankings_are_sound(&pool).await >= 4);
     expect_copy(&pool, queues).await;
     eprintln!("{kills} kills, {events} events, {total} transactions");
 }
@@ -322,7 +322,7 @@ async fn a_copy_begins_now_and_continues_there() {
     // The cursor of another database is refused, and the stream stays as it is.
     let other = TestDb::new().await;
     other.execute("SELECT centile.create_board('arena')").await;
-    run(&other, &command).refused(1, &["cursor is from before", "begin without a cursor"]);
+    run(&other, &command).refused(1, &[&key, "has a cursor from before", "and run the command again"]);
     streams.redis.set::<_, _, ()>(&key, "nonsense").await.expect("a value");
     run(&db, &command).refused(1, &[&key, "not of this board"]);
     assert_eq!(streams.length("out").await, 1);

@@ -179,6 +179,35 @@ async fn close_due_fails_for_a_window_although_another_process_closes() {
     assert!(ran.err.contains("error: periods that could not be closed or prepared: "), "{ran:?}");
 }
 
+/// Otherwise an archive would lack the scores of a lane whose row is missing, or of the lane after one
+/// with two rows.
+#[tokio::test]
+async fn damaged_lane_rows_lead_to_no_wrong_archive() {
+    let (db, _files) = board_with("week", &three_weeks()).await;
+    let pool = db.pool().await;
+    let first = ["--board", "arena", "--period", "week:2024-01-01"];
+    for lane in [0, 1] {
+        db.execute(&format!("DELETE FROM centile_store.board_lanes WHERE lane = {lane}")).await;
+        let closed = run(&db, &[&["close"], &first[..]].concat());
+        assert_eq!(closed.code, Some(1), "lane {lane}: {closed:?}");
+        assert!(format!("{closed:?}").contains("above the last one of their lane"), "lane {lane}: {closed:?}");
+        run(&db, &[&["rebuild"], &first[..], &["--by", "dora"]].concat()).well();
+    }
+    db.execute(
+        "INSERT INTO centile_store.board_lanes SELECT board_id, lane, batch + 7, last_at FROM centile_store.board_lanes WHERE lane = 0",
+    )
+    .await;
+    run(&db, &["close", "--due"]).well();
+    let found = archive(&pool, "arena_week_2024_01_01").await;
+    assert_eq!(found, ranked(&pool, "2024-01-01Z", "2024-01-08Z").await);
+    let refresh = [&["refresh"], &first[..], &["--by", "dora"]].concat();
+    run(&db, &refresh).well();
+    assert_eq!(archive(&pool, "arena_week_2024_01_01").await, found);
+    db.execute("DELETE FROM centile_store.board_lanes WHERE lane = 1").await;
+    run(&db, &refresh).refused(1, &["a lane of the board has no row"]);
+    assert_eq!(archive(&pool, "arena_week_2024_01_01").await, found);
+}
+
 #[tokio::test]
 async fn one_of_two_concurrent_closers_reports_the_other() {
     let (db, _files) = board_with("all_time,week,month", &three_weeks()).await;

@@ -141,6 +141,19 @@ async fn retention_is_set_shown_and_changed() {
     {
         assert!(shown.contains(&format!("{line}\n")), "{line:?} is not in {shown}");
     }
+    // New boards have defaults for hours and snapshots, and windows keep none.
+    let kinds = ["--periods", "all_time,hour", "--snapshots", "day", "--rolling", "7d", "--json"];
+    let defaults = run(&db, &[&["board", "create", "hours"], &kinds[..]].concat()).json();
+    assert_eq!(defaults["kept_archives"], json!({"hour": 168, "snapshot": 60}));
+    let kept = ["--keep", "hour=all", "--keep", "snapshot=all"];
+    let all = run(&db, &[&["board", "create", "all-hours"], &kinds[..], &kept].concat()).json();
+    assert_eq!(all["kept_archives"], json!({}));
+    let null =
+        json!({"slug": "null-hours", "mode": "sum", "periods": ["all_time", "hour"], "kept_archives": {"hour": null}});
+    let null = site.admin(Method::POST, "/v1/boards", null).await.is(201);
+    assert_eq!(null["kept_archives"], json!({}));
+    let shown = run(&db, &["board", "show", "all-hours"]).well();
+    assert!(shown.contains("archives    rolling: none, others: all\n"), "{shown}");
     let same = run(&db, &["board", "change", "laps", "--points-max", "8", "--json"]).json();
     assert_eq!((&same["points_min"], &same["kept_archives"]), (&json!(-9), &json!({"month": 1_200})));
 }

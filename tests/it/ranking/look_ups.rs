@@ -154,12 +154,12 @@ async fn a_look_up_of_players_is_one_plan_without_replanned_functions() {
     .await
     .unwrap();
     for (query, around) in [
-        (include_str!("../../../sql/queries/standings.sql"), ""),
-        (include_str!("../../../sql/queries/standings_around.sql"), ", 4"),
+        (include_str!("../../../sql/queries/standing.sql"), ""),
+        (include_str!("../../../sql/queries/standing_around.sql"), ", 4"),
     ] {
         let prepared = format!("PREPARE look_up AS {query}");
         sqlx::raw_sql(AssertSqlSafe(prepared)).execute(&mut connection).await.unwrap();
-        let explain = format!("EXPLAIN EXECUTE look_up(1, 1, 1, NULL, NULL, '{{ann}}', NULL, NULL{around})");
+        let explain = format!("EXPLAIN EXECUTE look_up(1, 1, 1, NULL, NULL, 'ann', NULL, NULL{around})");
         let plan: Vec<String> = sqlx::query_scalar(AssertSqlSafe(explain)).fetch_all(&mut connection).await.unwrap();
         assert!(plan.iter().any(|line| line.contains(" on leaderboard l")), "{plan:#?}");
         let scans = plan.iter().filter_map(|line| line.split_once("Function Scan on ")?.1.split(' ').next());

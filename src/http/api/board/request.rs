@@ -72,9 +72,9 @@ pub(crate) struct CreateBoard {
     /// Players in the frozen top of each closed period; 100 when absent.
     #[schema(value_type = Option<i32>, minimum = 1, maximum = 1_000)]
     frozen_top_size: Option<Integer<i32>>,
-    /// Number of newest closed periods that keep their archive, by kind: from 1 to 1,000,000. A
-    /// kind that is absent or null keeps all, except that hours keep 168, snapshots 60, and rolling
-    /// windows none.
+    /// Number of newest closed periods that keep their archive, by kind: from 1 to 1,000,000, or
+    /// null for all (of rolling windows: none). A kind that is absent is like null, except that
+    /// hours keep 168 and snapshots 60.
     #[schema(value_type = Option<BTreeMap<ArchivedKind, KeptNumber>>, example = json!({"day": 30, "week": 52}))]
     kept_archives: Option<BTreeMap<String, Option<Integer<i32>>>>,
     /// Readers of the board; `public` when absent.
@@ -179,11 +179,7 @@ impl TryFrom<CreateBoard> for NewBoard {
             points_max: request.points_max.map_or(DEFAULT_POINTS_BOUND, |Integer(points)| points),
             first_layout: request.first_layout.map(FirstLayout::from),
             frozen_top_size: request.frozen_top_size.map_or(DEFAULT_FROZEN_TOP_SIZE, |Integer(size)| size),
-            // A new board keeps all archives by default.
-            kept_archives: kept_archives(request.kept_archives)?
-                .into_iter()
-                .filter_map(|(kind, kept)| Some((kind, kept?)))
-                .collect(),
+            kept_archives: kept_archives(request.kept_archives)?,
             reading: request.reading.unwrap_or_default(),
             events_per_minute: request.events_per_minute.map(|Integer(events)| events),
             gain_max: gain_max(request.gain_max)?.into_iter().filter_map(|(kind, most)| Some((kind, most?))).collect(),

@@ -156,7 +156,7 @@ function lookUp(table) {
         const query = new URLSearchParams({ period: table.dataset.since });
         const rows = unknown();
         for (const tr of rows) query.append("user_id", tr.dataset.user);
-        // After a failure, the next event tries again.
+        // After a failure, the next event tries again, unless the snapshot's archive is gone.
         const response = rows.length > 0 ? await fetch(`/v1/boards/${encodeURIComponent(ranking.dataset.board)}/scores/query?${query}`).catch(() => undefined) : undefined;
         if (response?.ok) {
             const found = new Map((await response.json()).data.map(({ user_id: user, position }) => [user, position]));
@@ -165,7 +165,7 @@ function lookUp(table) {
                 compare(tr, Number(tr.dataset.position));
             }
         }
-        isLookingUp = false;
+        isLookingUp = response?.status === 404;
         if (response?.ok && unknown().length > 0) lookUp(table);
     }, 500 + Math.random() * 1500);
 }
@@ -329,18 +329,20 @@ function follow({ board, period, segment, limit, from, state, over }) {
         find("percentile").textContent = new Intl.NumberFormat(navigator.languages, { maximumFractionDigits: 2 }).format(standing.percentile);
         show(find("around"), [...standing.above, standing, ...standing.below], player);
         const decided = find("decided");
-        // If that fails, the next score tries again.
-        if (decided && decided.dataset.at !== standing.reached_at) renewDecided().catch(() => {});
+        // After a short random delay, so that not all open pages ask at once. If that fails, the next
+        // score tries again.
+        if (decided && decided.dataset.at !== standing.reached_at) renewing ??= setTimeout(renewDecided, 500 + Math.random() * 1500);
     }
 
     /** Writes the time and the metadata of the selected player's entry, which only the page has. */
-    let turn = 0;
+    let renewing;
     async function renewDecided() {
-        const mine = ++turn;
-        const answer = await fetch(location.href);
+        const answer = await fetch(location.href).catch(() => undefined);
+        renewing = undefined;
+        if (!answer?.ok) return;
         const page = new DOMParser().parseFromString(await answer.text(), "text/html");
         const found = page.querySelector('[data-live="decided"]');
-        if (found && mine === turn) find("decided").replaceWith(found);
+        if (found) find("decided").replaceWith(found);
     }
 
     /** Updates friends with changes. */

@@ -5,7 +5,10 @@ use maud::{Markup, html};
 use crate::{
     http::{
         operation::Stored,
-        pages::number::{count, grouped, number},
+        pages::{
+            figure::decimal,
+            number::{count, grouped, number},
+        },
     },
     maintenance::rebalance::UNIT_MIN,
     model::operation::BucketStatus,
@@ -57,7 +60,7 @@ fn bars(buckets: &[BucketStatus]) -> Markup {
                 aria-label={ (name) ": " (used) " of " (buckets.len()) " buckets have players, the fullest " (grouped(fullest)) } {
                 @for (place, bucket) in buckets.iter().enumerate() {
                     @let height = if bucket.players > 0 { (HEIGHT * bucket.players as f64 / highest).max(LEAST) } else { 0.0 };
-                    rect x=(two(place as f64 * width + width * 0.06)) y=(two(HEIGHT - height)) width=(two(width * 0.88)) height=(two(height)) {
+                    rect x=(decimal(place as f64 * width + width * 0.06)) y=(decimal(HEIGHT - height)) width=(decimal(width * 0.88)) height=(decimal(height)) {
                         title {
                             "bucket " (bucket.bucket) ": " (grouped(bucket.players)) " players"
                             @if let Some(from) = bucket.from_score { ", from score " (grouped(from)) }
@@ -66,7 +69,7 @@ fn bars(buckets: &[BucketStatus]) -> Markup {
                     }
                 }
                 @if unit <= highest {
-                    @let y = two(HEIGHT - HEIGHT * unit / highest);
+                    @let y = decimal(HEIGHT - HEIGHT * unit / highest);
                     line.here x1="0" x2=(WIDTH) y1=(y) y2=(y) {}
                 }
             }
@@ -74,16 +77,10 @@ fn bars(buckets: &[BucketStatus]) -> Markup {
                 strong { (name) }
                 span { (number(players)) " players" }
                 span { (count(used as u64)) " buckets" }
-                span { "fullest " (number(fullest)) @if players > 0 { " (" (two(fullest as f64 / unit)) " × the even size)" } }
+                span { "fullest " (number(fullest)) @if players > 0 { " (" (decimal(fullest as f64 / unit)) " × the even size)" } }
             }
         }
     }
-}
-
-/// Returns a number with at most two decimals.
-fn two(number: f64) -> String {
-    let text = format!("{number:.2}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 #[cfg(test)]

@@ -73,7 +73,7 @@ async fn a_failed_refresh_leaves_the_last_ranking() {
     for sources in [["main@all_time", "main@all_time"], ["main@all_time*2", "main@day:2024-01-03"]] {
         let sources = sources.iter().flat_map(|source| ["--source", source]).collect::<Vec<_>>();
         run(&db, &[&["board", "combine", "hero", "--replace"], &*sources].concat())
-            .refused(1, &["the score of player 'bob' would leave the range of 64 bits"]);
+            .refused(1, &["the score of the player with internal_id 2 would leave the range of 64 bits"]);
     }
     is_unchanged(&site, &rows, &as_of).await;
     // A product outside 64 bits whose sum is inside.

@@ -1,6 +1,0 @@
--- Standings of several players, in one round trip and one snapshot. Parameters: those of
--- centile_store.bucket_standings.
-SELECT s.n AS "n!", s.external_id, s.name, s.avatar, s.score, s.reached_at, s.place, s.counted, s.from_below,
-       s.beside_equals, s.is_shared AS "is_shared!", s.epoch, s.layout AS "layout!", s.batches, s.counts,
-       NULL::jsonb AS "neighbours: Json<Vec<StoredNeighbour>>"
-FROM centile_store.bucket_standings($1, $2, $3, $4, $5, $6, $7, $8) s
