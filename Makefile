@@ -34,7 +34,7 @@ test: export RUST_TEST_THREADS ?= $(shell echo $$(($$(nproc) + 1)))
 test: setup ## Run all tests against private servers
 	@scripts/setup.sh test
 	@status=0; cargo test $(TESTARGS) || status=$$?; \
-	for _ in {1..100}; do compgen -G '.centile/test-*' >/dev/null || compgen -G '/dev/shm/centile-test-*' >/dev/null || break; sleep 0.1; done; \
+	for _ in {1..100}; do compgen -G '.centile/test-*' >/dev/null || break; sleep 0.1; done; \
 	exit $$status
 
 kafka-test: setup ## Lint and test the feature kafka, which is off by default; 15 minutes

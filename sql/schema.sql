@@ -189,7 +189,10 @@ BEGIN
     END IF;
     v_is := centile_store.combination_rules(v_board.id);
     IF v_is - 'refresh' <> v_was - 'refresh' THEN
-        UPDATE centile_store.combinations SET defined_at = clock_timestamp(), failures = 0, failed_at = NULL, failure = NULL WHERE board_id = v_board.id;
+        UPDATE centile_store.combinations c
+        -- After the last refresh, even if the clock was set back.
+        SET defined_at = greatest(clock_timestamp(), c.as_of + interval '1 microsecond', c.next_as_of + interval '1 microsecond'), failures = 0, failed_at = NULL, failure = NULL
+        WHERE c.board_id = v_board.id;
     END IF;
     PERFORM centile_store.note_act(p_actor, 'change_board', v_board.id, v_was, v_is, p_slug);
     RETURN v_board.id;
@@ -211,7 +214,7 @@ BEGIN
         RAISE EXCEPTION 'must be add, remove or replace' USING ERRCODE = 'CB422', DETAIL = 'change';
     ELSIF p_change <> 'remove' THEN
         v_is_new := NOT EXISTS (SELECT FROM centile_store.users u WHERE u.external_id = p_user);
-        -- One call, which locks users in the order of their ids: two new players may befriend each other.
+        -- One call, which inserts new players in the order of their ids: two of them may befriend each other.
         PERFORM centile.ensure_users(p_user || p_friends);
     END IF;
     SELECT u.* INTO v_user FROM centile_store.users u WHERE u.external_id = p_user FOR NO KEY UPDATE;
@@ -589,8 +592,7 @@ BEGIN
             EXIT WHEN substr(sha256(convert_to(user_id, 'UTF8')), 1, 2) = v_lane;
             v_try := v_try + 1;
         END LOOP;
-        -- This comes first, so that centile_store.finish_close already has the new name, or waits
-        -- for this transaction.
+        -- First, so that centile_store.finish_close already has the new name, or waits for this transaction.
         UPDATE centile_store.profile_revision SET revision = revision + 1 RETURNING revision INTO v_revision;
         SELECT * INTO STRICT v_user FROM centile_store.users u WHERE u.id = centile_store.user_named(p_user) FOR UPDATE;
     END IF;
@@ -604,6 +606,8 @@ BEGIN
             INSERT INTO centile_store.attribute_moves (user_id, number) VALUES (v_user.id, v_revision)
             ON CONFLICT ON CONSTRAINT attribute_moves_pkey DO UPDATE SET number = excluded.number, changed_at = clock_timestamp();
         END IF;
+        -- Failures that Centile 0.2 stored name players by their ids.
+        UPDATE centile_store.combinations SET failure = 'a score is out of range' WHERE position('player ' || quote_literal(p_user) IN failure) > 0;
         PERFORM centile_store.note_act(p_actor, 'erase', NULL, '{"erased": false}', '{"erased": true}', NULL, v_user.id);
         INSERT INTO centile_store.erasures (user_id, request_id, request_digest, old_id, last_message_id)
         SELECT v_user.id, p_request, CASE WHEN p_request IS NOT NULL THEN v_digest END, p_user, coalesce(max(o.id), 0) FROM centile_store.outbox o;
@@ -680,14 +684,14 @@ CREATE FUNCTION centile.forget_decided_events(p_limit integer DEFAULT 10000, p_k
     AS $$
     WITH old AS (
         SELECT id FROM centile_store.quarantine
-        WHERE decided_at < now() - greatest(p_keep, interval '7 days') ORDER BY decided_at LIMIT p_limit FOR UPDATE SKIP LOCKED
+        WHERE decided_at < now() - greatest(p_keep, interval '8 days') ORDER BY decided_at LIMIT p_limit FOR UPDATE SKIP LOCKED
     ), gone AS (
         DELETE FROM centile_store.quarantine q USING old o WHERE q.id = o.id RETURNING 1
     )
     SELECT count(*) FROM gone
 $$;
 
-COMMENT ON FUNCTION centile.forget_decided_events(p_limit integer, p_keep interval) IS 'Deletes up to p_limit events of the quarantine that were decided longer ago than p_keep, at least 7 days, and returns their number. Example: SELECT centile.forget_decided_events();';
+COMMENT ON FUNCTION centile.forget_decided_events(p_limit integer, p_keep interval) IS 'Deletes up to p_limit events of the quarantine that were decided longer ago than p_keep, at least 8 days, and returns their number. Example: SELECT centile.forget_decided_events();';
 
 CREATE FUNCTION centile.forget_expired_ids(p_limit integer DEFAULT 10000) RETURNS bigint
     LANGUAGE sql
@@ -1416,7 +1420,7 @@ BEGIN
         RAISE EXCEPTION 'mode cannot change to or from combined' USING ERRCODE = 'CB422', DETAIL = 'mode', HINT = 'Create another board.';
     END IF;
     -- The next refresh brings the new tiers, so it is due.
-    UPDATE centile_store.combinations c SET defined_at = clock_timestamp()
+    UPDATE centile_store.combinations c SET defined_at = greatest(clock_timestamp(), c.as_of + interval '1 microsecond', c.next_as_of + interval '1 microsecond')
     WHERE c.board_id = v_board.id AND c.refresh <> 'manual' AND v_new.tiers <> v_board.tiers;
     IF v_new.lanes <> v_board.lanes THEN
         DELETE FROM centile_store.board_lanes WHERE board_id = v_board.id AND lane >= v_new.lanes;
@@ -2837,12 +2841,12 @@ BEGIN
     IF v_period.state = 'closed' OR v_period.cut_off_at IS NULL THEN
         RAISE EXCEPTION 'the period is closed or not cut off' USING ERRCODE = 'CB409';
     END IF;
-    -- The cut-off has the number of a lane's row. If the row was set back or is missing, the archive
-    -- would permanently lack the scores above it. A segment has the cut-off of its whole period, where
+    -- The cut-off has the number of a lane's row. If the row was set back, the archive would
+    -- permanently lack the scores above it. A segment has the cut-off of its whole period, where
     -- this was checked.
     IF v_period.segment = '' AND EXISTS (SELECT FROM centile_store.score_transactions t
                WHERE t.board_id = v_period.board_id AND t.kind = 'score' AND t.occurred_at >= v_period.starts_at AND t.occurred_at < v_period.ends_at
-                 AND (t.batch <= v_batches[t.lane + 1]) IS NOT TRUE
+                 AND t.batch > v_batches[t.lane + 1]
                  -- An import that cancelled the closing may write such scores.
                  AND EXISTS (SELECT FROM centile_store.periods p WHERE p.id = p_period_id AND p.cut_off_at = v_period.cut_off_at)) THEN
         RAISE EXCEPTION 'the ledger has batches above the last one of their lane' USING ERRCODE = 'CB900', HINT = 'Run centile verify: it names the lane. Then run centile rebuild.';
@@ -3058,6 +3062,9 @@ BEGIN
     CROSS JOIN (SELECT centile_store.lane_batches(x.id, x.lanes) AS batches FROM centile_store.boards x WHERE x.id = v_period.board_id) b
     WHERE p.id = p_period_id OR (p.board_id = v_whole.board_id AND p.kind = v_whole.kind AND p.label = v_whole.label AND p.state = 'open' AND v_whole.id = p_period_id)
     ON CONFLICT ON CONSTRAINT cut_offs_pkey DO UPDATE SET batches = excluded.batches;
+    IF EXISTS (SELECT FROM centile_store.cut_offs c WHERE c.period_id = p_period_id AND array_position(c.batches, NULL) IS NOT NULL) THEN
+        RAISE EXCEPTION 'a lane of the board has no row' USING ERRCODE = 'CB900', HINT = 'Run centile verify: it names the lane. Then run centile rebuild.';
+    END IF;
     UPDATE centile_store.periods p
     SET cut_off_at = clock_timestamp(),
         corrected_at = CASE WHEN v_whole.id <> p_period_id THEN coalesce(p.corrected_at, v_whole.corrected_at) END,
@@ -3417,8 +3424,10 @@ BEGIN
         RETURN;
     END IF;
     SELECT u.name INTO v_name FROM centile_store.users u WHERE u.id = v_erasure.user_id;
-    -- Overlapping erasures of friends delete the same edges in different orders.
-    PERFORM pg_advisory_xact_lock(hashtextextended('erasure of friends', 0));
+    -- Erasures of friends of each other delete the same edges, in different orders.
+    PERFORM pg_advisory_xact_lock(hashtextextended('erasure of friends', 0))
+    WHERE EXISTS (SELECT FROM centile_store.friends e WHERE e.user_id = v_user_id)
+       OR EXISTS (SELECT FROM centile_store.friends e WHERE e.friend_id = v_user_id);
     DELETE FROM centile_store.friends f
     USING (SELECT e.user_id, e.friend_id FROM centile_store.friends e WHERE e.user_id = v_user_id
            UNION ALL
@@ -4491,9 +4500,7 @@ BEGIN
     IF v_board.segments = '{}' THEN
         RETURN false;
     END IF;
-    -- Not before a rebuild began, even if the clock was set back: swap_ranking finds moves by their time.
-    SELECT greatest(clock_timestamp(), max(l.last_at), (SELECT max(g.created_at) FROM centile_store.rankings g WHERE g.board_id = v_board.id AND g.released_at IS NULL))
-    INTO v_at FROM centile_store.board_lanes l WHERE l.board_id = v_board.id;
+    SELECT greatest(clock_timestamp(), max(l.last_at)) INTO v_at FROM centile_store.board_lanes l WHERE l.board_id = v_board.id;
     -- Takes the structure lock exclusively, so it comes before the lane's lock.
     PERFORM centile_store.open_segments(v_board.id, array_agg(m.period_id), array_agg(m.segment))
     FROM centile_store.missing_segments(v_board, p_user_id, v_at, true) m
@@ -4513,7 +4520,7 @@ BEGIN
     IF v_moved = '{}' THEN
         RETURN false;
     END IF;
-    v_at := greatest(clock_timestamp(), v_lane.last_at, (SELECT max(g.created_at) FROM centile_store.rankings g WHERE g.board_id = v_board.id AND g.released_at IS NULL));
+    v_at := greatest(clock_timestamp(), v_lane.last_at);
     IF EXISTS (SELECT FROM centile_store.missing_segments(v_board, p_user_id, v_at, true)) THEN
         RAISE EXCEPTION 'a segment of board % has to be opened first', p_board USING ERRCODE = 'CB001', HINT = 'Retry.';
     END IF;
@@ -4604,7 +4611,7 @@ CREATE FUNCTION centile_store.note_delivery(p_message_id bigint, p_status intege
     AS $$
     UPDATE centile_store.outbox
     SET delivered_at = CASE WHEN p_status BETWEEN 200 AND 299 THEN clock_timestamp() END,
-        next_attempt_at = CASE WHEN p_status BETWEEN 200 AND 299 THEN next_attempt_at
+        next_attempt_at = CASE WHEN p_status BETWEEN 200 AND 299 OR next_attempt_at = 'infinity' THEN next_attempt_at
                                ELSE clock_timestamp() + centile_store.retry_delay(attempts, random()) END,
         last_status = p_status, last_error = left(p_error, 500)
     WHERE id = p_message_id AND delivered_at IS NULL
@@ -4720,7 +4727,7 @@ BEGIN
     INSERT INTO centile_store.periods AS p (board_id, kind, label, starts_at, ends_at, state)
     SELECT p_board_id, 'rolling', v_window.label, v_window.starts_at, v_window.ends_at, 'preparing' WHERE v_window.label IS NOT NULL
     ON CONFLICT ON CONSTRAINT periods_label_key DO UPDATE
-    SET state = 'preparing', starts_at = excluded.starts_at, ends_at = excluded.ends_at, closed_at = NULL
+    SET state = 'preparing', starts_at = excluded.starts_at, ends_at = excluded.ends_at, closed_at = NULL, archive_dropped_at = NULL
     WHERE p.state <> 'open' AND p.cut_off_at IS NULL
       AND NOT EXISTS (SELECT FROM centile_store.rankings g
                       WHERE g.period_id = p.id AND g.released_at IS NULL AND centile_store.is_locked(1128615510, g.id))

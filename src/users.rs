@@ -118,7 +118,7 @@ pub async fn erase(rankings: &Rankings, user_id: &UserId, request_id: Option<&st
     request_id.map_or(Ok(()), |id| check_text("id", id, 128))?;
     let erased = rankings.store.erase_user(user_id.as_str(), request_id, by).await?;
     let moved = finish_move(rankings, &erased).await;
-    // Without the new id, the caller could not repeat the call.
+    // Without a request id, the caller needs the new id to repeat the call.
     let unfinished = |error| match error {
         Error::Unavailable { code, message, retry_after } => {
             let message = format!("the player's id is now {erased}; {message}; erase {erased} to finish");

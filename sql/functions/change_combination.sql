@@ -25,7 +25,10 @@ BEGIN
     END IF;
     v_is := centile_store.combination_rules(v_board.id);
     IF v_is - 'refresh' <> v_was - 'refresh' THEN
-        UPDATE centile_store.combinations SET defined_at = clock_timestamp(), failures = 0, failed_at = NULL, failure = NULL WHERE board_id = v_board.id;
+        UPDATE centile_store.combinations c
+        -- After the last refresh, even if the clock was set back.
+        SET defined_at = greatest(clock_timestamp(), c.as_of + interval '1 microsecond', c.next_as_of + interval '1 microsecond'), failures = 0, failed_at = NULL, failure = NULL
+        WHERE c.board_id = v_board.id;
     END IF;
     PERFORM centile_store.note_act(p_actor, 'change_board', v_board.id, v_was, v_is, p_slug);
     RETURN v_board.id;

@@ -15,7 +15,7 @@ BEGIN
         RAISE EXCEPTION 'must be add, remove or replace' USING ERRCODE = 'CB422', DETAIL = 'change';
     ELSIF p_change <> 'remove' THEN
         v_is_new := NOT EXISTS (SELECT FROM centile_store.users u WHERE u.external_id = p_user);
-        -- One call, which locks users in the order of their ids: two new players may befriend each other.
+        -- One call, which inserts new players in the order of their ids: two of them may befriend each other.
         PERFORM centile.ensure_users(p_user || p_friends);
     END IF;
     SELECT u.* INTO v_user FROM centile_store.users u WHERE u.external_id = p_user FOR NO KEY UPDATE;

@@ -19,12 +19,12 @@ BEGIN
     IF v_period.state = 'closed' OR v_period.cut_off_at IS NULL THEN
         RAISE EXCEPTION 'the period is closed or not cut off' USING ERRCODE = 'CB409';
     END IF;
-    -- The cut-off has the number of a lane's row. If the row was set back or is missing, the archive
-    -- would permanently lack the scores above it. A segment has the cut-off of its whole period, where
+    -- The cut-off has the number of a lane's row. If the row was set back, the archive would
+    -- permanently lack the scores above it. A segment has the cut-off of its whole period, where
     -- this was checked.
     IF v_period.segment = '' AND EXISTS (SELECT FROM centile_store.score_transactions t
                WHERE t.board_id = v_period.board_id AND t.kind = 'score' AND t.occurred_at >= v_period.starts_at AND t.occurred_at < v_period.ends_at
-                 AND (t.batch <= v_batches[t.lane + 1]) IS NOT TRUE
+                 AND t.batch > v_batches[t.lane + 1]
                  -- An import that cancelled the closing may write such scores.
                  AND EXISTS (SELECT FROM centile_store.periods p WHERE p.id = p_period_id AND p.cut_off_at = v_period.cut_off_at)) THEN
         RAISE EXCEPTION 'the ledger has batches above the last one of their lane' USING ERRCODE = 'CB900', HINT = 'Run centile verify: it names the lane. Then run centile rebuild.';

@@ -18,8 +18,10 @@ BEGIN
         RETURN;
     END IF;
     SELECT u.name INTO v_name FROM centile_store.users u WHERE u.id = v_erasure.user_id;
-    -- Overlapping erasures of friends delete the same edges in different orders.
-    PERFORM pg_advisory_xact_lock(hashtextextended('erasure of friends', 0));
+    -- Erasures of friends of each other delete the same edges, in different orders.
+    PERFORM pg_advisory_xact_lock(hashtextextended('erasure of friends', 0))
+    WHERE EXISTS (SELECT FROM centile_store.friends e WHERE e.user_id = v_user_id)
+       OR EXISTS (SELECT FROM centile_store.friends e WHERE e.friend_id = v_user_id);
     DELETE FROM centile_store.friends f
     USING (SELECT e.user_id, e.friend_id FROM centile_store.friends e WHERE e.user_id = v_user_id
            UNION ALL

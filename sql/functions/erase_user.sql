@@ -42,8 +42,7 @@ BEGIN
             EXIT WHEN substr(sha256(convert_to(user_id, 'UTF8')), 1, 2) = v_lane;
             v_try := v_try + 1;
         END LOOP;
-        -- This comes first, so that centile_store.finish_close already has the new name, or waits
-        -- for this transaction.
+        -- First, so that centile_store.finish_close already has the new name, or waits for this transaction.
         UPDATE centile_store.profile_revision SET revision = revision + 1 RETURNING revision INTO v_revision;
         SELECT * INTO STRICT v_user FROM centile_store.users u WHERE u.id = centile_store.user_named(p_user) FOR UPDATE;
     END IF;
@@ -57,6 +56,8 @@ BEGIN
             INSERT INTO centile_store.attribute_moves (user_id, number) VALUES (v_user.id, v_revision)
             ON CONFLICT ON CONSTRAINT attribute_moves_pkey DO UPDATE SET number = excluded.number, changed_at = clock_timestamp();
         END IF;
+        -- Failures that Centile 0.2 stored name players by their ids.
+        UPDATE centile_store.combinations SET failure = 'a score is out of range' WHERE position('player ' || quote_literal(p_user) IN failure) > 0;
         PERFORM centile_store.note_act(p_actor, 'erase', NULL, '{"erased": false}', '{"erased": true}', NULL, v_user.id);
         INSERT INTO centile_store.erasures (user_id, request_id, request_digest, old_id, last_message_id)
         SELECT v_user.id, p_request, CASE WHEN p_request IS NOT NULL THEN v_digest END, p_user, coalesce(max(o.id), 0) FROM centile_store.outbox o;

@@ -14,9 +14,7 @@ BEGIN
     IF v_board.segments = '{}' THEN
         RETURN false;
     END IF;
-    -- Not before a rebuild began, even if the clock was set back: swap_ranking finds moves by their time.
-    SELECT greatest(clock_timestamp(), max(l.last_at), (SELECT max(g.created_at) FROM centile_store.rankings g WHERE g.board_id = v_board.id AND g.released_at IS NULL))
-    INTO v_at FROM centile_store.board_lanes l WHERE l.board_id = v_board.id;
+    SELECT greatest(clock_timestamp(), max(l.last_at)) INTO v_at FROM centile_store.board_lanes l WHERE l.board_id = v_board.id;
     -- Takes the structure lock exclusively, so it comes before the lane's lock.
     PERFORM centile_store.open_segments(v_board.id, array_agg(m.period_id), array_agg(m.segment))
     FROM centile_store.missing_segments(v_board, p_user_id, v_at, true) m
@@ -36,7 +34,7 @@ BEGIN
     IF v_moved = '{}' THEN
         RETURN false;
     END IF;
-    v_at := greatest(clock_timestamp(), v_lane.last_at, (SELECT max(g.created_at) FROM centile_store.rankings g WHERE g.board_id = v_board.id AND g.released_at IS NULL));
+    v_at := greatest(clock_timestamp(), v_lane.last_at);
     IF EXISTS (SELECT FROM centile_store.missing_segments(v_board, p_user_id, v_at, true)) THEN
         RAISE EXCEPTION 'a segment of board % has to be opened first', p_board USING ERRCODE = 'CB001', HINT = 'Retry.';
     END IF;

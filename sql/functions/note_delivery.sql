@@ -1,10 +1,11 @@
--- A delivered message stays delivered, even if an earlier attempt reports a failure later.
+-- A delivered message stays delivered, even if an earlier attempt reports a failure later. A message
+-- that a new webhook must not get ('infinity') stays undelivered.
 CREATE OR REPLACE FUNCTION centile_store.note_delivery(p_message_id bigint, p_status integer, p_error text) RETURNS void
 LANGUAGE sql VOLATILE
 AS $$
     UPDATE centile_store.outbox
     SET delivered_at = CASE WHEN p_status BETWEEN 200 AND 299 THEN clock_timestamp() END,
-        next_attempt_at = CASE WHEN p_status BETWEEN 200 AND 299 THEN next_attempt_at
+        next_attempt_at = CASE WHEN p_status BETWEEN 200 AND 299 OR next_attempt_at = 'infinity' THEN next_attempt_at
                                ELSE clock_timestamp() + centile_store.retry_delay(attempts, random()) END,
         last_status = p_status, last_error = left(p_error, 500)
     WHERE id = p_message_id AND delivered_at IS NULL

@@ -14,7 +14,7 @@ BEGIN
     INSERT INTO centile_store.periods AS p (board_id, kind, label, starts_at, ends_at, state)
     SELECT p_board_id, 'rolling', v_window.label, v_window.starts_at, v_window.ends_at, 'preparing' WHERE v_window.label IS NOT NULL
     ON CONFLICT ON CONSTRAINT periods_label_key DO UPDATE
-    SET state = 'preparing', starts_at = excluded.starts_at, ends_at = excluded.ends_at, closed_at = NULL
+    SET state = 'preparing', starts_at = excluded.starts_at, ends_at = excluded.ends_at, closed_at = NULL, archive_dropped_at = NULL
     WHERE p.state <> 'open' AND p.cut_off_at IS NULL
       AND NOT EXISTS (SELECT FROM centile_store.rankings g
                       WHERE g.period_id = p.id AND g.released_at IS NULL AND centile_store.is_locked(1128615510, g.id))

@@ -60,7 +60,7 @@ BEGIN
         RAISE EXCEPTION 'mode cannot change to or from combined' USING ERRCODE = 'CB422', DETAIL = 'mode', HINT = 'Create another board.';
     END IF;
     -- The next refresh brings the new tiers, so it is due.
-    UPDATE centile_store.combinations c SET defined_at = clock_timestamp()
+    UPDATE centile_store.combinations c SET defined_at = greatest(clock_timestamp(), c.as_of + interval '1 microsecond', c.next_as_of + interval '1 microsecond')
     WHERE c.board_id = v_board.id AND c.refresh <> 'manual' AND v_new.tiers <> v_board.tiers;
     IF v_new.lanes <> v_board.lanes THEN
         DELETE FROM centile_store.board_lanes WHERE board_id = v_board.id AND lane >= v_new.lanes;

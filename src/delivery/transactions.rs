@@ -111,6 +111,8 @@ pub(crate) struct Reader {
     board_id: i32,
     /// Unknown until the first page of a stream from the oldest row.
     epoch: Option<String>,
+    /// Whether a page was read, now or by the reader whose cursor this one continues.
+    has_begun: bool,
     ids: Vec<i64>,
     /// Last batches of the lanes when the last page was read.
     batches: Vec<i64>,
@@ -124,6 +126,7 @@ impl Reader {
             return Err(Error::conflict(Code::BoardCombined, message));
         }
         let lanes = usize::try_from(board.lanes).unwrap_or_default();
+        let has_begun = matches!(start, Start::After(_));
         let (epoch, ids) = match start {
             Start::Oldest => (None, vec![0; lanes]),
             Start::Now => {
@@ -132,7 +135,7 @@ impl Reader {
             }
             Start::After(cursor) => (Some(cursor.epoch), cursor.ids),
         };
-        Ok(Self { shared: Arc::clone(shared), board_id: board.id, epoch, ids, batches: Vec::new() })
+        Ok(Self { shared: Arc::clone(shared), board_id: board.id, epoch, has_begun, ids, batches: Vec::new() })
     }
 
     /// Returns the cursor after the rows that were read.
@@ -151,6 +154,9 @@ impl Reader {
         let page = store.transactions_after(self.board_id, &self.ids, limit.into()).await?;
         let page = page.ok_or_else(|| Error::not_found(Resource::Board, self.board_id.to_string()))?;
         let is_other = self.epoch.as_ref().is_some_and(|epoch| *epoch != page.epoch);
+        if is_other && !self.has_begun {
+            return Err(Error::unavailable(Code::ConcurrentChange, "the database has just failed over; retry"));
+        }
         if is_other || page.batches.len() != self.ids.len() {
             let message = "the cursor is from before the database was restored or failed over, or the board's lanes \
                            were changed: begin without a cursor, and skip the transactions that you know";
@@ -173,7 +179,7 @@ impl Reader {
             }
         }
         self.shared.ledger_end.store(page.ledger_end, Ordering::Relaxed);
-        self.epoch = Some(page.epoch);
+        (self.epoch, self.has_begun) = (Some(page.epoch), true);
         self.batches = page.batches;
         Ok(page.rows)
     }

@@ -49,8 +49,8 @@ pub(crate) struct Minute {
     pub(crate) ended_at: DateTime<Utc>,
     /// Answered requests.
     pub(crate) requests: u64,
-    /// The least bound of the duration histogram within which 99 % of the requests were answered.
-    /// `None` without requests, and if more than 1 % took longer than all bounds.
+    /// The least bound of the duration histogram within which 99 % of the requests were answered; the
+    /// greatest bound, 10 s, also if more than 1 % took longer. `None` without requests.
     pub(crate) slow: Option<Duration>,
     /// Written score events.
     pub(crate) scores: u64,
@@ -103,7 +103,7 @@ pub(crate) fn minutes() -> Vec<Minute> {
     RECENT.lock().unwrap_or_else(PoisonError::into_inner).minutes.iter().cloned().collect()
 }
 
-/// Returns the least bound within which this share of the counted requests lies.
+/// Returns the least bound within which this share of the counted requests lies, or the greatest one.
 fn bound_of(counts: &[u64], share: f64) -> Option<Duration> {
     let all = counts.iter().sum::<u64>();
     let within = |count: u64| count as f64 >= share * all as f64;
@@ -111,7 +111,8 @@ fn bound_of(counts: &[u64], share: f64) -> Option<Duration> {
         *sum += count;
         Some(*sum)
     });
-    let (_, bound) = sums.zip(TIMES).find(|(sum, _)| all > 0 && within(*sum))?;
+    let found = sums.zip(TIMES).find(|(sum, _)| within(*sum)).map(|(_, bound)| bound);
+    let bound = found.or(TIMES.last().copied()).filter(|_| all > 0)?;
     Some(Duration::from_secs_f64(bound))
 }
 
@@ -128,6 +129,6 @@ mod tests {
         counts[5] = 2;
         assert_eq!(bound_of(&counts, 0.99), Some(Duration::from_millis(10)));
         counts[TIMES.len()] = 2;
-        assert_eq!(bound_of(&counts, 0.99), None);
+        assert_eq!(bound_of(&counts, 0.99), Some(Duration::from_secs(10)));
     }
 }

@@ -44,6 +44,9 @@ const MAX_CHOSEN: usize = 2_000;
 /// Maximum rankings that are followed. Each is polled up to four times per second.
 const MAX_FEEDS: usize = 1_000;
 
+/// Maximum rankings that subscribers of one network were the first to follow.
+const MAX_FEEDS_PER_NETWORK: usize = MAX_FEEDS / 4;
+
 /// Maximum choices per ranking from one network, so that no network takes the whole capacity.
 const MAX_CHOSEN_PER_NETWORK: usize = MAX_CHOSEN / 4;
 
@@ -212,6 +215,8 @@ struct Feed {
     latest: watch::Sender<LatestSnapshot>,
     /// Start of the last completed poll, whose result is in `latest`.
     polled_at: watch::Sender<Option<Instant>>,
+    /// Network of the first subscriber.
+    opened_by: Option<IpAddr>,
 }
 
 /// Interests of all subscribers, with the number of subscribers of each.
@@ -236,8 +241,8 @@ pub(crate) struct Subscription {
 
 /// Subscribes to the period that `selector` means on a board.
 ///
-/// Returns [`Error::Unavailable`] when too many rankings are followed, or too many players are
-/// chosen in total; [`Error::TooMany`] when too many are chosen from `network`.
+/// Returns [`Error::Unavailable`] when too many rankings are followed or too many players are chosen
+/// in total, [`Error::TooMany`] when too many are from `network`.
 pub(crate) fn subscribe(
     live: &Arc<Live>,
     board: &Arc<Board>,
@@ -248,8 +253,8 @@ pub(crate) fn subscribe(
 ) -> Result<Subscription> {
     let mut feeds = live.feeds();
     let subject = (board.id, selector.clone(), interest.metadata);
-    if feeds.len() >= MAX_FEEDS && !feeds.contains_key(&subject) {
-        return Err(Error::unavailable(Code::Overloaded, "too many rankings are followed already"));
+    if !feeds.contains_key(&subject) {
+        check_room(feeds.values().map(|feed| feed.opened_by), network)?;
     }
     let feed = feeds.entry(subject.clone()).or_insert_with(|| {
         let feed = Arc::new(Feed {
@@ -257,6 +262,7 @@ pub(crate) fn subscribe(
             interests_changed: Notify::new(),
             latest: watch::Sender::new(None),
             polled_at: watch::Sender::new(None),
+            opened_by: network,
         });
         let polling = feed::run(Arc::clone(live), Arc::clone(&feed), subject, Arc::clone(board), rendering);
         live.background.spawn(polling);
@@ -267,6 +273,20 @@ pub(crate) fn subscribe(
     let feed = Arc::clone(feed);
     let latest = feed.latest.subscribe();
     Ok(Subscription { feed, interest, network, latest, subscribed_at: Instant::now() })
+}
+
+/// Refuses another feed if there are too many, in total or opened by this network.
+fn check_room(opened_by: impl Iterator<Item = Option<IpAddr>> + Clone, network: Option<IpAddr>) -> Result<()> {
+    if opened_by.clone().count() >= MAX_FEEDS {
+        return Err(Error::unavailable(Code::Overloaded, "too many rankings are followed already"));
+    }
+    if let Some(network) = network
+        && opened_by.filter(|opened_by| *opened_by == Some(network)).count() >= MAX_FEEDS_PER_NETWORK
+    {
+        let message = format!("too many rankings are followed from address {network}");
+        return Err(Error::TooMany { code: Code::TooManyConnections, message, retry_after: RETRY_AFTER });
+    }
+    Ok(())
 }
 
 impl Live {
@@ -406,6 +426,20 @@ impl Drop for Subscription {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_network_opens_a_share_of_the_feeds() {
+        let network = |last: u8| Some(IpAddr::from([192, 0, 2, last]));
+        let check = |opened_by: &[Option<IpAddr>], network| check_room(opened_by.iter().copied(), network);
+        let mut opened_by = vec![network(1); MAX_FEEDS_PER_NETWORK - 1];
+        assert!(check(&opened_by, network(1)).is_ok());
+        opened_by.push(network(1));
+        assert!(matches!(check(&opened_by, network(1)), Err(Error::TooMany { .. })));
+        assert!(check(&opened_by, network(2)).is_ok() && check(&opened_by, None).is_ok());
+        opened_by.resize(MAX_FEEDS, None);
+        assert!(matches!(check(&opened_by, network(2)), Err(Error::Unavailable { .. })));
+        assert!(matches!(check(&opened_by, None), Err(Error::Unavailable { .. })));
+    }
 
     #[test]
     fn one_network_cannot_choose_all_players() -> Result<()> {

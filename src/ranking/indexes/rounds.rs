@@ -134,11 +134,10 @@ impl Work<Vec<Arc<BoardIndexes>>, Result<JointResult>> for JointRounds {
         }
         let known = turns.iter().map(|(board, _)| (&***board, Known::of(board)));
         let known: Vec<(&BoardIndexes, Known)> = known.filter(|(_, known)| !known.asked.is_empty()).collect();
-        if known.is_empty() {
+        let Some((first, Known { version: Version { epoch, .. }, .. })) = known.first() else {
             return Ok(Arc::default());
-        }
+        };
         let mut connection = indexes.store.round_connection().await?;
-        let epoch = known.first().map_or("", |(_, known)| &known.version.epoch);
         let asked_revision = indexes.users.revision(epoch);
         let asked: Vec<AskedBoard> = known
             .iter()
@@ -153,16 +152,14 @@ impl Work<Vec<Arc<BoardIndexes>>, Result<JointResult>> for JointRounds {
         indexes.store.keep_round_connection(connection);
         let mut results = HashMap::with_capacity(known.len());
         // Only the first board's round lists changed profiles.
-        if let Some((board, _)) = known.first()
-            && let Some(Round { epoch: reached, state: Some(state), .. }) = rounds.get_mut(&board.board)
-        {
+        if let Some(Round { epoch: reached, state: Some(state), .. }) = rounds.get_mut(&first.board) {
             let profiles = state.profiles.take().filter(|_| reached == epoch);
             indexes.users.apply(reached, asked_revision, state.revision, profiles);
         }
         for (board, Known { asked, version, .. }) in &known {
             // The indexes of a board may be of another epoch than those of the first. Its own next
             // round drops them.
-            let round = rounds.remove(&board.board).filter(|_| version.epoch == epoch);
+            let round = rounds.remove(&board.board).filter(|_| version.epoch == *epoch);
             let Some(Round { epoch, read_at, state: Some(state), .. }) = round else { continue };
             // Its own round decides whether its indexes reload.
             if state.changes.is_none() {

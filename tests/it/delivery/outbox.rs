@@ -272,6 +272,15 @@ async fn failed_deliveries_are_retried_with_growing_pauses() {
     fails(&db, LONG_TIMEOUT_SECONDS);
     let waiting = run(&db, &["outbox", "list", "--waiting"]).well();
     assert!(waiting.contains("Connection refused"), "{waiting}");
+
+    // A late report does not give a waiting message to a new webhook.
+    run(&db, &["webhook", "remove", "--board", "main"]).well();
+    set_webhook(&db, "main", &receiver.url);
+    let late =
+        "SELECT centile_store.note_delivery(id, NULL, 'late') FROM centile_store.outbox WHERE delivered_at IS NULL";
+    assert_eq!(sqlx::query(late).execute(&pool).await.unwrap().rows_affected(), 1);
+    let attempts = "SELECT next_attempt_at = 'infinity' FROM centile_store.outbox WHERE delivered_at IS NULL";
+    assert!(query_scalar::<_, bool>(attempts).fetch_one(&pool).await.unwrap());
 }
 
 #[tokio::test]

@@ -190,7 +190,7 @@ async fn damaged_lane_rows_lead_to_no_wrong_archive() {
         db.execute(&format!("DELETE FROM centile_store.board_lanes WHERE lane = {lane}")).await;
         let closed = run(&db, &[&["close"], &first[..]].concat());
         assert_eq!(closed.code, Some(1), "lane {lane}: {closed:?}");
-        assert!(format!("{closed:?}").contains("above the last one of their lane"), "lane {lane}: {closed:?}");
+        assert!(format!("{closed:?}").contains("a lane of the board has no row"), "lane {lane}: {closed:?}");
         run(&db, &[&["rebuild"], &first[..], &["--by", "dora"]].concat()).well();
     }
     db.execute(

@@ -62,7 +62,7 @@ pub fn next_number() -> u32 {
 }
 
 /// Creates a folder for one server of this test process: in memory (`/dev/shm`) if there is enough
-/// space, otherwise inside the project. `make test` waits until all of these are gone.
+/// space, otherwise inside the project. `make test` waits until those in the project are gone.
 pub fn folder(what: &str) -> PathBuf {
     static IN_MEMORY: LazyLock<bool> =
         LazyLock::new(|| free_kilobytes(MEMORY).is_some_and(|free| free >= MIN_FREE_KILOBYTES));

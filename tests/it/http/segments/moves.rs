@@ -218,15 +218,12 @@ async fn a_move_makes_running_batches_start_again() {
     assert!(refused.is_err_and(|error| error.to_string().contains("has segments")));
 }
 
-/// A rebuild reads the ledger, which does not contain moves. After the rebuilds begin, the clock is
-/// set back.
+/// A rebuild reads the ledger, which does not contain moves.
 #[tokio::test]
 async fn a_rebuild_includes_moves_meanwhile() {
     let db = TestDb::new().await;
     let site = board(&db, &["--no-maintenance"]).await;
     let pool = db.pool().await;
-    let clock = "ALTER TABLE centile_store.rankings ALTER created_at SET DEFAULT now()";
-    db.execute(&format!("{clock} + interval '2 minutes'")).await;
     for segment in ["country:DE", "country:FR"] {
         db.execute(&format!(
             "CREATE TABLE building_{n} AS SELECT r.* FROM centile_store.periods p CROSS JOIN LATERAL centile_store.begin_rebuild(p.id) r
@@ -236,7 +233,6 @@ async fn a_rebuild_includes_moves_meanwhile() {
         ))
         .await;
     }
-    db.execute(clock).await;
     set(&site, "ada", json!({"country": "FR"})).await.is(200);
     db.execute(
         "SELECT centile_store.swap_ranking(ranking_id, ledger_end) FROM building_DE;
