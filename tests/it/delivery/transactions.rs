@@ -173,9 +173,9 @@ async fn followers_get_every_transaction_once_and_in_order() {
         followers.spawn(follower.follow(seed + number as u64, done.clone()));
     }
     sender.wait_for_more(200).await;
-    act(&pool, seed, amount(60, 600)).await;
-    sender.wait_for_more(amount(6_000, 60_000)).await;
-    act(&pool, seed + 1, amount(60, 600)).await;
+    act(&pool, seed, amount(30, 600)).await;
+    sender.wait_for_more(amount(2_000, 60_000)).await;
+    act(&pool, seed + 1, amount(30, 600)).await;
     stop.cancel();
     while writers.join_next().await.is_some() {}
     sender.finish(&one.at("/v1/boards/arena/scores")).await;

@@ -57,7 +57,7 @@ async fn a_killed_close_ends_like_an_undisturbed_one() {
     sqlx::raw_sql(PAST).execute(&pool).await.expect("scores of the past");
     pool.close().await;
     let wanted = OnceCell::new();
-    closing(&STEPS, amount(3, 9))
+    closing(&STEPS, amount(1, 9))
         .run(
             &postgres,
             async |_| {},
@@ -122,7 +122,7 @@ async fn a_killed_snapshot_is_the_ranking_of_the_ledger() {
     let ban = async |pool: &PgPool| {
         sqlx::raw_sql("SELECT centile.ban_user('arena', 'p7', true)").execute(pool).await.expect("a ban");
     };
-    closing(&steps, amount(3, 30))
+    closing(&steps, amount(1, 30))
         .run(&postgres, ban, async |pool| {
             let snapshots: Vec<Snapshot> = query_as(
                 "SELECT p.ends_at, p.cut_off_at, p.archive_name, p.archive_players, p.archive_revision::bigint FROM centile_store.periods p

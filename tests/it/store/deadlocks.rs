@@ -3,7 +3,7 @@
 use futures::future::join_all;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
-use crate::support::TestDb;
+use crate::support::{TestDb, amount};
 
 /// Runs each statement in a session of its own, all at the same time. None of them may fail.
 async fn run_at_once(sessions: &mut [PgConnection], statements: &[String]) {
@@ -33,7 +33,7 @@ async fn friends_of_each_other_are_erased_at_the_same_moment() {
     const FRIENDS: usize = 8;
     let db = TestDb::new().await;
     let mut sessions = sessions(&db, FRIENDS).await;
-    for n in 0..20 {
+    for n in 0..amount(8, 40) {
         let all: Vec<String> = (0..FRIENDS).map(|friend| format!("p{n}-{friend}")).collect();
         let mut erase = Vec::new();
         for user in &all {

@@ -40,7 +40,8 @@ enum Moment {
     Before,
 }
 
-/// The moments of successive kills. The first measures how long the step takes.
+/// The moments of successive kills. Each step begins with another one, so that a single kill per
+/// step covers all of them.
 const MOMENTS: [Moment; 3] = [Moment::After, Moment::During, Moment::Before];
 
 /// A command, and where to kill it.
@@ -84,9 +85,9 @@ impl Killing<'_> {
         check(&connect(&url).await).await;
         let seed: u64 = rand::random();
         let mut random = StdRng::seed_from_u64(seed);
-        for step in self.steps {
+        for (number, step) in self.steps.iter().enumerate() {
             let mut usual = Duration::ZERO;
-            for moment in MOMENTS.iter().cycle().take(self.kills) {
+            for moment in MOMENTS.iter().cycle().skip(number).take(self.kills) {
                 eprintln!("seed {seed}: {step}, {moment:?}");
                 // A statement may end before the kill, and the command too.
                 let url = loop {

@@ -36,7 +36,7 @@ async fn a_paused_instance_gives_nobody_a_wrong_or_stale_answer() {
     let mut record = behind.begin().await;
     let stop = CancellationToken::new();
     let pauses = async {
-        for pause in 0..amount(2, 12) {
+        for pause in 0..amount(1, 12) {
             more(&[&behind, &direct]).await;
             let (n, instance) = (pause % 3, &group.instances[pause % 3]);
             signal(instance.id(), "STOP").unwrap();

@@ -33,7 +33,7 @@ async fn verify_finds_no_difference_while_the_service_writes() {
     .await;
     let serve = spawn_serve(&db, None, &[&PATIENT[..], &["--maintenance-every", "1"]].concat()).await;
     let mut load = Load::new(vec![serve.url.clone()], &["shared", "first"], key(db.url(), "admin"));
-    load.players = amount(600, 3_000);
+    load.players = amount(300, 3_000);
     let load = Arc::new(load);
     let mut record = load.begin().await;
     let stop = CancellationToken::new();
