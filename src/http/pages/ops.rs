@@ -23,7 +23,7 @@ use crate::{
         presentation::ScoreFormat,
     },
     ranking::IndexStatus,
-    store::cluster::Server,
+    store::{cluster::Server, upkeep::StoredLimits},
     telemetry::recent::Minute,
 };
 
@@ -198,20 +198,79 @@ fn tasks(stored: &Stored, status: &InstanceStatus) -> Vec<Task> {
             "count-differences",
         ),
     ];
-    tasks.extend(stored.ledger.as_ref().map(ledger_task));
+    tasks.extend(stored.ledger.iter().flat_map(ledger_tasks));
+    tasks.extend(limit_tasks(&stored.limits));
     tasks
 }
 
-/// Unlike the other tasks, it needs attention if its count is low.
-fn ledger_task(ledger: &LedgerAhead) -> Task {
-    Task {
+/// Limits that are near, as in `docs/alerts.yml`.
+fn limit_tasks(limits: &StoredLimits) -> Vec<Task> {
+    let share = |used: i64, of: i64| used as f64 / (of as f64).max(1.0);
+    let task = |is_near: bool, what, name, count, runbook| {
+        let remark = "see centile.database_limits".to_owned();
+        is_near.then_some(Task { what, name, count, remark, needs_attention: true, runbook })
+    };
+    let (behind, snapshot) = (limits.clock_behind_seconds, limits.oldest_snapshot_age_seconds);
+    let tasks = [
+        task(behind > 1.0, "Seconds that the clock is behind", "clock_behind", behind as i64, "clock-behind"),
+        task(
+            share(limits.xid_age, limits.xid_age_max) > 1.5,
+            "Age of transaction ids",
+            "xid_age",
+            limits.xid_age,
+            "vacuum-behind",
+        ),
+        task(
+            limits.dead_rows > limits.live_rows / 2 + 1_000_000,
+            "Dead rows",
+            "dead_rows",
+            limits.dead_rows,
+            "vacuum-behind",
+        ),
+        task(
+            snapshot > 7_200.0,
+            "Seconds of the oldest snapshot",
+            "oldest_snapshot_age",
+            snapshot as i64,
+            "snapshot-old",
+        ),
+        task(
+            share(limits.relations, limits.relations_max) > 0.7,
+            "Tables and archives",
+            "relations",
+            limits.relations,
+            "lock-table-small",
+        ),
+        task(
+            share(limits.user_id, limits.user_id_max) > 0.5,
+            "Highest internal id of a player",
+            "user_id",
+            limits.user_id,
+            "user-ids-high",
+        ),
+    ];
+    tasks.into_iter().flatten().collect()
+}
+
+/// Unlike the other tasks, the first needs attention if its count is low.
+fn ledger_tasks(ledger: &LedgerAhead) -> [Task; 2] {
+    let ahead = Task {
         what: "Months of the ledger ahead",
         name: "ledger_months",
         count: ledger.months,
         remark: if ledger.ends_soon { "run centile maintain".to_owned() } else { String::new() },
         needs_attention: ledger.ends_soon,
         runbook: "ledger-ends",
-    }
+    };
+    let frozen = Task {
+        what: "Ended months of the ledger to freeze",
+        name: "freeze_due",
+        count: ledger.to_freeze,
+        remark: if ledger.to_freeze > 0 { "run centile maintain as the owner".to_owned() } else { String::new() },
+        needs_attention: false,
+        runbook: "vacuum-behind",
+    };
+    [ahead, frozen]
 }
 
 /// The number of tasks that need attention, and a list of open tasks that begins with them.
@@ -458,7 +517,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::{model::operation::LedgerAhead, store::upkeep::StoredUpkeep};
+    use crate::store::upkeep::StoredUpkeep;
 
     #[test]
     fn a_task_that_waits_too_long_needs_attention() {
@@ -481,7 +540,8 @@ mod tests {
             let stored = Stored {
                 boards: Vec::new(),
                 upkeep,
-                ledger: Some(LedgerAhead { months: 1, ends_soon }),
+                limits: StoredLimits::default(),
+                ledger: Some(LedgerAhead { months: 1, ends_soon, to_freeze: 1 }),
                 periods: Vec::new(),
                 selected: None,
                 waiting: Vec::new(),
