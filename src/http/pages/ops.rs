@@ -206,50 +206,25 @@ fn tasks(stored: &Stored, status: &InstanceStatus) -> Vec<Task> {
 /// Limits that are near, as in `docs/alerts.yml`.
 fn limit_tasks(limits: &StoredLimits) -> Vec<Task> {
     let share = |used: i64, of: i64| used as f64 / (of as f64).max(1.0);
-    let task = |is_near: bool, what, name, count, runbook| {
-        let remark = "see centile.database_limits".to_owned();
-        is_near.then_some(Task { what, name, count, remark, needs_attention: true, runbook })
-    };
     let (behind, snapshot) = (limits.clock_behind_seconds, limits.oldest_snapshot_age_seconds);
-    let tasks = [
-        task(behind > 1.0, "Seconds that the clock is behind", "clock_behind", behind as i64, "clock-behind"),
-        task(
-            share(limits.xid_age, limits.xid_age_max) > 1.5,
-            "Age of transaction ids",
-            "xid_age",
-            limits.xid_age,
-            "vacuum-behind",
-        ),
-        task(
-            limits.dead_rows > limits.live_rows / 2 + 1_000_000,
-            "Dead rows",
-            "dead_rows",
-            limits.dead_rows,
-            "vacuum-behind",
-        ),
-        task(
-            snapshot > 7_200.0,
-            "Seconds of the oldest snapshot",
-            "oldest_snapshot_age",
-            snapshot as i64,
-            "snapshot-old",
-        ),
-        task(
-            share(limits.relations, limits.relations_max) > 0.7,
-            "Tables and archives",
-            "relations",
-            limits.relations,
-            "lock-table-small",
-        ),
-        task(
-            share(limits.user_id, limits.user_id_max) > 0.5,
-            "Highest internal id of a player",
-            "user_id",
-            limits.user_id,
-            "user-ids-high",
-        ),
-    ];
-    tasks.into_iter().flatten().collect()
+    let (xid_age, dead, relations, user_id) = (limits.xid_age, limits.dead_rows, limits.relations, limits.user_id);
+    let mut tasks = Vec::new();
+    let mut add = |is_near: bool, what, name, count, remark: &str, runbook| {
+        if is_near {
+            tasks.push(Task { what, name, count, remark: remark.to_owned(), needs_attention: true, runbook });
+        }
+    };
+    add(behind > 1.0, "Clock behind the last event", "clock_behind", 1, &age(behind), "clock-behind");
+    let is_old = share(xid_age, limits.xid_age_max) > 1.5;
+    add(is_old, "Age of transaction ids", "xid_age", xid_age, "not frozen in time", "vacuum-behind");
+    let are_many = dead > limits.live_rows / 2 + 1_000_000;
+    add(are_many, "Dead rows", "dead_rows", dead, "not vacuumed in time", "vacuum-behind");
+    add(snapshot > 7_200.0, "Old snapshot", "oldest_snapshot_age", 1, &age(snapshot), "snapshot-old");
+    let is_full = share(relations, limits.relations_max) > 0.7;
+    add(is_full, "Tables and archives", "relations", relations, "raise max_locks_per_transaction", "lock-table-small");
+    let is_high = share(user_id, limits.user_id_max) > 0.5;
+    add(is_high, "Highest internal id of a player", "user_id", user_id, "indexes hold 32 bits", "user-ids-high");
+    tasks
 }
 
 /// Unlike the other tasks, the first needs attention if its count is low.

@@ -163,8 +163,9 @@ async fn run(url: &str, arguments: &[&str]) -> String {
     text
 }
 
-/// Computes the combined board of the sample, and drops what that replaces.
+/// Computes the combined board of the sample, and drops what that replaces, but no other view.
 async fn refresh_combined(service: &mut PgConnection) {
+    forged_names_drop_no_view(service).await;
     for statement in [
         "SELECT centile_store.build_combination(4)",
         "SELECT FROM centile_store.finish_combination(4, NULL, 1)",
@@ -173,6 +174,39 @@ async fn refresh_combined(service: &mut PgConnection) {
     ] {
         sqlx::query(statement).execute(&mut *service).await.unwrap();
     }
+}
+
+/// Runs the statements that sql/README.md recommends against logins that take advisory locks.
+async fn protect_locks(db: &TestDb, owner: &str) {
+    let (_, locks) = readme::README.split_once("DO $$\n").unwrap();
+    let (locks, _) = locks.split_once("$$;").unwrap();
+    db.execute(&format!("DO $$\n{}$$", locks.replace("centile_owner", owner))).await;
+}
+
+/// A name in a table does not make the owner drop another view.
+async fn forged_names_drop_no_view(service: &mut PgConnection) {
+    for (column, call) in [
+        ("old_views = '{main_week_2024_01_15,newest}'", "drop_old_views"),
+        ("next_view = 'main_week_2024_01_15'", "build_combination"),
+    ] {
+        let forged = format!("UPDATE centile_store.combinations SET {column}; SELECT centile_store.{call}(4)");
+        let error = attempt(service, &forged).await.expect_err(call);
+        assert_eq!(code_of(&error), "CB409", "{error}");
+    }
+}
+
+/// Each function that takes an advisory lock, after [`protect_locks`].
+async fn readers_take_no_locks(db: &TestDb, service: &mut PgConnection) {
+    let locks = strings(
+        service,
+        "SELECT format('SELECT %s(%s)', p.proname, (SELECT string_agg('1::' || format_type(a, NULL), ', ') FROM unnest(p.proargtypes) AS a))
+         FROM pg_proc p WHERE p.proname LIKE '%advisory%' AND p.proname NOT LIKE '%unlock%'",
+    )
+    .await;
+    assert!(locks.len() >= 16, "{locks:?}");
+    let mut reader = connect(&db.login(&format!("IN ROLE {READER}")).await.1).await;
+    let wrong = not_refused(&mut reader, &locks).await;
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 #[tokio::test]
@@ -188,10 +222,7 @@ async fn the_service_role_serves_and_closes_in_a_database_of_an_ordinary_owner()
     .await;
     migrate_url(&owner_url).await.unwrap();
     db.execute(TESTING).await;
-    // The statements that sql/README.md recommends against readers who take advisory locks.
-    let (_, locks) = readme::README.split_once("DO $$\n").unwrap();
-    let (locks, _) = locks.split_once("$$;").unwrap();
-    db.execute(&format!("DO $$\n{}$$", locks.replace("centile_owner", &owner_name))).await;
+    protect_locks(&db, &owner_name).await;
     let url = db.login(&format!("IN ROLE {SERVICE}")).await.1;
 
     // In SQL: the sample closes a week, into an archive that the owner owns.
@@ -276,16 +307,6 @@ async fn the_service_role_serves_and_closes_in_a_database_of_an_ordinary_owner()
     let wrong = not_refused(&mut service, &attempts).await;
     assert!(wrong.is_empty(), "{wrong:#?}");
 
-    // A name in a table does not make the owner drop another view.
-    for (column, call) in [
-        ("old_views = '{main_week_2024_01_15,newest}'", "drop_old_views"),
-        ("next_view = 'main_week_2024_01_15'", "build_combination"),
-    ] {
-        let forged = format!("UPDATE centile_store.combinations SET {column}; SELECT centile_store.{call}(4)");
-        let error = attempt(&mut service, &forged).await.expect_err(call);
-        assert_eq!(code_of(&error), "CB409", "{error}");
-    }
-
     refresh_combined(&mut service).await;
     for drop in [false, true] {
         sqlx::query("SELECT centile_store.drop_archive(period_id, $1) FROM centile.periods WHERE board = 'main' AND state = 'closed'")
@@ -294,21 +315,8 @@ async fn the_service_role_serves_and_closes_in_a_database_of_an_ordinary_owner()
             .await
             .unwrap();
     }
-    let archives: i64 = query_scalar("SELECT count(*) FROM pg_matviews WHERE schemaname = 'centile_archive'")
-        .fetch_one(&mut service)
-        .await
-        .unwrap();
-    assert_eq!(archives, 1, "that of the combined board");
-
-    // Each function that takes an advisory lock, for a reader.
-    let locks = strings(
-        &mut service,
-        "SELECT format('SELECT %s(%s)', p.proname, (SELECT string_agg('1::' || format_type(a, NULL), ', ') FROM unnest(p.proargtypes) AS a))
-         FROM pg_proc p WHERE p.proname LIKE '%advisory%' AND p.proname NOT LIKE '%unlock%'",
-    )
-    .await;
-    assert!(locks.len() >= 16, "{locks:?}");
-    let mut reader = connect(&db.login(&format!("IN ROLE {READER}")).await.1).await;
-    let wrong = not_refused(&mut reader, &locks).await;
-    assert!(wrong.is_empty(), "{wrong:#?}");
+    let archives =
+        strings(&mut service, "SELECT matviewname::text FROM pg_matviews WHERE schemaname = 'centile_archive'").await;
+    assert_eq!(archives.len(), 1, "that of the combined board: {archives:?}");
+    readers_take_no_locks(&db, &mut service).await;
 }
