@@ -669,9 +669,9 @@ CREATE FUNCTION centile.forget_batch_changes(p_kept interval DEFAULT '01:00:00':
                FROM centile_store.boards b
                CROSS JOIN generate_series(0, b.lanes - 1) AS n
                CROSS JOIN LATERAL (SELECT x.board_id, x.lane, x.batch, x.changed_at FROM centile_store.batch_changes x
-                                   WHERE x.board_id = b.id AND x.lane = n ORDER BY x.batch LIMIT p_limit) o
+                                   WHERE x.board_id = b.id AND x.lane = n ORDER BY x.batch LIMIT greatest(p_limit, 0)) o
                WHERE o.changed_at < now() - p_kept
-               LIMIT p_limit) old
+               LIMIT greatest(p_limit, 0)) old
         WHERE c.board_id = old.board_id AND c.lane = old.lane AND c.batch = old.batch
         RETURNING 1)
     SELECT count(*) FROM gone
@@ -684,7 +684,7 @@ CREATE FUNCTION centile.forget_decided_events(p_limit integer DEFAULT 10000, p_k
     AS $$
     WITH old AS (
         SELECT id FROM centile_store.quarantine
-        WHERE decided_at < now() - greatest(p_keep, interval '8 days') ORDER BY decided_at LIMIT p_limit FOR UPDATE SKIP LOCKED
+        WHERE decided_at < now() - greatest(p_keep, interval '8 days') ORDER BY decided_at LIMIT greatest(p_limit, 0) FOR UPDATE SKIP LOCKED
     ), gone AS (
         DELETE FROM centile_store.quarantine q USING old o WHERE q.id = o.id RETURNING 1
     )
@@ -698,18 +698,18 @@ CREATE FUNCTION centile.forget_expired_ids(p_limit integer DEFAULT 10000) RETURN
     AS $$
     WITH old AS (
         SELECT key_id, signature FROM centile_store.signed_requests
-        WHERE expires_at < now() ORDER BY key_id, signature LIMIT p_limit FOR UPDATE SKIP LOCKED
+        WHERE expires_at < now() ORDER BY expires_at LIMIT greatest(p_limit, 0) FOR UPDATE SKIP LOCKED
     ), forgotten AS (
         DELETE FROM centile_store.signed_requests s USING old o
         WHERE s.key_id = o.key_id AND s.signature = o.signature RETURNING 1
     ), done AS (
         SELECT user_id FROM centile_store.erasures
-        WHERE done_at < now() - interval '7 days' ORDER BY user_id LIMIT p_limit FOR UPDATE SKIP LOCKED
+        WHERE done_at < now() - interval '7 days' ORDER BY user_id LIMIT greatest(p_limit, 0) FOR UPDATE SKIP LOCKED
     ), erased AS (
         DELETE FROM centile_store.erasures e USING done d WHERE e.user_id = d.user_id RETURNING 1
     ), requested AS (
         SELECT id FROM centile_store.api_keys
-        WHERE request_sha256 IS NOT NULL AND created_at < now() - interval '7 days' ORDER BY id LIMIT p_limit FOR UPDATE SKIP LOCKED
+        WHERE request_sha256 IS NOT NULL AND created_at < now() - interval '7 days' ORDER BY id LIMIT greatest(p_limit, 0) FOR UPDATE SKIP LOCKED
     ), settled AS (
         UPDATE centile_store.api_keys k SET request_sha256 = NULL, request_salt = NULL FROM requested r WHERE k.id = r.id RETURNING 1
     )
@@ -818,7 +818,7 @@ CREATE FUNCTION centile.page(p_board text, p_period text DEFAULT 'all_time'::tex
     CROSS JOIN LATERAL (
         SELECT * FROM centile_store.page_rows(s.ranking_id, p_from, p_limit)
         UNION ALL
-        SELECT * FROM centile_store.archive_rows(s.archived_period_id, p_from, p_limit)) r
+        SELECT * FROM centile_store.archive_rows(s.archived_period_id, p_from, CASE WHEN p_limit < 0 THEN 0 ELSE p_limit END)) r
     ORDER BY r.position
 $$;
 
@@ -929,12 +929,14 @@ CREATE FUNCTION centile.players_around(p_board text, p_user text, p_period text 
     SELECT r.position, r.rank, r.user_id, r.user_name, r.score, r.reached_at
     FROM centile_store.source_named(p_board, p_period) s
     CROSS JOIN centile_store.user_named(p_user) AS u (id)
+    -- Far below the largest integer, because both functions add to it.
+    CROSS JOIN LATERAL (SELECT least(greatest(p_around, 0), 1000000000) AS around) n
     CROSS JOIN LATERAL (
         SELECT a.position, a.rank, a.user_id, a.user_name, a.score, a.reached_at
-        FROM centile_store.rows_around(s.ranking_id, u.id, p_around) a
+        FROM centile_store.rows_around(s.ranking_id, u.id, n.around) a
         UNION ALL
         SELECT a.position, a.rank, a.user_id, a.user_name, a.score, a.reached_at
-        FROM centile_store.archive_around(s.archived_period_id, u.id, p_around) a) r
+        FROM centile_store.archive_around(s.archived_period_id, u.id, n.around) a) r
     ORDER BY r.position
 $$;
 
@@ -953,7 +955,7 @@ BEGIN
     FOR v_period IN
         SELECT p.* FROM centile_store.periods p
         WHERE p.board_id = v_board.id AND p.kind = 'snapshot' AND p.frozen_top IS NOT NULL
-        ORDER BY p.ends_at DESC LIMIT p_limit
+        ORDER BY p.ends_at DESC LIMIT greatest(p_limit, 0)
     LOOP
         BEGIN
             RETURN QUERY EXECUTE format(
@@ -2045,7 +2047,7 @@ BEGIN
     SELECT l.batch, l.last_at INTO batch, v_last_at FROM centile_store.board_lanes l WHERE l.board_id = p_board_id AND l.lane = p_lane ORDER BY l.batch DESC LIMIT 1;
     server_started_at := pg_postmaster_start_time();
     now := clock_timestamp();
-    at := greatest(now, v_last_at);
+    at := CASE WHEN p_times IS NULL AND v_last_at > now + interval '5 seconds' THEN centile_store.time_of_cut_off(p_board_id, v_last_at) ELSE greatest(now, v_last_at) END;
     IF p_times IS NULL THEN
         SELECT array_agg(q.id), array_agg(q.kind), array_agg(q.label), array_agg(nullif(q.starts_at, '-infinity')), array_agg(nullif(q.ends_at, 'infinity')),
                array_agg(CASE WHEN NOT p.is_cut_off THEN p.ranking_id END)
@@ -2115,7 +2117,7 @@ BEGIN
         UPDATE centile_store.imports SET started_at = clock_timestamp() WHERE id = v_import_id;
     END IF;
     -- Does not wait: any session may hold an advisory lock, and this one holds the structure lock.
-    IF NOT pg_try_advisory_lock(1128615509, v_import_id::integer) THEN
+    IF NOT pg_try_advisory_lock(1128615509, centile_store.lock_key(v_import_id)) THEN
         RAISE EXCEPTION 'another session holds the lock of import %', v_import_id USING ERRCODE = 'CB409', HINT = 'See pg_locks, classid 1128615509.';
     END IF;
     PERFORM centile_store.note_act(p_actor, 'import', p_board_id, NULL, jsonb_build_object('source', p_source, 'import_id', v_import_id), 'imports');
@@ -2148,7 +2150,7 @@ BEGIN
     SELECT b.id, p_period_id, b.lanes FROM centile_store.boards b WHERE b.id = v_period.board_id
     RETURNING id INTO ranking_id;
     -- Does not wait: any session may hold an advisory lock, and this one holds the structure lock.
-    IF NOT pg_try_advisory_lock(1128615510, ranking_id::integer) THEN
+    IF NOT pg_try_advisory_lock(1128615510, centile_store.lock_key(ranking_id)) THEN
         RAISE EXCEPTION 'another session holds the lock of ranking %', ranking_id USING ERRCODE = 'CB409', HINT = 'See pg_locks, classid 1128615510.';
     END IF;
     ledger_end := centile_store.ledger_end();
@@ -2337,9 +2339,7 @@ DECLARE
     v_worst   bigint;
 BEGIN
     SELECT * INTO STRICT v_state FROM centile_store.combinations WHERE board_id = p_board_id FOR UPDATE;
-    IF v_state.next_view IS NOT NULL THEN
-        EXECUTE format('DROP MATERIALIZED VIEW IF EXISTS centile_archive.%I', v_state.next_view);
-    END IF;
+    PERFORM centile_store.drop_combined_view(p_board_id, v_state.next_view) WHERE v_state.next_view IS NOT NULL;
     SELECT jsonb_agg(to_jsonb(r) - '{problem}'::text[] ORDER BY r.place), (array_agg(r.problem ORDER BY r.place) FILTER (WHERE r.problem IS NOT NULL))[1] INTO v_sources, v_problem
     FROM centile_store.resolve_sources(p_board_id) r;
     IF v_problem IS NOT NULL THEN
@@ -3199,6 +3199,22 @@ $$;
 
 COMMENT ON FUNCTION centile_store.drop_archive(p_period_id bigint, p_drop boolean) IS 'Drops the archive of a closed period, in two calls. Example: SELECT c.at IS NOT NULL AS is_cut_off, centile_store.build_archive(2), centile_store.compare_archive(2), centile_store.finish_close(2, c.at), centile_store.drop_archive(2, false), centile_store.drop_archive(2, true) FROM (SELECT centile_store.cut_off_period(2) AS at) c;';
 
+CREATE FUNCTION centile_store.drop_combined_view(p_board_id integer, p_name text) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_view regclass := to_regclass(format('centile_archive.%I', p_name));
+BEGIN
+    IF position(format('centile_store.combined_ranking(%s)', p_board_id) IN pg_get_viewdef(v_view)) = 0
+       OR EXISTS (SELECT FROM centile_store.periods p WHERE p.archive_name = p_name) THEN
+        RAISE EXCEPTION '%', format('centile_archive.%I is no replaced ranking of this combined board', p_name) USING ERRCODE = 'CB409';
+    END IF;
+    EXECUTE format('DROP MATERIALIZED VIEW IF EXISTS centile_archive.%I', p_name);
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.drop_combined_view(p_board_id integer, p_name text) IS 'Drops a view that a combined board no longer uses, and refuses any other. Example: SELECT centile_store.drop_combined_view(4, ''hero_combined_99'');';
+
 CREATE FUNCTION centile_store.drop_old_views(p_board_id integer) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -3217,7 +3233,7 @@ BEGIN
     END IF;
     FOREACH v_view IN ARRAY array_remove(v_views || v_state.next_view, NULL) LOOP
         BEGIN
-            EXECUTE format('DROP MATERIALIZED VIEW IF EXISTS centile_archive.%I', v_view);
+            PERFORM centile_store.drop_combined_view(p_board_id, v_view);
             UPDATE centile_store.combinations c
             SET old_views = array_remove(c.old_views, v_view), next_view = nullif(c.next_view, v_view)
             WHERE c.board_id = p_board_id;
@@ -3750,13 +3766,15 @@ COMMENT ON FUNCTION centile_store.finish_combination(p_board_id integer, p_actor
 
 CREATE FUNCTION centile_store.forget_event_ids(p_limit integer) RETURNS bigint
     LANGUAGE sql
+    SET enable_seqscan TO 'off'
+    SET enable_bitmapscan TO 'off'
+    SET enable_sort TO 'off'
     AS $$
-    WITH expired AS (
-        SELECT board_id, user_id, external_id FROM centile_store.transaction_ids
-        WHERE expires_at < now() ORDER BY board_id, user_id, external_id LIMIT p_limit FOR UPDATE SKIP LOCKED
-    ), gone AS (
-        DELETE FROM centile_store.transaction_ids t USING expired e
-        WHERE t.board_id = e.board_id AND t.user_id = e.user_id AND t.external_id = e.external_id RETURNING 1
+    WITH gone AS (
+        DELETE FROM centile_store.transaction_ids t
+        WHERE t.ctid = ANY (ARRAY(SELECT e.ctid FROM centile_store.transaction_ids e
+                                  WHERE e.expires_at < now() ORDER BY e.expires_at LIMIT greatest(p_limit, 0) FOR UPDATE SKIP LOCKED))
+        RETURNING 1
     )
     SELECT count(*) FROM gone
 $$;
@@ -3997,9 +4015,15 @@ CREATE FUNCTION centile_store.is_known(p_board_id integer, p_user_id bigint) RET
 
 COMMENT ON FUNCTION centile_store.is_known(p_board_id integer, p_user_id bigint) IS 'Whether a player''s segments on a board are recorded, which happens with the first score. Example: SELECT centile_store.is_known(1, 1);';
 
+CREATE FUNCTION centile_store.lock_key(p_id bigint) RETURNS integer
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN ((p_id & (2147483647)::bigint))::integer;
+
+COMMENT ON FUNCTION centile_store.lock_key(p_id bigint) IS 'Second key of the advisory lock of an import or a rebuild. Example: SELECT centile_store.lock_key(5000000000);';
+
 CREATE FUNCTION centile_store.is_locked(p_class integer, p_object bigint) RETURNS boolean
     LANGUAGE sql STABLE
-    RETURN (EXISTS (SELECT FROM pg_locks l WHERE ((l.locktype = 'advisory'::text) AND (l.classid = (is_locked.p_class)::oid) AND (l.objid = (is_locked.p_object)::oid) AND (l.objsubid = 2) AND (l.database = (SELECT d.oid FROM pg_database d WHERE (d.datname = current_database()))))));
+    RETURN (EXISTS (SELECT FROM pg_locks l WHERE ((l.locktype = 'advisory'::text) AND (l.classid = (is_locked.p_class)::oid) AND (l.objid = (centile_store.lock_key(is_locked.p_object))::oid) AND (l.objsubid = 2) AND (l.database = (SELECT d.oid FROM pg_database d WHERE (d.datname = current_database()))))));
 
 COMMENT ON FUNCTION centile_store.is_locked(p_class integer, p_object bigint) IS 'Whether a session holds an advisory lock: class 1128615509 for imports, 1128615510 for rebuilds. Example: SELECT centile_store.is_locked(1128615509, 1);';
 
@@ -6181,6 +6205,20 @@ $$;
 
 COMMENT ON FUNCTION centile_store.tier_ends(p_ranking_id bigint, p_period_id bigint, p_tiers text[]) IS 'The last position that each of these tiers or a better one takes in a ranking, or in the archive of a period. Example: SELECT centile_store.tier_ends(1, NULL, ''{crown: rank 1,gold: top 50 %}'');';
 
+CREATE FUNCTION centile_store.time_of_cut_off(p_board_id integer, p_last_at timestamp with time zone) RETURNS timestamp with time zone
+    LANGUAGE plpgsql STABLE
+    AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM centile_store.periods p WHERE p.board_id = p_board_id AND p.ends_at = p_last_at) THEN
+        RAISE EXCEPTION 'the clock of the database is behind the last event of the board, at %; scores are accepted again when it has caught up', p_last_at
+            USING ERRCODE = 'CB001', DETAIL = 'clock_behind';
+    END IF;
+    RETURN p_last_at;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.time_of_cut_off(p_board_id integer, p_last_at timestamp with time zone) IS 'The time of a lane that is ahead of the clock, if it comes from a cut-off; an error otherwise. Example: SELECT centile_store.time_of_cut_off(1, ''2024-01-22 00:00Z'');';
+
 CREATE FUNCTION centile_store.transactions_after(p_board_id integer, p_ids bigint[], p_limit integer) RETURNS TABLE(transaction_id bigint, lane smallint, batch bigint, user_id text, kind text, points bigint, tiebreak smallint, reason text, voids bigint, event_id text, occurred_at timestamp with time zone, metadata text)
     LANGUAGE plpgsql STABLE
     SET plan_cache_mode TO 'force_generic_plan'
@@ -6795,14 +6833,18 @@ COMMENT ON TABLE centile_store.score_transactions IS 'The ledger: every act on a
 COMMENT ON COLUMN centile_store.score_transactions.metadata IS 'Metadata of a score: a JSON object of at most 1,024 bytes. NULL: none. Erasing a player removes it.';
 
 CREATE VIEW centile.ledger_months AS
- SELECT to_date("right"((c.relname)::text, 7), 'YYYY_MM'::text) AS month,
+ SELECT m.month,
     ('centile_store.'::text || (c.relname)::text) AS table_name,
-    pg_total_relation_size((c.oid)::regclass) AS size
-   FROM (pg_inherits i
+    pg_total_relation_size((c.oid)::regclass) AS size,
+    ((m.settled_at <= statement_timestamp()) AND ((v.vacuumed_at < m.settled_at) OR ((v.vacuumed_at < (statement_timestamp() - '1 day'::interval)) AND ((pg_stat_get_ins_since_vacuum(c.oid) > 0) OR (pg_stat_get_last_autovacuum_time(c.oid) > v.vacuumed_at))))) AS freeze_due
+   FROM (((pg_inherits i
      JOIN pg_class c ON ((c.oid = i.inhrelid)))
+     CROSS JOIN LATERAL ( SELECT to_date("right"((c.relname)::text, 7), 'YYYY_MM'::text) AS month,
+            ((to_date("right"((c.relname)::text, 7), 'YYYY_MM'::text) + '1 mon 1 day'::interval) AT TIME ZONE 'UTC'::text) AS settled_at) m)
+     CROSS JOIN LATERAL ( SELECT COALESCE(pg_stat_get_last_vacuum_time(c.oid), '-infinity'::timestamp with time zone) AS vacuumed_at) v)
   WHERE (i.inhparent = ('centile_store.score_transactions'::regclass)::oid);
 
-COMMENT ON VIEW centile.ledger_months IS 'The ledger''s months (UTC), each a table, with their sizes in bytes. Example: SELECT month, table_name, size FROM centile.ledger_months ORDER BY month LIMIT 1;';
+COMMENT ON VIEW centile.ledger_months IS 'The ledger''s months (UTC), each a table, with their sizes in bytes, and whether maintenance has yet to freeze the rows of a month that is over. Example: SELECT month, table_name, size, freeze_due FROM centile.ledger_months ORDER BY month LIMIT 1;';
 
 CREATE VIEW centile.daily_points AS
  SELECT b.slug AS board,
@@ -6843,6 +6885,38 @@ CREATE VIEW centile.daily_activity AS
   GROUP BY d.board, d.day;
 
 COMMENT ON VIEW centile.daily_activity IS 'Players who scored, events and points of each day of the board''s time zone, without voided ones. Example: SELECT day, players, events, points FROM centile.daily_activity WHERE board = ''main'' ORDER BY day;';
+
+CREATE VIEW centile.database_limits AS
+ SELECT ( SELECT (max(l.last_at) - clock_timestamp())
+           FROM centile_store.board_lanes l
+          WHERE ((l.last_at > clock_timestamp()) AND (NOT (EXISTS ( SELECT
+                   FROM centile_store.periods p
+                  WHERE ((p.board_id = l.board_id) AND (p.ends_at = l.last_at))))))) AS clock_behind,
+    ( SELECT (age(d.datfrozenxid))::bigint AS age
+           FROM pg_database d
+          WHERE (d.datname = current_database())) AS xid_age,
+    (current_setting('autovacuum_freeze_max_age'::text))::bigint AS xid_age_max,
+    r.dead_rows,
+    r.live_rows,
+    ( SELECT (clock_timestamp() - min(a.since))
+           FROM ( SELECT s.xact_start
+                   FROM pg_stat_activity s
+                  WHERE ((s.backend_xmin IS NOT NULL) AND (s.pid <> pg_backend_pid()))
+                UNION ALL
+                 SELECT x.prepared
+                   FROM pg_prepared_xacts x) a(since)) AS oldest_snapshot_age,
+    r.relations,
+    ((current_setting('max_locks_per_transaction'::text))::bigint * ((current_setting('max_connections'::text))::bigint + (current_setting('max_prepared_transactions'::text))::bigint)) AS relations_max,
+    ( SELECT max(u.id) AS max
+           FROM centile_store.users u) AS user_id,
+    '4294967295'::bigint AS user_id_max
+   FROM ( SELECT count(*) AS relations,
+            (sum(pg_stat_get_dead_tuples(c.oid)) FILTER (WHERE (c.relkind = 'r'::"char")))::bigint AS dead_rows,
+            (sum(pg_stat_get_live_tuples(c.oid)) FILTER (WHERE (c.relkind = 'r'::"char")))::bigint AS live_rows
+           FROM pg_class c
+          WHERE ((c.relnamespace = ANY (ARRAY[('centile_store'::regnamespace)::oid, ('centile_archive'::regnamespace)::oid])) AND (c.relkind = ANY (ARRAY['r'::"char", 'p'::"char", 'm'::"char"])))) r;
+
+COMMENT ON VIEW centile.database_limits IS 'How near the database is to limits of PostgreSQL and of the service, in one row, for alarms and metrics. Example: SELECT clock_behind, xid_age < xid_age_max AS is_frozen_in_time, relations < relations_max AS can_be_dumped, user_id, user_id_max FROM centile.database_limits;';
 
 CREATE TABLE centile_store.friends (
     user_id bigint NOT NULL,
@@ -7266,7 +7340,7 @@ CREATE VIEW centile.upkeep AS
      CROSS JOIN ( SELECT count(*) AS imports_open,
             count(*) FILTER (WHERE (NOT (EXISTS ( SELECT
                    FROM pg_locks l
-                  WHERE ((l.locktype = 'advisory'::text) AND (l.classid = (1128615509)::oid) AND (l.objid = (i_1.id)::oid) AND (l.objsubid = 2) AND (l.database = ( SELECT d_1.oid
+                  WHERE ((l.locktype = 'advisory'::text) AND (l.classid = (1128615509)::oid) AND (l.objid = ((i_1.id & (2147483647)::bigint))::oid) AND (l.objsubid = 2) AND (l.database = ( SELECT d_1.oid
                            FROM pg_database d_1
                           WHERE (d_1.datname = current_database())))))))) AS imports_cut_short
            FROM centile_store.imports i_1
@@ -7300,6 +7374,12 @@ CREATE VIEW centile.webhooks AS
      JOIN centile_store.boards b ON ((b.id = w.board_id)));
 
 COMMENT ON VIEW centile.webhooks IS 'The URL that receives the messages of a board. Example: SELECT board, url FROM centile.webhooks ORDER BY board;';
+
+CREATE TABLE centile_store.applied_objects (
+    name text NOT NULL COLLATE pg_catalog."C"
+);
+
+COMMENT ON TABLE centile_store.applied_objects IS 'Functions and views that Centile created, each as COMMENT ON and DROP name it.';
 
 CREATE TABLE centile_store.applied_sql (
     one_row boolean DEFAULT true NOT NULL,
@@ -7547,6 +7627,9 @@ ALTER TABLE ONLY centile_store.api_keys
 
 ALTER TABLE ONLY centile_store.api_keys
     ADD CONSTRAINT api_keys_request_key UNIQUE (request_sha256);
+
+ALTER TABLE ONLY centile_store.applied_objects
+    ADD CONSTRAINT applied_objects_pkey PRIMARY KEY (name);
 
 ALTER TABLE ONLY centile_store.applied_sql
     ADD CONSTRAINT applied_sql_pkey PRIMARY KEY (one_row);
@@ -7799,7 +7882,6 @@ REVOKE ALL ON FUNCTION centile.ensure_users(p_external_ids text[], p_names text[
 GRANT ALL ON FUNCTION centile.ensure_users(p_external_ids text[], p_names text[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.entries_from_ledger(p_period_id bigint, p_batches bigint[], p_user_ids bigint[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.entries_from_ledger(p_period_id bigint, p_batches bigint[], p_user_ids bigint[]) TO centile_reader;
 GRANT ALL ON FUNCTION centile.entries_from_ledger(p_period_id bigint, p_batches bigint[], p_user_ids bigint[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.epoch() FROM PUBLIC;
@@ -7934,7 +8016,6 @@ REVOKE ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode te
 GRANT ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_snapshots text, p_rolling text[], p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[], p_segments text[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.verify(p_board text, p_period text, p_limit integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.verify(p_board text, p_period text, p_limit integer) TO centile_reader;
 GRANT ALL ON FUNCTION centile.verify(p_board text, p_period text, p_limit integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) FROM PUBLIC;
@@ -8128,6 +8209,9 @@ GRANT ALL ON FUNCTION centile_store.differences(p_period_id bigint, p_limit inte
 REVOKE ALL ON FUNCTION centile_store.drop_archive(p_period_id bigint, p_drop boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.drop_archive(p_period_id bigint, p_drop boolean) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.drop_combined_view(p_board_id integer, p_name text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.drop_combined_view(p_board_id integer, p_name text) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.drop_old_views(p_board_id integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.drop_old_views(p_board_id integer) TO centile_service;
 
@@ -8218,6 +8302,9 @@ GRANT SELECT,INSERT ON TABLE centile_store.segment_members TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.is_known(p_board_id integer, p_user_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.is_known(p_board_id integer, p_user_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.lock_key(p_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.lock_key(p_id bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.is_locked(p_class integer, p_object bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.is_locked(p_class integer, p_object bigint) TO centile_service;
@@ -8474,6 +8561,9 @@ GRANT ALL ON FUNCTION centile_store.tier_counts(p_ranking_id bigint, p_period_id
 REVOKE ALL ON FUNCTION centile_store.tier_ends(p_ranking_id bigint, p_period_id bigint, p_tiers text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.tier_ends(p_ranking_id bigint, p_period_id bigint, p_tiers text[]) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.time_of_cut_off(p_board_id integer, p_last_at timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.time_of_cut_off(p_board_id integer, p_last_at timestamp with time zone) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.transactions_after(p_board_id integer, p_ids bigint[], p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.transactions_after(p_board_id integer, p_ids bigint[], p_limit integer) TO centile_service;
 
@@ -8564,6 +8654,9 @@ GRANT SELECT ON TABLE centile.daily_points TO centile_service;
 
 GRANT SELECT ON TABLE centile.daily_activity TO centile_reader;
 GRANT SELECT ON TABLE centile.daily_activity TO centile_service;
+
+GRANT SELECT ON TABLE centile.database_limits TO centile_reader;
+GRANT SELECT ON TABLE centile.database_limits TO centile_service;
 
 GRANT SELECT,INSERT,DELETE ON TABLE centile_store.friends TO centile_service;
 

@@ -301,6 +301,16 @@ fn describe() {
         ("centile_released_rankings", "Released rankings with rows still to be removed."),
         ("centile_outbox_waiting", "Messages waiting for delivery to a webhook."),
         ("centile_outbox_oldest_age_seconds", "Age of the oldest message that waits for delivery."),
+        ("centile_clock_behind_seconds", "Time by which the database's clock is behind the last event of a board."),
+        ("centile_xid_age", "Age of the oldest transaction id of the database, in transactions."),
+        ("centile_xid_age_limit", "Age at which PostgreSQL vacuums tables to freeze them: autovacuum_freeze_max_age."),
+        ("centile_dead_rows", "Deleted or replaced rows that are not vacuumed yet."),
+        ("centile_live_rows", "Live rows of the same tables."),
+        ("centile_oldest_snapshot_age_seconds", "Age of the oldest visible transaction that keeps dead rows."),
+        ("centile_relations", "Tables and archives, which pg_dump locks all at once."),
+        ("centile_relations_limit", "Locks that PostgreSQL's lock table has room for."),
+        ("centile_user_id", "Highest internal id of a player."),
+        ("centile_user_id_limit", "Highest internal id that a rank index can hold."),
         ("centile_quarantine_waiting", "Events in quarantine that wait for a decision."),
     ] {
         describe_gauge!(name, text);

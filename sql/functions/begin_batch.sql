@@ -30,7 +30,7 @@ BEGIN
     SELECT l.batch, l.last_at INTO batch, v_last_at FROM centile_store.board_lanes l WHERE l.board_id = p_board_id AND l.lane = p_lane ORDER BY l.batch DESC LIMIT 1;
     server_started_at := pg_postmaster_start_time();
     now := clock_timestamp();
-    at := greatest(now, v_last_at);
+    at := CASE WHEN p_times IS NULL AND v_last_at > now + interval '5 seconds' THEN centile_store.time_of_cut_off(p_board_id, v_last_at) ELSE greatest(now, v_last_at) END;
     IF p_times IS NULL THEN
         SELECT array_agg(q.id), array_agg(q.kind), array_agg(q.label), array_agg(nullif(q.starts_at, '-infinity')), array_agg(nullif(q.ends_at, 'infinity')),
                array_agg(CASE WHEN NOT p.is_cut_off THEN p.ranking_id END)

@@ -25,7 +25,7 @@ BEGIN
         UPDATE centile_store.imports SET started_at = clock_timestamp() WHERE id = v_import_id;
     END IF;
     -- Does not wait: any session may hold an advisory lock, and this one holds the structure lock.
-    IF NOT pg_try_advisory_lock(1128615509, v_import_id::integer) THEN
+    IF NOT pg_try_advisory_lock(1128615509, centile_store.lock_key(v_import_id)) THEN
         RAISE EXCEPTION 'another session holds the lock of import %', v_import_id USING ERRCODE = 'CB409', HINT = 'See pg_locks, classid 1128615509.';
     END IF;
     PERFORM centile_store.note_act(p_actor, 'import', p_board_id, NULL, jsonb_build_object('source', p_source, 'import_id', v_import_id), 'imports');

@@ -24,7 +24,7 @@ BEGIN
     SELECT b.id, p_period_id, b.lanes FROM centile_store.boards b WHERE b.id = v_period.board_id
     RETURNING id INTO ranking_id;
     -- Does not wait: any session may hold an advisory lock, and this one holds the structure lock.
-    IF NOT pg_try_advisory_lock(1128615510, ranking_id::integer) THEN
+    IF NOT pg_try_advisory_lock(1128615510, centile_store.lock_key(ranking_id)) THEN
         RAISE EXCEPTION 'another session holds the lock of ranking %', ranking_id USING ERRCODE = 'CB409', HINT = 'See pg_locks, classid 1128615510.';
     END IF;
     ledger_end := centile_store.ledger_end();

@@ -19,9 +19,7 @@ DECLARE
     v_worst   bigint;
 BEGIN
     SELECT * INTO STRICT v_state FROM centile_store.combinations WHERE board_id = p_board_id FOR UPDATE;
-    IF v_state.next_view IS NOT NULL THEN
-        EXECUTE format('DROP MATERIALIZED VIEW IF EXISTS centile_archive.%I', v_state.next_view);
-    END IF;
+    PERFORM centile_store.drop_combined_view(p_board_id, v_state.next_view) WHERE v_state.next_view IS NOT NULL;
     SELECT jsonb_agg(to_jsonb(r) - '{problem}'::text[] ORDER BY r.place), (array_agg(r.problem ORDER BY r.place) FILTER (WHERE r.problem IS NOT NULL))[1] INTO v_sources, v_problem
     FROM centile_store.resolve_sources(p_board_id) r;
     IF v_problem IS NOT NULL THEN

@@ -20,7 +20,7 @@ BEGIN
     END IF;
     FOREACH v_view IN ARRAY array_remove(v_views || v_state.next_view, NULL) LOOP
         BEGIN
-            EXECUTE format('DROP MATERIALIZED VIEW IF EXISTS centile_archive.%I', v_view);
+            PERFORM centile_store.drop_combined_view(p_board_id, v_view);
             UPDATE centile_store.combinations c
             SET old_views = array_remove(c.old_views, v_view), next_view = nullif(c.next_view, v_view)
             WHERE c.board_id = p_board_id;

@@ -18,4 +18,3 @@ $$;
 
 COMMENT ON FUNCTION centile.entries_from_ledger(bigint, bigint[], bigint[]) IS
 'All entries of a period (or those of some users), from the ledger as of a batch number per lane. Example: SELECT e.* FROM centile.periods p CROSS JOIN LATERAL centile.entries_from_ledger(p.period_id) e WHERE p.board = ''main'' AND p.kind = ''all_time'' ORDER BY e.rank_key DESC, e.tie_key DESC LIMIT 3;';
-GRANT EXECUTE ON FUNCTION centile.entries_from_ledger(bigint, bigint[], bigint[]) TO centile_reader;

@@ -9,9 +9,9 @@ AS $$
                FROM centile_store.boards b
                CROSS JOIN generate_series(0, b.lanes - 1) AS n
                CROSS JOIN LATERAL (SELECT x.board_id, x.lane, x.batch, x.changed_at FROM centile_store.batch_changes x
-                                   WHERE x.board_id = b.id AND x.lane = n ORDER BY x.batch LIMIT p_limit) o
+                                   WHERE x.board_id = b.id AND x.lane = n ORDER BY x.batch LIMIT greatest(p_limit, 0)) o
                WHERE o.changed_at < now() - p_kept
-               LIMIT p_limit) old
+               LIMIT greatest(p_limit, 0)) old
         WHERE c.board_id = old.board_id AND c.lane = old.lane AND c.batch = old.batch
         RETURNING 1)
     SELECT count(*) FROM gone

@@ -5,7 +5,7 @@ LANGUAGE sql VOLATILE
 AS $$
     WITH old AS (
         SELECT id FROM centile_store.quarantine
-        WHERE decided_at < now() - greatest(p_keep, interval '8 days') ORDER BY decided_at LIMIT p_limit FOR UPDATE SKIP LOCKED
+        WHERE decided_at < now() - greatest(p_keep, interval '8 days') ORDER BY decided_at LIMIT greatest(p_limit, 0) FOR UPDATE SKIP LOCKED
     ), gone AS (
         DELETE FROM centile_store.quarantine q USING old o WHERE q.id = o.id RETURNING 1
     )

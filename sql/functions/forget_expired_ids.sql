@@ -4,18 +4,18 @@ LANGUAGE sql VOLATILE
 AS $$
     WITH old AS (
         SELECT key_id, signature FROM centile_store.signed_requests
-        WHERE expires_at < now() ORDER BY key_id, signature LIMIT p_limit FOR UPDATE SKIP LOCKED
+        WHERE expires_at < now() ORDER BY expires_at LIMIT greatest(p_limit, 0) FOR UPDATE SKIP LOCKED
     ), forgotten AS (
         DELETE FROM centile_store.signed_requests s USING old o
         WHERE s.key_id = o.key_id AND s.signature = o.signature RETURNING 1
     ), done AS (
         SELECT user_id FROM centile_store.erasures
-        WHERE done_at < now() - interval '7 days' ORDER BY user_id LIMIT p_limit FOR UPDATE SKIP LOCKED
+        WHERE done_at < now() - interval '7 days' ORDER BY user_id LIMIT greatest(p_limit, 0) FOR UPDATE SKIP LOCKED
     ), erased AS (
         DELETE FROM centile_store.erasures e USING done d WHERE e.user_id = d.user_id RETURNING 1
     ), requested AS (
         SELECT id FROM centile_store.api_keys
-        WHERE request_sha256 IS NOT NULL AND created_at < now() - interval '7 days' ORDER BY id LIMIT p_limit FOR UPDATE SKIP LOCKED
+        WHERE request_sha256 IS NOT NULL AND created_at < now() - interval '7 days' ORDER BY id LIMIT greatest(p_limit, 0) FOR UPDATE SKIP LOCKED
     ), settled AS (
         UPDATE centile_store.api_keys k SET request_sha256 = NULL, request_salt = NULL FROM requested r WHERE k.id = r.id RETURNING 1
     )

@@ -3,7 +3,7 @@ CREATE OR REPLACE FUNCTION centile_store.is_locked(p_class integer, p_object big
 LANGUAGE sql STABLE
 RETURN EXISTS (
     SELECT FROM pg_catalog.pg_locks l
-    WHERE l.locktype = 'advisory' AND l.classid = p_class::oid AND l.objid = p_object AND l.objsubid = 2
+    WHERE l.locktype = 'advisory' AND l.classid = p_class::oid AND l.objid = centile_store.lock_key(p_object)::oid AND l.objsubid = 2
       AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database()));
 
 COMMENT ON FUNCTION centile_store.is_locked(integer, bigint) IS

@@ -8,7 +8,7 @@ AS $$
     CROSS JOIN LATERAL (
         SELECT * FROM centile_store.page_rows(s.ranking_id, p_from, p_limit)
         UNION ALL
-        SELECT * FROM centile_store.archive_rows(s.archived_period_id, p_from, p_limit)) r
+        SELECT * FROM centile_store.archive_rows(s.archived_period_id, p_from, CASE WHEN p_limit < 0 THEN 0 ELSE p_limit END)) r
     ORDER BY r.position
 $$;
 

@@ -6,12 +6,14 @@ AS $$
     SELECT r.position, r.rank, r.user_id, r.user_name, r.score, r.reached_at
     FROM centile_store.source_named(p_board, p_period) s
     CROSS JOIN centile_store.user_named(p_user) AS u (id)
+    -- Far below the largest integer, because both functions add to it.
+    CROSS JOIN LATERAL (SELECT least(greatest(p_around, 0), 1000000000) AS around) n
     CROSS JOIN LATERAL (
         SELECT a.position, a.rank, a.user_id, a.user_name, a.score, a.reached_at
-        FROM centile_store.rows_around(s.ranking_id, u.id, p_around) a
+        FROM centile_store.rows_around(s.ranking_id, u.id, n.around) a
         UNION ALL
         SELECT a.position, a.rank, a.user_id, a.user_name, a.score, a.reached_at
-        FROM centile_store.archive_around(s.archived_period_id, u.id, p_around) a) r
+        FROM centile_store.archive_around(s.archived_period_id, u.id, n.around) a) r
     ORDER BY r.position
 $$;
 

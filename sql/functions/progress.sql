@@ -13,7 +13,7 @@ BEGIN
     FOR v_period IN
         SELECT p.* FROM centile_store.periods p
         WHERE p.board_id = v_board.id AND p.kind = 'snapshot' AND p.frozen_top IS NOT NULL
-        ORDER BY p.ends_at DESC LIMIT p_limit
+        ORDER BY p.ends_at DESC LIMIT greatest(p_limit, 0)
     LOOP
         BEGIN
             RETURN QUERY EXECUTE format(

@@ -11,4 +11,3 @@ $$;
 
 COMMENT ON FUNCTION centile.verify(text, text, integer) IS
 'Differences between a period and the ledger, as reported by centile verify: up to p_limit rows of each kind, with the total of the kind. Reads the whole period. Example: SELECT * FROM centile.verify(''main'', ''week:2024-01-15'');';
-GRANT EXECUTE ON FUNCTION centile.verify(text, text, integer) TO centile_reader;

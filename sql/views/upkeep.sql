@@ -31,7 +31,7 @@ CROSS JOIN (
     -- An import holds a lock while its session lives; readers may not call centile_store.is_locked.
     SELECT count(*) AS imports_open, count(*) FILTER (WHERE NOT EXISTS (
         SELECT FROM pg_catalog.pg_locks l
-        WHERE l.locktype = 'advisory' AND l.classid = 1128615509 AND l.objid = i.id AND l.objsubid = 2
+        WHERE l.locktype = 'advisory' AND l.classid = 1128615509 AND l.objid = (i.id & 2147483647)::oid AND l.objsubid = 2
           AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database()))) AS imports_cut_short
     FROM centile_store.imports i WHERE i.ended_at IS NULL AND i.abandoned_at IS NULL) i
 CROSS JOIN (

@@ -18,6 +18,11 @@ pub(super) async fn run(config: &Config) -> Result<()> {
     with_instance(config, async |instance| {
         let deleted_ids = scheduler::keep_ledger(&instance.store).await?;
         output::print(format!("ledger      upcoming months exist; {} expired ids deleted", thousands(deleted_ids)))?;
+        // A failure must not stop the rest; its error is returned at the end.
+        let frozen = match instance.store.freeze_ledger_months().await {
+            Ok(months) => output::print(format!("ledger      {} ended months frozen", thousands(months as u64))),
+            Err(error) => Err(error),
+        };
         // A failed erasure must not stop the rest; its error is returned at the end.
         let erasures = users::finish_erasures(&instance.rankings).await;
         let moves = users::finish_moves(&instance.rankings).await;
@@ -53,7 +58,7 @@ pub(super) async fn run(config: &Config) -> Result<()> {
             thousands(kept.rows_moved),
             thousands(kept.buckets_repositioned)
         ))?;
-        erasures.and(moves)
+        frozen.and(erasures).and(moves)
     })
     .await
 }

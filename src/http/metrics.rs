@@ -31,6 +31,21 @@ pub async fn render(instance: &Instance) -> Result<String> {
     ] {
         gauge!(name).set(value as f64);
     }
+    let limits = instance.store.database_limits().await?;
+    for (name, value) in [
+        ("centile_xid_age", limits.xid_age),
+        ("centile_xid_age_limit", limits.xid_age_max),
+        ("centile_dead_rows", limits.dead_rows),
+        ("centile_live_rows", limits.live_rows),
+        ("centile_relations", limits.relations),
+        ("centile_relations_limit", limits.relations_max),
+        ("centile_user_id", limits.user_id),
+        ("centile_user_id_limit", limits.user_id_max),
+    ] {
+        gauge!(name).set(value as f64);
+    }
+    gauge!("centile_clock_behind_seconds").set(limits.clock_behind_seconds);
+    gauge!("centile_oldest_snapshot_age_seconds").set(limits.oldest_snapshot_age_seconds);
     gauge!("centile_queue_events").set(instance.writers.waiting() as f64);
     for (pool, state, connections) in instance.store.connections() {
         gauge!("centile_postgres_connections", "pool" => pool, "state" => state).set(f64::from(connections));

@@ -12,7 +12,10 @@ use crate::{
         outbox::{Message, MessageFilter},
     },
     ranking::IndexStatus,
-    store::{cluster::Server, upkeep::StoredUpkeep},
+    store::{
+        cluster::Server,
+        upkeep::{StoredLimits, StoredUpkeep},
+    },
     telemetry::recent::{self, Minute},
 };
 
@@ -45,6 +48,7 @@ pub(crate) struct Operation {
 pub(crate) struct Stored {
     pub(crate) boards: Vec<Board>,
     pub(crate) upkeep: StoredUpkeep,
+    pub(crate) limits: StoredLimits,
     /// `None` on a cluster, whose ledger needs no months.
     pub(crate) ledger: Option<LedgerAhead>,
     pub(crate) periods: Vec<PeriodStatus>,
@@ -104,15 +108,16 @@ async fn stored(instance: &Instance, selected: Option<&BoardSlug>) -> Result<Sto
         }
     };
     let filter = MessageFilter { board: None, waiting: true, limit: LATEST };
-    let (upkeep, ledger, periods, selected, waiting, acts) = futures::try_join!(
+    let (upkeep, limits, ledger, periods, selected, waiting, acts) = futures::try_join!(
         instance.store.upkeep(),
+        instance.store.database_limits(),
         instance.store.ledger_ahead(),
         instance.store.period_status(PERIODS_MAX.into()),
         buckets,
         outbox::list(&instance.boards, &filter),
         instance.store.last_acts(LATEST.into()),
     )?;
-    Ok(Stored { boards, upkeep, ledger, periods, selected, waiting, acts })
+    Ok(Stored { boards, upkeep, limits, ledger, periods, selected, waiting, acts })
 }
 
 async fn status(instance: &Instance) -> InstanceStatus {

@@ -52,7 +52,8 @@ impl Scheduler {
         Arc::new(Self { rankings, master_keys, rebalancer, count_checks, last_run: Mutex::default() })
     }
 
-    /// Starts the background work: every ten minutes, maintains the ledger and finishes erasures; at
+    /// Starts the background work: every ten minutes, maintains the ledger, freezes its ended months,
+    /// and finishes erasures; at
     /// the interval `every`, moves players to other segments, delivers messages, checks counts,
     /// prepares rolling windows, closes due periods, computes combined boards, and rebalances, which
     /// may also start earlier.
@@ -61,6 +62,9 @@ impl Scheduler {
     pub(crate) fn start(self: &Arc<Self>, every: Duration, background: &Background) {
         self.repeat(background, LEDGER_EVERY, "the ledger could not be maintained", |this| async move {
             keep_ledger(&this.rankings.store).await.map(drop)
+        });
+        self.repeat(background, LEDGER_EVERY, "ended months of the ledger could not be frozen", |this| async move {
+            this.rankings.store.freeze_ledger_months().await.map(drop)
         });
         self.repeat(background, LEDGER_EVERY, "an erasure could not be finished", |this| async move {
             users::finish_erasures(&this.rankings).await

@@ -115,6 +115,8 @@ pub enum Code {
     OutcomeUnknown,
     /// The period, board or player is being changed by another session; nothing was written.
     ConcurrentChange,
+    /// The database's clock was ahead and is behind the board's last event; nothing was written.
+    ClockBehind,
     /// The rolling window is being filled from the ledger; retry.
     PeriodPreparing,
     /// The instance is stopping and wrote nothing; another one may answer.
@@ -185,6 +187,7 @@ impl Code {
             | Self::Overloaded
             | Self::OutcomeUnknown
             | Self::ConcurrentChange
+            | Self::ClockBehind
             | Self::PeriodPreparing
             | Self::ShuttingDown
             | Self::Unavailable => 503,

@@ -21,13 +21,15 @@ pub(crate) struct PeriodStatus {
     pub(crate) needs_refresh: bool,
 }
 
-/// Months of the ledger that have been created in advance.
+/// Months of the ledger.
 #[derive(Debug)]
 pub(crate) struct LedgerAhead {
     /// Number of future months.
     pub(crate) months: i64,
     /// Whether the last month begins within a month, or no future month exists.
     pub(crate) ends_soon: bool,
+    /// Number of months that are over and whose rows maintenance has not frozen.
+    pub(crate) to_freeze: i64,
 }
 
 /// A bucket of an open ranking.

@@ -6,6 +6,9 @@ use sqlx::{error::DatabaseError, postgres::PgDatabaseError};
 
 use crate::{Code, Error, Resource};
 
+/// Time after which a client retries while the clock is behind.
+const CLOCK_RETRY: Duration = Duration::from_secs(5);
+
 /// Constraint, the field that it concerns, and the error detail.
 const CONSTRAINTS: [(&str, &str, &str); 38] = [
     (
@@ -125,11 +128,12 @@ impl From<sqlx::Error> for Error {
         let hint = postgres.and_then(|postgres| postgres.hint());
         let message = database.message();
         match database.code().as_deref().unwrap_or_default() {
-            "CB001" => Self::Unavailable {
-                code: detail.parse().unwrap_or(Code::ConcurrentChange),
-                message: message.to_owned(),
-                retry_after: Duration::ZERO,
-            },
+            "CB001" => {
+                let code = detail.parse().unwrap_or(Code::ConcurrentChange);
+                // The clock takes longer to catch up than another session takes to finish.
+                let retry_after = if code == Code::ClockBehind { CLOCK_RETRY } else { Duration::ZERO };
+                Self::Unavailable { code, message: message.to_owned(), retry_after }
+            }
             // Another server of a cluster has the row's lane.
             "23514" if database.constraint().is_none() => {
                 Self::unavailable(Code::ConcurrentChange, "a lane is being moved to another server; retry")

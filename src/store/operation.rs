@@ -13,7 +13,7 @@ impl Store {
         Ok(rows.await?)
     }
 
-    /// Returns how far ahead ledger partitions exist; `None` on a cluster, which needs none.
+    /// Returns how far ahead ledger partitions exist, and how many have to be frozen; `None` on a cluster, which needs none.
     pub(crate) async fn ledger_ahead(&self) -> Result<Option<LedgerAhead>> {
         if self.is_cluster() {
             return Ok(None);

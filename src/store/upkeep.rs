@@ -1,4 +1,6 @@
-//! SQL of pending maintenance work.
+//! SQL of pending maintenance work, and of limits that the database approaches.
+
+use sqlx::AssertSqlSafe;
 
 use crate::{Result, store::Store};
 
@@ -20,10 +22,64 @@ pub(crate) struct StoredUpkeep {
     pub(crate) quarantine_waiting: i64,
 }
 
+/// The row of `centile.database_limits`.
+#[derive(Debug, Default)]
+pub(crate) struct StoredLimits {
+    pub(crate) clock_behind_seconds: f64,
+    pub(crate) xid_age: i64,
+    pub(crate) xid_age_max: i64,
+    pub(crate) dead_rows: i64,
+    pub(crate) live_rows: i64,
+    pub(crate) oldest_snapshot_age_seconds: f64,
+    pub(crate) relations: i64,
+    pub(crate) relations_max: i64,
+    pub(crate) user_id: i64,
+    pub(crate) user_id_max: i64,
+}
+
 impl Store {
     /// Returns the pending maintenance work.
     pub(crate) async fn upkeep(&self) -> Result<StoredUpkeep> {
         let upkeep = sqlx::query_file_as!(StoredUpkeep, "sql/queries/upkeep.sql").fetch_one(&self.readers).await?;
         Ok(upkeep)
+    }
+
+    /// Returns how near the database is to its limits.
+    pub(crate) async fn database_limits(&self) -> Result<StoredLimits> {
+        let limits = sqlx::query_file_as!(StoredLimits, "sql/queries/database_limits.sql");
+        Ok(limits.fetch_one(&self.readers).await?)
+    }
+
+    /// Freezes the rows of the ledger's months that are over, if this role may; returns the number
+    /// of months. Skips those that another session is vacuuming.
+    ///
+    /// Otherwise, autovacuum would have to rewrite each month when its transaction ids are old.
+    pub(crate) async fn freeze_ledger_months(&self) -> Result<usize> {
+        if self.is_cluster() {
+            return Ok(0);
+        }
+        // Before PostgreSQL 17, only the owner of a table may vacuum it.
+        let statements = sqlx::query_scalar!(
+            r#"SELECT format('VACUUM (FREEZE, SKIP_LOCKED, TRUNCATE false) %s', c.oid::regclass) AS "statement!"
+               FROM centile.ledger_months m JOIN pg_catalog.pg_class c ON c.oid = m.table_name::regclass
+               WHERE m.freeze_due
+                 AND (pg_has_role(c.relowner, 'USAGE')
+                      OR EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.rolname = 'pg_maintain' AND pg_has_role(r.oid, 'USAGE')))
+               ORDER BY m.month"#
+        )
+        .fetch_all(&self.readers)
+        .await?;
+        if statements.is_empty() {
+            return Ok(0);
+        }
+        let mut connection = self.unlimited_connection().await?;
+        // As autovacuum does, so that scores are not delayed.
+        sqlx::raw_sql("SET vacuum_cost_delay = '2ms'").execute(&mut connection).await?;
+        let count = statements.len();
+        for statement in statements {
+            // The server quotes the name of each month.
+            sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut connection).await?;
+        }
+        Ok(count)
     }
 }

@@ -23,7 +23,7 @@ use crate::{
         presentation::ScoreFormat,
     },
     ranking::IndexStatus,
-    store::cluster::Server,
+    store::{cluster::Server, upkeep::StoredLimits},
     telemetry::recent::Minute,
 };
 
@@ -198,20 +198,54 @@ fn tasks(stored: &Stored, status: &InstanceStatus) -> Vec<Task> {
             "count-differences",
         ),
     ];
-    tasks.extend(stored.ledger.as_ref().map(ledger_task));
+    tasks.extend(stored.ledger.iter().flat_map(ledger_tasks));
+    tasks.extend(limit_tasks(&stored.limits));
     tasks
 }
 
-/// Unlike the other tasks, it needs attention if its count is low.
-fn ledger_task(ledger: &LedgerAhead) -> Task {
-    Task {
+/// Limits that are near, as in `docs/alerts.yml`.
+fn limit_tasks(limits: &StoredLimits) -> Vec<Task> {
+    let share = |used: i64, of: i64| used as f64 / (of as f64).max(1.0);
+    let (behind, snapshot) = (limits.clock_behind_seconds, limits.oldest_snapshot_age_seconds);
+    let (xid_age, dead, relations, user_id) = (limits.xid_age, limits.dead_rows, limits.relations, limits.user_id);
+    let mut tasks = Vec::new();
+    let mut add = |is_near: bool, what, name, count, remark: &str, runbook| {
+        if is_near {
+            tasks.push(Task { what, name, count, remark: remark.to_owned(), needs_attention: true, runbook });
+        }
+    };
+    add(behind > 1.0, "Clock behind the last event", "clock_behind", 1, &age(behind), "clock-behind");
+    let is_old = share(xid_age, limits.xid_age_max) > 1.5;
+    add(is_old, "Age of transaction ids", "xid_age", xid_age, "not frozen in time", "vacuum-behind");
+    let are_many = dead > limits.live_rows / 2 + 1_000_000;
+    add(are_many, "Dead rows", "dead_rows", dead, "not vacuumed in time", "vacuum-behind");
+    add(snapshot > 7_200.0, "Old snapshot", "oldest_snapshot_age", 1, &age(snapshot), "snapshot-old");
+    let is_full = share(relations, limits.relations_max) > 0.7;
+    add(is_full, "Tables and archives", "relations", relations, "raise max_locks_per_transaction", "lock-table-small");
+    let is_high = share(user_id, limits.user_id_max) > 0.5;
+    add(is_high, "Highest internal id of a player", "user_id", user_id, "indexes hold 32 bits", "user-ids-high");
+    tasks
+}
+
+/// Unlike the other tasks, the first needs attention if its count is low.
+fn ledger_tasks(ledger: &LedgerAhead) -> [Task; 2] {
+    let ahead = Task {
         what: "Months of the ledger ahead",
         name: "ledger_months",
         count: ledger.months,
         remark: if ledger.ends_soon { "run centile maintain".to_owned() } else { String::new() },
         needs_attention: ledger.ends_soon,
         runbook: "ledger-ends",
-    }
+    };
+    let frozen = Task {
+        what: "Ended months of the ledger to freeze",
+        name: "freeze_due",
+        count: ledger.to_freeze,
+        remark: if ledger.to_freeze > 0 { "run centile maintain as the owner".to_owned() } else { String::new() },
+        needs_attention: false,
+        runbook: "vacuum-behind",
+    };
+    [ahead, frozen]
 }
 
 /// The number of tasks that need attention, and a list of open tasks that begins with them.
@@ -458,7 +492,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::{model::operation::LedgerAhead, store::upkeep::StoredUpkeep};
+    use crate::store::upkeep::StoredUpkeep;
 
     #[test]
     fn a_task_that_waits_too_long_needs_attention() {
@@ -481,7 +515,8 @@ mod tests {
             let stored = Stored {
                 boards: Vec::new(),
                 upkeep,
-                ledger: Some(LedgerAhead { months: 1, ends_soon }),
+                limits: StoredLimits::default(),
+                ledger: Some(LedgerAhead { months: 1, ends_soon, to_freeze: 1 }),
                 periods: Vec::new(),
                 selected: None,
                 waiting: Vec::new(),

@@ -90,7 +90,7 @@ pub async fn init_cluster(database_url: &str, lanes: u16, groups: u16, from: Opt
         .await
         .map_err(failed("look for the tables of the cluster"))?;
     if !is_attached {
-        objects::drop_all(&mut coordinator).await?;
+        objects::drop_all(&mut coordinator, &files).await?;
         run_step(&mut coordinator, &[EVERY_SERVER, COORDINATOR]).await?;
     }
     objects::apply(&mut coordinator, &files, Server::Coordinator, &mut retry).await?;

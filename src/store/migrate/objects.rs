@@ -3,7 +3,8 @@
 //! If the signature and result of an object are unchanged, it is replaced in place, with the rights
 //! that users granted. So the users' own views on it survive. Other objects are dropped and
 //! created, never with CASCADE. If a user's object depends on one of these, nothing changes, and
-//! the error names the user's object.
+//! the error names the user's object. Objects of users and extensions in our schemas stay:
+//! `centile_store.applied_objects` lists ours.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest as _, Sha256};
@@ -19,38 +20,59 @@ use crate::{
     },
 };
 
-/// Removes the comments of all functions and views, except those of extensions, and the rights
-/// that an earlier edition granted. Each file comments on its object and grants rights on it again.
-/// An object that still lacks a comment when all files have run belongs to an earlier edition.
+/// All functions and views of our schemas. Under an empty search path, a label is always the same.
+const OBJECTS: &str = "
+    SELECT 'pg_proc'::regclass AS class, p.oid, p.proname::text AS name, format('ROUTINE %s', p.oid::regprocedure) AS label,
+           obj_description(p.oid, 'pg_proc') AS comment
+    FROM pg_proc p WHERE p.pronamespace IN ('centile'::regnamespace, 'centile_store'::regnamespace)
+    UNION ALL
+    SELECT 'pg_class'::regclass, c.oid, c.relname::text, format('VIEW %s', c.oid::regclass), obj_description(c.oid, 'pg_class')
+    FROM pg_class c WHERE c.relnamespace = 'centile'::regnamespace AND c.relkind = 'v'";
+
+/// Of [`OBJECTS`] as `o`, those that Centile created, in this run or earlier.
+const IS_OURS: &str = "o.label <> ALL (current_setting('centile.foreign')::text[])";
+
+/// Records the objects of editions that recorded none: theirs have an example in the comment, or a
+/// name of this edition.
+const ADOPT: &str = "
+    INSERT INTO centile_store.applied_objects (name)
+    SELECT o.label FROM ({OBJECTS}) o
+    WHERE NOT EXISTS (SELECT FROM centile_store.applied_objects) AND (o.comment LIKE '% Example: %;' OR o.name = ANY ($1))";
+
+/// Notes the objects that Centile did not create, and returns those with a name of this edition.
+const FIND_FOREIGN: &str = "
+    WITH foreigner AS (
+        SELECT o.label, o.name FROM ({OBJECTS}) o WHERE o.label NOT IN (SELECT a.name FROM centile_store.applied_objects a)
+    ), noted AS MATERIALIZED (
+        SELECT set_config('centile.foreign', coalesce(array_agg(f.label), '{}')::text, true) FROM foreigner f
+    )
+    SELECT string_agg(f.label, ', ') FROM noted LEFT JOIN foreigner f ON f.name = ANY ($1)";
+
+/// Removes the comments of our functions and views, and the rights that an earlier edition granted.
+/// Each file comments on its object and grants rights on it again. An object that still lacks a
+/// comment when all files have run belongs to an earlier edition.
 ///
 /// Drops the function that generates others while the files run: its earlier edition must not
 /// generate any.
 const PREPARE: &str = "
     DO $$
     DECLARE
-        v_command text;
+        v_object record;
     BEGIN
-        FOR v_command IN
-            SELECT format('COMMENT ON VIEW %s IS NULL', c.oid::regclass)
-            FROM pg_class c
-            WHERE c.relnamespace = 'centile'::regnamespace AND c.relkind = 'v'
-              AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
-            UNION ALL
-            SELECT format(CASE p.proname WHEN 'create_bucket_function' THEN 'DROP ROUTINE %s'
-                                         ELSE 'COMMENT ON ROUTINE %s IS NULL' END, p.oid::regprocedure)
-            FROM pg_proc p
-            WHERE p.pronamespace IN ('centile'::regnamespace, 'centile_store'::regnamespace)
-              AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
-        LOOP
-            EXECUTE v_command;
+        FOR v_object IN SELECT o.name, o.label FROM ({OBJECTS}) o WHERE {IS_OURS} LOOP
+            IF v_object.name = 'create_bucket_function' THEN
+                EXECUTE 'DROP ' || v_object.label;
+            ELSE
+                EXECUTE format('COMMENT ON %s IS NULL', v_object.label);
+                EXECUTE format('REVOKE ALL ON %s FROM centile_reader, centile_service', regexp_replace(v_object.label, '^VIEW ', 'TABLE '));
+            END IF;
         END LOOP;
     END
-    $$;
-    REVOKE ALL ON ALL ROUTINES IN SCHEMA centile, centile_store FROM centile_reader, centile_service;
-    REVOKE ALL ON ALL TABLES IN SCHEMA centile FROM centile_reader, centile_service";
+    $$";
 
-/// Drops functions and views of these names with everything of ours that depends on them. Without
-/// names, drops those that lack a comment. Never uses CASCADE: dependent objects are dropped first.
+/// Drops our functions and views of these names with everything of ours that depends on them.
+/// Without names, drops those that lack a comment. Never uses CASCADE: dependent objects are dropped
+/// first.
 const DROP: &str = "
     DO $$
     DECLARE
@@ -64,14 +86,7 @@ const DROP: &str = "
             v_left := 0;
             FOR v_command IN
                 WITH RECURSIVE ours AS (
-                    SELECT 'pg_proc'::regclass AS class, p.oid, p.proname AS name, format('ROUTINE %s', p.oid::regprocedure) AS label,
-                           obj_description(p.oid, 'pg_proc') AS comment
-                    FROM pg_proc p WHERE p.pronamespace IN ('centile'::regnamespace, 'centile_store'::regnamespace)
-                      AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
-                    UNION ALL
-                    SELECT 'pg_class'::regclass, c.oid, c.relname, format('VIEW %s', c.oid::regclass), obj_description(c.oid, 'pg_class')
-                    FROM pg_class c WHERE c.relnamespace = 'centile'::regnamespace AND c.relkind = 'v'
-                      AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
+                    SELECT o.* FROM ({OBJECTS}) o WHERE {IS_OURS}
                 ), gone AS (
                     SELECT o.class, o.oid FROM ours o
                     WHERE CASE WHEN v_names IS NULL THEN o.comment IS NULL ELSE o.name = ANY (v_names) END
@@ -101,6 +116,11 @@ const DROP: &str = "
         END LOOP;
     END
     $$";
+
+/// Records our objects, for the next edition.
+const RECORD: &str = "
+    DELETE FROM centile_store.applied_objects;
+    INSERT INTO centile_store.applied_objects (name) SELECT o.label FROM ({OBJECTS}) o WHERE {IS_OURS}";
 
 /// SQLSTATEs of an object that cannot be replaced in place: another result, other names of
 /// parameters or columns, another kind.
@@ -166,11 +186,7 @@ async fn replace(connection: &mut PgConnection, files: &Files, server: Server, h
     if applied.as_deref() == Some(hash) {
         return Ok(0);
     }
-    // An empty search path makes every file in sql/ qualify its names.
-    sqlx::raw_sql("SET LOCAL search_path = ''").execute(&mut *transaction).await.map_err(failed("set search_path"))?;
-    sqlx::raw_sql(PREPARE).execute(&mut *transaction).await.map_err(|error| {
-        failure(&error, |error| Error::Internal(format!("cannot prepare the functions and views: {error}")))
-    })?;
+    prepare(&mut transaction, files).await?;
     let objects = files.objects_of(server);
     let mut dropped: Vec<String> = Vec::new();
     loop {
@@ -187,6 +203,10 @@ async fn replace(connection: &mut PgConnection, files: &Files, server: Server, h
         dropped.extend(names);
     }
     drop_objects(&mut transaction, &[]).await?;
+    sqlx::raw_sql(statement(RECORD))
+        .execute(&mut *transaction)
+        .await
+        .map_err(failed("record the functions and views"))?;
     let (path, text) = &files.grants;
     sqlx::raw_sql(AssertSqlSafe(text.clone()))
         .execute(&mut *transaction)
@@ -205,11 +225,47 @@ async fn replace(connection: &mut PgConnection, files: &Files, server: Server, h
     Ok(objects.len())
 }
 
-/// Drops all functions and views.
-pub(super) async fn drop_all(connection: &mut PgConnection) -> Result<()> {
+/// Completes the text of a statement.
+fn statement(text: &str) -> AssertSqlSafe<String> {
+    AssertSqlSafe(text.replace("{IS_OURS}", IS_OURS).replace("{OBJECTS}", OBJECTS))
+}
+
+/// Finds out which objects are ours, and makes them ready for their replacement.
+///
+/// Fails if others have names of this edition.
+async fn prepare(transaction: &mut PgConnection, files: &Files) -> Result<(), Failure> {
+    // An empty search path makes every file in sql/ qualify its names.
+    sqlx::raw_sql("SET LOCAL search_path = ''").execute(&mut *transaction).await.map_err(failed("set search_path"))?;
+    let names: Vec<&str> = files.objects.iter().map(|(path, _)| object_name(path)).collect();
+    sqlx::query(statement(ADOPT))
+        .bind(&names)
+        .execute(&mut *transaction)
+        .await
+        .map_err(failed("record the functions and views of the earlier edition"))?;
+    let foreign: Option<String> = sqlx::query_scalar(statement(FIND_FOREIGN))
+        .bind(&names)
+        .fetch_one(&mut *transaction)
+        .await
+        .map_err(failed("find functions and views of others"))?;
+    if let Some(foreign) = foreign {
+        return Err(Failure::Other(Error::conflict(
+            Code::Conflict,
+            format!(
+                "Centile did not create {foreign}, and has a function or view of that name: rename or drop yours, then migrate again"
+            ),
+        )));
+    }
+    sqlx::raw_sql(statement(PREPARE)).execute(&mut *transaction).await.map_err(|error| {
+        failure(&error, |error| Error::Internal(format!("cannot prepare the functions and views: {error}")))
+    })?;
+    Ok(())
+}
+
+/// Drops all of our functions and views.
+pub(super) async fn drop_all(connection: &mut PgConnection, files: &Files) -> Result<()> {
     let mut transaction = connection.begin().await.map_err(failed("begin"))?;
     let dropped = async {
-        sqlx::raw_sql(PREPARE).execute(&mut *transaction).await.map_err(failed("prepare the functions and views"))?;
+        prepare(&mut transaction, files).await?;
         drop_objects(&mut transaction, &[]).await
     };
     match dropped.await {
@@ -230,7 +286,7 @@ async fn drop_objects(transaction: &mut PgConnection, names: &[String]) -> Resul
         .execute(&mut *transaction)
         .await
         .map_err(failed("name functions and views"))?;
-    sqlx::raw_sql(DROP).execute(&mut *transaction).await.map_err(|error| {
+    sqlx::raw_sql(statement(DROP)).execute(&mut *transaction).await.map_err(|error| {
         failure(&error, |error| {
             Error::conflict(Code::Conflict, format!("cannot replace the functions and views: {error}"))
         })

@@ -55,12 +55,56 @@ async fn earlier_functions_and_views_are_replaced() {
         "UPDATE centile_store.applied_sql SET hash = 'earlier';
          CREATE FUNCTION centile.obsolete() RETURNS integer LANGUAGE sql RETURN 1;
          CREATE VIEW centile.obsolete_lower AS SELECT centile.obsolete() AS one;
-         CREATE VIEW centile.obsolete_upper AS SELECT one FROM centile.obsolete_lower",
+         CREATE VIEW centile.obsolete_upper AS SELECT one FROM centile.obsolete_lower;
+         INSERT INTO centile_store.applied_objects
+         VALUES ('ROUTINE centile.obsolete()'), ('VIEW centile.obsolete_lower'), ('VIEW centile.obsolete_upper')",
     )
     .await;
     let report = migrate(&db.pool().await).await.unwrap();
     assert!(report.migrations.is_empty() && report.objects > 0, "{report:?}");
     assert_eq!(db.dump(), before);
+}
+
+#[tokio::test]
+async fn objects_of_others_in_our_schemas_stay() {
+    let db = TestDb::new().await;
+    let role = db.login("").await.0;
+    db.execute(&format!(
+        "CREATE FUNCTION centile.mine(integer) RETURNS integer LANGUAGE sql RETURN 1;
+         COMMENT ON FUNCTION centile.mine(integer) IS 'Mine.';
+         CREATE FUNCTION centile_store.mine() RETURNS integer LANGUAGE sql RETURN 2;
+         CREATE VIEW centile.my_best AS SELECT user_id, centile.mine(1) AS one FROM centile.standings;
+         GRANT SELECT ON centile.my_best TO centile_reader;
+         ALTER FUNCTION centile.mine(integer) OWNER TO {role}"
+    ))
+    .await;
+    let before = db.dump();
+    db.execute("UPDATE centile_store.applied_sql SET hash = 'earlier'").await;
+    migrate(&db.pool().await).await.unwrap();
+    assert_eq!(db.dump(), before);
+
+    // An earlier release recorded nothing. Its objects have an example in their comments.
+    db.execute(
+        "UPDATE centile_store.applied_sql SET hash = 'earlier';
+         DELETE FROM centile_store.applied_objects;
+         CREATE FUNCTION centile.obsolete() RETURNS integer LANGUAGE sql RETURN 1;
+         COMMENT ON FUNCTION centile.obsolete() IS 'Obsolete. Example: SELECT centile.obsolete();'",
+    )
+    .await;
+    migrate(&db.pool().await).await.unwrap();
+    assert_eq!(db.dump(), before);
+
+    // One of the same name is neither replaced nor left beside ours.
+    db.execute(
+        "UPDATE centile_store.applied_sql SET hash = 'earlier';
+         CREATE FUNCTION centile.page(text) RETURNS integer LANGUAGE sql RETURN 1",
+    )
+    .await;
+    let before = db.dump();
+    run(&db, &["migrate"]).refused(1, &["centile.page(text)", "rename or drop"]);
+    assert_eq!(db.dump(), before);
+    db.execute("DROP FUNCTION centile.page(text)").await;
+    run(&db, &["migrate"]).well();
 }
 
 /// For a role called `centile`, CREATE EXTENSION installs into schema `centile` by default.
@@ -212,6 +256,7 @@ async fn an_obsolete_object_under_a_users_view_stops_the_upgrade() {
     db.execute(
         "UPDATE centile_store.applied_sql SET hash = 'earlier';
          CREATE FUNCTION centile.obsolete() RETURNS integer LANGUAGE sql RETURN 1;
+         INSERT INTO centile_store.applied_objects VALUES ('ROUTINE centile.obsolete()');
          CREATE SCHEMA report;
          CREATE VIEW report.mine AS SELECT centile.obsolete() AS one",
     )

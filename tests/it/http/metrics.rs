@@ -12,7 +12,7 @@ use crate::{
 const DASHBOARD: &str = include_str!("../../../docs/grafana.json");
 
 /// Returns the metrics by name and labels, as written.
-fn numbers(text: &str) -> BTreeMap<String, f64> {
+pub fn numbers(text: &str) -> BTreeMap<String, f64> {
     let lines = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
     lines
         .map(|line| line.rsplit_once(' ').unwrap())

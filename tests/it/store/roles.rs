@@ -56,7 +56,8 @@ const OTHER_CALLS: &str = "
         (SELECT string_agg('NULL::' || CASE a.type WHEN 'anyarray'::regtype THEN 'bigint[]' ELSE format_type(a.type, NULL) END, ', ' ORDER BY a.place)
          FROM unnest(p.proargtypes) WITH ORDINALITY AS a (type, place)))
     FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
-    WHERE n.nspname = 'centile_store' OR n.nspname = 'centile' AND p.provolatile = 'v'";
+    WHERE n.nspname = 'centile_store'
+       OR n.nspname = 'centile' AND (p.provolatile = 'v' OR p.proname IN ('entries_from_ledger', 'verify'))";
 
 /// Every relation.
 const TABLES: &str = "
@@ -75,7 +76,7 @@ async fn a_reader_reads_the_contract_and_nothing_else() {
 
     let mut wrong = Vec::new();
     let objects = session.objects().await;
-    for object in objects.iter().filter(|object| object.schema == "centile" && object.reads) {
+    for object in objects.iter().filter(|object| object.is_for_readers()) {
         let example = object.example.as_deref().expect(&object.name);
         let all = format!("SELECT * FROM {}", object.name);
         for statement in [example].into_iter().chain(object.is_view().then_some(all.as_str())) {
@@ -162,8 +163,9 @@ async fn run(url: &str, arguments: &[&str]) -> String {
     text
 }
 
-/// Computes the combined board of the sample, and drops what that replaces.
+/// Computes the combined board of the sample, and drops what that replaces, but no other view.
 async fn refresh_combined(service: &mut PgConnection) {
+    forged_names_drop_no_view(service).await;
     for statement in [
         "SELECT centile_store.build_combination(4)",
         "SELECT FROM centile_store.finish_combination(4, NULL, 1)",
@@ -172,6 +174,39 @@ async fn refresh_combined(service: &mut PgConnection) {
     ] {
         sqlx::query(statement).execute(&mut *service).await.unwrap();
     }
+}
+
+/// Runs the statements that sql/README.md recommends against logins that take advisory locks.
+async fn protect_locks(db: &TestDb, owner: &str) {
+    let (_, locks) = readme::README.split_once("DO $$\n").unwrap();
+    let (locks, _) = locks.split_once("$$;").unwrap();
+    db.execute(&format!("DO $$\n{}$$", locks.replace("centile_owner", owner))).await;
+}
+
+/// A name in a table does not make the owner drop another view.
+async fn forged_names_drop_no_view(service: &mut PgConnection) {
+    for (column, call) in [
+        ("old_views = '{main_week_2024_01_15,newest}'", "drop_old_views"),
+        ("next_view = 'main_week_2024_01_15'", "build_combination"),
+    ] {
+        let forged = format!("UPDATE centile_store.combinations SET {column}; SELECT centile_store.{call}(4)");
+        let error = attempt(service, &forged).await.expect_err(call);
+        assert_eq!(code_of(&error), "CB409", "{error}");
+    }
+}
+
+/// Each function that takes an advisory lock, after [`protect_locks`].
+async fn readers_take_no_locks(db: &TestDb, service: &mut PgConnection) {
+    let locks = strings(
+        service,
+        "SELECT format('SELECT %s(%s)', p.proname, (SELECT string_agg('1::' || format_type(a, NULL), ', ') FROM unnest(p.proargtypes) AS a))
+         FROM pg_proc p WHERE p.proname LIKE '%advisory%' AND p.proname NOT LIKE '%unlock%'",
+    )
+    .await;
+    assert!(locks.len() >= 16, "{locks:?}");
+    let mut reader = connect(&db.login(&format!("IN ROLE {READER}")).await.1).await;
+    let wrong = not_refused(&mut reader, &locks).await;
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 #[tokio::test]
@@ -187,6 +222,7 @@ async fn the_service_role_serves_and_closes_in_a_database_of_an_ordinary_owner()
     .await;
     migrate_url(&owner_url).await.unwrap();
     db.execute(TESTING).await;
+    protect_locks(&db, &owner_name).await;
     let url = db.login(&format!("IN ROLE {SERVICE}")).await.1;
 
     // In SQL: the sample closes a week, into an archive that the owner owns.
@@ -263,6 +299,7 @@ async fn the_service_role_serves_and_closes_in_a_database_of_an_ordinary_owner()
             "UPDATE centile_store.audit_log SET actor = 'nobody'",
             "UPDATE centile_store.applied_sql SET hash = ''",
             "DELETE FROM centile_store.schema_history",
+            "INSERT INTO centile_store.applied_objects VALUES ('VIEW report.mine')",
             "GRANT centile_service TO centile_reader",
         ]
         .map(ToOwned::to_owned),
@@ -278,9 +315,8 @@ async fn the_service_role_serves_and_closes_in_a_database_of_an_ordinary_owner()
             .await
             .unwrap();
     }
-    let archives: i64 = query_scalar("SELECT count(*) FROM pg_matviews WHERE schemaname = 'centile_archive'")
-        .fetch_one(&mut service)
-        .await
-        .unwrap();
-    assert_eq!(archives, 1, "that of the combined board");
+    let archives =
+        strings(&mut service, "SELECT matviewname::text FROM pg_matviews WHERE schemaname = 'centile_archive'").await;
+    assert_eq!(archives.len(), 1, "that of the combined board: {archives:?}");
+    readers_take_no_locks(&db, &mut service).await;
 }

@@ -72,7 +72,7 @@ const CHANGED: [(&str, &str, &str); 9] = [
 
 /// Tables that are not copied: those about the schema and the database itself, and a feed for rank
 /// indexes, which load anew.
-const SKIPPED: [&str; 4] = ["applied_sql", "batch_changes", "epochs", "schema_history"];
+const SKIPPED: [&str; 5] = ["applied_objects", "applied_sql", "batch_changes", "epochs", "schema_history"];
 
 /// Sessions of Centile in the same database.
 const OTHER_SESSIONS: &str = "

@@ -15,6 +15,9 @@ use crate::support::{TestDb, centile};
 /// The role for read-only access.
 pub const READER: &str = "centile_reader";
 
+/// Reading functions of the contract that readers may not call: each reads all of a board's ledger.
+pub const WITHHELD: [&str; 2] = ["centile.entries_from_ledger", "centile.verify"];
+
 /// Columns whose values differ between databases and versions of PostgreSQL.
 const MASKED: [&str; 3] = ["epoch", "size", "version"];
 
@@ -40,6 +43,11 @@ pub struct Object {
 impl Object {
     pub fn is_view(&self) -> bool {
         self.columns.is_some()
+    }
+
+    /// Returns whether `centile_reader` may call or read it.
+    pub fn is_for_readers(&self) -> bool {
+        self.schema == "centile" && self.reads && !WITHHELD.contains(&self.name.as_str())
     }
 }
 
