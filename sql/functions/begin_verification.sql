@@ -2,6 +2,8 @@
 -- transaction before the one that compares. ledger_end is NULL if a lane has no row.
 CREATE OR REPLACE FUNCTION centile_store.begin_verification(p_board_id integer, OUT began_at timestamptz, OUT ledger_end bigint, OUT batches bigint[], OUT times timestamptz[])
 LANGUAGE plpgsql VOLATILE
+-- Writers of the board wait behind it.
+SET lock_timeout = '10s'
 AS $$
 BEGIN
     began_at := clock_timestamp();

@@ -8,7 +8,10 @@ DECLARE
 BEGIN
     SELECT * INTO STRICT v_ranking FROM centile_store.rankings g WHERE g.id = p_ranking_id;
     -- Once for all segments of a period.
-    IF p_batches IS NULL AND EXISTS (SELECT FROM centile_store.periods p WHERE p.id = v_ranking.period_id AND p.segment = '') THEN
+    IF NOT EXISTS (SELECT FROM centile_store.periods p WHERE p.id = v_ranking.period_id AND p.segment = '') THEN
+        p_batches := NULL;
+        p_times := NULL;
+    ELSIF p_batches IS NULL THEN
         SELECT * INTO p_batches, p_times FROM centile_store.ledger_lanes(v_ranking.board_id);
     END IF;
     RETURN QUERY
