@@ -44,6 +44,15 @@ async fn page(site: &Site, period: &str) -> Vec<Row> {
     page["data"].as_array().unwrap().iter().map(row).collect()
 }
 
+/// Returns the names of the archives that are tables, after a check that none is missing.
+async fn tables(db: &TestDb) -> Vec<String> {
+    let pool = db.pool().await;
+    let agree = "SELECT bool_and(agrees IS DISTINCT FROM false) FROM centile.period_status WHERE kind = 'snapshot'";
+    assert!(query_scalar::<_, bool>(agree).fetch_one(&pool).await.unwrap());
+    let tables = "SELECT relname::text FROM pg_class WHERE relnamespace = 'centile_archive'::regnamespace AND relkind = 'r' ORDER BY 1";
+    query_scalar(tables).fetch_all(&pool).await.unwrap()
+}
+
 /// Three weeks of January 2024, with two equal scores.
 fn events() -> String {
     let line = |n: i64| format!("p{},{},2024-01-{:02}T{:02}:00:00Z", n % 10, n * 7 % 30 + 1, 1 + n % 21, n % 24);
@@ -153,20 +162,14 @@ async fn a_snapshot_is_the_all_time_ranking_at_the_end_of_its_period() {
     assert_eq!(page(&site, "snapshot:week-2024-01-01").await, wanted);
     run(&db, &["verify"]).well();
     // A snapshot is a table, which pg_restore copies. Retention drops it.
-    let tables = async || -> Vec<String> {
-        let tables = "SELECT relname::text FROM pg_class WHERE relnamespace = 'centile_archive'::regnamespace AND relkind = 'r' ORDER BY 1";
-        query_scalar(tables).fetch_all(&db.pool().await).await.unwrap()
-    };
-    assert_eq!(i64::try_from(tables().await.len()).unwrap(), weeks.0);
-    let agree = "SELECT bool_and(agrees IS DISTINCT FROM false) FROM centile.period_status WHERE kind = 'snapshot'";
-    assert!(query_scalar::<_, bool>(agree).fetch_one(&db.pool().await).await.unwrap());
+    assert_eq!(i64::try_from(tables(&db).await.len()).unwrap(), weeks.0);
     // An import cannot change a snapshot.
     let file = files.write("more.csv", "user_id,points,occurred_at\np1,5,2024-01-10T12:00:00Z\n");
     let rejects = import(&db, &file, "arena", &[]).rejects.unwrap();
     assert_eq!(rejects[&2].0, "a period that holds this time is closed");
     run(&db, &["board", "change", "arena", "--keep", "snapshot=2"]).well();
     run(&db, &["maintain"]).well();
-    assert_eq!(tables().await.len(), 2);
+    assert_eq!(tables(&db).await.len(), 2);
 }
 
 /// Returns the ledger rows that a snapshot reads, of a player who has scored since its end and of one
