@@ -164,6 +164,15 @@ async fn run(url: &str, arguments: &[&str]) -> String {
     text
 }
 
+/// Turns an archive into a table, as the service. It stays the owner's.
+async fn convert_archive(service: &mut PgConnection) {
+    sqlx::query("SELECT centile.convert_archive('main', 'week:2024-01-15')").execute(&mut *service).await.unwrap();
+    let attempts = ["DELETE FROM", "DROP TABLE"].map(|what| format!("{what} centile_archive.main_week_2024_01_15"));
+    assert!(not_refused(service, &attempts).await.is_empty());
+    let converted = "SELECT rank FROM centile.page('main', 'week:2024-01-15', 1, 1)";
+    assert_eq!(query_scalar::<_, i64>(converted).fetch_one(&mut *service).await.unwrap(), 1);
+}
+
 /// Computes the combined board of the sample, and drops what that replaces.
 async fn refresh_combined(service: &mut PgConnection) {
     for statement in [
@@ -273,12 +282,7 @@ async fn the_service_role_serves_and_closes_in_a_database_of_an_ordinary_owner()
     assert!(wrong.is_empty(), "{wrong:#?}");
 
     refresh_combined(&mut service).await;
-    // A converted archive stays the owner's.
-    sqlx::query("SELECT centile.convert_archive('main', 'week:2024-01-15')").execute(&mut service).await.unwrap();
-    let attempts = ["DELETE FROM", "DROP TABLE"].map(|what| format!("{what} centile_archive.main_week_2024_01_15"));
-    assert!(not_refused(&mut service, &attempts).await.is_empty());
-    let converted = "SELECT rank FROM centile.page('main', 'week:2024-01-15', 1, 1)";
-    assert_eq!(query_scalar::<_, i64>(converted).fetch_one(&mut service).await.unwrap(), 1);
+    convert_archive(&mut service).await;
     for drop in [false, true] {
         sqlx::query("SELECT centile_store.drop_archive(period_id, $1) FROM centile.periods WHERE board = 'main' AND state = 'closed'")
             .bind(drop)
