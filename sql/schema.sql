@@ -6,7 +6,7 @@ COMMENT ON SCHEMA centile IS 'The contract: functions and views for DBAs and for
 
 CREATE SCHEMA centile_archive;
 
-COMMENT ON SCHEMA centile_archive IS 'One materialized view per closed period.';
+COMMENT ON SCHEMA centile_archive IS 'One archive per closed period: a materialized view, or a table of which dumps contain the rows.';
 
 CREATE SCHEMA centile_store;
 
@@ -287,8 +287,38 @@ $$;
 
 COMMENT ON FUNCTION centile.combine_board(p_slug text, p_sources jsonb, p_join text, p_aggregate text, p_refresh text, p_title text, p_order text, p_ties text, p_time_zone text, p_reading text, p_frozen_top_size integer, p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[]) IS 'Creates a board that is computed from periods of other boards and returns its id. Example: SELECT centile.combine_board(''overall'', ''[{"board": "main", "period": "week:previous", "weight": 2}, {"board": "arena", "period": "week:previous"}]'', p_join => ''intersection'');';
 
+CREATE FUNCTION centile.convert_archive(p_board text, p_period text) RETURNS boolean
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET maintenance_work_mem TO '128MB'
+    SET lock_timeout TO '10s'
+    AS $$
+DECLARE
+    v_period_id bigint := (centile_store.source_named(p_board, p_period)).archived_period_id;
+    v_name      text;
+    v_table     text := 'table_of_' || v_period_id;
+BEGIN
+    -- One refresh or conversion of a period at a time.
+    PERFORM FROM centile_store.cut_offs c WHERE c.period_id = v_period_id FOR UPDATE;
+    SELECT c.relname INTO v_name
+    FROM centile_store.periods p
+    JOIN pg_catalog.pg_class c ON c.relnamespace = 'centile_archive'::regnamespace AND c.relname = p.archive_name AND c.relkind = 'm'
+    WHERE p.id = v_period_id AND p.frozen_top IS NOT NULL AND p.kind <> 'all_time';
+    IF v_name IS NULL THEN
+        RETURN false;
+    END IF;
+    PERFORM centile_store.create_archive(v_period_id, v_table, 'TABLE', format('SELECT * FROM centile_archive.%I', v_name));
+    PERFORM centile_store.remove_archive(v_name);
+    EXECUTE format('ALTER TABLE centile_archive.%I RENAME TO %I', v_table, v_name);
+    RETURN true;
+END
+$$;
+
+COMMENT ON FUNCTION centile.convert_archive(p_board text, p_period text) IS 'Turns the archive of a closed period from a materialized view into a table, and returns whether it was one. Example: SELECT centile.convert_archive(''main'', ''week:2024-01-15'');';
+
 CREATE FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint DEFAULT NULL::smallint, OUT transaction_id bigint, OUT to_refresh text[]) RETURNS record
     LANGUAGE plpgsql
+    SET "TimeZone" TO 'UTC'
     AS $$
 #variable_conflict use_column
 DECLARE
@@ -402,6 +432,7 @@ COMMENT ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text,
 
 CREATE FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text DEFAULT SESSION_USER, p_signing_secret bytea DEFAULT NULL::bytea, p_request_sha256 bytea DEFAULT NULL::bytea, p_request_salt bytea DEFAULT NULL::bytea) RETURNS timestamp with time zone
     LANGUAGE plpgsql
+    SET "TimeZone" TO 'UTC'
     AS $$
 DECLARE
     v_created_at timestamptz;
@@ -444,6 +475,7 @@ COMMENT ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_bo
 
 CREATE FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone, p_actor text DEFAULT SESSION_USER) RETURNS bigint
     LANGUAGE plpgsql
+    SET "TimeZone" TO 'UTC'
     AS $$
 DECLARE
     v_board     centile_store.boards := centile_store.board_named(p_board);
@@ -552,7 +584,7 @@ BEGIN
     END IF;
     RETURN (SELECT left(encode(sha256(convert_to(concat_ws(':',
                 s.system_identifier,
-                CASE WHEN v_is_replica THEN pg_postmaster_start_time()::text ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END,
+                CASE WHEN v_is_replica THEN extract(epoch FROM pg_postmaster_start_time())::text ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END,
                 d.oid), 'UTF8')), 'hex'), 12)
             FROM pg_control_system() s, pg_database d
             WHERE d.datname = current_database());
@@ -1823,7 +1855,7 @@ $_$;
 
 COMMENT ON FUNCTION centile_store.archive_players(p_period_id bigint, p_user_ids bigint[]) IS 'Position, rank and number of worse players of some players of a closed period. Example: SELECT * FROM centile_store.archive_players(4, ''{1,2}'');';
 
-CREATE FUNCTION centile_store.archive_query(p_period_id bigint) RETURNS text
+CREATE FUNCTION centile_store.archive_query(p_period_id bigint, p_entries text DEFAULT NULL::text) RETURNS text
     LANGUAGE plpgsql STABLE
     AS $_$
 DECLARE
@@ -1837,12 +1869,12 @@ BEGIN
     RETURN format('SELECT row_number() OVER (ORDER BY %1$s) AS "position", %2$s AS rank, e.user_id, e.score, e.reached_at FROM (%3$s) e',
         v_order,
         CASE v_ties WHEN 'shared' THEN 'rank() OVER (ORDER BY e.rank_key DESC)' ELSE format('row_number() OVER (ORDER BY %s)', v_order) END,
-        centile_store.entries_query(p_period_id,
-            format('SELECT c.batches FROM centile_store.cut_offs c WHERE c.period_id = %s', p_period_id)));
+        coalesce(p_entries, centile_store.entries_query(p_period_id,
+            format('SELECT c.batches FROM centile_store.cut_offs c WHERE c.period_id = %s', p_period_id))));
 END
 $_$;
 
-COMMENT ON FUNCTION centile_store.archive_query(p_period_id bigint) IS 'Text of the query that defines an archive. Example: SELECT centile_store.archive_query(2) LIKE ''SELECT row_number()%'' AS is_query;';
+COMMENT ON FUNCTION centile_store.archive_query(p_period_id bigint, p_entries text) IS 'Text of the query that defines an archive. Example: SELECT centile_store.archive_query(2) LIKE ''SELECT row_number()%'' AS is_query;';
 
 CREATE FUNCTION centile_store.archive_rows(p_period_id bigint, p_from bigint, p_limit integer) RETURNS SETOF centile_store.ranking_row
     LANGUAGE plpgsql STABLE
@@ -2159,6 +2191,23 @@ $$;
 
 COMMENT ON FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT ledger_end bigint) IS 'Begins a new ranking of a period, beside the live one if there is one, and returns it with the end of the ledger. Example: SELECT ranking_id IS NOT NULL AS is_begun FROM centile_store.begin_rebuild(1);';
 
+CREATE FUNCTION centile_store.begin_verification(p_board_id integer, OUT began_at timestamp with time zone, OUT ledger_end bigint, OUT batches bigint[], OUT times timestamp with time zone[]) RETURNS record
+    LANGUAGE plpgsql
+    SET lock_timeout TO '10s'
+    AS $$
+BEGIN
+    began_at := clock_timestamp();
+    ledger_end := centile_store.settled_ledger_end(p_board_id);
+    SELECT array_agg(l.batch ORDER BY l.lane), array_agg(l.last_at ORDER BY l.lane) INTO batches, times
+    FROM centile_store.board_lanes l WHERE l.board_id = p_board_id;
+    IF cardinality(batches) IS DISTINCT FROM (SELECT b.lanes::integer FROM centile_store.boards b WHERE b.id = p_board_id) THEN
+        ledger_end := NULL;
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.begin_verification(p_board_id integer, OUT began_at timestamp with time zone, OUT ledger_end bigint, OUT batches bigint[], OUT times timestamp with time zone[]) IS 'The end of the ledger, and the last batch and time of each lane, for centile_store.end_verification. Example: SELECT ledger_end, batches FROM centile_store.begin_verification(1);';
+
 CREATE FUNCTION centile_store.board_named(p_slug text) RETURNS centile_store.boards
     LANGUAGE plpgsql STABLE
     AS $$
@@ -2296,7 +2345,6 @@ CREATE FUNCTION centile_store.build_archive(p_period_id bigint) RETURNS void
     SET work_mem TO '128MB'
     SET maintenance_work_mem TO '128MB'
     SET lock_timeout TO '10s'
-    SET client_min_messages TO 'warning'
     AS $$
 DECLARE
     v_period centile_store.periods;
@@ -2305,21 +2353,16 @@ BEGIN
     IF v_period.state = 'closed' OR v_period.cut_off_at IS NULL THEN
         RAISE EXCEPTION 'the period is closed or not cut off' USING ERRCODE = 'CB409';
     END IF;
-    EXECUTE format('DROP MATERIALIZED VIEW IF EXISTS centile_archive.%I', v_period.archive_name);
-    EXECUTE format('CREATE MATERIALIZED VIEW centile_archive.%I AS %s', v_period.archive_name, centile_store.archive_query(p_period_id));
-    -- Short index names, because the archive's name may have the maximum length.
-    EXECUTE format('CREATE UNIQUE INDEX %I ON centile_archive.%I ("position")', format('archive_%s_position', p_period_id), v_period.archive_name);
-    EXECUTE format('CREATE UNIQUE INDEX %I ON centile_archive.%I (user_id)', format('archive_%s_user', p_period_id), v_period.archive_name);
-    EXECUTE format('CREATE INDEX %I ON centile_archive.%I (rank)', format('archive_%s_rank', p_period_id), v_period.archive_name);
-    EXECUTE format('COMMENT ON MATERIALIZED VIEW centile_archive.%I IS %L', v_period.archive_name,
-        (SELECT format('Final ranking of %s %s of board %s%s.', v_period.kind, v_period.label, b.slug, ', segment ' || nullif(v_period.segment, ''))
-         FROM centile_store.boards b WHERE b.id = v_period.board_id));
-    EXECUTE format('GRANT SELECT ON centile_archive.%I TO centile_reader, centile_service', v_period.archive_name);
-    EXECUTE format('ANALYZE centile_archive.%I', v_period.archive_name);
+    PERFORM centile_store.remove_archive(v_period.archive_name);
+    -- Computed from the standings of all time, a snapshot has no definition that a refresh could run.
+    PERFORM CASE v_period.kind
+        WHEN 'snapshot' THEN centile_store.create_archive(p_period_id, v_period.archive_name, 'TABLE',
+            centile_store.archive_query(p_period_id, format('SELECT * FROM centile_store.snapshot_entries(%s)', p_period_id)))
+        ELSE centile_store.create_archive(p_period_id, v_period.archive_name, 'MATERIALIZED VIEW', centile_store.archive_query(p_period_id)) END;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.build_archive(p_period_id bigint) IS 'Builds the archive of a period from the ledger as of the cut-off. Example: SELECT centile_store.cut_off_period(2) IS NOT NULL AS is_cut_off, centile_store.build_archive(2);';
+COMMENT ON FUNCTION centile_store.build_archive(p_period_id bigint) IS 'Builds the archive of a period as of the cut-off. Example: SELECT centile_store.cut_off_period(2) IS NOT NULL AS is_cut_off, centile_store.build_archive(2);';
 
 CREATE FUNCTION centile_store.build_combination(p_board_id integer) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
@@ -2603,6 +2646,7 @@ CREATE FUNCTION centile_store.closed_differences(p_period_id bigint, p_limit int
     LANGUAGE plpgsql STABLE
     SET work_mem TO '64MB'
     SET enable_nestloop TO 'off'
+    SET "TimeZone" TO 'UTC'
     AS $_$
 DECLARE
     v_period centile_store.periods;
@@ -2826,6 +2870,7 @@ COMMENT ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smalli
 CREATE FUNCTION centile_store.compare_archive(p_period_id bigint) RETURNS bigint
     LANGUAGE plpgsql
     SET work_mem TO '128MB'
+    SET enable_nestloop TO 'off'
     AS $_$
 DECLARE
     v_period      centile_store.periods;
@@ -2840,6 +2885,12 @@ BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     IF v_period.state = 'closed' OR v_period.cut_off_at IS NULL THEN
         RAISE EXCEPTION 'the period is closed or not cut off' USING ERRCODE = 'CB409';
+    END IF;
+    -- A snapshot has no live ranking to compare.
+    IF v_period.kind = 'snapshot' THEN
+        EXECUTE format('SELECT count(*), max(a.reached_at) FROM centile_archive.%I a', v_period.archive_name) INTO v_players, v_last_at;
+        UPDATE centile_store.periods SET archive_players = v_players, archive_last_at = v_last_at WHERE id = p_period_id;
+        RETURN 0;
     END IF;
     -- The cut-off has the number of a lane's row. If the row was set back, the archive would
     -- permanently lack the scores above it. A segment has the cut-off of its whole period, where
@@ -2859,13 +2910,6 @@ BEGIN
         v_misplaced := 'a."position" <> l.place AND NOT EXISTS (SELECT FROM later)';
     END IF;
 
-    -- A snapshot has no live ranking to compare.
-    IF v_period.kind = 'snapshot' THEN
-        EXECUTE format('SELECT count(*), max(a.reached_at) FROM centile_archive.%I a', v_period.archive_name) INTO v_players, v_last_at;
-        UPDATE centile_store.periods SET archive_players = v_players, archive_last_at = v_last_at WHERE id = p_period_id;
-        RETURN 0;
-    END IF;
-
     IF v_period.segment <> '' AND v_period.corrected_at IS NOT NULL THEN
         v_later := 't.kind <> ''score'' OR t.occurred_at >= $3 AND t.occurred_at < $4';
     END IF;
@@ -2880,7 +2924,7 @@ BEGIN
             FROM centile_archive.%1$I a
             FULL JOIN (%2$s) l ON l.user_id = a.user_id
             WHERE (a.score IS DISTINCT FROM l.score OR a.reached_at IS DISTINCT FROM l.reached_at OR (%3$s))
-              AND coalesce(a.user_id, l.user_id) NOT IN (SELECT later.user_id FROM later)
+              AND NOT EXISTS (SELECT FROM later WHERE later.user_id = coalesce(a.user_id, l.user_id))
         ), recorded AS (
             INSERT INTO centile_store.archive_differences
                 (period_id, revision, user_id, archive_score, archive_reached_at, live_score, live_reached_at)
@@ -2956,6 +3000,27 @@ CREATE FUNCTION centile_store.count_in_bucket(p_bucket smallint, p_ranking_id bi
     AS …; -- a branch per bucket table, see centile_store.create_bucket_function
 
 COMMENT ON FUNCTION centile_store.count_in_bucket(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_with_equals boolean, p_from_below boolean) IS 'Rows of a bucket above or below a key. Example: SELECT centile_store.count_in_bucket(50::smallint, 1, 0, 0, 0, true, false);';
+
+CREATE FUNCTION centile_store.create_archive(p_period_id bigint, p_name text, p_kind text, p_query text) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    -- Short, because the archive's name may have the maximum length.
+    v_index text := 'archive_' || p_period_id || CASE p_kind WHEN 'TABLE' THEN '_table' ELSE '' END;
+BEGIN
+    EXECUTE format('CREATE %s centile_archive.%I AS %s', p_kind, p_name, p_query);
+    EXECUTE format('CREATE UNIQUE INDEX %I ON centile_archive.%I ("position")', v_index || '_position', p_name);
+    EXECUTE format('CREATE UNIQUE INDEX %I ON centile_archive.%I (user_id)', v_index || '_user', p_name);
+    EXECUTE format('CREATE INDEX %I ON centile_archive.%I (rank)', v_index || '_rank', p_name);
+    EXECUTE (SELECT format('COMMENT ON %s centile_archive.%I IS %L', p_kind, p_name,
+                 format('Final ranking of %s %s of board %s%s.', p.kind, p.label, b.slug, ', segment ' || nullif(p.segment, '')))
+             FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id WHERE p.id = p_period_id);
+    EXECUTE format('GRANT SELECT ON centile_archive.%I TO centile_reader, centile_service', p_name);
+    EXECUTE format('ANALYZE centile_archive.%I', p_name);
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.create_archive(p_period_id bigint, p_name text, p_kind text, p_query text) IS 'Creates an archive with its indexes, comment and rights. Example: SELECT centile_store.create_archive(2, ''trial'', ''TABLE'', centile_store.archive_query(2));';
 
 CREATE FUNCTION centile_store.create_bucket_function(p_name text, p_arguments text, p_returns text, p_statement text, p_volatility text DEFAULT 'STABLE'::text) RETURNS void
     LANGUAGE plpgsql
@@ -3036,6 +3101,8 @@ CREATE FUNCTION centile_store.cut_off_period(p_period_id bigint) RETURNS timesta
 DECLARE
     v_period centile_store.periods;
     v_whole  centile_store.periods;
+    v_last_at timestamptz;
+    v_end    bigint;
 BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     PERFORM centile_store.lock_structure(v_period.board_id, true);
@@ -3054,14 +3121,21 @@ BEGIN
         RETURN NULL;
     END IF;
 
+    -- An earlier cut-off may have raised the lanes.
+    SELECT CASE WHEN count(c.period_id) = 0 THEN l.last_at ELSE max(c.last_at) END INTO v_last_at
+    FROM (SELECT max(l.last_at) AS last_at FROM centile_store.board_lanes l WHERE l.board_id = v_period.board_id) l
+    LEFT JOIN (SELECT p.ends_at, c.* FROM centile_store.periods p JOIN centile_store.cut_offs c ON c.period_id = p.id
+               WHERE p.board_id = v_period.board_id AND p.segment = '') c ON c.ends_at = l.last_at
+    GROUP BY l.last_at;
+    v_end := centile_store.ledger_end();
     UPDATE centile_store.board_lanes AS l SET last_at = v_period.ends_at
     WHERE l.board_id = v_period.board_id AND l.last_at < v_period.ends_at;
-    INSERT INTO centile_store.cut_offs AS c (period_id, batches)
-    SELECT p.id, CASE v_whole.id WHEN p_period_id THEN b.batches ELSE (SELECT o.batches FROM centile_store.cut_offs o WHERE o.period_id = v_whole.id) END
+    INSERT INTO centile_store.cut_offs AS c (period_id, batches, ledger_end, last_at)
+    SELECT p.id, CASE v_whole.id WHEN p_period_id THEN b.batches ELSE (SELECT o.batches FROM centile_store.cut_offs o WHERE o.period_id = v_whole.id) END, v_end, v_last_at
     FROM centile_store.periods p
     CROSS JOIN (SELECT centile_store.lane_batches(x.id, x.lanes) AS batches FROM centile_store.boards x WHERE x.id = v_period.board_id) b
     WHERE p.id = p_period_id OR (p.board_id = v_whole.board_id AND p.kind = v_whole.kind AND p.label = v_whole.label AND p.state = 'open' AND v_whole.id = p_period_id)
-    ON CONFLICT ON CONSTRAINT cut_offs_pkey DO UPDATE SET batches = excluded.batches;
+    ON CONFLICT ON CONSTRAINT cut_offs_pkey DO UPDATE SET batches = excluded.batches, ledger_end = excluded.ledger_end, last_at = excluded.last_at;
     IF EXISTS (SELECT FROM centile_store.cut_offs c WHERE c.period_id = p_period_id AND array_position(c.batches, NULL) IS NOT NULL) THEN
         RAISE EXCEPTION 'a lane of the board has no row' USING ERRCODE = 'CB900', HINT = 'Run centile verify: it names the lane. Then run centile rebuild.';
     END IF;
@@ -3126,31 +3200,34 @@ $$;
 
 COMMENT ON FUNCTION centile_store.decide_event(p_event centile_store.quarantine, p_state text, p_reason text, p_actor text) IS 'Records the decision on an event in quarantine. Called by centile.accept_event and reject_event. Example: SELECT centile_store.decide_event(q, ''rejected'', ''cheat'', ''dora'') FROM centile_store.quarantine q;';
 
-CREATE FUNCTION centile_store.differences(p_period_id bigint, p_limit integer DEFAULT 10) RETURNS TABLE(kind text, subject text, expected jsonb, found jsonb, total bigint)
+CREATE FUNCTION centile_store.differences(p_period_id bigint, p_limit integer DEFAULT 10, p_whole boolean DEFAULT true) RETURNS TABLE(kind text, subject text, expected jsonb, found jsonb, total bigint)
     LANGUAGE plpgsql STABLE
+    SET "TimeZone" TO 'UTC'
     AS $_$
 DECLARE
     v_period centile_store.periods;
+    v_new    record;
 BEGIN
     SELECT * INTO v_period FROM centile_store.periods p WHERE p.id = p_period_id;
     IF v_period.ranking_id IS NOT NULL THEN
+        SELECT * INTO v_new FROM centile_store.unverified(CASE WHEN NOT p_whole THEN v_period.ranking_id END);
         RETURN QUERY
         SELECT 'ranking', format('ranking %s', g.id), to_jsonb(format('of period %s, in use', p_period_id)),
                to_jsonb(format('of period %s%s', g.period_id, CASE WHEN g.released_at IS NOT NULL THEN ', released' ELSE '' END)), 1::bigint
         FROM centile_store.rankings g WHERE g.id = v_period.ranking_id AND (g.period_id <> p_period_id OR g.released_at IS NOT NULL);
-        RETURN QUERY SELECT * FROM centile_store.ranking_differences(v_period.ranking_id, p_limit);
+        RETURN QUERY SELECT * FROM centile_store.ranking_differences(v_period.ranking_id, p_limit, v_new.user_ids);
         RETURN QUERY
         SELECT d.kind, d.subject, d.expected, d.found, d.total
         FROM (SELECT l.*, count(*) OVER (PARTITION BY l.kind) AS total, row_number() OVER (PARTITION BY l.kind ORDER BY l.place, l.subject) AS n
-              FROM centile_store.layout_differences(v_period.ranking_id) l) d
+              FROM centile_store.layout_differences(v_period.ranking_id, v_new.batches, v_new.times) l) d
         WHERE d.n <= p_limit
         ORDER BY d.kind, d.n;
         RETURN QUERY SELECT * FROM centile_store.segment_differences(p_period_id, p_limit) WHERE v_period.segment = '';
     ELSIF v_period.frozen_top IS NULL THEN
         RETURN;
     ELSIF NOT EXISTS (SELECT FROM pg_catalog.pg_class c
-                      WHERE c.relnamespace = 'centile_archive'::regnamespace AND c.relname = v_period.archive_name AND c.relkind = 'm' AND c.relispopulated) THEN
-        RETURN QUERY SELECT 'archive missing', 'centile_archive.' || v_period.archive_name, to_jsonb('a materialized view'::text), NULL::jsonb, 1::bigint;
+                      WHERE c.relnamespace = 'centile_archive'::regnamespace AND c.relname = v_period.archive_name AND c.relkind IN ('m', 'r') AND c.relispopulated) THEN
+        RETURN QUERY SELECT 'archive missing', 'centile_archive.' || v_period.archive_name, to_jsonb('an archive'::text), NULL::jsonb, 1::bigint;
     ELSIF v_period.kind = 'all_time' THEN
         -- Of a combined board. Its sources may have changed since, so the ranking is only compared
         -- with its own parts.
@@ -3171,7 +3248,7 @@ BEGIN
 END
 $_$;
 
-COMMENT ON FUNCTION centile_store.differences(p_period_id bigint, p_limit integer) IS 'Differences between a period and the ledger; no rows if there are none. Example: SELECT * FROM centile_store.differences(1);';
+COMMENT ON FUNCTION centile_store.differences(p_period_id bigint, p_limit integer, p_whole boolean) IS 'Differences between a period and the ledger; no rows if there are none. Example: SELECT * FROM centile_store.differences(1);';
 
 CREATE FUNCTION centile_store.drop_archive(p_period_id bigint, p_drop boolean) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
@@ -3191,7 +3268,7 @@ BEGIN
         RAISE EXCEPTION 'the archive still answers for the period' USING ERRCODE = 'CB409';
     ELSIF v_period.archive_name IS NOT NULL THEN
         -- Before the update, so that other sessions can change the period meanwhile.
-        EXECUTE format('DROP MATERIALIZED VIEW IF EXISTS centile_archive.%I', v_period.archive_name);
+        PERFORM centile_store.remove_archive(v_period.archive_name);
         UPDATE centile_store.periods SET archive_name = NULL WHERE id = p_period_id;
     END IF;
 END
@@ -3300,6 +3377,21 @@ $$;
 
 COMMENT ON FUNCTION centile_store.end_import(p_import_id bigint) IS 'Ends an import and interrupted ones of the same file, and returns whether it was still under way; the board''s periods can then be closed. Example: SELECT centile_store.end_import(1);';
 
+CREATE FUNCTION centile_store.end_verification(p_ranking_id bigint, p_agrees boolean, p_began_at timestamp with time zone, p_ledger_end bigint, p_batches bigint[], p_times timestamp with time zone[]) RETURNS void
+    LANGUAGE sql
+    AS $$
+    INSERT INTO centile_store.verified_rankings AS v (ranking_id, ledger_end, batches, times, damaged_at)
+    SELECT g.id, CASE WHEN p_agrees THEN p_ledger_end END, CASE WHEN p_agrees THEN p_batches END, CASE WHEN p_agrees THEN p_times END,
+           CASE WHEN NOT p_agrees THEN clock_timestamp() END
+    FROM centile_store.rankings g WHERE g.id = p_ranking_id
+    FOR KEY SHARE
+    ON CONFLICT ON CONSTRAINT verified_rankings_pkey DO UPDATE
+    SET ledger_end = excluded.ledger_end, batches = excluded.batches, times = excluded.times, damaged_at = excluded.damaged_at
+    WHERE NOT p_agrees OR (coalesce(v.ledger_end, 0) <= p_ledger_end AND coalesce(v.damaged_at < p_began_at, true))
+$$;
+
+COMMENT ON FUNCTION centile_store.end_verification(p_ranking_id bigint, p_agrees boolean, p_began_at timestamp with time zone, p_ledger_end bigint, p_batches bigint[], p_times timestamp with time zone[]) IS 'Records up to which row of the ledger a ranking agrees with it, or that it is damaged. Example: SELECT centile_store.end_verification(1, true, b.began_at, b.ledger_end, b.batches, b.times) FROM centile_store.begin_verification(1) b;';
+
 CREATE FUNCTION centile_store.entries_of(p_board centile_store.boards) RETURNS text
     LANGUAGE plpgsql IMMUTABLE
     AS $_$
@@ -3344,6 +3436,7 @@ DECLARE
     v_board   centile_store.boards;
     v_counted text;
     v_members text := '';
+    v_belongs text := '';
     v_time    text;
 BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
@@ -3352,35 +3445,37 @@ BEGIN
     v_counted := format('t.board_id = %s', v_board.id)
         || CASE WHEN p_batches IS NOT NULL THEN format(' AND t.batch <= (%s)[t.lane + 1]', p_batches) ELSE '' END
         || CASE WHEN p_user_ids IS NOT NULL THEN format(' AND t.user_id = ANY (%s)', p_user_ids) ELSE '' END;
-    IF v_period.segment <> '' THEN
-        v_members := format('member AS MATERIALIZED (
-            SELECT DISTINCT ON (m.user_id) m.user_id, m.is_member FROM centile_store.segment_members m
-            WHERE m.board_id = %s AND m.segment = %L AND m.changed_at < %L%s%s
-            ORDER BY m.user_id, m.batch DESC
-        ), ', v_board.id, v_period.segment, v_period.ends_at,
-            CASE WHEN p_batches IS NOT NULL THEN format(' AND m.batch <= (%s)[m.lane + 1]', p_batches) ELSE '' END,
-            CASE WHEN p_user_ids IS NOT NULL THEN format(' AND m.user_id = ANY (%s)', p_user_ids) ELSE '' END);
-        v_counted := v_counted || ' AND t.user_id IN (SELECT m.user_id FROM member m WHERE m.is_member)';
-    END IF;
     v_time := format('t.occurred_at >= %L AND t.occurred_at < %L', v_period.starts_at, v_period.ends_at);
+    IF v_period.segment <> '' THEN
+        v_members := format($query$
+            UNION ALL
+            SELECT NULL, m.user_id, 'member', NULL, NULL FROM (
+                SELECT DISTINCT ON (t.user_id) t.user_id, t.is_member FROM centile_store.segment_members t
+                WHERE %s AND t.segment = %L AND t.changed_at < %L
+                ORDER BY t.user_id, t.batch DESC) m
+            WHERE m.is_member$query$, v_counted, v_period.segment, v_period.ends_at);
+        v_belongs := ' AND p.is_member';
+    END IF;
 
+    -- The planner cannot turn a full join into a nested loop, whatever number of acts it expects.
+    -- coalesce keeps the joins full.
     RETURN format($query$
-        WITH %3$sact AS MATERIALIZED (
+        WITH act AS MATERIALIZED (
             SELECT t.id, t.user_id, t.kind, t.voids_id, t.occurred_at FROM centile_store.score_transactions t
-            WHERE t.kind <> 'score' AND %1$s
-        ), last_reset AS (
-            SELECT t.user_id, max(t.occurred_at) AS at FROM act t WHERE t.kind = 'reset' AND %2$s GROUP BY t.user_id
-        ), banned AS (
-            SELECT t.user_id FROM act t WHERE t.kind IN ('ban', 'unban')
-            GROUP BY t.user_id HAVING max(t.id) FILTER (WHERE t.kind = 'ban') > coalesce(max(t.id) FILTER (WHERE t.kind = 'unban'), 0)
+            WHERE t.kind <> 'score' AND %1$s%3$s
+        ), player AS (
+            SELECT t.user_id, max(t.occurred_at) FILTER (WHERE t.kind = 'reset' AND %2$s) AS reset_at,
+                   max(t.id) FILTER (WHERE t.kind = 'ban') > coalesce(max(t.id) FILTER (WHERE t.kind = 'unban'), 0) AS is_banned,
+                   bool_or(t.kind = 'member') AS is_member
+            FROM act t WHERE t.kind <> 'void' GROUP BY t.user_id
         ), s AS (
-            SELECT t.id, t.user_id, t.points, t.tiebreak, t.occurred_at FROM centile_store.score_transactions t
-            WHERE t.kind = 'score' AND %1$s AND %2$s
-              AND t.id NOT IN (SELECT a.voids_id FROM act a WHERE a.kind = 'void')
-              AND t.user_id NOT IN (SELECT b.user_id FROM banned b)
-              AND (t.user_id NOT IN (SELECT r.user_id FROM last_reset r)
-                   OR t.occurred_at >= (SELECT r.at FROM last_reset r WHERE r.user_id = t.user_id))
-        )$query$, v_counted, v_time, v_members)
+            SELECT t.id, t.user_id, t.points, t.tiebreak, t.occurred_at
+            FROM (SELECT * FROM centile_store.score_transactions t WHERE t.kind = 'score' AND %1$s AND %2$s) t
+            FULL JOIN player p ON p.user_id = t.user_id
+            FULL JOIN (SELECT v.voids_id FROM act v WHERE v.kind = 'void') v ON v.voids_id = t.id
+            WHERE coalesce(t.id IS NOT NULL AND v.voids_id IS NULL AND p.is_banned IS NOT TRUE
+                           AND (p.reset_at IS NULL OR t.occurred_at >= p.reset_at)%4$s, false)
+        )$query$, v_counted, v_time, v_members, v_belongs)
     || centile_store.entries_of(v_board);
 END
 $_$;
@@ -3657,6 +3752,7 @@ COMMENT ON FUNCTION centile_store.fill_entries(p_ranking_id bigint) IS 'Writes t
 CREATE FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at timestamp with time zone) RETURNS boolean
     LANGUAGE plpgsql
     SET lock_timeout TO '10s'
+    SET "TimeZone" TO 'UTC'
     AS $$
 DECLARE
     v_period   centile_store.periods;
@@ -4150,13 +4246,20 @@ $$;
 
 COMMENT ON FUNCTION centile_store.known_events(p_board_id integer, p_user_ids bigint[], p_id_users integer[], p_ids text[], OUT places integer[], OUT transactions bigint[], OUT quarantined bigint[], OUT standings text[], OUT points bigint[], OUT tiebreaks smallint[], OUT reasons text[], OUT times timestamp with time zone[], OUT rules text[], OUT details text[], OUT metadata text[]) IS 'Events that were written earlier under the same ids. Example: SELECT places FROM centile_store.known_events(1, ''{1}'', ''{1}'', ''{an id}'');';
 
-CREATE FUNCTION centile_store.layout_differences(p_ranking_id bigint) RETURNS TABLE(kind text, place integer, subject text, expected jsonb, found jsonb)
+CREATE FUNCTION centile_store.layout_differences(p_ranking_id bigint, p_batches bigint[] DEFAULT NULL::bigint[], p_times timestamp with time zone[] DEFAULT NULL::timestamp with time zone[]) RETURNS TABLE(kind text, place integer, subject text, expected jsonb, found jsonb)
     LANGUAGE plpgsql STABLE
     AS $$
 DECLARE
     v_ranking centile_store.rankings;
 BEGIN
     SELECT * INTO STRICT v_ranking FROM centile_store.rankings g WHERE g.id = p_ranking_id;
+    -- Once for all segments of a period.
+    IF NOT EXISTS (SELECT FROM centile_store.periods p WHERE p.id = v_ranking.period_id AND p.segment = '') THEN
+        p_batches := NULL;
+        p_times := NULL;
+    ELSIF p_batches IS NULL THEN
+        SELECT * INTO p_batches, p_times FROM centile_store.ledger_lanes(v_ranking.board_id);
+    END IF;
     RETURN QUERY
     WITH bound AS (
         SELECT u.*, lag(ARRAY[u.rank_key, u.tie_key, u.user_key]) OVER (ORDER BY u.place) AS below, ARRAY[u.rank_key, u.tie_key, u.user_key] AS key
@@ -4208,16 +4311,13 @@ BEGIN
     UNION ALL
     -- A cut-off takes its number from the lane's row. The archive would lack rows above it.
     SELECT 'lane rows', 105, format('last batch and time of lane %s of the board', b.lane), jsonb_build_array(t.batch, t.at), jsonb_build_array(b.batch, b.last_at)
-    FROM centile_store.ledger_lanes(v_ranking.board_id) e
-    CROSS JOIN LATERAL unnest(e.batches, e.times) WITH ORDINALITY AS t (batch, at, place)
+    FROM unnest(p_batches, p_times) WITH ORDINALITY AS t (batch, at, place)
     JOIN centile_store.board_lanes b ON b.board_id = v_ranking.board_id AND b.lane = t.place - 1
-    WHERE (b.batch < t.batch OR b.last_at < t.at)
-      -- Once for all segments of a period.
-      AND EXISTS (SELECT FROM centile_store.periods p WHERE p.id = v_ranking.period_id AND p.segment = '');
+    WHERE b.batch < t.batch OR b.last_at < t.at;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.layout_differences(p_ranking_id bigint) IS 'Inconsistencies of a ranking''s layout, and missing or extra rows of its lanes. Example: SELECT * FROM centile_store.layout_differences(1);';
+COMMENT ON FUNCTION centile_store.layout_differences(p_ranking_id bigint, p_batches bigint[], p_times timestamp with time zone[]) IS 'Inconsistencies of a ranking''s layout, and missing or extra rows of its lanes. Example: SELECT * FROM centile_store.layout_differences(1);';
 
 CREATE FUNCTION centile_store.layouts_of(p_rankings bigint[], OUT buckets smallint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT user_keys bigint[]) RETURNS record
     LANGUAGE sql STABLE
@@ -5157,7 +5257,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.rank_steps(p_ranking_id bigint, p_archived_period_id bigint, p_user_id bigint) IS 'The statements that make up a player''s rank, in a ranking or the archive of a period. Example: SELECT what FROM centile_store.rank_steps(1, NULL, 1);';
 
-CREATE FUNCTION centile_store.ranking_differences(p_ranking_id bigint, p_limit integer) RETURNS TABLE(kind text, subject text, expected jsonb, found jsonb, total bigint)
+CREATE FUNCTION centile_store.ranking_differences(p_ranking_id bigint, p_limit integer, p_user_ids bigint[] DEFAULT NULL::bigint[]) RETURNS TABLE(kind text, subject text, expected jsonb, found jsonb, total bigint)
     LANGUAGE plpgsql STABLE
     SET work_mem TO '64MB'
     SET enable_nestloop TO 'off'
@@ -5166,7 +5266,7 @@ CREATE FUNCTION centile_store.ranking_differences(p_ranking_id bigint, p_limit i
 BEGIN
     RETURN QUERY
     WITH ledger AS MATERIALIZED (
-        SELECT e.* FROM centile_store.rankings g CROSS JOIN LATERAL centile.entries_from_ledger(g.period_id) e WHERE g.id = p_ranking_id
+        SELECT e.* FROM centile_store.rankings g CROSS JOIN LATERAL centile_store.updated_entries(g.id, g.period_id, NULL, p_user_ids) e WHERE g.id = p_ranking_id
     ), entry AS (
         SELECT CASE WHEN l.user_id IS NULL THEN 'entry missing' WHEN e.user_id IS NULL THEN 'entry unexpected' ELSE 'entry different' END AS kind,
                coalesce(e.user_id, l.user_id) AS user_id,
@@ -5222,7 +5322,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.ranking_differences(p_ranking_id bigint, p_limit integer) IS 'Differences between the entries, bucket rows and counts of a ranking and the ledger. Example: SELECT * FROM centile_store.ranking_differences(1, 10);';
+COMMENT ON FUNCTION centile_store.ranking_differences(p_ranking_id bigint, p_limit integer, p_user_ids bigint[]) IS 'Differences between the entries, bucket rows and counts of a ranking and the ledger. Example: SELECT * FROM centile_store.ranking_differences(1, 10);';
 
 CREATE FUNCTION centile_store.ranking_shape(p_ranking_id bigint) RETURNS bigint[]
     LANGUAGE sql STABLE
@@ -5429,7 +5529,12 @@ BEGIN
     IF array_position(v_is, NULL) IS NOT NULL THEN
         RAISE EXCEPTION 'a lane of the board has no row' USING ERRCODE = 'CB900', HINT = 'Run centile verify: it names the lane. Then run centile rebuild.';
     END IF;
-    EXECUTE format('REFRESH MATERIALIZED VIEW CONCURRENTLY centile_archive.%I', v_before.archive_name);
+    IF EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.relnamespace = 'centile_archive'::regnamespace AND c.relname = v_before.archive_name AND c.relkind = 'r') THEN
+        EXECUTE format('DELETE FROM centile_archive.%I', v_before.archive_name);
+        EXECUTE format('INSERT INTO centile_archive.%I %s', v_before.archive_name, centile_store.archive_query(p_period_id));
+    ELSE
+        EXECUTE format('REFRESH MATERIALIZED VIEW CONCURRENTLY centile_archive.%I', v_before.archive_name);
+    END IF;
     EXECUTE format('SELECT count(*), max(reached_at) FROM centile_archive.%I', v_before.archive_name) INTO v_players, v_last_at;
     -- Prevents name changes; otherwise the top could show an erased name again. Before the period's
     -- row, which centile.erase_user locks after this one.
@@ -5520,6 +5625,21 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.release_windows(p_board_id integer, p_all boolean) IS 'Releases rolling windows of a board that are no longer used, and returns their number. Example: SELECT centile_store.lock_structure(1, true) IS NOT NULL AS is_locked, centile_store.release_windows(1);';
+
+CREATE FUNCTION centile_store.remove_archive(p_name text) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_kind "char" := (SELECT c.relkind FROM pg_catalog.pg_class c
+                      WHERE c.relnamespace = 'centile_archive'::regnamespace AND c.relname = p_name AND c.relkind IN ('m', 'r'));
+BEGIN
+    IF v_kind IS NOT NULL THEN
+        EXECUTE format('DROP %s centile_archive.%I', CASE v_kind WHEN 'm' THEN 'MATERIALIZED VIEW' ELSE 'TABLE' END, p_name);
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.remove_archive(p_name text) IS 'Drops an archive, a materialized view or a table, if it exists. Example: SELECT centile_store.remove_archive(''main_day_2024_01_15'');';
 
 CREATE FUNCTION centile_store.remove_released(p_limit integer DEFAULT 10000) RETURNS bigint
     LANGUAGE plpgsql
@@ -5984,6 +6104,39 @@ CREATE FUNCTION centile_store.shown_sources(p_sources jsonb) RETURNS jsonb
 
 COMMENT ON FUNCTION centile_store.shown_sources(p_sources jsonb) IS 'The sources of a combined ranking as answers name them. Example: SELECT centile_store.shown_sources(''[{"place": 1, "board": "main", "period": "week:2024-01-15", "version": "a"}]'');';
 
+CREATE FUNCTION centile_store.snapshot_entries(p_period_id bigint) RETURNS TABLE(user_id bigint, score bigint, rank_key bigint, tie_key bigint, reached_at timestamp with time zone, only_zeros boolean)
+    LANGUAGE plpgsql STABLE ROWS 1e+06
+    SET plan_cache_mode TO 'force_custom_plan'
+    SET enable_seqscan TO 'off'
+    AS $$
+DECLARE
+    v_period  centile_store.periods;
+    v_cut_off centile_store.cut_offs;
+    v_ranking bigint;
+    v_before  bigint;
+    v_users   bigint[];
+BEGIN
+    SELECT * INTO STRICT v_period FROM centile_store.periods p WHERE p.id = p_period_id;
+    SELECT * INTO STRICT v_cut_off FROM centile_store.cut_offs c WHERE c.period_id = p_period_id;
+    SELECT p.ranking_id INTO v_ranking FROM centile_store.periods p WHERE p.board_id = v_period.board_id AND p.kind = 'all_time' AND p.segment = '';
+    IF v_cut_off.ledger_end IS NOT NULL THEN
+        -- Rows up to an earlier cut-off are from before the snapshot's end if the last one is.
+        SELECT coalesce(max(c.ledger_end), 0) INTO v_before
+        FROM centile_store.cut_offs c JOIN centile_store.periods p ON p.id = c.period_id
+        WHERE p.board_id = v_period.board_id AND c.last_at < v_period.ends_at;
+        -- The index by player would read all of the board; "+ 0" leaves the one by id.
+        v_users := ARRAY(SELECT t.user_id FROM centile_store.score_transactions t
+                         WHERE t.board_id + 0 = v_period.board_id AND t.occurred_at >= v_period.ends_at AND t.id > v_before
+                         UNION
+                         SELECT t.user_id FROM centile_store.score_transactions t
+                         WHERE t.board_id + 0 = v_period.board_id AND t.id > v_cut_off.ledger_end);
+    END IF;
+    RETURN QUERY SELECT * FROM centile_store.updated_entries(v_ranking, p_period_id, v_cut_off.batches, v_users);
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.snapshot_entries(p_period_id bigint) IS 'Entries of a snapshot as of its cut-off. Example: SELECT count(*) FROM centile_store.cut_offs c CROSS JOIN LATERAL centile_store.snapshot_entries(c.period_id);';
+
 CREATE FUNCTION centile_store.snapshot_positions(p_board_id integer, p_users text[]) RETURNS TABLE(user_id text, "position" bigint)
     LANGUAGE plpgsql STABLE
     AS $_$
@@ -6313,6 +6466,62 @@ CREATE FUNCTION centile_store.unused_windows(p_all boolean DEFAULT false) RETURN
 $$;
 
 COMMENT ON FUNCTION centile_store.unused_windows(p_all boolean) IS 'Rolling windows to be released: see centile_store.release_windows. Example: SELECT * FROM centile_store.unused_windows();';
+
+CREATE FUNCTION centile_store.unverified(p_ranking_id bigint, OUT user_ids bigint[], OUT batches bigint[], OUT times timestamp with time zone[]) RETURNS record
+    LANGUAGE plpgsql STABLE
+    SET plan_cache_mode TO 'force_custom_plan'
+    SET enable_seqscan TO 'off'
+    AS $$
+DECLARE
+    v_verified record;
+BEGIN
+    SELECT v.*, g.board_id INTO v_verified
+    FROM centile_store.verified_rankings v JOIN centile_store.rankings g ON g.id = v.ranking_id
+    WHERE v.ranking_id = p_ranking_id AND v.ledger_end IS NOT NULL;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    WITH new AS MATERIALIZED (
+        -- The index by player would read all of the board; "+ 0" leaves the one by id.
+        SELECT t.user_id, t.lane, t.batch, t.occurred_at AS at FROM centile_store.score_transactions t
+        WHERE t.board_id + 0 = v_verified.board_id AND t.id > v_verified.ledger_end
+        UNION ALL
+        SELECT m.user_id, m.lane, m.batch, nullif(m.changed_at, '-infinity') FROM centile_store.segment_members m
+        WHERE m.board_id = v_verified.board_id AND m.batch > v_verified.batches[m.lane + 1]
+    ), lane AS (
+        SELECT u.n, greatest(u.batch, max(w.batch)) AS batch, greatest(u.at, max(w.at)) AS at
+        FROM unnest(v_verified.batches, v_verified.times) WITH ORDINALITY AS u (batch, at, n) LEFT JOIN new w ON w.lane = u.n - 1
+        GROUP BY u.n, u.batch, u.at
+    )
+    SELECT ARRAY(SELECT DISTINCT w.user_id FROM new w), array_agg(l.batch ORDER BY l.n), array_agg(l.at ORDER BY l.n)
+    INTO user_ids, batches, times FROM lane l;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.unverified(p_ranking_id bigint, OUT user_ids bigint[], OUT batches bigint[], OUT times timestamp with time zone[]) IS 'Players with ledger rows since a ranking was last verified, and the last batch and time that each lane must have. Example: SELECT * FROM centile_store.unverified(1);';
+
+CREATE FUNCTION centile_store.updated_entries(p_ranking_id bigint, p_period_id bigint, p_batches bigint[], p_user_ids bigint[]) RETURNS TABLE(user_id bigint, score bigint, rank_key bigint, tie_key bigint, reached_at timestamp with time zone, only_zeros boolean)
+    LANGUAGE plpgsql STABLE ROWS 1e+06
+    SET enable_nestloop TO 'off'
+    SET enable_seqscan TO 'on'
+    AS $_$
+BEGIN
+    IF cardinality(p_user_ids) > 1000 + centile_store.player_count(p_ranking_id) / 20 THEN
+        p_user_ids := NULL;
+    END IF;
+    RETURN QUERY EXECUTE centile_store.entries_query(p_period_id,
+        CASE WHEN p_batches IS NOT NULL THEN '$1' END, CASE WHEN p_user_ids IS NOT NULL THEN '$2' END)
+    USING p_batches, p_user_ids;
+    IF p_user_ids IS NOT NULL THEN
+        RETURN QUERY
+        SELECT l.user_id, l.score, l.rank_key, l.tie_key, l.reached_at, l.only_zeros
+        FROM centile_store.leaderboard l LEFT JOIN unnest(p_user_ids) AS u (id) ON u.id = l.user_id
+        WHERE l.ranking_id = p_ranking_id AND u.id IS NULL;
+    END IF;
+END
+$_$;
+
+COMMENT ON FUNCTION centile_store.updated_entries(p_ranking_id bigint, p_period_id bigint, p_batches bigint[], p_user_ids bigint[]) IS 'Entries of a period: those of some users from the ledger as of a batch number per lane, the others from a ranking. Example: SELECT * FROM centile_store.updated_entries(1, 1, NULL, ''{1}'') ORDER BY rank_key DESC;';
 
 CREATE FUNCTION centile_store.user_named(p_external_id text) RETURNS bigint
     LANGUAGE plpgsql STABLE
@@ -7063,6 +7272,19 @@ CREATE VIEW centile.outbox AS
 
 COMMENT ON VIEW centile.outbox IS 'Messages for receivers about closed periods, and the state of their delivery; a message with next_attempt_at waits. Example: SELECT message_id, period, kind, payload -> ''players'' AS players, delivered_at, attempts, last_status FROM centile.outbox WHERE board = ''main'' ORDER BY message_id;';
 
+CREATE TABLE centile_store.cut_offs (
+    period_id bigint NOT NULL,
+    batches bigint[] NOT NULL,
+    ledger_end bigint,
+    last_at timestamp with time zone
+);
+
+COMMENT ON TABLE centile_store.cut_offs IS 'Number of the last batch of each lane that the archive of a period holds; archives read it.';
+
+COMMENT ON COLUMN centile_store.cut_offs.ledger_end IS 'The highest id in the ledger at the first cut-off; rows of the board after it have higher ids. A refresh does not change it.';
+
+COMMENT ON COLUMN centile_store.cut_offs.last_at IS 'Time of the board''s last transaction up to ledger_end.';
+
 CREATE VIEW centile.period_status AS
  SELECT b.slug AS board,
     p.kind,
@@ -7106,22 +7328,32 @@ CREATE VIEW centile.period_status AS
     p.closed_at,
     p.id AS period_id,
     p.segment
-   FROM (((centile_store.periods p
-     JOIN centile_store.boards b ON ((b.id = p.board_id)))
-     LEFT JOIN pg_class a ON (((a.relnamespace = ('centile_archive'::regnamespace)::oid) AND (a.relname = p.archive_name) AND (a.relkind = 'm'::"char") AND a.relispopulated)))
+   FROM ((((centile_store.boards b
+     CROSS JOIN LATERAL ( SELECT
+                CASE
+                    WHEN (count(c.period_id) = 0) THEN l_1.last_at
+                    ELSE max(c.last_at)
+                END AS last_at
+           FROM (( SELECT max(l_2.last_at) AS last_at
+                   FROM centile_store.board_lanes l_2
+                  WHERE (l_2.board_id = b.id)) l_1
+             LEFT JOIN ( SELECT c_1.ends_at,
+                    o.period_id,
+                    o.batches,
+                    o.ledger_end,
+                    o.last_at
+                   FROM (centile_store.periods c_1
+                     JOIN centile_store.cut_offs o ON ((o.period_id = c_1.id)))
+                  WHERE ((c_1.board_id = b.id) AND (c_1.segment = ''::text))) c ON ((c.ends_at = l_1.last_at)))
+          GROUP BY l_1.last_at) l)
+     JOIN centile_store.periods p ON ((p.board_id = b.id)))
+     LEFT JOIN pg_class a ON (((a.relnamespace = ('centile_archive'::regnamespace)::oid) AND (a.relname = p.archive_name) AND (a.relkind = ANY (ARRAY['m'::"char", 'r'::"char"])) AND a.relispopulated)))
      CROSS JOIN LATERAL ( SELECT
                 CASE
                     WHEN (p.ranking_id IS NULL) THEN p.archive_last_at
-                    WHEN ((l.last_at >= p.starts_at) AND (l.last_at < p.ends_at) AND (NOT (EXISTS ( SELECT
-                       FROM centile_store.periods c
-                      WHERE ((c.board_id = p.board_id) AND (c.segment = ''::text) AND (c.cut_off_at IS NOT NULL) AND (c.ends_at = l.last_at)))))) THEN l.last_at
-                    ELSE ( SELECT max(x.reached_at) AS max
-                       FROM centile_store.leaderboard x
-                      WHERE (x.ranking_id = p.ranking_id))
-                END AS last_event_at
-           FROM ( SELECT max(l_1.last_at) AS last_at
-                   FROM centile_store.board_lanes l_1
-                  WHERE (l_1.board_id = p.board_id)) l) e);
+                    WHEN ((l.last_at >= p.starts_at) AND (l.last_at < p.ends_at)) THEN l.last_at
+                    ELSE NULL::timestamp with time zone
+                END AS last_event_at) e);
 
 COMMENT ON VIEW centile.period_status IS 'State, players, version, last event and archive of every period. Example: SELECT kind, label, state, players, version, last_event_at, archive, differences, agrees FROM centile.period_status WHERE board = ''main'' ORDER BY starts_at DESC, kind;';
 
@@ -7459,13 +7691,6 @@ CREATE SEQUENCE centile_store.combined_view_number
 
 COMMENT ON SEQUENCE centile_store.combined_view_number IS 'Numbers of the materialized views of combined boards.';
 
-CREATE TABLE centile_store.cut_offs (
-    period_id bigint NOT NULL,
-    batches bigint[] NOT NULL
-);
-
-COMMENT ON TABLE centile_store.cut_offs IS 'Number of the last batch of each lane that the archive of a period holds; archives read it.';
-
 CREATE TABLE centile_store.epochs (
     epoch text NOT NULL COLLATE pg_catalog."C",
     seen_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
@@ -7620,6 +7845,16 @@ ALTER TABLE centile_store.users ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY
     CACHE 1
 );
 
+CREATE TABLE centile_store.verified_rankings (
+    ranking_id bigint NOT NULL,
+    ledger_end bigint,
+    batches bigint[],
+    times timestamp with time zone[],
+    damaged_at timestamp with time zone
+);
+
+COMMENT ON TABLE centile_store.verified_rankings IS 'Rankings that agreed with the ledger up to its id ledger_end when they were last verified, with the last batch and time of each lane. Without ledger_end after damage was found: the next verification reads the whole ledger.';
+
 ALTER TABLE ONLY centile_store.leaderboard_bucket ATTACH PARTITION centile_store.leaderboard_bucket_00 FOR VALUES IN ('0');
 
 ALTER TABLE ONLY centile_store.api_keys
@@ -7745,6 +7980,9 @@ ALTER TABLE ONLY centile_store.users
 ALTER TABLE ONLY centile_store.users
     ADD CONSTRAINT users_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY centile_store.verified_rankings
+    ADD CONSTRAINT verified_rankings_pkey PRIMARY KEY (ranking_id);
+
 ALTER TABLE ONLY centile_store.webhooks
     ADD CONSTRAINT webhooks_pkey PRIMARY KEY (board_id);
 
@@ -7830,6 +8068,9 @@ ALTER TABLE ONLY centile_store.rankings
 ALTER TABLE ONLY centile_store.signed_requests
     ADD CONSTRAINT signed_requests_key_fkey FOREIGN KEY (key_id) REFERENCES centile_store.api_keys(id);
 
+ALTER TABLE ONLY centile_store.verified_rankings
+    ADD CONSTRAINT verified_rankings_ranking_fkey FOREIGN KEY (ranking_id) REFERENCES centile_store.rankings(id) ON DELETE CASCADE;
+
 ALTER TABLE ONLY centile_store.webhooks
     ADD CONSTRAINT webhooks_board_fkey FOREIGN KEY (board_id) REFERENCES centile_store.boards(id);
 
@@ -7862,6 +8103,9 @@ GRANT ALL ON FUNCTION centile.change_friends(p_user text, p_change text, p_frien
 
 REVOKE ALL ON FUNCTION centile.combine_board(p_slug text, p_sources jsonb, p_join text, p_aggregate text, p_refresh text, p_title text, p_order text, p_ties text, p_time_zone text, p_reading text, p_frozen_top_size integer, p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.combine_board(p_slug text, p_sources jsonb, p_join text, p_aggregate text, p_refresh text, p_title text, p_order text, p_ties text, p_time_zone text, p_reading text, p_frozen_top_size integer, p_actor text, p_tags text[], p_score_format text, p_description text, p_icon_url text, p_colour text, p_tiers text[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.convert_archive(p_board text, p_period text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.convert_archive(p_board text, p_period text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) TO centile_service;
@@ -8068,8 +8312,8 @@ GRANT ALL ON FUNCTION centile_store.archive_place(p_period_id bigint, p_rank_key
 REVOKE ALL ON FUNCTION centile_store.archive_players(p_period_id bigint, p_user_ids bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.archive_players(p_period_id bigint, p_user_ids bigint[]) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.archive_query(p_period_id bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.archive_query(p_period_id bigint) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.archive_query(p_period_id bigint, p_entries text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.archive_query(p_period_id bigint, p_entries text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.archive_rows(p_period_id bigint, p_from bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.archive_rows(p_period_id bigint, p_from bigint, p_limit integer) TO centile_service;
@@ -8096,6 +8340,9 @@ GRANT ALL ON FUNCTION centile_store.begin_import(p_board_id integer, p_source te
 
 REVOKE ALL ON FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT ledger_end bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT ledger_end bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.begin_verification(p_board_id integer, OUT began_at timestamp with time zone, OUT ledger_end bigint, OUT batches bigint[], OUT times timestamp with time zone[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.begin_verification(p_board_id integer, OUT began_at timestamp with time zone, OUT ledger_end bigint, OUT batches bigint[], OUT times timestamp with time zone[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.board_named(p_slug text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.board_named(p_slug text) TO centile_service;
@@ -8189,6 +8436,9 @@ GRANT ALL ON FUNCTION centile_store.count_differences(p_ranking_id bigint, p_buc
 REVOKE ALL ON FUNCTION centile_store.count_in_bucket(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_with_equals boolean, p_from_below boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.count_in_bucket(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_with_equals boolean, p_from_below boolean) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.create_archive(p_period_id bigint, p_name text, p_kind text, p_query text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.create_archive(p_period_id bigint, p_name text, p_kind text, p_query text) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.create_bucket_function(p_name text, p_arguments text, p_returns text, p_statement text, p_volatility text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.create_bucket_function(p_name text, p_arguments text, p_returns text, p_statement text, p_volatility text) TO centile_service;
 
@@ -8203,8 +8453,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.quarantine TO centile_s
 REVOKE ALL ON FUNCTION centile_store.decide_event(p_event centile_store.quarantine, p_state text, p_reason text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.decide_event(p_event centile_store.quarantine, p_state text, p_reason text, p_actor text) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.differences(p_period_id bigint, p_limit integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.differences(p_period_id bigint, p_limit integer) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.differences(p_period_id bigint, p_limit integer, p_whole boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.differences(p_period_id bigint, p_limit integer, p_whole boolean) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.drop_archive(p_period_id bigint, p_drop boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.drop_archive(p_period_id bigint, p_drop boolean) TO centile_service;
@@ -8223,6 +8473,9 @@ GRANT ALL ON FUNCTION centile_store.end_ban(p_user_id bigint, p_act bigint, p_ba
 
 REVOKE ALL ON FUNCTION centile_store.end_import(p_import_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.end_import(p_import_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.end_verification(p_ranking_id bigint, p_agrees boolean, p_began_at timestamp with time zone, p_ledger_end bigint, p_batches bigint[], p_times timestamp with time zone[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.end_verification(p_ranking_id bigint, p_agrees boolean, p_began_at timestamp with time zone, p_ledger_end bigint, p_batches bigint[], p_times timestamp with time zone[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.entries_of(p_board centile_store.boards) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.entries_of(p_board centile_store.boards) TO centile_service;
@@ -8327,8 +8580,8 @@ GRANT ALL ON FUNCTION centile_store.keys(p_ranking_id bigint, p_bucket smallint,
 REVOKE ALL ON FUNCTION centile_store.known_events(p_board_id integer, p_user_ids bigint[], p_id_users integer[], p_ids text[], OUT places integer[], OUT transactions bigint[], OUT quarantined bigint[], OUT standings text[], OUT points bigint[], OUT tiebreaks smallint[], OUT reasons text[], OUT times timestamp with time zone[], OUT rules text[], OUT details text[], OUT metadata text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.known_events(p_board_id integer, p_user_ids bigint[], p_id_users integer[], p_ids text[], OUT places integer[], OUT transactions bigint[], OUT quarantined bigint[], OUT standings text[], OUT points bigint[], OUT tiebreaks smallint[], OUT reasons text[], OUT times timestamp with time zone[], OUT rules text[], OUT details text[], OUT metadata text[]) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.layout_differences(p_ranking_id bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.layout_differences(p_ranking_id bigint) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.layout_differences(p_ranking_id bigint, p_batches bigint[], p_times timestamp with time zone[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.layout_differences(p_ranking_id bigint, p_batches bigint[], p_times timestamp with time zone[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.layouts_of(p_rankings bigint[], OUT buckets smallint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT user_keys bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.layouts_of(p_rankings bigint[], OUT buckets smallint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT user_keys bigint[]) TO centile_service;
@@ -8450,8 +8703,8 @@ GRANT ALL ON FUNCTION centile_store.rank_key_at(p_ranking_id bigint, p_period_id
 REVOKE ALL ON FUNCTION centile_store.rank_steps(p_ranking_id bigint, p_archived_period_id bigint, p_user_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.rank_steps(p_ranking_id bigint, p_archived_period_id bigint, p_user_id bigint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.ranking_differences(p_ranking_id bigint, p_limit integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.ranking_differences(p_ranking_id bigint, p_limit integer) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.ranking_differences(p_ranking_id bigint, p_limit integer, p_user_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.ranking_differences(p_ranking_id bigint, p_limit integer, p_user_ids bigint[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.ranking_shape(p_ranking_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.ranking_shape(p_ranking_id bigint) TO centile_service;
@@ -8485,6 +8738,9 @@ GRANT ALL ON FUNCTION centile_store.release_unused_windows() TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.release_windows(p_board_id integer, p_all boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.release_windows(p_board_id integer, p_all boolean) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.remove_archive(p_name text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.remove_archive(p_name text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.remove_released(p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.remove_released(p_limit integer) TO centile_service;
@@ -8537,6 +8793,9 @@ GRANT ALL ON FUNCTION centile_store.settled_ledger_end(p_board_id integer) TO ce
 REVOKE ALL ON FUNCTION centile_store.shown_sources(p_sources jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.shown_sources(p_sources jsonb) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.snapshot_entries(p_period_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.snapshot_entries(p_period_id bigint) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.snapshot_positions(p_board_id integer, p_users text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.snapshot_positions(p_board_id integer, p_users text[]) TO centile_service;
 
@@ -8584,6 +8843,12 @@ GRANT ALL ON FUNCTION centile_store.unknown_layouts(p_rankings bigint[], p_known
 
 REVOKE ALL ON FUNCTION centile_store.unused_windows(p_all boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.unused_windows(p_all boolean) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.unverified(p_ranking_id bigint, OUT user_ids bigint[], OUT batches bigint[], OUT times timestamp with time zone[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.unverified(p_ranking_id bigint, OUT user_ids bigint[], OUT batches bigint[], OUT times timestamp with time zone[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.updated_entries(p_ranking_id bigint, p_period_id bigint, p_batches bigint[], p_user_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.updated_entries(p_ranking_id bigint, p_period_id bigint, p_batches bigint[], p_user_ids bigint[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.user_named(p_external_id text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.user_named(p_external_id text) TO centile_service;
@@ -8681,6 +8946,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.webhooks TO centile_ser
 GRANT SELECT ON TABLE centile.outbox TO centile_reader;
 GRANT SELECT ON TABLE centile.outbox TO centile_service;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.cut_offs TO centile_service;
+
 GRANT SELECT ON TABLE centile.period_status TO centile_reader;
 GRANT SELECT ON TABLE centile.period_status TO centile_service;
 
@@ -8722,8 +8989,6 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.board_players TO centil
 
 GRANT USAGE ON SEQUENCE centile_store.combined_view_number TO centile_service;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.cut_offs TO centile_service;
-
 GRANT SELECT,INSERT ON TABLE centile_store.epochs TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.erasures TO centile_service;
@@ -8739,3 +9004,5 @@ GRANT SELECT ON TABLE centile_store.schema_history TO centile_service;
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.signed_requests TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.transaction_ids TO centile_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.verified_rankings TO centile_service;

@@ -30,7 +30,7 @@ pub struct Week {
     pub archive: String,
     /// Its first day.
     pub starts: String,
-    board_id: i32,
+    pub board_id: i32,
 }
 
 impl Week {

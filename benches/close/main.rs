@@ -10,6 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+mod acts;
 #[path = "../common/mod.rs"]
 mod common;
 mod fill;
@@ -130,6 +131,9 @@ async fn measure_all(bench: &Bench, weeks: &[Week], small: &Week, report: &mut R
         report.idle_maintain.push(watch::run(bench, &["maintain"])?.seconds());
         report.corrects.push(refresh::correct(bench, week, false)?.seconds());
     }
+
+    say("many resets, voids and bans");
+    report.with_acts = Some(acts::beside_none(bench, &weeks[0], players)?);
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use crate::{
+    acts::WithActs,
     common::{load::Latency, median},
     fill::Size,
     refresh::BothWays,
@@ -58,6 +59,7 @@ pub struct Report {
     pub close_due: Vec<f64>,
     pub idle_maintain: Vec<f64>,
     pub corrects: Vec<f64>,
+    pub with_acts: Option<WithActs>,
 }
 
 impl Report {
@@ -78,6 +80,7 @@ impl Report {
             close_due: Vec::new(),
             idle_maintain: Vec::new(),
             corrects: Vec::new(),
+            with_acts: None,
         }
     }
 
@@ -95,6 +98,12 @@ impl Report {
         self.print_reads();
         self.print_refreshes();
         self.print_commands();
+        if let Some(WithActs { without, with }) = &self.with_acts {
+            println!(
+                "\nThe archive's query: {without:.2} s; with 100,000 resets, voids and bans {with:.2} s, {:.2} times (limit: 2).",
+                with / without
+            );
+        }
     }
 
     fn print_closes(&self) {

@@ -1,6 +1,6 @@
 -- The query names only tables of centile_store, so a refresh, also by pg_restore, gives the same
--- rows.
-CREATE OR REPLACE FUNCTION centile_store.archive_query(p_period_id bigint) RETURNS text
+-- rows. p_entries: another query of the entries.
+CREATE OR REPLACE FUNCTION centile_store.archive_query(p_period_id bigint, p_entries text DEFAULT NULL) RETURNS text
 LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
@@ -14,10 +14,10 @@ BEGIN
     RETURN format('SELECT row_number() OVER (ORDER BY %1$s) AS "position", %2$s AS rank, e.user_id, e.score, e.reached_at FROM (%3$s) e',
         v_order,
         CASE v_ties WHEN 'shared' THEN 'rank() OVER (ORDER BY e.rank_key DESC)' ELSE format('row_number() OVER (ORDER BY %s)', v_order) END,
-        centile_store.entries_query(p_period_id,
-            format('SELECT c.batches FROM centile_store.cut_offs c WHERE c.period_id = %s', p_period_id)));
+        coalesce(p_entries, centile_store.entries_query(p_period_id,
+            format('SELECT c.batches FROM centile_store.cut_offs c WHERE c.period_id = %s', p_period_id))));
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.archive_query(bigint) IS
+COMMENT ON FUNCTION centile_store.archive_query(bigint, text) IS
 'Text of the query that defines an archive. Example: SELECT centile_store.archive_query(2) LIKE ''SELECT row_number()%'' AS is_query;';

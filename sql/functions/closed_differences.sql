@@ -6,6 +6,7 @@ LANGUAGE plpgsql STABLE
 SET work_mem = '64MB'
 -- The planner expects few players in an archive that has not been analyzed.
 SET enable_nestloop = off
+SET timezone = 'UTC'
 AS $$
 DECLARE
     v_period centile_store.periods;

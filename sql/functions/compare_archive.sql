@@ -4,6 +4,7 @@
 CREATE OR REPLACE FUNCTION centile_store.compare_archive(p_period_id bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 SET work_mem = '128MB'
+SET enable_nestloop = off
 AS $$
 DECLARE
     v_period      centile_store.periods;
@@ -18,6 +19,12 @@ BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     IF v_period.state = 'closed' OR v_period.cut_off_at IS NULL THEN
         RAISE EXCEPTION 'the period is closed or not cut off' USING ERRCODE = 'CB409';
+    END IF;
+    -- A snapshot has no live ranking to compare.
+    IF v_period.kind = 'snapshot' THEN
+        EXECUTE format('SELECT count(*), max(a.reached_at) FROM centile_archive.%I a', v_period.archive_name) INTO v_players, v_last_at;
+        UPDATE centile_store.periods SET archive_players = v_players, archive_last_at = v_last_at WHERE id = p_period_id;
+        RETURN 0;
     END IF;
     -- The cut-off has the number of a lane's row. If the row was set back, the archive would
     -- permanently lack the scores above it. A segment has the cut-off of its whole period, where
@@ -37,13 +44,6 @@ BEGIN
         v_misplaced := 'a."position" <> l.place AND NOT EXISTS (SELECT FROM later)';
     END IF;
 
-    -- A snapshot has no live ranking to compare.
-    IF v_period.kind = 'snapshot' THEN
-        EXECUTE format('SELECT count(*), max(a.reached_at) FROM centile_archive.%I a', v_period.archive_name) INTO v_players, v_last_at;
-        UPDATE centile_store.periods SET archive_players = v_players, archive_last_at = v_last_at WHERE id = p_period_id;
-        RETURN 0;
-    END IF;
-
     IF v_period.segment <> '' AND v_period.corrected_at IS NOT NULL THEN
         v_later := 't.kind <> ''score'' OR t.occurred_at >= $3 AND t.occurred_at < $4';
     END IF;
@@ -58,7 +58,7 @@ BEGIN
             FROM centile_archive.%1$I a
             FULL JOIN (%2$s) l ON l.user_id = a.user_id
             WHERE (a.score IS DISTINCT FROM l.score OR a.reached_at IS DISTINCT FROM l.reached_at OR (%3$s))
-              AND coalesce(a.user_id, l.user_id) NOT IN (SELECT later.user_id FROM later)
+              AND NOT EXISTS (SELECT FROM later WHERE later.user_id = coalesce(a.user_id, l.user_id))
         ), recorded AS (
             INSERT INTO centile_store.archive_differences
                 (period_id, revision, user_id, archive_score, archive_reached_at, live_score, live_reached_at)

@@ -3,6 +3,7 @@
 CREATE OR REPLACE FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamptz, p_reason text, p_actor text,
     p_tiebreak smallint DEFAULT NULL, OUT transaction_id bigint, OUT to_refresh text[])
 LANGUAGE plpgsql VOLATILE
+SET timezone = 'UTC'
 AS $$
 #variable_conflict use_column
 DECLARE

@@ -7,6 +7,7 @@ CREATE OR REPLACE FUNCTION centile.create_key(
     p_request_sha256 bytea DEFAULT NULL, p_request_salt bytea DEFAULT NULL)
 RETURNS timestamptz
 LANGUAGE plpgsql VOLATILE
+SET timezone = 'UTC'
 AS $$
 DECLARE
     v_created_at timestamptz;

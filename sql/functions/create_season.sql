@@ -1,5 +1,6 @@
 CREATE OR REPLACE FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamptz, p_ends_at timestamptz, p_actor text DEFAULT session_user) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
+SET timezone = 'UTC'
 AS $$
 DECLARE
     v_board     centile_store.boards := centile_store.board_named(p_board);

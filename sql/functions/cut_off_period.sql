@@ -12,6 +12,8 @@ AS $$
 DECLARE
     v_period centile_store.periods;
     v_whole  centile_store.periods;
+    v_last_at timestamptz;
+    v_end    bigint;
 BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     PERFORM centile_store.lock_structure(v_period.board_id, true);
@@ -30,14 +32,21 @@ BEGIN
         RETURN NULL;
     END IF;
 
+    -- An earlier cut-off may have raised the lanes.
+    SELECT CASE WHEN count(c.period_id) = 0 THEN l.last_at ELSE max(c.last_at) END INTO v_last_at
+    FROM (SELECT max(l.last_at) AS last_at FROM centile_store.board_lanes l WHERE l.board_id = v_period.board_id) l
+    LEFT JOIN (SELECT p.ends_at, c.* FROM centile_store.periods p JOIN centile_store.cut_offs c ON c.period_id = p.id
+               WHERE p.board_id = v_period.board_id AND p.segment = '') c ON c.ends_at = l.last_at
+    GROUP BY l.last_at;
+    v_end := centile_store.ledger_end();
     UPDATE centile_store.board_lanes AS l SET last_at = v_period.ends_at
     WHERE l.board_id = v_period.board_id AND l.last_at < v_period.ends_at;
-    INSERT INTO centile_store.cut_offs AS c (period_id, batches)
-    SELECT p.id, CASE v_whole.id WHEN p_period_id THEN b.batches ELSE (SELECT o.batches FROM centile_store.cut_offs o WHERE o.period_id = v_whole.id) END
+    INSERT INTO centile_store.cut_offs AS c (period_id, batches, ledger_end, last_at)
+    SELECT p.id, CASE v_whole.id WHEN p_period_id THEN b.batches ELSE (SELECT o.batches FROM centile_store.cut_offs o WHERE o.period_id = v_whole.id) END, v_end, v_last_at
     FROM centile_store.periods p
     CROSS JOIN (SELECT centile_store.lane_batches(x.id, x.lanes) AS batches FROM centile_store.boards x WHERE x.id = v_period.board_id) b
     WHERE p.id = p_period_id OR (p.board_id = v_whole.board_id AND p.kind = v_whole.kind AND p.label = v_whole.label AND p.state = 'open' AND v_whole.id = p_period_id)
-    ON CONFLICT ON CONSTRAINT cut_offs_pkey DO UPDATE SET batches = excluded.batches;
+    ON CONFLICT ON CONSTRAINT cut_offs_pkey DO UPDATE SET batches = excluded.batches, ledger_end = excluded.ledger_end, last_at = excluded.last_at;
     IF EXISTS (SELECT FROM centile_store.cut_offs c WHERE c.period_id = p_period_id AND array_position(c.batches, NULL) IS NOT NULL) THEN
         RAISE EXCEPTION 'a lane of the board has no row' USING ERRCODE = 'CB900', HINT = 'Run centile verify: it names the lane. Then run centile rebuild.';
     END IF;

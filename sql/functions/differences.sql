@@ -4,34 +4,38 @@
 -- the kind.
 --
 -- Of an open period: its ranking, entries, bucket rows, layout, bucket counts, the rows of each lane
--- and the segments of its players. Of a closed period: the archive as of its cut-off, and the frozen
+-- and the segments of its players. Without p_whole, only players with ledger rows since the last
+-- verification are compared with the ledger, and the others' bucket rows with their entries. Of a closed period: the archive as of its cut-off, and the frozen
 -- top, while the archive is kept. Of a combined board: its view, number of players and frozen top.
-CREATE OR REPLACE FUNCTION centile_store.differences(p_period_id bigint, p_limit integer DEFAULT 10)
+CREATE OR REPLACE FUNCTION centile_store.differences(p_period_id bigint, p_limit integer DEFAULT 10, p_whole boolean DEFAULT true)
 RETURNS TABLE (kind text, subject text, expected jsonb, found jsonb, total bigint)
 LANGUAGE plpgsql STABLE
+SET timezone = 'UTC'
 AS $$
 DECLARE
     v_period centile_store.periods;
+    v_new    record;
 BEGIN
     SELECT * INTO v_period FROM centile_store.periods p WHERE p.id = p_period_id;
     IF v_period.ranking_id IS NOT NULL THEN
+        SELECT * INTO v_new FROM centile_store.unverified(CASE WHEN NOT p_whole THEN v_period.ranking_id END);
         RETURN QUERY
         SELECT 'ranking', format('ranking %s', g.id), to_jsonb(format('of period %s, in use', p_period_id)),
                to_jsonb(format('of period %s%s', g.period_id, CASE WHEN g.released_at IS NOT NULL THEN ', released' ELSE '' END)), 1::bigint
         FROM centile_store.rankings g WHERE g.id = v_period.ranking_id AND (g.period_id <> p_period_id OR g.released_at IS NOT NULL);
-        RETURN QUERY SELECT * FROM centile_store.ranking_differences(v_period.ranking_id, p_limit);
+        RETURN QUERY SELECT * FROM centile_store.ranking_differences(v_period.ranking_id, p_limit, v_new.user_ids);
         RETURN QUERY
         SELECT d.kind, d.subject, d.expected, d.found, d.total
         FROM (SELECT l.*, count(*) OVER (PARTITION BY l.kind) AS total, row_number() OVER (PARTITION BY l.kind ORDER BY l.place, l.subject) AS n
-              FROM centile_store.layout_differences(v_period.ranking_id) l) d
+              FROM centile_store.layout_differences(v_period.ranking_id, v_new.batches, v_new.times) l) d
         WHERE d.n <= p_limit
         ORDER BY d.kind, d.n;
         RETURN QUERY SELECT * FROM centile_store.segment_differences(p_period_id, p_limit) WHERE v_period.segment = '';
     ELSIF v_period.frozen_top IS NULL THEN
         RETURN;
     ELSIF NOT EXISTS (SELECT FROM pg_catalog.pg_class c
-                      WHERE c.relnamespace = 'centile_archive'::regnamespace AND c.relname = v_period.archive_name AND c.relkind = 'm' AND c.relispopulated) THEN
-        RETURN QUERY SELECT 'archive missing', 'centile_archive.' || v_period.archive_name, to_jsonb('a materialized view'::text), NULL::jsonb, 1::bigint;
+                      WHERE c.relnamespace = 'centile_archive'::regnamespace AND c.relname = v_period.archive_name AND c.relkind IN ('m', 'r') AND c.relispopulated) THEN
+        RETURN QUERY SELECT 'archive missing', 'centile_archive.' || v_period.archive_name, to_jsonb('an archive'::text), NULL::jsonb, 1::bigint;
     ELSIF v_period.kind = 'all_time' THEN
         -- Of a combined board. Its sources may have changed since, so the ranking is only compared
         -- with its own parts.
@@ -52,5 +56,5 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.differences(bigint, integer) IS
+COMMENT ON FUNCTION centile_store.differences(bigint, integer, boolean) IS
 'Differences between a period and the ledger; no rows if there are none. Example: SELECT * FROM centile_store.differences(1);';

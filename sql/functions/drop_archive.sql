@@ -1,5 +1,5 @@
 -- Retention, in two steps so that no reader fails. First, without p_drop, the call clears the
--- period's archive and frozen top. A later transaction, with p_drop, drops the view. The ledger
+-- period's archive and frozen top. A later transaction, with p_drop, drops the archive. The ledger
 -- stays.
 CREATE OR REPLACE FUNCTION centile_store.drop_archive(p_period_id bigint, p_drop boolean) RETURNS void
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
@@ -20,7 +20,7 @@ BEGIN
         RAISE EXCEPTION 'the archive still answers for the period' USING ERRCODE = 'CB409';
     ELSIF v_period.archive_name IS NOT NULL THEN
         -- Before the update, so that other sessions can change the period meanwhile.
-        EXECUTE format('DROP MATERIALIZED VIEW IF EXISTS centile_archive.%I', v_period.archive_name);
+        PERFORM centile_store.remove_archive(v_period.archive_name);
         UPDATE centile_store.periods SET archive_name = NULL WHERE id = p_period_id;
     END IF;
 END

@@ -11,6 +11,7 @@ DECLARE
     v_board   centile_store.boards;
     v_counted text;
     v_members text := '';
+    v_belongs text := '';
     v_time    text;
 BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
@@ -19,35 +20,37 @@ BEGIN
     v_counted := format('t.board_id = %s', v_board.id)
         || CASE WHEN p_batches IS NOT NULL THEN format(' AND t.batch <= (%s)[t.lane + 1]', p_batches) ELSE '' END
         || CASE WHEN p_user_ids IS NOT NULL THEN format(' AND t.user_id = ANY (%s)', p_user_ids) ELSE '' END;
-    IF v_period.segment <> '' THEN
-        v_members := format('member AS MATERIALIZED (
-            SELECT DISTINCT ON (m.user_id) m.user_id, m.is_member FROM centile_store.segment_members m
-            WHERE m.board_id = %s AND m.segment = %L AND m.changed_at < %L%s%s
-            ORDER BY m.user_id, m.batch DESC
-        ), ', v_board.id, v_period.segment, v_period.ends_at,
-            CASE WHEN p_batches IS NOT NULL THEN format(' AND m.batch <= (%s)[m.lane + 1]', p_batches) ELSE '' END,
-            CASE WHEN p_user_ids IS NOT NULL THEN format(' AND m.user_id = ANY (%s)', p_user_ids) ELSE '' END);
-        v_counted := v_counted || ' AND t.user_id IN (SELECT m.user_id FROM member m WHERE m.is_member)';
-    END IF;
     v_time := format('t.occurred_at >= %L AND t.occurred_at < %L', v_period.starts_at, v_period.ends_at);
+    IF v_period.segment <> '' THEN
+        v_members := format($query$
+            UNION ALL
+            SELECT NULL, m.user_id, 'member', NULL, NULL FROM (
+                SELECT DISTINCT ON (t.user_id) t.user_id, t.is_member FROM centile_store.segment_members t
+                WHERE %s AND t.segment = %L AND t.changed_at < %L
+                ORDER BY t.user_id, t.batch DESC) m
+            WHERE m.is_member$query$, v_counted, v_period.segment, v_period.ends_at);
+        v_belongs := ' AND p.is_member';
+    END IF;
 
+    -- The planner cannot turn a full join into a nested loop, whatever number of acts it expects.
+    -- coalesce keeps the joins full.
     RETURN format($query$
-        WITH %3$sact AS MATERIALIZED (
+        WITH act AS MATERIALIZED (
             SELECT t.id, t.user_id, t.kind, t.voids_id, t.occurred_at FROM centile_store.score_transactions t
-            WHERE t.kind <> 'score' AND %1$s
-        ), last_reset AS (
-            SELECT t.user_id, max(t.occurred_at) AS at FROM act t WHERE t.kind = 'reset' AND %2$s GROUP BY t.user_id
-        ), banned AS (
-            SELECT t.user_id FROM act t WHERE t.kind IN ('ban', 'unban')
-            GROUP BY t.user_id HAVING max(t.id) FILTER (WHERE t.kind = 'ban') > coalesce(max(t.id) FILTER (WHERE t.kind = 'unban'), 0)
+            WHERE t.kind <> 'score' AND %1$s%3$s
+        ), player AS (
+            SELECT t.user_id, max(t.occurred_at) FILTER (WHERE t.kind = 'reset' AND %2$s) AS reset_at,
+                   max(t.id) FILTER (WHERE t.kind = 'ban') > coalesce(max(t.id) FILTER (WHERE t.kind = 'unban'), 0) AS is_banned,
+                   bool_or(t.kind = 'member') AS is_member
+            FROM act t WHERE t.kind <> 'void' GROUP BY t.user_id
         ), s AS (
-            SELECT t.id, t.user_id, t.points, t.tiebreak, t.occurred_at FROM centile_store.score_transactions t
-            WHERE t.kind = 'score' AND %1$s AND %2$s
-              AND t.id NOT IN (SELECT a.voids_id FROM act a WHERE a.kind = 'void')
-              AND t.user_id NOT IN (SELECT b.user_id FROM banned b)
-              AND (t.user_id NOT IN (SELECT r.user_id FROM last_reset r)
-                   OR t.occurred_at >= (SELECT r.at FROM last_reset r WHERE r.user_id = t.user_id))
-        )$query$, v_counted, v_time, v_members)
+            SELECT t.id, t.user_id, t.points, t.tiebreak, t.occurred_at
+            FROM (SELECT * FROM centile_store.score_transactions t WHERE t.kind = 'score' AND %1$s AND %2$s) t
+            FULL JOIN player p ON p.user_id = t.user_id
+            FULL JOIN (SELECT v.voids_id FROM act v WHERE v.kind = 'void') v ON v.voids_id = t.id
+            WHERE coalesce(t.id IS NOT NULL AND v.voids_id IS NULL AND p.is_banned IS NOT TRUE
+                           AND (p.reset_at IS NULL OR t.occurred_at >= p.reset_at)%4$s, false)
+        )$query$, v_counted, v_time, v_members, v_belongs)
     || centile_store.entries_of(v_board);
 END
 $$;

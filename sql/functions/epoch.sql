@@ -18,7 +18,7 @@ BEGIN
     END IF;
     RETURN (SELECT left(encode(sha256(convert_to(concat_ws(':',
                 s.system_identifier,
-                CASE WHEN v_is_replica THEN pg_postmaster_start_time()::text ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END,
+                CASE WHEN v_is_replica THEN extract(epoch FROM pg_postmaster_start_time())::text ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END,
                 d.oid), 'UTF8')), 'hex'), 12)
             FROM pg_control_system() s, pg_database d
             WHERE d.datname = current_database());

@@ -5,6 +5,7 @@ CREATE OR REPLACE FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_
 LANGUAGE plpgsql VOLATILE
 -- Does not wait long for a session that changes a profile; the next attempt continues from here.
 SET lock_timeout = '10s'
+SET timezone = 'UTC'
 AS $$
 DECLARE
     v_period   centile_store.periods;

@@ -1,5 +1,5 @@
--- "place" is for sorting.
-CREATE OR REPLACE FUNCTION centile_store.layout_differences(p_ranking_id bigint)
+-- "place" is for sorting. p_batches, p_times: the last batch and time of each lane, if known.
+CREATE OR REPLACE FUNCTION centile_store.layout_differences(p_ranking_id bigint, p_batches bigint[] DEFAULT NULL, p_times timestamptz[] DEFAULT NULL)
 RETURNS TABLE (kind text, place integer, subject text, expected jsonb, found jsonb)
 LANGUAGE plpgsql STABLE
 AS $$
@@ -7,6 +7,13 @@ DECLARE
     v_ranking centile_store.rankings;
 BEGIN
     SELECT * INTO STRICT v_ranking FROM centile_store.rankings g WHERE g.id = p_ranking_id;
+    -- Once for all segments of a period.
+    IF NOT EXISTS (SELECT FROM centile_store.periods p WHERE p.id = v_ranking.period_id AND p.segment = '') THEN
+        p_batches := NULL;
+        p_times := NULL;
+    ELSIF p_batches IS NULL THEN
+        SELECT * INTO p_batches, p_times FROM centile_store.ledger_lanes(v_ranking.board_id);
+    END IF;
     RETURN QUERY
     WITH bound AS (
         SELECT u.*, lag(ARRAY[u.rank_key, u.tie_key, u.user_key]) OVER (ORDER BY u.place) AS below, ARRAY[u.rank_key, u.tie_key, u.user_key] AS key
@@ -58,14 +65,11 @@ BEGIN
     UNION ALL
     -- A cut-off takes its number from the lane's row. The archive would lack rows above it.
     SELECT 'lane rows', 105, format('last batch and time of lane %s of the board', b.lane), jsonb_build_array(t.batch, t.at), jsonb_build_array(b.batch, b.last_at)
-    FROM centile_store.ledger_lanes(v_ranking.board_id) e
-    CROSS JOIN LATERAL unnest(e.batches, e.times) WITH ORDINALITY AS t (batch, at, place)
+    FROM unnest(p_batches, p_times) WITH ORDINALITY AS t (batch, at, place)
     JOIN centile_store.board_lanes b ON b.board_id = v_ranking.board_id AND b.lane = t.place - 1
-    WHERE (b.batch < t.batch OR b.last_at < t.at)
-      -- Once for all segments of a period.
-      AND EXISTS (SELECT FROM centile_store.periods p WHERE p.id = v_ranking.period_id AND p.segment = '');
+    WHERE b.batch < t.batch OR b.last_at < t.at;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.layout_differences(bigint) IS
+COMMENT ON FUNCTION centile_store.layout_differences(bigint, bigint[], timestamptz[]) IS
 'Inconsistencies of a ranking''s layout, and missing or extra rows of its lanes. Example: SELECT * FROM centile_store.layout_differences(1);';

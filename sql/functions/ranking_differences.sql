@@ -1,6 +1,6 @@
--- See centile_store.differences. One sort puts players and bounds in order; rows that do not fit
+-- See centile_store.differences. p_user_ids: the players to compare with the ledger; NULL for all. One sort puts players and bounds in order; rows that do not fit
 -- into work_mem go to disk.
-CREATE OR REPLACE FUNCTION centile_store.ranking_differences(p_ranking_id bigint, p_limit integer)
+CREATE OR REPLACE FUNCTION centile_store.ranking_differences(p_ranking_id bigint, p_limit integer, p_user_ids bigint[] DEFAULT NULL)
 RETURNS TABLE (kind text, subject text, expected jsonb, found jsonb, total bigint)
 LANGUAGE plpgsql STABLE
 SET work_mem = '64MB'
@@ -11,7 +11,7 @@ AS $$
 BEGIN
     RETURN QUERY
     WITH ledger AS MATERIALIZED (
-        SELECT e.* FROM centile_store.rankings g CROSS JOIN LATERAL centile.entries_from_ledger(g.period_id) e WHERE g.id = p_ranking_id
+        SELECT e.* FROM centile_store.rankings g CROSS JOIN LATERAL centile_store.updated_entries(g.id, g.period_id, NULL, p_user_ids) e WHERE g.id = p_ranking_id
     ), entry AS (
         SELECT CASE WHEN l.user_id IS NULL THEN 'entry missing' WHEN e.user_id IS NULL THEN 'entry unexpected' ELSE 'entry different' END AS kind,
                coalesce(e.user_id, l.user_id) AS user_id,
@@ -67,5 +67,5 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.ranking_differences(bigint, integer) IS
+COMMENT ON FUNCTION centile_store.ranking_differences(bigint, integer, bigint[]) IS
 'Differences between the entries, bucket rows and counts of a ranking and the ledger. Example: SELECT * FROM centile_store.ranking_differences(1, 10);';

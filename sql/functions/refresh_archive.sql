@@ -1,4 +1,4 @@
--- Takes a new cut-off, refreshes the archive while readers continue, freezes the top again and
+-- Takes a new cut-off, computes the archive from the ledger while readers continue, freezes the top again and
 -- raises the revision, in one transaction. A segment takes the cut-off of its whole period, which
 -- may be before a correction: the segment then stays marked as long as its whole period does.
 CREATE OR REPLACE FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) RETURNS integer
@@ -40,7 +40,12 @@ BEGIN
     IF array_position(v_is, NULL) IS NOT NULL THEN
         RAISE EXCEPTION 'a lane of the board has no row' USING ERRCODE = 'CB900', HINT = 'Run centile verify: it names the lane. Then run centile rebuild.';
     END IF;
-    EXECUTE format('REFRESH MATERIALIZED VIEW CONCURRENTLY centile_archive.%I', v_before.archive_name);
+    IF EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.relnamespace = 'centile_archive'::regnamespace AND c.relname = v_before.archive_name AND c.relkind = 'r') THEN
+        EXECUTE format('DELETE FROM centile_archive.%I', v_before.archive_name);
+        EXECUTE format('INSERT INTO centile_archive.%I %s', v_before.archive_name, centile_store.archive_query(p_period_id));
+    ELSE
+        EXECUTE format('REFRESH MATERIALIZED VIEW CONCURRENTLY centile_archive.%I', v_before.archive_name);
+    END IF;
     EXECUTE format('SELECT count(*), max(reached_at) FROM centile_archive.%I', v_before.archive_name) INTO v_players, v_last_at;
     -- Prevents name changes; otherwise the top could show an erased name again. Before the period's
     -- row, which centile.erase_user locks after this one.

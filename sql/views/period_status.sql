@@ -1,6 +1,5 @@
--- Players of a closed period are those of its archive. The last event of an open period comes from
--- the lanes, if it lies in the period. Where closing has set the lanes' time, or a later period has
--- events, the view reads the entries for the latest time.
+-- Players of a closed period are those of its archive. The last event of an open period is the last
+-- one of the board: NULL if it lies outside of the period. A cut-off that set the lanes' time names it.
 CREATE OR REPLACE VIEW centile.period_status AS
 SELECT b.slug AS board, p.kind, p.label,
        CASE WHEN p.state IN ('closed', 'preparing') THEN p.state WHEN p.cut_off_at IS NOT NULL THEN 'closing'
@@ -21,18 +20,19 @@ SELECT b.slug AS board, p.kind, p.label,
        CASE WHEN p.state = 'closed' AND p.archive_revision > 0 AND p.archive_dropped_at IS NULL THEN a.oid IS NOT NULL AND p.archive_differences = 0 END AS agrees,
        p.frozen_top IS NOT NULL AND p.corrected_at IS NOT NULL AS needs_refresh,
        p.closed_at, p.id AS period_id, p.segment
-FROM centile_store.periods p
-JOIN centile_store.boards b ON b.id = p.board_id
-LEFT JOIN pg_catalog.pg_class a
-    ON a.relnamespace = 'centile_archive'::regnamespace AND a.relname = p.archive_name AND a.relkind = 'm' AND a.relispopulated
+FROM centile_store.boards b
 CROSS JOIN LATERAL (
-    SELECT CASE
-        WHEN p.ranking_id IS NULL THEN p.archive_last_at
-        WHEN l.last_at >= p.starts_at AND l.last_at < p.ends_at
-            AND NOT EXISTS (SELECT FROM centile_store.periods c
-                            WHERE c.board_id = p.board_id AND c.segment = '' AND c.cut_off_at IS NOT NULL AND c.ends_at = l.last_at) THEN l.last_at
-        ELSE (SELECT max(x.reached_at) FROM centile_store.leaderboard x WHERE x.ranking_id = p.ranking_id) END AS last_event_at
-    FROM (SELECT max(l.last_at) AS last_at FROM centile_store.board_lanes l WHERE l.board_id = p.board_id) l) e;
+    SELECT CASE WHEN count(c.period_id) = 0 THEN l.last_at ELSE max(c.last_at) END AS last_at
+    FROM (SELECT max(l.last_at) AS last_at FROM centile_store.board_lanes l WHERE l.board_id = b.id) l
+    LEFT JOIN (SELECT c.ends_at, o.* FROM centile_store.periods c JOIN centile_store.cut_offs o ON o.period_id = c.id
+               WHERE c.board_id = b.id AND c.segment = '') c ON c.ends_at = l.last_at
+    GROUP BY l.last_at) l
+JOIN centile_store.periods p ON p.board_id = b.id
+LEFT JOIN pg_catalog.pg_class a
+    ON a.relnamespace = 'centile_archive'::regnamespace AND a.relname = p.archive_name AND a.relkind IN ('m', 'r') AND a.relispopulated
+CROSS JOIN LATERAL (
+    SELECT CASE WHEN p.ranking_id IS NULL THEN p.archive_last_at
+                WHEN l.last_at >= p.starts_at AND l.last_at < p.ends_at THEN l.last_at END AS last_event_at) e;
 
 COMMENT ON VIEW centile.period_status IS
 'State, players, version, last event and archive of every period. Example: SELECT kind, label, state, players, version, last_event_at, archive, differences, agrees FROM centile.period_status WHERE board = ''main'' ORDER BY starts_at DESC, kind;';

@@ -35,6 +35,12 @@ pub(super) struct Verify {
     /// ledger.
     #[arg(long)]
     counts: bool,
+    /// Compare all entries of open periods with the ledger
+    ///
+    /// Otherwise compares only players with ledger rows since the last verification. A ranking that
+    /// was never verified, or was found damaged, is always compared as a whole.
+    #[arg(long, conflicts_with = "counts")]
+    whole: bool,
     /// Maximum number of differences to list per kind and period; all are counted
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     limit: u32,
@@ -42,7 +48,8 @@ pub(super) struct Verify {
 
 /// Prints a line for each period and each difference. Fails if there is a difference.
 pub(super) async fn run(config: &Config, verify: Verify) -> Result<()> {
-    let depth = if verify.counts { Depth::Counts } else { Depth::Everything { limit: verify.limit } };
+    let depth =
+        if verify.counts { Depth::Counts } else { Depth::Everything { limit: verify.limit, whole: verify.whole } };
     let limit = usize::try_from(verify.limit).unwrap_or(usize::MAX);
     let spinner = output::spinner("comparing");
     let mut tally = Tally { spinner: spinner.clone(), limit, periods: 0, different: 0, differences: 0 };

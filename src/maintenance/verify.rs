@@ -22,7 +22,7 @@ use crate::{
     ranking::counts,
     store::{
         Store,
-        verification::{PeriodComparison, VerifiablePeriod, Verifier},
+        verification::{PeriodComparison, SettledPoint, VerifiablePeriod, Verifier},
     },
     telemetry,
 };
@@ -46,6 +46,9 @@ pub enum Depth {
     Everything {
         /// Maximum differences listed of each kind.
         limit: u32,
+        /// Whether to read the whole ledger, not only rows since the last verification of a
+        /// ranking.
+        whole: bool,
     },
     /// Counts against each other and against the bucket rows, for rankings only.
     Counts,
@@ -69,10 +72,19 @@ pub async fn verify(
         period_id = Some(id);
     }
     let mut verifier = store.verifier().await?;
+    let mut begun = None;
     for period in store.verifiable_periods(board.map(|board| board.id), period_id).await? {
         let (board, name) = (period.board.clone(), period.period.clone());
         let checked = match depth {
-            Depth::Everything { limit } => everything(cache, &mut verifier, period, limit).await,
+            Depth::Everything { limit, whole } => {
+                // The periods of a board follow each other.
+                let point = match begun.take() {
+                    Some((board_id, point)) if board_id == period.board_id => point,
+                    _ => verifier.begin(period.board_id).await?,
+                };
+                let (_, point) = begun.insert((period.board_id, point));
+                everything(cache, &mut verifier, period, point, limit, whole).await
+            }
             Depth::Counts => counted(&mut verifier, period).await,
         };
         let checked = match checked {
@@ -92,14 +104,16 @@ async fn everything(
     cache: &Cache,
     verifier: &mut Verifier,
     period: VerifiablePeriod,
+    point: &SettledPoint,
     limit: u32,
+    whole: bool,
 ) -> Result<Option<Checked>> {
     let limit = i32::try_from(limit).unwrap_or(i32::MAX);
     let mut attempts = 1;
     let comparison = loop {
         // The archive may be dropped during the comparison, as the next snapshot shows. Reads retry
         // differently (`ranking::period`): they resolve the period again.
-        match verifier.compare(period.period_id, limit).await {
+        match verifier.compare(period.period_id, limit, whole).await {
             Ok(Some(comparison))
                 if attempts < MAX_ATTEMPTS
                     && comparison.differences.iter().any(|found| found.kind == "archive missing") => {}
@@ -109,6 +123,9 @@ async fn everything(
         attempts += 1;
     };
     let Some(comparison) = comparison else { return Ok(None) };
+    if let Some(ranking_id) = comparison.ranking_id {
+        verifier.end(ranking_id, comparison.differences.is_empty(), point).await?;
+    }
     let cached = cached_differences(cache, &comparison, limit).await;
     let PeriodComparison { players, mut differences, .. } = comparison;
     differences.extend(cached);

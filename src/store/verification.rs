@@ -1,6 +1,7 @@
 //! SQL that compares derived data with the ledger. Each comparison is one statement and so one
 //! snapshot.
 
+use chrono::{DateTime, Utc};
 use sqlx::{PgConnection, types::Json};
 
 use crate::{
@@ -29,10 +30,21 @@ pub(crate) struct VerifiablePeriod {
 pub(crate) struct PeriodComparison {
     /// Players, according to the derived data.
     pub(crate) players: u64,
+    /// Id of the ranking in this snapshot; `None` for a closed period.
+    pub(crate) ranking_id: Option<i64>,
     /// The ranking in this snapshot, with its version and the players of each bucket.
     pub(crate) ranking: Option<(i64, Version, Vec<i64>)>,
     /// The differences.
     pub(crate) differences: Vec<Difference>,
+}
+
+/// A point in the ledger of a board, up to which all rows are committed.
+#[derive(Debug)]
+pub(crate) struct SettledPoint {
+    began_at: DateTime<Utc>,
+    ledger_end: Option<i64>,
+    batches: Option<Vec<i64>>,
+    times: Option<Vec<DateTime<Utc>>>,
 }
 
 /// A connection without a limit on statement time.
@@ -90,21 +102,56 @@ impl Store {
 }
 
 impl Verifier {
+    /// Returns the end of a board's ledger, for [`Self::end`] after a later comparison.
+    pub(crate) async fn begin(&mut self, board_id: i32) -> Result<SettledPoint> {
+        let point = sqlx::query_as!(
+            SettledPoint,
+            r#"SELECT began_at AS "began_at!", ledger_end, batches, times FROM centile_store.begin_verification($1)"#,
+            board_id
+        )
+        .fetch_one(&mut self.0)
+        .await?;
+        Ok(point)
+    }
+
+    /// Records that a ranking agrees with the ledger up to this point, or that it is damaged.
+    pub(crate) async fn end(&mut self, ranking_id: i64, agrees: bool, point: &SettledPoint) -> Result<()> {
+        sqlx::query!(
+            "SELECT centile_store.end_verification($1, $2, $3, $4, $5, $6)",
+            ranking_id,
+            agrees,
+            point.began_at,
+            point.ledger_end,
+            point.batches.as_deref(),
+            point.times.as_deref()
+        )
+        .execute(&mut self.0)
+        .await?;
+        Ok(())
+    }
+
     /// Compares a period with the ledger; returns up to `limit` differences of each kind.
     ///
-    /// Returns `None` when the period has neither a ranking nor an archive any more.
-    pub(crate) async fn compare(&mut self, period_id: i64, limit: i32) -> Result<Option<PeriodComparison>> {
+    /// If not `whole`, reads only the ledger rows since the last verification of a ranking. Returns
+    /// `None` when the period has neither a ranking nor an archive any more.
+    pub(crate) async fn compare(
+        &mut self,
+        period_id: i64,
+        limit: i32,
+        whole: bool,
+    ) -> Result<Option<PeriodComparison>> {
         let row = sqlx::query!(
             r#"SELECT p.ranking_id, centile.epoch() AS "epoch!", g.layout AS "layout?",
                       centile_store.lane_batches(g.board_id, g.lanes) AS "batches: Vec<Option<i64>>",
                       centile_store.bucket_totals(g.id) AS "counts: Vec<Option<i64>>",
                       coalesce(centile_store.player_count(g.id), 0) AS "live!", coalesce(p.archive_players, 0) AS "archived!",
-                      (SELECT coalesce(jsonb_agg(d), '[]') FROM centile_store.differences(p.id, $2) d)
+                      (SELECT coalesce(jsonb_agg(d), '[]') FROM centile_store.differences(p.id, $2, $3) d)
                           AS "differences!: Json<Vec<Difference>>"
                FROM centile_store.periods p LEFT JOIN centile_store.rankings g ON g.id = p.ranking_id
                WHERE p.id = $1 AND (p.ranking_id IS NOT NULL OR p.frozen_top IS NOT NULL)"#,
             period_id,
-            limit
+            limit,
+            whole
         )
         .fetch_optional(&mut self.0)
         .await?;
@@ -118,7 +165,12 @@ impl Verifier {
                 },
             );
             let players = if row.ranking_id.is_some() { row.live } else { row.archived };
-            PeriodComparison { players: players.unsigned_abs(), ranking, differences: row.differences.0 }
+            PeriodComparison {
+                players: players.unsigned_abs(),
+                ranking_id: row.ranking_id,
+                ranking,
+                differences: row.differences.0,
+            }
         }))
     }
 

@@ -46,14 +46,16 @@ const FILL_COPIES: &str = "
 
 /// The statements that create each archive.
 const ARCHIVES: &str = "
-    SELECT array_remove(ARRAY[format('CREATE MATERIALIZED VIEW %s AS %s', c.oid::regclass, pg_get_viewdef(c.oid)),
-                 'COMMENT ON MATERIALIZED VIEW ' || c.oid::regclass || ' IS ' || quote_literal(obj_description(c.oid, 'pg_class')),
+    SELECT array_remove(ARRAY[format('CREATE %s %s AS %s', k.kind, c.oid::regclass,
+                                     CASE c.relkind WHEN 'm' THEN pg_get_viewdef(c.oid) ELSE centile_store.archive_query(p.id) END),
+                 format('COMMENT ON %s %s IS %L', k.kind, c.oid::regclass, obj_description(c.oid, 'pg_class')),
                  format('GRANT SELECT ON %s TO centile_reader, centile_service', c.oid::regclass)], NULL)
            || ARRAY(SELECT pg_get_indexdef(i.indexrelid) FROM pg_index i WHERE i.indrelid = c.oid ORDER BY i.indexrelid)
            || format('ANALYZE %s', c.oid::regclass)
     FROM centile_store.periods p
     JOIN centile_store.boards b ON b.id = p.board_id AND b.mode <> 'combined'
     JOIN pg_class c ON c.relnamespace = 'centile_archive'::regnamespace AND c.relname = p.archive_name
+    CROSS JOIN LATERAL (SELECT CASE c.relkind WHEN 'm' THEN 'MATERIALIZED VIEW' ELSE 'TABLE' END AS kind) k
     ORDER BY p.id";
 
 /// Computes the rankings of combined boards from the copied sources, as the service does.

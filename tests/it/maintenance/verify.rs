@@ -2,6 +2,7 @@
 
 mod archive;
 mod cache;
+mod incremental;
 mod load;
 mod rebuild;
 mod timer;

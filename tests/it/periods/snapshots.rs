@@ -2,11 +2,12 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use sqlx::query_as;
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection, query_as, query_scalar, raw_sql};
 
 use crate::{
     http::api::site::Site,
-    support::{Files, TestDb, import, run},
+    maintenance::layout::rows_read_of,
+    support::{Files, TestDb, amount, import, run},
 };
 
 const SCORES: &str = "/v1/boards/arena/scores";
@@ -41,6 +42,15 @@ async fn page(site: &Site, period: &str) -> Vec<Row> {
         )
     };
     page["data"].as_array().unwrap().iter().map(row).collect()
+}
+
+/// Returns the names of the archives that are tables, after a check that none is missing.
+async fn tables(db: &TestDb) -> Vec<String> {
+    let pool = db.pool().await;
+    let agree = "SELECT bool_and(agrees IS DISTINCT FROM false) FROM centile.period_status WHERE kind = 'snapshot'";
+    assert!(query_scalar::<_, bool>(agree).fetch_one(&pool).await.unwrap());
+    let tables = "SELECT relname::text FROM pg_class WHERE relnamespace = 'centile_archive'::regnamespace AND relkind = 'r' ORDER BY 1";
+    query_scalar(tables).fetch_all(&pool).await.unwrap()
 }
 
 /// Three weeks of January 2024, with two equal scores.
@@ -150,10 +160,57 @@ async fn a_snapshot_is_the_all_time_ranking_at_the_end_of_its_period() {
     run(&db, &["refresh", "--board", "arena", "--period", "snapshot:week-2024-01-08", "--by", "dora"]).well();
     assert_eq!(page(&site, "snapshot:week-2024-01-08").await, before(&db, "2024-01-15 05:00Z").await);
     assert_eq!(page(&site, "snapshot:week-2024-01-01").await, wanted);
+    run(&db, &["verify"]).well();
+    // A snapshot is a table, which pg_restore copies. Retention drops it.
+    assert_eq!(i64::try_from(tables(&db).await.len()).unwrap(), weeks.0);
     // An import cannot change a snapshot.
     let file = files.write("more.csv", "user_id,points,occurred_at\np1,5,2024-01-10T12:00:00Z\n");
     let rejects = import(&db, &file, "arena", &[]).rejects.unwrap();
     assert_eq!(rejects[&2].0, "a period that holds this time is closed");
+    run(&db, &["board", "change", "arena", "--keep", "snapshot=2"]).well();
+    run(&db, &["maintain"]).well();
+    assert_eq!(tables(&db).await.len(), 2);
+}
+
+/// Returns the ledger rows that a snapshot reads, of a player who has scored since its end and of one
+/// who has not.
+async fn rows_of_a_snapshot(connection: &mut PgConnection, n: i32) -> i64 {
+    let cut_off = format!(
+        "INSERT INTO centile_store.periods (board_id, kind, label, starts_at, ends_at) VALUES (1, 'snapshot', 'day-{n}', '-infinity', clock_timestamp());
+         SELECT testing.submit_score('arena', 'p2', 5);
+         SELECT centile_store.cut_off_period(id) FROM centile_store.periods WHERE label = 'day-{n}'"
+    );
+    raw_sql(AssertSqlSafe(cut_off)).execute(&mut *connection).await.unwrap();
+    let before = rows_read_of(connection, "^score_transactions").await;
+    let build = format!(
+        "SELECT centile_store.build_archive(id), centile_store.compare_archive(id), centile_store.finish_close(id, cut_off_at)
+         FROM centile_store.periods WHERE label = 'day-{n}'"
+    );
+    raw_sql(AssertSqlSafe(build)).execute(&mut *connection).await.unwrap();
+    rows_read_of(connection, "^score_transactions").await - before
+}
+
+#[tokio::test]
+async fn snapshots_and_verifications_read_the_rows_since_the_last_and_agree_with_the_ledger() {
+    let db = TestDb::new().await;
+    db.execute(include_str!("snapshots/random.sql")).await;
+    let seed: f64 = rand::random();
+    let days = amount(6, 100);
+    db.execute(&format!(
+        "SELECT setseed({seed});
+         DO $$ BEGIN FOR v_n IN 1..{days} LOOP CALL testing.take_snapshot(v_n); END LOOP; EXCEPTION WHEN assert_failure THEN RAISE EXCEPTION '% (seed {seed})', SQLERRM; END $$"
+    ))
+    .await;
+    let mut connection = PgConnection::connect(db.url()).await.unwrap();
+    rows_of_a_snapshot(&mut connection, -1).await;
+    let first = rows_of_a_snapshot(&mut connection, -2).await;
+    let more = "SELECT count(*) FROM testing.record_scores(1, (centile.lane_hash('p1') % 2)::smallint, array_fill('p1'::text, '{3000}'),
+                    array_fill(1::bigint, '{3000}'), p_times => ARRAY(SELECT '2024-01-02Z'::timestamptz + n * interval '1 minute' FROM generate_series(1, 3000) n))";
+    raw_sql(more).execute(&mut connection).await.unwrap();
+    rows_of_a_snapshot(&mut connection, -3).await;
+    let last = rows_of_a_snapshot(&mut connection, -4).await;
+    assert!(first < 500 && last < first + 50, "{first}, then {last}");
+    run(&db, &["verify", "--whole"]).well();
 }
 
 #[tokio::test]

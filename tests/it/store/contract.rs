@@ -83,6 +83,26 @@ async fn every_example_runs() {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
+/// Times within JSON and text must not depend on the session.
+#[tokio::test]
+async fn examples_give_the_same_in_every_time_zone() {
+    let mut session = Session::new().await;
+    let mut failures = Vec::new();
+    for object in session.objects().await {
+        let mut outputs = Vec::new();
+        for zone in ["UTC", "America/St_Johns", "Pacific/Apia"] {
+            session.zone = Some(zone);
+            let run = session.run(None, object.example.as_deref().unwrap_or("SELECT")).await;
+            outputs.push(run.map_err(|error| error.to_string()));
+        }
+        outputs.dedup();
+        if outputs.len() > 1 {
+            failures.push(format!("{}: {outputs:#?}", object.name));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
 #[tokio::test]
 async fn the_readme_shows_the_output_of_the_examples() {
     let mut session = Session::new().await;

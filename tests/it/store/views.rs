@@ -144,7 +144,11 @@ async fn the_views_follow_a_period_from_due_to_dropped() {
         .unwrap();
     assert_eq!(last_week(&mut connection).await.0.unwrap(), "closing");
     assert_eq!(status(&mut connection).await, "closing 3 - - f f t 1 1 0 0 0");
-    // The lanes' time is now that of the cut-off, which is no event of this week.
+    // The lanes' time is now that of the cut-off, which is no event of this week. The view reads no
+    // entries.
+    let plan: Vec<String> =
+        query_scalar("EXPLAIN SELECT * FROM centile.period_status").fetch_all(&mut connection).await.unwrap();
+    assert!(!plan.iter().any(|line| line.contains("leaderboard")), "{plan:#?}");
     let quiet: bool = query_scalar("SELECT last_event_at IS NULL FROM centile.period_status WHERE state = 'open'")
         .fetch_one(&mut connection)
         .await

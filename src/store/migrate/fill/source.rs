@@ -54,7 +54,7 @@ const BUCKET_COUNTS: &str = "
 const LANE_TABLES: [(&str, &str); 2] = [("board_lanes", BOARD_LANES), ("bucket_counts", BUCKET_COUNTS)];
 
 /// Columns that differ in a cluster of `$count` lanes: table, column, expression for a row `t`.
-const CHANGED: [(&str, &str, &str); 9] = [
+const CHANGED: [(&str, &str, &str); 11] = [
     ("boards", "lanes", "CASE t.mode WHEN 'combined' THEN 1 ELSE $count END"),
     ("rankings", "lanes", "$count"),
     (
@@ -62,6 +62,8 @@ const CHANGED: [(&str, &str, &str); 9] = [
         "batches",
         "ARRAY(SELECT t.batches[n % cardinality(t.batches) + 1] FROM generate_series(0, $count - 1) n)",
     ),
+    ("cut_offs", "ledger_end", "NULL"),
+    ("cut_offs", "last_at", "NULL"),
     ("combinations", "next_view", "NULL"),
     ("combinations", "next_as_of", "NULL"),
     ("combinations", "next_sources", "NULL"),
@@ -70,9 +72,10 @@ const CHANGED: [(&str, &str, &str); 9] = [
     ("combinations", "old_views", "'{}'"),
 ];
 
-/// Tables that are not copied: those about the schema and the database itself, and a feed for rank
-/// indexes, which load anew.
-const SKIPPED: [&str; 5] = ["applied_objects", "applied_sql", "batch_changes", "epochs", "schema_history"];
+/// Tables that are not copied: those about the schema and the database itself, a feed for rank
+/// indexes, which load anew, and the state of verifications, which begin anew.
+const SKIPPED: [&str; 6] =
+    ["applied_objects", "applied_sql", "batch_changes", "epochs", "schema_history", "verified_rankings"];
 
 /// Sessions of Centile in the same database.
 const OTHER_SESSIONS: &str = "

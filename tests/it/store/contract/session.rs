@@ -56,6 +56,8 @@ pub struct Session {
     /// Statement that resets the sequences to their values after the sample data, because a
     /// rollback does not.
     rewind: String,
+    /// Time zone of statements; `None` for UTC. With a zone, their output leaves out times.
+    pub zone: Option<&'static str>,
     db: TestDb,
 }
 
@@ -80,7 +82,7 @@ impl Session {
         .fetch_one(&mut connection)
         .await
         .unwrap();
-        Self { connection, rewind, db }
+        Self { connection, rewind, zone: None, db }
     }
 
     /// Returns its database.
@@ -129,9 +131,12 @@ impl Session {
         if let Some(role) = role {
             raw_sql(AssertSqlSafe(format!("SET LOCAL ROLE {role}"))).execute(&mut *transaction).await?;
         }
+        if let Some(zone) = self.zone {
+            raw_sql(AssertSqlSafe(format!("SET LOCAL TimeZone = '{zone}'"))).execute(&mut *transaction).await?;
+        }
         let rows = raw_sql(AssertSqlSafe(statement)).fetch_all(&mut *transaction).await;
         transaction.rollback().await?;
-        rows.map(|rows| printed(&rows))
+        rows.map(|rows| printed(&rows, self.zone.is_none()))
     }
 }
 
@@ -141,12 +146,12 @@ pub fn code_of(error: &sqlx::Error) -> String {
 }
 
 /// Formats rows as psql does, without trailing spaces.
-fn printed(rows: &[PgRow]) -> String {
+fn printed(rows: &[PgRow], has_times: bool) -> String {
     let count = if rows.len() == 1 { "(1 row)".to_owned() } else { format!("({} rows)", rows.len()) };
     let Some(first) = rows.first() else { return count };
     let columns = first.columns();
     let cells: Vec<Vec<String>> =
-        rows.iter().map(|row| columns.iter().map(|column| cell(row, column)).collect()).collect();
+        rows.iter().map(|row| columns.iter().map(|column| cell(row, column, has_times)).collect()).collect();
     let widths: Vec<usize> = (0..columns.len())
         .map(|place| {
             let longest = cells.iter().map(|row| row[place].chars().count()).max().unwrap_or_default();
@@ -170,11 +175,12 @@ fn printed(rows: &[PgRow]) -> String {
 }
 
 /// Returns a value as text, which the simple query protocol sends.
-fn cell(row: &PgRow, column: &sqlx::postgres::PgColumn) -> String {
+fn cell(row: &PgRow, column: &sqlx::postgres::PgColumn, has_times: bool) -> String {
     let value: PgValueRef<'_> = row.try_get_raw(column.ordinal()).unwrap();
     match value {
         value if value.is_null() => String::new(),
         _ if MASKED.contains(&column.name()) => "…".to_owned(),
+        _ if !has_times && column.type_info().name() == "TIMESTAMPTZ" => String::new(),
         value => value.as_str().unwrap().to_owned(),
     }
 }
