@@ -137,6 +137,7 @@ BEGIN
     RETURNING id INTO v_event.transaction_id;
     PERFORM centile_store.advance_lane(v_lane, v_at, ARRAY[v_event.user_id]);
     PERFORM centile_store.recompute_entries(v_lane.lane, v_rankings, ARRAY[v_event.user_id]);
+    PERFORM centile_store.check_sum(v_board, v_event.user_id, v_at, v_event.points);
     PERFORM centile_store.decide_event(v_event, 'accepted', p_reason, p_actor);
     RETURN v_event.transaction_id;
 END
@@ -379,8 +380,7 @@ BEGIN
     PERFORM centile_store.recompute_entries(v_lane.lane, v_rankings, ARRAY[v_user_id]);
 
     PERFORM centile_store.mark_corrected(v_closed);
-    -- Raises an error now, rather than at the refresh, if a sum leaves the range of bigint.
-    PERFORM e.score FROM unnest(v_closed) AS c (period_id) CROSS JOIN LATERAL centile.entries_from_ledger(c.period_id, NULL, ARRAY[v_user_id]) e;
+    PERFORM centile_store.check_sum(v_board, v_user_id, p_at, p_points);
     PERFORM centile_store.note_act(p_actor, 'correct', v_board.id, NULL, jsonb_strip_nulls(jsonb_build_object(
         'transaction_id', transaction_id, 'points', p_points, 'tiebreak', p_tiebreak, 'at', p_at, 'reason', p_reason)), NULL, v_user_id);
 END
@@ -1559,6 +1559,7 @@ BEGIN
         RETURN false;
     END IF;
     PERFORM centile_store.record_act(v_board, v_lane, v_target.user_id, 'void', p_reason, p_transaction_id, v_target.occurred_at, p_actor);
+    PERFORM centile_store.check_sum(v_board, v_target.user_id, v_target.occurred_at, -v_target.points);
     RETURN true;
 END
 $$;
@@ -2586,6 +2587,31 @@ $$;
 
 COMMENT ON FUNCTION centile_store.check_editable(p_user centile_store.users, p_boards text[]) IS 'Raises an error if a user was erased, or if a key that is limited to these boards may not change the user. Example: SELECT centile_store.check_editable(u, ''{main}'') FROM centile_store.users u WHERE u.id = 1;';
 
+CREATE FUNCTION centile_store.check_sum(p_board centile_store.boards, p_user_id bigint, p_at timestamp with time zone, p_change bigint) RETURNS void
+    LANGUAGE plpgsql STABLE
+    AS $$
+BEGIN
+    IF p_board.mode = 'sum' AND EXISTS (
+        -- A segment has the sum of its whole period.
+        SELECT FROM centile_store.periods_at(p_board.id, p_board.periods, p_at) w
+        JOIN centile_store.periods p ON p.id = w.period_id
+        CROSS JOIN LATERAL (
+            SELECT sum(t.points) AS score FROM centile_store.score_transactions t
+            WHERE t.board_id = p_board.id AND t.user_id = p_user_id AND t.kind = 'score' AND t.occurred_at < p.ends_at
+              AND t.occurred_at >= greatest(p.starts_at, (
+                  SELECT max(r.occurred_at) FROM centile_store.score_transactions r
+                  WHERE r.board_id = p_board.id AND r.user_id = p_user_id AND r.kind = 'reset'
+                    AND r.occurred_at >= p.starts_at AND r.occurred_at < p.ends_at))
+              AND NOT EXISTS (SELECT FROM centile_store.score_transactions v
+                              WHERE v.board_id = p_board.id AND v.user_id = p_user_id AND v.kind = 'void' AND v.voids_id = t.id)) s
+        WHERE abs(s.score) > 9223372036854775807 AND abs(s.score) > abs(s.score - p_change)) THEN
+        RAISE EXCEPTION 'the score would leave the range of 64 bits' USING ERRCODE = 'numeric_value_out_of_range';
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.check_sum(p_board centile_store.boards, p_user_id bigint, p_at timestamp with time zone, p_change bigint) IS 'Raises an error if an act on a player has led a sum out of the range of 64 bits in a period that holds the time. Example: SELECT centile_store.check_sum(b, 1, now(), 5) FROM centile_store.boards b WHERE b.slug = ''main'';';
+
 CREATE FUNCTION centile_store.check_time_zone(p_time_zone text) RETURNS void
     LANGUAGE plpgsql STABLE
     AS $_$
@@ -3405,9 +3431,9 @@ BEGIN
         SELECT e.user_id, e.score, %1$s AS rank_key,
                2251799813685247 - ((extract(epoch FROM e.reached_at) - 946684800) * 1000000)::bigint AS tie_key,
                e.reached_at, e.only_zeros
-        FROM (SELECT s.user_id, sum(s.points)::bigint AS score,
+        FROM (SELECT s.user_id, greatest(least(sum(s.points), 9223372036854775807), -9223372036854775807)::bigint AS score,
                      coalesce(max(s.occurred_at) FILTER (WHERE s.points <> 0), min(s.occurred_at)) AS reached_at,
-                     count(*) FILTER (WHERE s.points <> 0) = 0 AS only_zeros
+                     count(*) FILTER (WHERE s.points <> 0) = 0 OR abs(sum(s.points)) > 9223372036854775807 AS only_zeros
               FROM s GROUP BY s.user_id) e$query$,
             v_sign || 'e.score')
         ELSE format($query$
@@ -6974,7 +7000,7 @@ CREATE TABLE centile_store.leaderboard (
 )
 WITH (fillfactor='80');
 
-COMMENT ON TABLE centile_store.leaderboard IS 'Entries: one player''s standing in one ranking. only_zeros: no event counts that has points other than 0.';
+COMMENT ON TABLE centile_store.leaderboard IS 'Entries: one player''s standing in one ranking. only_zeros: no event counts that has points other than 0; with a score other than 0: the sum lies beyond 64 bits and stopped at its limit.';
 
 COMMENT ON COLUMN centile_store.leaderboard.lane IS 'The player''s writer lane.';
 
@@ -8396,6 +8422,9 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.users TO centile_servic
 
 REVOKE ALL ON FUNCTION centile_store.check_editable(p_user centile_store.users, p_boards text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.check_editable(p_user centile_store.users, p_boards text[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.check_sum(p_board centile_store.boards, p_user_id bigint, p_at timestamp with time zone, p_change bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.check_sum(p_board centile_store.boards, p_user_id bigint, p_at timestamp with time zone, p_change bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.check_time_zone(p_time_zone text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.check_time_zone(p_time_zone text) TO centile_service;

@@ -14,6 +14,8 @@ const PERIODS_CLOSED: &str = "centile_periods_closed_total";
 
 const ARCHIVE_DIFFERENCES: &str = "centile_archive_differences_total";
 
+const SUMS_LIMITED: &str = "centile_sums_limited_total";
+
 const ROWS_MOVED: &str = "centile_layout_rows_moved_total";
 
 const COUNT_DIFFERENCES: &str = "centile_count_differences_total";
@@ -75,6 +77,7 @@ pub fn install() {
         for name in [
             PERIODS_CLOSED,
             ARCHIVE_DIFFERENCES,
+            SUMS_LIMITED,
             ROWS_MOVED,
             COUNT_DIFFERENCES,
             SUBSCRIBERS_DROPPED,
@@ -242,6 +245,11 @@ pub(crate) fn count_closed(closed: &ClosedPeriod) {
     counter!(ARCHIVE_DIFFERENCES).increment(closed.differences);
 }
 
+/// Counts players whose sum in a new rolling window lies beyond 64 bits.
+pub(crate) fn count_limited_sums(players: u64) {
+    counter!(SUMS_LIMITED).increment(players);
+}
+
 /// Counts rows moved to another bucket.
 pub(crate) fn count_moved_rows(rows: u64) {
     counter!(ROWS_MOVED).increment(rows);
@@ -282,6 +290,10 @@ fn describe() {
         "Players of the fullest bucket, in units of a hundredth of its ranking's players (at least 1,000). Maximum over rankings."
     );
     describe_counter!(COUNT_DIFFERENCES, "Wrong counts of players found by this process.");
+    describe_counter!(
+        SUMS_LIMITED,
+        "Players whose sum in a rolling window that this process filled lies beyond 64 bits."
+    );
     describe_counter!(ROWS_MOVED, "Rows moved between buckets by this process.");
     describe_counter!(PERIODS_CLOSED, "Periods closed by this process.");
     describe_counter!(

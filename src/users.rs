@@ -211,7 +211,7 @@ async fn erase_from_tops(rankings: &Rankings, erased: &str) -> Result<bool> {
 
 async fn set_banned(rankings: &Rankings, user_id: &UserId, banned: bool, act: &Act) -> Result<User> {
     let ban = rankings.store.begin_ban(user_id.as_str(), banned, act).await?;
-    // A board that cannot be changed now does not delay the others.
+    // A board that cannot be changed does not delay the others.
     let (mut failed, mut unchanged) = (None, Vec::new());
     // Nobody has scores on a combined board.
     let boards = boards::list(&rankings.store, None).await?;
@@ -222,16 +222,24 @@ async fn set_banned(rankings: &Rankings, user_id: &UserId, banned: bool, act: &A
         };
         match done.await {
             Ok(()) => {}
-            Err(Error::Unavailable { code, message, retry_after }) => {
+            // The later ban or unban changes all boards.
+            Err(error @ Error::Conflict { code: Code::BanSuperseded, .. }) => return Err(error),
+            Err(error) => {
+                tracing::error!(board = %board.slug, %error, "a ban or unban has not reached a board");
                 unchanged.push(board.slug.as_str());
-                let message = format!("{message}; run it again to finish the boards {}", unchanged.join(", "));
-                failed = Some(Error::Unavailable { code, message, retry_after });
+                failed = Some(error);
             }
-            Err(error) => return Err(error),
         }
     }
     if let Some(error) = failed {
-        return Err(error);
+        let rest = format!("; run it again to finish the boards {}", unchanged.join(", "));
+        return Err(match error {
+            Error::Unavailable { code, message, retry_after } => {
+                Error::Unavailable { code, message: message + &rest, retry_after }
+            }
+            // Callers do not see the text of an internal error.
+            _ => Error::unavailable(Code::Unavailable, format!("an error occurred, which the log explains{rest}")),
+        });
     }
     // A user erased meanwhile has a new id.
     let user_id = rankings.store.end_ban(ban, act).await?;

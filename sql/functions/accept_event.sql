@@ -47,6 +47,7 @@ BEGIN
     RETURNING id INTO v_event.transaction_id;
     PERFORM centile_store.advance_lane(v_lane, v_at, ARRAY[v_event.user_id]);
     PERFORM centile_store.recompute_entries(v_lane.lane, v_rankings, ARRAY[v_event.user_id]);
+    PERFORM centile_store.check_sum(v_board, v_event.user_id, v_at, v_event.points);
     PERFORM centile_store.decide_event(v_event, 'accepted', p_reason, p_actor);
     RETURN v_event.transaction_id;
 END

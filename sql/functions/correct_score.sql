@@ -64,8 +64,7 @@ BEGIN
     PERFORM centile_store.recompute_entries(v_lane.lane, v_rankings, ARRAY[v_user_id]);
 
     PERFORM centile_store.mark_corrected(v_closed);
-    -- Raises an error now, rather than at the refresh, if a sum leaves the range of bigint.
-    PERFORM e.score FROM unnest(v_closed) AS c (period_id) CROSS JOIN LATERAL centile.entries_from_ledger(c.period_id, NULL, ARRAY[v_user_id]) e;
+    PERFORM centile_store.check_sum(v_board, v_user_id, p_at, p_points);
     PERFORM centile_store.note_act(p_actor, 'correct', v_board.id, NULL, jsonb_strip_nulls(jsonb_build_object(
         'transaction_id', transaction_id, 'points', p_points, 'tiebreak', p_tiebreak, 'at', p_at, 'reason', p_reason)), NULL, v_user_id);
 END

@@ -1,5 +1,11 @@
 -- The query reads events from s (id, user_id, points, tiebreak, occurred_at). The text names only
 -- s, because archives are defined by it.
+--
+-- A sum beyond 64 bits stops at ±(2^63 - 1), so that one player never prevents a period from being
+-- filled or closed. Events and acts that lead there are refused. But a period that is filled later,
+-- such as a rolling window, may hold a player's large scores without those that balance them. Then
+-- only_zeros is true although the score is not 0. Such an entry accepts no event, because it does
+-- not tell the sum; acts compute it again.
 CREATE OR REPLACE FUNCTION centile_store.entries_of(p_board centile_store.boards) RETURNS text
 LANGUAGE plpgsql IMMUTABLE
 AS $$
@@ -13,9 +19,9 @@ BEGIN
         SELECT e.user_id, e.score, %1$s AS rank_key,
                2251799813685247 - ((extract(epoch FROM e.reached_at) - 946684800) * 1000000)::bigint AS tie_key,
                e.reached_at, e.only_zeros
-        FROM (SELECT s.user_id, sum(s.points)::bigint AS score,
+        FROM (SELECT s.user_id, greatest(least(sum(s.points), 9223372036854775807), -9223372036854775807)::bigint AS score,
                      coalesce(max(s.occurred_at) FILTER (WHERE s.points <> 0), min(s.occurred_at)) AS reached_at,
-                     count(*) FILTER (WHERE s.points <> 0) = 0 AS only_zeros
+                     count(*) FILTER (WHERE s.points <> 0) = 0 OR abs(sum(s.points)) > 9223372036854775807 AS only_zeros
               FROM s GROUP BY s.user_id) e$query$,
             v_sign || 'e.score')
         ELSE format($query$

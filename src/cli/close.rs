@@ -10,7 +10,7 @@ use crate::{
         with_instance,
     },
     config::{Config, value},
-    maintenance::window::{self, Prepared},
+    maintenance::window::{self, FilledWindow, Prepared},
     model::{board::BoardSlug, period::PeriodSelector},
     periods::closing::{self, Outcome},
 };
@@ -107,8 +107,16 @@ impl Tally {
 
     fn add_window(&mut self, Prepared { board, period, result }: &Prepared) {
         let line = match result {
-            Ok((players, time)) => {
-                format!("prepared {board} {period}: {} players, {:.1} s", thousands(*players), time.as_secs_f64())
+            Ok(FilledWindow { players, limited, time }) => {
+                let limited = match limited {
+                    0 => String::new(),
+                    some => format!(", {} SUMS BEYOND 64 BITS, which stand at the limit", thousands(*some)),
+                };
+                format!(
+                    "prepared {board} {period}: {} players, {:.1} s{limited}",
+                    thousands(*players),
+                    time.as_secs_f64()
+                )
             }
             Err(error) => {
                 self.failed += 1;

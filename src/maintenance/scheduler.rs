@@ -55,8 +55,8 @@ impl Scheduler {
     /// Starts the background work: every ten minutes, maintains the ledger, freezes its ended months,
     /// and finishes erasures; at
     /// the interval `every`, moves players to other segments, delivers messages, checks counts,
-    /// prepares rolling windows, closes due periods, computes combined boards, and rebalances, which
-    /// may also start earlier.
+    /// prepares rolling windows, closes due periods, removes rows of released rankings, computes combined
+    /// boards, and rebalances, which may also start earlier.
     ///
     /// A step in progress when the instance stops is abandoned; another run repeats it.
     pub(crate) fn start(self: &Arc<Self>, every: Duration, background: &Background) {
@@ -93,11 +93,11 @@ impl Scheduler {
                 *this.last_run() = Some(Instant::now());
             }
             log_failure("archives could not be dropped", closing::drop_expired(store).await.map(drop));
-            log_failure(
-                "rows of closed rankings could not be removed",
-                closing::remove_released(store).await.map(drop),
-            );
             closed
+        });
+        // A task of its own: the rows of a large ranking take minutes, for which no period must wait.
+        self.repeat(background, every, "rows of closed rankings could not be removed", |this| async move {
+            closing::remove_released(&this.rankings.store).await.map(drop)
         });
         self.repeat(background, every, "combined boards could not be refreshed", |this| async move {
             combining::refresh_due(&this.rankings.store, &this.rankings.cache, |board, result| {

@@ -12,6 +12,7 @@ use crate::{
     Error, Result,
     maintenance::rebuild,
     store::{Store, rebuild::WantedWindow},
+    telemetry,
 };
 
 /// A window, and the result of preparing it.
@@ -21,8 +22,19 @@ pub struct Prepared {
     pub board: String,
     /// The window's name.
     pub period: String,
-    /// Players when it was filled, and the time that this took.
-    pub result: Result<(u64, Duration)>,
+    /// What was filled.
+    pub result: Result<FilledWindow>,
+}
+
+/// A window that was filled.
+#[derive(Debug)]
+pub struct FilledWindow {
+    /// Players when it was filled.
+    pub players: u64,
+    /// Those of them whose sum lies beyond 64 bits and stopped at its limit.
+    pub limited: u64,
+    /// The time that this took.
+    pub time: Duration,
 }
 
 /// Prepares all windows whose time has come, one after another, and reports each. Leaves out those that
@@ -37,15 +49,24 @@ pub async fn prepare_due(store: &Store, mut report: impl FnMut(Prepared)) -> Res
         };
         let period = format!("rolling:{}", window.label);
         let Some(result) = prepare(store, &window).await.transpose() else { continue };
-        if let Ok((players, time)) = &result {
+        if let Ok(FilledWindow { players, limited, time }) = &result {
             tracing::info!(board = window.board, period, players, duration_ms = time.as_millis(), "window prepared");
+            telemetry::count_limited_sums(*limited);
+            if *limited > 0 {
+                tracing::error!(
+                    board = window.board,
+                    period,
+                    players = limited,
+                    "sums lie beyond 64 bits and stand at the limit: void scores of these players"
+                );
+            }
         }
         report(Prepared { board: window.board, period, result });
     }
 }
 
-/// Fills a window. Returns its players and the time that this took; `None` if there was nothing to do.
-async fn prepare(store: &Store, window: &WantedWindow) -> Result<Option<(u64, Duration)>> {
+/// Fills a window. Returns `None` if there was nothing to do.
+async fn prepare(store: &Store, window: &WantedWindow) -> Result<Option<FilledWindow>> {
     let begin = Instant::now();
     let Some(period_id) = store.open_window(window).await? else { return Ok(None) };
     let mut rebuilder = match store.rebuilder(window.board_id, period_id).await {
@@ -54,6 +75,7 @@ async fn prepare(store: &Store, window: &WantedWindow) -> Result<Option<(u64, Du
         rebuilder => rebuilder?,
     };
     let (players, _) = rebuild::build(&mut rebuilder, None, &mut |_| ()).await?;
+    let limited = rebuilder.limited_sums().await?;
     rebuilder.end().await;
-    Ok(Some((players, begin.elapsed())))
+    Ok(Some(FilledWindow { players, limited, time: begin.elapsed() }))
 }

@@ -21,7 +21,9 @@ pub(crate) struct Entry {
     pub(crate) rank_key: i64,
     /// Tiebreak and time; see [`tie_key`].
     pub(crate) tie_key: i64,
-    /// Whether all counted events have 0 points. Such an entry keeps its first time.
+    /// Whether all counted events have 0 points. Such an entry keeps its first time. With another score,
+    /// it means that the sum lies beyond 64 bits and stopped at its limit: see
+    /// `centile_store.entries_of`.
     pub(crate) only_zeros: bool,
 }
 
@@ -62,8 +64,12 @@ impl Entry {
     /// Returns the sum of two entries of a `sum` board.
     ///
     /// Its time is that of the latest event with points other than 0, or of the first event if
-    /// there is none. A later time is a smaller tie key.
+    /// there is none. A later time is a smaller tie key. `None` if the sum would exceed 64 bits, or
+    /// already does.
     fn plus(self, event: Self) -> Option<Self> {
+        if self.only_zeros && self.rank_key != 0 {
+            return None;
+        }
         let rank_key = self.rank_key.checked_add(event.rank_key).filter(|key| *key != i64::MIN)?;
         let tie_key = match (self.only_zeros, event.only_zeros) {
             (true, true) => self.tie_key.max(event.tie_key),

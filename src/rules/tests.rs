@@ -198,6 +198,24 @@ fn a_bad_event_is_refused_alone() {
     assert_eq!(kinds[9], Some(&Refusal::TimeOutOfRange));
 }
 
+/// See `centile_store.entries_of`.
+#[test]
+fn a_sum_that_stopped_at_its_limit_accepts_no_event() {
+    for order in [Order::Desc, Order::Asc] {
+        for limit in [i64::MAX, -i64::MAX] {
+            let mut facts = facts(Mode::Sum, order, 1);
+            let mut stored = Entry { rank_key: limit, tie_key: tie_key(time(0), 0), only_zeros: true };
+            facts.entries.insert((11, 0), stored);
+            let events = [event(0, 1), event(0, -1), event(0, 0)];
+            assert_eq!(refusals(&facts, &events), vec![Some(Refusal::Overflow); 3], "{order:?} {limit}");
+            // A sum that is exactly the limit.
+            stored.only_zeros = false;
+            facts.entries.insert((11, 0), stored);
+            assert_eq!(refusals(&facts, &[event(0, 0)]), [None], "{order:?} {limit}");
+        }
+    }
+}
+
 #[test]
 fn an_event_counts_in_all_its_periods_or_in_none() {
     let mut facts = facts(Mode::Sum, Order::Desc, 1);

@@ -146,6 +146,17 @@ impl Rebuilder {
         Ok(players.unsigned_abs())
     }
 
+    /// Returns the number of players whose sum lies beyond 64 bits: see `centile_store.entries_of`.
+    pub(crate) async fn limited_sums(&mut self) -> Result<u64> {
+        let players = sqlx::query_scalar!(
+            r#"SELECT count(*) AS "players!" FROM centile_store.leaderboard WHERE ranking_id = $1 AND only_zeros AND score <> 0"#,
+            self.ranking_id
+        )
+        .fetch_one(&mut self.connection)
+        .await?;
+        Ok(players.unsigned_abs())
+    }
+
     /// Applies the ledger rows written since the last call; returns the number of players affected.
     pub(crate) async fn catch_up(&mut self) -> Result<u64> {
         let end = sqlx::query_scalar!(r#"SELECT centile_store.settled_ledger_end($1) AS "end!""#, self.board_id)

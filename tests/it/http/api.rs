@@ -17,12 +17,12 @@ use self::site::Site;
 use crate::support::{TestDb, wait::until};
 
 /// Returns the players of a list with one of their fields: `[("ada", 1), …]`.
-fn column(list: &Value, name: &str) -> Vec<(String, i64)> {
+pub fn column(list: &Value, name: &str) -> Vec<(String, i64)> {
     let rows = list.as_array().unwrap_or_else(|| panic!("no list: {list}"));
     rows.iter().map(|row| (row["user_id"].as_str().unwrap().to_owned(), row[name].as_i64().unwrap())).collect()
 }
 
-fn pairs<const N: usize>(pairs: [(&str, i64); N]) -> Vec<(String, i64)> {
+pub fn pairs<const N: usize>(pairs: [(&str, i64); N]) -> Vec<(String, i64)> {
     pairs.map(|(user, number)| (user.to_owned(), number)).to_vec()
 }
 

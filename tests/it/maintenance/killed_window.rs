@@ -49,6 +49,7 @@ async fn killed_preparations_end_like_an_undisturbed_one() {
         "fill_buckets",
         "catch_up",
         "swap_ranking",
+        "only_zeros",
     ];
     let killing =
         Killing { command: &["close", "--due"], steps: &steps, kills: amount(1, 30), busy: "another process" };

@@ -6,7 +6,7 @@ mod retention;
 
 use std::{fmt::Write as _, io::Write as _};
 
-use chrono::{SecondsFormat, TimeDelta, Utc};
+use chrono::{SecondsFormat, Utc};
 use sqlx::PgPool;
 
 use crate::support::{Files, Ran, TestDb, import, import_stdin, run, spawn, spawn_import, spawn_serve, wait::until};
@@ -154,18 +154,14 @@ async fn a_step_out_of_order_is_refused() {
 
 #[tokio::test]
 async fn close_due_fails_for_a_window_although_another_process_closes() {
-    const MIN: &str = "--points-min=-9223372036854775807";
-    const MAX: &str = "--points-max=9223372036854775807";
-    let (db, files) = (TestDb::new().await, Files::new());
-    run(&db, &["board", "create", "arena", "--periods", "all_time,day", MIN, MAX]).well();
-    // The sums of all events and of each day fit into 64 bits; the sum within the window does not.
-    let mut content = String::from("id,user_id,points,occurred_at\n");
-    for (days, points) in [(30, -i64::MAX), (2, i64::MAX), (1, 9)] {
-        let at = Utc::now() - TimeDelta::days(days);
-        writeln!(content, "e{points},ann,{points},{}", at.to_rfc3339_opts(SecondsFormat::Secs, true)).unwrap();
-    }
-    import(&db, &files.write("sums.csv", content), "arena", &[]).well(3, 0);
-    run(&db, &["board", "change", "arena", "--rolling", "7d"]).well();
+    let (db, files) = board_with("all_time,week", &three_weeks()).await;
+    run(&db, &["board", "change", "arena", "--rolling", "366d"]).well();
+    let imported =
+        format!("id,user_id,points,occurred_at\ne,ann,9,{}\n", Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true));
+    import(&db, &files.write("now.csv", imported), "arena", &[]).well(1, 0);
+    // The window cannot be filled.
+    db.execute("ALTER TABLE centile_store.leaderboard ADD CONSTRAINT leaderboard_broken CHECK (score <> 9) NOT VALID")
+        .await;
     let pool = db.pool().await;
     let mut other = pool.acquire().await.unwrap();
     let is_ours: bool =
@@ -173,8 +169,8 @@ async fn close_due_fails_for_a_window_although_another_process_closes() {
     assert!(is_ours);
     let ran = run(&db, &["close", "--due"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert!(ran.out.starts_with("failed   arena rolling:7d-"), "{ran:?}");
-    assert!(ran.out.contains("would leave the range of 64 bits"), "{ran:?}");
+    assert!(ran.out.starts_with("failed   arena rolling:366d-"), "{ran:?}");
+    assert!(ran.out.contains("leaderboard_broken"), "{ran:?}");
     assert!(ran.out.ends_with("another process is closing periods; no period was closed\n"), "{ran:?}");
     assert!(ran.err.contains("error: periods that could not be closed or prepared: "), "{ran:?}");
 }

@@ -1,15 +1,15 @@
 //! Rolling windows, compared with the ledger.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, fmt::Write as _, sync::Arc};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use reqwest::Method;
 use serde_json::{Value, json};
 use sqlx::{PgPool, query_as, query_scalar};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    http::api::site::Site,
+    http::api::{column, pairs, site::Site},
     support::{
         Files, Serve, TestDb, amount, audit,
         boundary::{SHORT_WINDOWS, until_no_hour_ends, until_over},
@@ -238,6 +238,78 @@ async fn windows_follow_each_other_under_load() {
     assert!(query_scalar::<_, i64>(without).fetch_one(&pool).await.unwrap() > 0);
     let wrong = "SELECT count(*) FROM centile.period_status WHERE agrees IS FALSE";
     assert_eq!(query_scalar::<_, i64>(wrong).fetch_one(&pool).await.unwrap(), 0);
+}
+
+/// The sum of a week may leave 64 bits although the sum of all time does not.
+#[tokio::test]
+async fn a_sum_beyond_64_bits_stops_at_the_limit_and_no_window_waits_for_it() {
+    const MOST: i64 = i64::MAX;
+    let (db, files) = (TestDb::new().await, Files::new());
+    let pool = db.pool().await;
+    until_no_hour_ends(&pool).await;
+    let bounds = json!({"periods": ["all_time"], "points_min": -MOST, "points_max": MOST});
+    let site = Site::start(&db, &["--maintenance-every", "1"]).await;
+    site.board(bounds, &[]).await;
+    let mut content = String::from("id,user_id,points,occurred_at\n");
+    for (user, events) in [
+        ("ann", vec![(30, -MOST), (3, MOST), (2, 9)]),
+        ("bob", vec![(30, MOST), (3, -MOST), (2, -1)]),
+        ("cyd", vec![(3, MOST - 7)]),
+        ("dan", vec![(3, -MOST)]),
+    ] {
+        for (days, points) in events {
+            let at = (Utc::now() - TimeDelta::days(days)).to_rfc3339_opts(SecondsFormat::Secs, true);
+            writeln!(content, "{user}{days},{user},{points},{at}").unwrap();
+        }
+    }
+    import(&db, &files.write("sums.csv", content), "main", &[]).well(8, 0);
+    site.admin(Method::PATCH, "/v1/boards/main", json!({"rolling": ["7d"]})).await.is(200);
+    let window = "/v1/boards/main/scores?period=rolling:7d";
+    until("the window is filled", async || site.get(window).await.status == 200).await;
+    let list = async |path: &str| column(&site.get(path).await.is(200)["data"], "score");
+    assert_eq!(list(window).await, pairs([("ann", MOST), ("cyd", MOST - 7), ("dan", -MOST), ("bob", -MOST)]));
+    let all = pairs([("cyd", MOST - 7), ("ann", 9), ("bob", -1), ("dan", -MOST)]);
+    assert_eq!(list("/v1/boards/main/scores").await, all);
+    // Late in a day, the next window counts them too.
+    let counts_none = async || site.get("/metrics").await.text.contains("\ncentile_sums_limited_total 0\n");
+    until("the alert's metric counts them", async || !counts_none().await).await;
+    assert!(site.serve.output().contains("sums lie beyond 64 bits"), "the log names the window");
+    run(&db, &["verify"]).well();
+
+    // The stored limit does not say how far beyond it the sum is, so these players' events are refused.
+    let score = async |user: &str, points: i64| {
+        site.post("/v1/boards/main/scores", json!({"user_id": user, "points": points})).await
+    };
+    for (user, points) in [("ann", 1), ("ann", -1), ("bob", 1), ("bob", 0)] {
+        assert_eq!(score(user, points).await.is(422)["code"], "score_out_of_range", "{user} {points}");
+    }
+    score("cyd", 7).await.is(200);
+    // Acts compute the sum from the ledger, and may bring it closer to the range.
+    let at = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
+    let correct = ["correct", "ann", "-8", "--board", "main", "--reason", "x", "--by", "dora", "--at", &at];
+    run(&db, &correct).well();
+    assert_eq!(list(window).await[0], ("ann".to_owned(), MOST));
+    score("ann", 1).await.is(422);
+    run(&db, &correct).well();
+    let exact = pairs([("cyd", MOST), ("ann", MOST - 7)]);
+    until("the window has the exact sum", async || list(window).await[..2] == exact).await;
+    score("ann", 1).await.is(200);
+    score("cyd", -7).await.is(200);
+    let large = "SELECT t.id FROM centile_store.score_transactions t JOIN centile_store.users u ON u.id = t.user_id
+        WHERE u.external_id = 'bob' AND t.points = -9223372036854775807";
+    let large: i64 = query_scalar(large).fetch_one(&pool).await.unwrap();
+    for act in ["ban", "unban"] {
+        site.admin(Method::POST, &format!("/v1/users/bob/{act}"), Value::Null).await.is(200);
+    }
+    assert_eq!(list(window).await[3], ("bob".to_owned(), -MOST));
+    site.admin(Method::POST, &format!("/v1/boards/main/transactions/{large}/void"), Value::Null).await.is(204);
+    assert_eq!(list(window).await[2], ("bob".to_owned(), -1));
+    run(&db, &["verify"]).well();
+    // Windows that are filled later are complete again.
+    run(&db, &["board", "change", "main", "--rolling", "7d,8d"]).well();
+    let longer = "/v1/boards/main/scores?period=rolling:8d";
+    until("the longer window is filled", async || site.get(longer).await.status == 200).await;
+    assert_eq!(list(longer).await, list(window).await);
 }
 
 #[tokio::test]

@@ -268,10 +268,10 @@ impl Oracle {
             })
     }
 
-    /// Returns whether a sum of a player who is not banned would overflow without one of the rows.
-    pub fn out_of_range(&self, user: i64, without: Option<i64>, periods: &[Slice]) -> bool {
+    /// Returns whether a sum of a player would overflow without one of the rows, also if a ban hides it.
+    pub fn out_of_range(&self, user: i64, without: i64, periods: &[Slice]) -> bool {
         let total = |period: &Slice| {
-            let rest = self.counted(user, *period).into_iter().filter(|(row, ..)| Some(row.id) != without);
+            let rest = self.counted(user, *period).into_iter().filter(|(row, ..)| row.id != without);
             rest.map(|(_, points, _)| i128::from(points)).sum::<i128>()
         };
         self.rules.mode == Mode::Sum && periods.iter().any(|period| total(period).abs() > i128::from(i64::MAX))

@@ -83,4 +83,37 @@ async fn the_later_of_a_concurrent_ban_and_unban_counts() {
         assert_eq!((marked, lacking.iter().map(String::as_str).collect()), wanted, "{later} after {first}");
         refused(&overtaken, 409, "", "a later one has begun");
     }
+    a_failing_board_is_named_and_delays_no_other(&db, &site).await;
+}
+
+async fn a_failing_board_is_named_and_delays_no_other(db: &TestDb, site: &Site) {
+    for (act, begun, wanted) in [
+        ("ban", (true, &["a", "c"][..]), (true, &["a", "b", "c"][..])),
+        ("unban", (true, &["b"][..]), (false, &[][..])),
+    ] {
+        // The row of its lane is missing.
+        db.execute(
+            "CREATE TABLE lost AS SELECT l.* FROM centile_store.board_lanes l JOIN centile_store.boards b ON b.id = l.board_id WHERE b.slug = 'b';
+             DELETE FROM centile_store.board_lanes l USING lost WHERE l.board_id = lost.board_id",
+        )
+        .await;
+        let path = format!("/v1/users/ada/{act}");
+        let failed = site.admin(Method::POST, &path, Value::Null).await.is(503);
+        let detail = failed["detail"].as_str().unwrap();
+        assert!(detail.ends_with("; run it again to finish the boards b"), "{failed}");
+        let (marked, lacking) = state(db).await;
+        assert_eq!(
+            (marked, lacking.iter().map(String::as_str).collect::<Vec<_>>()),
+            (begun.0, begun.1.to_vec()),
+            "{act}"
+        );
+        db.execute("INSERT INTO centile_store.board_lanes SELECT * FROM lost; DROP TABLE lost").await;
+        site.admin(Method::POST, &path, Value::Null).await.is(200);
+        let (marked, lacking) = state(db).await;
+        assert_eq!(
+            (marked, lacking.iter().map(String::as_str).collect::<Vec<_>>()),
+            (wanted.0, wanted.1.to_vec()),
+            "{act}"
+        );
+    }
 }

@@ -130,9 +130,13 @@ async fn a_void_that_would_overflow_a_sum_changes_nothing() {
     let void = format!("/v1/boards/main/transactions/{}/void", negative["transaction_id"]);
     let refused = site.admin(Method::POST, &void, Value::Null).await.is(422);
     assert_eq!(refused["code"], "score_out_of_range");
+    // Nor does a ban hide the sum, which an unban would bring back.
+    site.admin(Method::POST, "/v1/users/ada/ban", Value::Null).await.is(200);
+    site.admin(Method::POST, &void, Value::Null).await.is(422);
+    site.admin(Method::POST, "/v1/users/ada/unban", Value::Null).await.is(200);
     assert_eq!(ranking(&site).await, before);
     let history = site.admin(Method::GET, &format!("{SCORES}/ada/history"), Value::Null).await.is(200);
     let kinds: Vec<&str> =
         history["data"].as_array().unwrap().iter().map(|row| row["kind"].as_str().unwrap()).collect();
-    assert_eq!(kinds, ["score"; 3]);
+    assert_eq!(kinds, ["unban", "ban", "score", "score", "score"]);
 }

@@ -224,8 +224,7 @@ impl Board {
         let target = *self.oracle.rows.iter().find(|row| row.id == id).unwrap();
         let slices: Vec<Slice> = self.periods.values().copied().collect();
         let is_new = !self.oracle.is_voided(id);
-        let overflows =
-            is_new && !self.oracle.is_banned(target.user) && self.oracle.out_of_range(target.user, Some(id), &slices);
+        let overflows = is_new && self.oracle.out_of_range(target.user, id, &slices);
         let path = format!("/v1/boards/{}/transactions/{id}/void", self.slug);
         let (status, answer) = client.post(&path, &json!({"reason": "because"}), &mut source.rng).await;
         assert_eq!(status, if overflows { 422 } else { 204 }, "{answer}");
@@ -243,12 +242,6 @@ impl Board {
         let is_new = self.oracle.is_banned(user) != banned && self.oracle.rows.iter().any(|row| row.user == user);
         let act = if banned { Act::Ban } else { Act::Unban };
         self.take_acts(pool, is_new.then_some((user, act))).await;
-    }
-
-    /// Returns whether an unban would overflow one of the player's sums.
-    pub fn unban_overflows(&self, player: &Player) -> bool {
-        let slices: Vec<Slice> = self.periods.values().copied().collect();
-        self.oracle.is_banned(player.internal_id) && self.oracle.out_of_range(player.internal_id, None, &slices)
     }
 
     /// Changes the layouts of all rankings in SQL, without the service. In a cluster, only a rebuild

@@ -36,6 +36,39 @@ async fn archives_beyond_retention_are_dropped_and_the_ledger_stays() {
 }
 
 #[tokio::test]
+async fn a_due_period_closes_while_rows_of_a_released_ranking_are_removed() {
+    const RELEASED: &str = "SELECT count(*) FROM centile_store.rankings WHERE released_at IS NOT NULL";
+    let (db, files) = (TestDb::new().await, Files::new());
+    for board in ["arena", "other"] {
+        run(&db, &["board", "create", board, "--periods", "all_time,week", "--lanes", "1"]).well();
+    }
+    let file = files.write("three_weeks.csv", three_weeks());
+    import(&db, &file, "arena", &[]).well(20, 0);
+    run(&db, &["close", "--due"]).well();
+    let pool = db.pool().await;
+    assert_eq!(count(&pool, RELEASED).await, 3);
+    // While this transaction lasts, the removal of the first released ranking does not end.
+    let mut holder = pool.begin().await.unwrap();
+    sqlx::query(
+        "SELECT FROM centile_store.leaderboard l
+         WHERE l.ranking_id = (SELECT min(g.id) FROM centile_store.rankings g WHERE g.released_at IS NOT NULL) FOR UPDATE",
+    )
+    .execute(&mut *holder)
+    .await
+    .unwrap();
+    let _serve = spawn_serve(&db, None, &["--maintenance-every", "1", "--statement-timeout", "600"]).await;
+    let waiting = "SELECT count(*) FROM pg_stat_activity
+        WHERE datname = current_database() AND query LIKE '%remove_released%' AND wait_event_type = 'Lock'";
+    until("the removal waits", async || count(&pool, waiting).await > 0).await;
+    // Weeks that become due now do not wait for it.
+    import(&db, &file, "other", &[]).well(20, 0);
+    until("the weeks of the other board are closed", async || count(&pool, CLOSED).await == 6).await;
+    assert_eq!(count(&pool, RELEASED).await, 6);
+    holder.rollback().await.unwrap();
+    until("the rows are removed", async || count(&pool, RELEASED).await == 0).await;
+}
+
+#[tokio::test]
 async fn an_archive_in_use_is_dropped_later_and_delays_no_other() {
     let (db, _files) = board_with("all_time,week", &three_weeks()).await;
     run(&db, &["close", "--due"]).well();

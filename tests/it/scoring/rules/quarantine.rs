@@ -262,6 +262,12 @@ async fn events_of_a_banned_player_wait_and_the_command_line_decides() {
     site.board(rules, &[]).await;
     site.post("/v1/boards/fresh/scores", event("bob", 2)).await.is(202);
     refused(&site.admin(Method::PATCH, "/v1/boards/fresh", json!({"order": "asc"})).await, 409, "", "an event waits");
+
+    // An event cannot be accepted if the sum would leave 64 bits.
+    let (most, more) = (kept(&site, event("cyd", i64::MAX)).await, kept(&site, event("cyd", 101)).await);
+    decide(&site, most, "accept").await.is(200);
+    assert_eq!(decide(&site, more, "accept").await.is(422)["code"], "score_out_of_range");
+    assert_eq!(score(&site, "cyd").await, i64::MAX);
 }
 
 /// The service decides under the player's lane lock. This tests the case without that lock.

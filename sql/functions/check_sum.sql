@@ -1,0 +1,27 @@
+-- For acts that change a sum by p_change at a time. A ban does not hide the sum, because an unban
+-- would bring it back. An act may bring a sum closer to the range.
+CREATE OR REPLACE FUNCTION centile_store.check_sum(p_board centile_store.boards, p_user_id bigint, p_at timestamptz, p_change bigint) RETURNS void
+LANGUAGE plpgsql STABLE
+AS $$
+BEGIN
+    IF p_board.mode = 'sum' AND EXISTS (
+        -- A segment has the sum of its whole period.
+        SELECT FROM centile_store.periods_at(p_board.id, p_board.periods, p_at) w
+        JOIN centile_store.periods p ON p.id = w.period_id
+        CROSS JOIN LATERAL (
+            SELECT sum(t.points) AS score FROM centile_store.score_transactions t
+            WHERE t.board_id = p_board.id AND t.user_id = p_user_id AND t.kind = 'score' AND t.occurred_at < p.ends_at
+              AND t.occurred_at >= greatest(p.starts_at, (
+                  SELECT max(r.occurred_at) FROM centile_store.score_transactions r
+                  WHERE r.board_id = p_board.id AND r.user_id = p_user_id AND r.kind = 'reset'
+                    AND r.occurred_at >= p.starts_at AND r.occurred_at < p.ends_at))
+              AND NOT EXISTS (SELECT FROM centile_store.score_transactions v
+                              WHERE v.board_id = p_board.id AND v.user_id = p_user_id AND v.kind = 'void' AND v.voids_id = t.id)) s
+        WHERE abs(s.score) > 9223372036854775807 AND abs(s.score) > abs(s.score - p_change)) THEN
+        RAISE EXCEPTION 'the score would leave the range of 64 bits' USING ERRCODE = 'numeric_value_out_of_range';
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.check_sum(centile_store.boards, bigint, timestamptz, bigint) IS
+'Raises an error if an act on a player has led a sum out of the range of 64 bits in a period that holds the time. Example: SELECT centile_store.check_sum(b, 1, now(), 5) FROM centile_store.boards b WHERE b.slug = ''main'';';
