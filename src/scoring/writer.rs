@@ -275,34 +275,36 @@ async fn write_lane(
 
 /// Writes jobs as one batch.
 ///
-/// If the database refuses the whole batch, each job is tried alone, so that a bad job affects no
-/// other.
+/// If the database refuses the whole batch, each half is tried alone, and so on, so that a bad job
+/// affects no other.
 async fn write_jobs(shared: &Shared, lane: &mut write::Lane, jobs: Vec<Job>) {
-    let events: Vec<&Event> = jobs.iter().flat_map(|job| &job.events).collect();
-    match write_batch(shared, lane, &events).await {
-        Ok(answers) => {
-            let mut answers = answers.into_iter();
-            for job in jobs {
-                // The caller may have gone away.
-                let _ = job.reply.send(Ok(answers.by_ref().take(job.events.len()).collect()));
+    let mut waiting = vec![jobs];
+    while let Some(mut jobs) = waiting.pop() {
+        let events: Vec<&Event> = jobs.iter().flat_map(|job| &job.events).collect();
+        match write_batch(shared, lane, &events).await {
+            Ok(answers) => {
+                let mut answers = answers.into_iter();
+                for job in jobs {
+                    // The caller may have gone away.
+                    let _ = job.reply.send(Ok(answers.by_ref().take(job.events.len()).collect()));
+                }
             }
-        }
-        Err(Error::Internal(error)) if jobs.len() > 1 => {
-            tracing::error!(
-                lane.board_id,
-                lane = lane.number,
-                error,
-                "a batch failed; its jobs are written one by one"
-            );
-            for job in jobs {
-                let events: Vec<&Event> = job.events.iter().collect();
-                let alone = write_batch(shared, lane, &events).await;
-                let _ = job.reply.send(alone);
+            Err(Error::Internal(error)) if jobs.len() > 1 => {
+                tracing::error!(
+                    lane.board_id,
+                    lane = lane.number,
+                    jobs = jobs.len(),
+                    error,
+                    "a batch failed; its halves are written separately"
+                );
+                // The first half first: events of a player keep their order.
+                waiting.push(jobs.split_off(jobs.len() / 2));
+                waiting.push(jobs);
             }
-        }
-        Err(error) => {
-            for job in jobs {
-                let _ = job.reply.send(Err(error.clone()));
+            Err(error) => {
+                for job in jobs {
+                    let _ = job.reply.send(Err(error.clone()));
+                }
             }
         }
     }
