@@ -15,11 +15,7 @@ use crate::{
         Feed, Fragment, Interests, Live, Overtakings, PeriodChange, Rendering, Snapshot, Subject, overtaken,
         read::{self, Shown},
     },
-    model::{
-        board::Board,
-        period::{PeriodSelector, PeriodState},
-        rank::Header,
-    },
+    model::{board::Board, period::PeriodState, rank::Header},
     telemetry,
 };
 
@@ -27,9 +23,9 @@ use crate::{
 /// database.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Interval between two polls of a closed period, which hardly ever changes, unless the interests
+/// Interval between two polls of an ended period, which hardly ever changes, unless the interests
 /// change.
-const CLOSED_POLL_INTERVAL: Duration = Duration::from_secs(5);
+const ENDED_POLL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Timeout of a poll, including its wait for a permit. After it the snapshot is marked as stale.
 const POLL_TIMEOUT: Duration = Duration::from_secs(2);
@@ -113,13 +109,18 @@ async fn poll_until_done(
         // A late poll shows an old state, so the next one must not be as late.
         let pause = POLL_INTERVAL.saturating_sub(began_at.elapsed()).max(began_at.elapsed().min(POLL_TIMEOUT));
         tokio::time::sleep(pause).await;
-        let is_closed = shown.as_ref().is_some_and(|shown: &Shown| shown.header.period.state == PeriodState::Closed);
-        if is_well && is_closed && matches!(subject.1.whole(), PeriodSelector::Labelled(..)) {
+        if is_well && shown.as_ref().is_some_and(has_ended) {
             // A new subscriber gets the present snapshot at once. The timeout notices subscribers
             // that left.
-            timeout(CLOSED_POLL_INTERVAL, feed.interests_changed.notified()).await.ok();
+            timeout(ENDED_POLL_INTERVAL, feed.interests_changed.notified()).await.ok();
         }
     }
+}
+
+/// Returns whether the period has ended. A combined board's only period has no end.
+fn has_ended(shown: &Shown) -> bool {
+    let period = &shown.header.period;
+    period.ends_at.is_some() && matches!(period.state, PeriodState::Due | PeriodState::Closed)
 }
 
 /// Polls once, and publishes the snapshot if anything changed.
