@@ -32,7 +32,7 @@ use std::{sync::Arc, time::Duration};
 use crate::{
     Result,
     background::Background,
-    cache::Cache,
+    cache::{Cache, CacheKey},
     ranking::{
         acknowledged::Acknowledged, counts::CountsCache, overview::Overviews, period::PeriodCache, top::TopCache,
     },
@@ -80,6 +80,12 @@ impl Rankings {
             tops: TopCache::new(timeout),
             background: background.clone(),
         }
+    }
+
+    /// Puts a value into the shared cache in the background, so that no request waits for Redis.
+    fn share(&self, key: CacheKey, value: Vec<u8>) {
+        let cache = self.cache.clone();
+        self.background.spawn(async move { cache.put(&key, value).await });
     }
 
     /// Treats all batches of a board so far as acknowledged by this instance.

@@ -332,7 +332,7 @@ async fn read(open: &Open<'_>, limit: u32, render: fn(&Board, &Page) -> Result<S
     let kept = CachedTop::new(board, page, etag, Coverage::from(&state), asked_at, render)?;
     let shared = Shared { etag: Cow::Borrowed(&kept.etag), page: Cow::Borrowed(&kept.page) };
     if let Ok(bytes) = serde_json::to_vec(&shared) {
-        rankings.cache.put(&cache_key(ranking, &state, limit), bytes).await;
+        rankings.share(cache_key(ranking, &state, limit), bytes);
     }
     Ok(Some(kept))
 }
