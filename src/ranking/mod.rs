@@ -27,11 +27,14 @@ mod users;
 pub(crate) use indexes::{IndexStatus, Indexes};
 pub(crate) use open::{Open, rank_changes};
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use crate::{
     Result,
-    background::Background,
+    background::{Background, UPKEEP_EVERY},
     cache::{Cache, CacheKey},
     ranking::{
         acknowledged::Acknowledged, counts::CountsCache, overview::Overviews, period::PeriodCache, top::TopCache,
@@ -69,11 +72,14 @@ impl Rankings {
         if index_memory > 0 {
             background.spawn(Arc::clone(&indexes).maintain());
         }
+        let acknowledged: Arc<Acknowledged> = Arc::default();
+        let idle = Arc::clone(&acknowledged);
+        background.repeat(UPKEEP_EVERY, move || idle.forget_idle(Instant::now()));
         Self {
             store,
             cache,
             indexes,
-            acknowledged: Arc::default(),
+            acknowledged,
             periods: PeriodCache::default(),
             counts: CountsCache::default(),
             overviews: Overviews::new(timeout),
