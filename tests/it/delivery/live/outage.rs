@@ -60,6 +60,27 @@ async fn a_new_subscriber_gets_top_lists_only_while_postgresql_is_unreachable() 
     tops.one("stale").await;
 }
 
+/// PostgreSQL answers, but a lock delays all reads of the ranking.
+#[tokio::test]
+async fn a_busy_postgresql_is_not_reported_as_unreachable() {
+    const TOP: &str = "/v1/boards/main/scores";
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &["--statement-timeout", "3"]).await;
+    site.board(json!({}), &[("ada", 40)]).await;
+    let mut stream = Stream::open(&site.serve, EVENTS, &[]).await;
+    stream.one("started").await;
+    site.get(TOP).await.is(200);
+    let locked = db.hold("LOCK TABLE centile_store.board_lanes IN ACCESS EXCLUSIVE MODE").await;
+    let chosen = format!("{EVENTS}?user_id=ada");
+    let (top, late) = tokio::join!(site.get(TOP), site.get(&chosen));
+    assert_eq!((top.status, &top.body["code"]), (503, &json!("database_busy")), "{top:?}");
+    assert_eq!((late.status, &late.body["code"]), (503, &json!("overloaded")), "{late:?}");
+    drop(locked);
+    db.execute("SELECT testing.submit_score('main', 'bob', 50)").await;
+    let next = stream.next().await.unwrap();
+    assert_eq!(next.kind, "changed", "{next:?}");
+}
+
 #[tokio::test]
 async fn a_silent_postgresql_is_reported_soon() {
     // The statement timeout would end after the deadline.
