@@ -217,6 +217,14 @@ impl Cache {
         }
     }
 
+    /// Waits until Redis is connected, or an attempt to connect has failed, which takes a few seconds
+    /// at most.
+    pub async fn connected(&self) {
+        if let Backend::Redis(remote) = &self.0.backend {
+            remote.checked().await;
+        }
+    }
+
     /// Returns whether Redis is used.
     #[must_use]
     pub fn is_shared(&self) -> bool {

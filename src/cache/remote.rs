@@ -147,7 +147,7 @@ impl Remote {
     }
 
     /// Waits for the end of a check in progress.
-    async fn checked(&self) {
+    pub(super) async fn checked(&self) {
         // The sender lives as long as `self`.
         let _ = self.state.subscribe().wait_for(|state| *state != State::Checking).await;
     }
