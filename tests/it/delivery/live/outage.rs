@@ -12,6 +12,7 @@ use crate::{
     support::{
         Serve, TestDb,
         proxy::{Proxy, Way},
+        wait::until_some,
     },
 };
 
@@ -72,9 +73,16 @@ async fn a_busy_postgresql_is_not_reported_as_unreachable() {
     site.get(TOP).await.is(200);
     let locked = db.hold("LOCK TABLE centile_store.board_lanes IN ACCESS EXCLUSIVE MODE").await;
     let chosen = format!("{EVENTS}?user_id=ada");
-    let (top, late) = tokio::join!(site.get(TOP), site.get(&chosen));
+    // A list may lag by 250 ms.
+    let top = until_some("the top is read again", async || {
+        let top = site.get(TOP).await;
+        (top.status != 200 || top.body["stale"] == true).then_some(top)
+    });
+    let (top, late) = tokio::join!(top, site.get(&chosen));
     assert_eq!((top.status, &top.body["code"]), (503, &json!("database_busy")), "{top:?}");
-    assert_eq!((late.status, &late.body["code"]), (503, &json!("overloaded")), "{late:?}");
+    // Its read may time out before the subscription does.
+    let is_busy = ["overloaded", "database_busy"].iter().any(|code| late.body["code"] == *code);
+    assert!(late.status == 503 && is_busy, "{late:?}");
     drop(locked);
     db.execute("SELECT testing.submit_score('main', 'bob', 50)").await;
     let next = stream.next().await.unwrap();
