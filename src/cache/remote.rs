@@ -188,12 +188,11 @@ impl Remote {
                 let before = remote.state.send_replace(state);
                 match answer {
                     Ok(()) if before == State::Down => tracing::info!(%prefix, "cache {prefix}: Redis answers again"),
-                    Ok(()) => {}
                     Err(reason) if before == State::Checking => tracing::warn!(
                         %prefix, pause_ms = PAUSE_MS, %reason,
                         "cache {prefix}: Redis does not answer; skipping it, with a retry every {PAUSE_MS} ms"
                     ),
-                    Err(_) => {}
+                    Ok(()) | Err(_) => {}
                 }
                 if state == State::Up {
                     return;

@@ -122,6 +122,7 @@ impl BatchSession {
     /// Reads the state that a batch of these events starts from.
     ///
     /// `users` are the distinct players of the events. Updates `layouts` to the current layouts.
+    #[expect(clippy::too_many_lines, reason = "takes one column of the row after the other")]
     pub(crate) async fn begin_batch(
         &mut self,
         source: EventSource,
@@ -398,8 +399,11 @@ fn put_segments(periods: &mut [Period], segments: Vec<((i64, String), Option<i64
     }
 }
 
-/// Adds changes of segments to players: place of the player, segment, change, and whether it is new.
-fn put_members(players: &mut [Player], members: Vec<(((i32, String), SegmentChange), bool)>) -> Result<()> {
+/// A change of a player's segments: place of the player, segment, change, and whether it is new.
+type Member = (((i32, String), SegmentChange), bool);
+
+/// Adds changes of segments to players.
+fn put_members(players: &mut [Player], members: Vec<Member>) -> Result<()> {
     for (((user, segment), change), is_new) in members {
         let player = index(user, players.len())?;
         players[player].segments.add(segment, change, is_new);
