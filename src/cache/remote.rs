@@ -157,7 +157,8 @@ impl Remote {
         if *self.state.borrow() != State::Up {
             return Err(Failure::BreakerOpen);
         }
-        let failure = match timeout(CALL_TIMEOUT, self.query(command)).await {
+        // Boxed, because the pool's future takes 29 kB, and every read would have room for it.
+        let failure = match timeout(CALL_TIMEOUT, Box::pin(self.query(command))).await {
             Ok(Ok(value)) => return Ok(value),
             // The server works, but the value has another type.
             Ok(Err(error)) if error.code() == Some("WRONGTYPE") => return Err(Failure::Mismatch),
